@@ -245,12 +245,14 @@ class ClickModel(Users, abstract=True):
         raise NotImplementedError(f"a {type(self).__name__} does not define which users are satisfied")
 
     def position_weights(self) -> NDArray[np.float64] | None:
-        """Examination probability of each position, ``(K,)``, for agents that must be given it; None if it depends on the list."""
+        """Examination probability of each position, ``(K,)``, for agents that need it; None if it depends on the list."""
         return None
 
     def browsing_weights(self) -> NDArray[np.float64] | None:
-        """Examination probability by position and last click above it, ``(K, K)``, for agents that must be given it; None if it
-        depends on more.
+        """Examination probability by position and last click above it, ``(K, K)``, for agents that need it; None if it depends
+        on more.
+
+        The layout is that of `UserBrowsingModel`.
 
         The layout is that of `UserBrowsingModel`.
         """

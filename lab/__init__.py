@@ -1,2 +1,1 @@
-"""What is measured with the rest of the package: studies, the scorecard, shipped results, makers of pages; nothing that another
-room imports lies here."""
+"""Studies, the scorecard, shipped results and makers of pages: code that uses the package, and that no other folder imports."""

@@ -49,7 +49,7 @@ MADE = "clickgym_made"
 
 @dataclass(frozen=True)
 class Shipped:
-    """The curves of one sweep, with what made them.
+    """The curves of one sweep, with the settings and versions that made them.
 
     Attributes:
         setting: which of several sweeps of the same part it is, by the queries that it played.
@@ -110,7 +110,7 @@ def of_files(instances: Iterable[str]) -> bool:
 
 
 def portable(instance: str) -> str:
-    """The name of an instance without the folder of its file, which nobody else has.
+    """The name of an instance without the folder of its file.
 
     Example:
         >>> portable("li2019-switching:query=queries/yandex60-401.json,seed=3")
@@ -162,7 +162,7 @@ def read_shipped(path: str | os.PathLike[str]) -> list[Shipped]:
 
 
 def fingerprints(envs: Sequence[str], agents: Sequence[str], instances: Sequence[Any]) -> dict[str, Any]:
-    """What the results of a sweep depend on, beside its arguments, in this version of the package.
+    """Hashes of everything on which the results of a sweep depend beside its arguments, in this version of the package.
 
     Args:
         envs, agents: specs, as `sweep` takes them.

@@ -13,7 +13,7 @@ Floats = NDArray[np.float64]
 
 
 class Resampling(NamedTuple):
-    """Sessions drawn with replacement; the same seed gives the same ones.
+    """Resampling of sessions with replacement; the same seed gives the same resamples.
 
     Attributes:
         n: how many times all sessions are drawn.
@@ -44,12 +44,12 @@ class Resampling(NamedTuple):
         return plain, normalised
 
     def means(self, values: Floats) -> Floats:
-        """``n`` means of what each session adds."""
+        """``n`` means of the contributions of sessions."""
         per_session = values.reshape(len(values), -1).sum(axis=1, keepdims=True)
         return self.estimates(per_session, np.ones(per_session.shape))[0]
 
     def interval(self, estimates: Floats, n_sessions: int) -> tuple[float, float]:
-        """The middle part of the estimates; NaN for a single session.
+        """The percentile interval of the estimates; NaN for a single session.
 
         A resampling without positive weights has no self-normalised estimate (NaN), and does not count.
         """

@@ -1,4 +1,4 @@
-"""Policies and logs as the command line names them, and estimates of several policies side by side."""
+"""Compare policies by several estimators; policies and logs are named as on the command line."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ FORMATS = ("auto", *LOG_FORMATS, "obd")
 
 @dataclass(frozen=True)
 class Comparison:
-    """Policies, each evaluated by several estimators from one log.
+    """Estimates of the rewards of several policies, by several estimators, from one log.
 
     Attributes:
-        log: what was read.
-        policies: what was evaluated, by the words for it.
-        by_policy: the estimates of each of them, in the order of the estimators, without those that were refused.
-        refused: of policy and estimator, why there is no estimate; empty unless there is another.
+        log: the log that was read.
+        policies: the evaluated policies, by their specs.
+        by_policy: the estimates of each policy, in the order of the estimators; refused estimates are left out.
+        refused: the reason why there is no estimate, by policy and estimator; empty unless another estimate exists.
         on_policy: the reward per session in the policy's own log; None without one.
     """
 
@@ -58,12 +58,13 @@ class Comparison:
 
     @property
     def evaluations(self) -> tuple[Evaluation, ...]:
-        """All estimates, policy after policy."""
+        """All estimates, one policy after the other."""
         return tuple(result for results in self.by_policy.values() for result in results)
 
     def lists(self, policy: str) -> dict[str, tuple[str, ...]]:
-        """The labels of the list that a policy shows, by query (``""`` in a log of single displays); without those queries for
-        which it shows several.
+        """The list that a policy shows for each query, as labels.
+
+        Queries for which it shows several lists are left out. In a log of single displays the query is ``""``.
 
         Args:
             policy: a key of ``policies``.
@@ -100,14 +101,14 @@ def compare(
     level: float = 0.95,
     seed: int = 0,
 ) -> Comparison:
-    """Estimate by several estimators what policies would have earned, and what they would have gained.
+    """Estimate what several policies would have earned, and how much more than the logged policy.
 
     Args:
-        log: the log of another policy, or its file.
-        policies: one or several, in the words of `read_policy`.
-        estimators: of `ESTIMATORS`.
+        log: a log that another policy made, or its file.
+        policies: one or several specs, as in `read_policy`.
+        estimators: names of `ESTIMATORS`.
         log_format, query: as for `read_sessions`.
-        logging: the policy that made the log, in such words; None takes what the log recorded.
+        logging: the policy that made the log, as a spec; None takes the probabilities that the log recorded.
         reward, cutoff, bootstrap, level, seed: as for `evaluate`.
         on_policy: a log of the evaluated policy itself, to compare with.
 
@@ -159,7 +160,7 @@ def read_sessions(
     duplicates: str = "refuse",
     max_memory: int | str = MAX_MEMORY,
 ) -> ClickLog | ItemPositionLog:
-    """Read a log, or some sessions of it.
+    """Read a log, or the sessions of one query.
 
     Args:
         source: its file, or the log itself.
@@ -191,7 +192,7 @@ def read_sessions(
 
 
 def read_policy(spec: str, log: ClickLog | ItemPositionLog, reward: str = "clicks", cutoff: int | None = None) -> Policies:
-    """The policy, or one for each query, that a word stands for.
+    """The policy of a spec, or one policy for each query.
 
     Args:
         spec: ``uniform`` (every list of a query's logged items alike), ``empirical`` (as often as logged),

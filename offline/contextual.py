@@ -1,7 +1,8 @@
-"""Contextual instances from data: ratings by He et al. 2020's recipe, and documents with labels of relevance.
+"""Contextual instances from data: from ratings as in He et al. 2020, and from documents with relevance labels.
 
-A user's candidates are what it judged, for nothing is known of the rest. A user with fewer than L judgements is left out; of
-one with more, L at random make a session. A query is a user, and its documents are what it judged.
+The candidates of a user are the items that the user judged, because nothing is known about other items. A user with fewer than
+L judgements is left out. If there are more, each session shows L of them, drawn at random. For documents, a query takes the
+role of the user, and its documents are the judged items.
 
 *Attraction* of a label y: ``floor + (1 - floor) (2^y - 1) / 2^y_max``, y_max the largest label of the data. This is the gain of
 the expected reciprocal rank (Chapelle et al., CIKM 2009), raised by a floor for clicks on what is irrelevant. Or, ``linear``,
@@ -72,11 +73,11 @@ MOST_NUMBERS = 500_000_000  # 4 GB of features at once; a slip in a feature's nu
 
 
 def label_attraction(labels: Floats, floor: float = 0.05) -> Floats:
-    """The attraction of labels, by the map in the module's docstring.
+    """The attraction probability of relevance labels, by the formula in the module's docstring.
 
     Args:
         labels: numbers from 0.
-        floor: attraction of the label 0, in [0, 1].
+        floor: the attraction of the label 0, in [0, 1].
 
     Returns:
         Probabilities; the largest label's is ``1 - (1 - floor) 2^-y_max``.
@@ -118,9 +119,9 @@ def contextual_instance(
         users: simulated users by grades of relevance, a key of `clickgym.envs.GRADED_USERS`, in place of attraction from labels
             (``floor``, ``linear``) and of ``examination``. They tell as few grades apart, 2, 3 or 5, as have the highest of all
             judgements, those left out and held out included.
-        n_items: L, candidates in each session.
+        n_items: L, the number of candidates in each session.
         n_positions: K.
-        linear: replace the labels' attraction by the linear function of the features that fits it best.
+        linear: replace the attraction of the labels by the linear function of the features that fits it best.
         floor: attraction of the label 0.
         normalise: one of `NORMALISATIONS`: ``"largest"`` divides each feature by its largest absolute value, ``"query"`` takes
             its least value in a query to 0 and the largest to 1.

@@ -1,4 +1,4 @@
-"""Off-policy evaluation: what a ranking policy would have earned, from a log of another policy.
+"""Off-policy evaluation: estimate the reward of a ranking policy from a log that another policy made.
 
 The value of a policy is its expected reward per list, by default the number of clicks. Every estimator here weighs the
 logged clicks,
@@ -129,18 +129,18 @@ class Evaluation:
         standard_error: of ``value``, from the variance between sessions; NaN for a single session, which has none.
         interval: bootstrap confidence interval of ``value``; NaN for a single session.
         self_normalised, self_normalised_interval: the same with self-normalised weights.
-        on_policy: the reward per session that was logged, which is the value of the logging policy; None for satisfaction, for
-            which nobody was asked.
+        on_policy: the logged reward per session, which is the value of the logging policy; None for satisfaction, which logs do
+            not contain.
         on_policy_interval: bootstrap confidence interval of ``on_policy``.
-        difference: ``value`` less what it is compared with: ``on_policy``, or the value of the other policy by the same
-            estimator. None where there is neither.
+        difference: ``value`` minus ``on_policy``, or minus the value of the other policy by the same estimator. None if there
+            is neither.
         difference_interval: its bootstrap confidence interval. Sessions are resampled as a whole, with both sides of the
             difference, so that what they share cancels.
         probability_better: the share of these resamplings in which the difference is positive (0 counts half).
         n_sessions: N.
         effective_sample_size: ``(Σw)²/Σw²``, how many sessions of equal weight would vary as much (at the worst position,
             where weights are normalised by position).
-        mean_weight: 1 in expectation; far below it, the log hardly shows what the target would.
+        mean_weight: 1 in expectation; far below 1, the log rarely shows what the target policy would show.
         mean_weight_interval: its confidence interval, from the variance between sessions; NaN for a single session.
         max_weight: the largest weight of a session.
     """
@@ -164,8 +164,11 @@ class Evaluation:
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """What speaks against trusting the estimate, a sentence each: a mean weight from which 1 is farther than its interval,
-        or than 0.1, and an effective sample size below 100 sessions."""
+        """Reasons to distrust the estimate, one sentence each.
+
+        There is one if the mean weight differs from 1 by more than 0.1, or its interval excludes 1. There is another if the
+        effective sample size is below 100 sessions.
+        """
         sentences = []
         low, high = self.mean_weight_interval
         if abs(self.mean_weight - 1.0) > MOST_OFF or low > 1.0 + ROUNDING or high < 1.0 - ROUNDING:
@@ -196,7 +199,7 @@ def evaluate(
     level: float = 0.95,
     seed: int = 0,
 ) -> Evaluation:
-    """Estimate the value of a policy from the log of another.
+    """Estimate the value of a policy from the log of another policy.
 
     Args:
         log, target, estimator, logging, model, reward, cutoff: as in `contributions`.
@@ -292,7 +295,7 @@ def contributions(
     reward: str = "clicks",
     cutoff: int | None = None,
 ) -> Contributions:
-    """What each session adds to an estimate.
+    """The contribution of each session to an estimate.
 
     Args:
         log: the logged sessions.
@@ -374,7 +377,7 @@ def _weigher(log: ClickLog, estimator: str, model: ClickModel | Estimator | None
 
 
 def check_estimator(estimator: str, reward: str = "clicks") -> None:
-    """Refuse an estimator or a reward that there is not, and one that cannot tell the other."""
+    """Check the names of an estimator and a reward, and that the estimator supports the reward."""
     if not isinstance(estimator, str) or estimator not in ESTIMATORS:
         raise ValueError(unknown("estimator", estimator, ESTIMATORS))
     if not isinstance(reward, str) or reward not in CAN_ESTIMATE:
@@ -384,7 +387,7 @@ def check_estimator(estimator: str, reward: str = "clicks") -> None:
 
 
 def logged_reward(log: ClickLog | ItemPositionLog, reward: str = "clicks", cutoff: int | None = None) -> float | None:
-    """The reward per session (row) that was logged; None for satisfaction, which no log tells."""
+    """The logged reward per session (row); None for satisfaction, which logs do not contain."""
     return None if reward == "satisfaction" else float(_earned(log.clicks, reward, cutoff).sum() / len(log))
 
 

@@ -93,7 +93,7 @@ class TruncatedSVD:
 
 
 class DenoisingAutoencoder:
-    """A neural network that restores features from disturbed ones through a narrow layer, whose output is the code.
+    """A neural network that restores features from noisy ones through a narrow layer; the output of this layer is the code.
 
     The input is ``(1 - noise) x + noise · u``, u uniform on [0, 1] and drawn anew in each epoch; hidden layers are ReLU, the
     output is linear, and the loss is the mean squared error between x and the output. The optimiser is Adam.

@@ -1,4 +1,4 @@
-"""From a click log to instances: which estimators there are, held-out sessions, and one query as a ranking problem."""
+"""From a click log to instances: choice of estimators, held-out sessions, and one query as a ranking problem."""
 
 from __future__ import annotations
 
@@ -77,11 +77,11 @@ def fit_models(
     max_memory: int | str = MAX_MEMORY,
     on_step: Callable[[str], object] = lambda text: None,
 ) -> Fitted:
-    """Fit click models to a log, and make instances of its queries.
+    """Fit click models to a log, score them on held-out sessions, and make instances of queries.
 
-    The instances hold the parameters estimated from all sessions; the estimators to be scored were fitted without the sessions
-    that they are to be scored on. EM on all sessions begins where that without them ended: it ends where EM from 0.5 would, as
-    near as ``tol`` asks, and its share of the steps is small.
+    The instances contain parameters estimated from all sessions. The scores come from estimators that were fitted without the
+    held-out sessions. EM on all sessions starts from the result without the held-out sessions. Up to ``tol`` it ends where EM
+    from 0.5 would, in far fewer steps.
 
     Args:
         log: a log, or its file.
@@ -89,12 +89,13 @@ def fit_models(
             ``["all"]``. Where two estimate one click model, as SDBN and DBN, an instance holds the one that predicts better.
         queries: labels of the queries that become instances; without any, the most frequent one.
         n_items: L.
-        test_share: of the sessions, how many are held out; 0 holds out none.
+        test_share: the share of sessions that are held out; 0 for none.
         iterations, tol: of the EM algorithms.
-        per_query: examination probabilities for each query by itself, which PBM and UBM offer; else all queries share them.
+        per_query: estimate examination probabilities for each query separately, which PBM and UBM support; else all queries
+            share them.
         seed: of the split.
         log_format, columns, duplicates, strict, max_memory: of a file, as for `read_log`.
-        on_step: is told what was done, in a line.
+        on_step: is called with one line for each finished step.
 
     Raises:
         ValueError, OSError: on wrong input, before any model is fitted.
@@ -249,11 +250,11 @@ def query_instance(
     origin: str = "",
     estimation: Mapping[str, Any] | None = None,
 ) -> Instance:
-    """One query of a log as an instance.
+    """Make an instance of one query of a log.
 
-    Its items are the documents that were displayed in most sessions, numbered in the order of their labels, which knows
-    nothing of ranks and clicks; ``estimation["items"]`` lists the labels. The initial ranking is the most frequent list
-    without the documents that are not items; items that it lacks follow, most displayed first.
+    Its items are the documents that were displayed in most sessions, numbered in the order of their labels. So the numbers say
+    nothing about positions and clicks; ``estimation["items"]`` lists the labels. The initial ranking is the most frequent list,
+    without documents that are not items. Items that this list lacks follow, most displayed first.
 
     Args:
         log: the log that the estimators were fitted to, or a part of it.

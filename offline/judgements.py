@@ -1,4 +1,4 @@
-"""Judgements of items: people's ratings and queries' relevance labels, with the features of documents; and their readers."""
+"""Judgements of items: ratings of people, and relevance labels of documents with their features; and readers of both."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = ["Judgements", "read_judgements", "read_letor", "read_ratings"]
 
 @dataclass(frozen=True, eq=False)
 class Judgements:
-    """How good some items are for some users; a query with its documents is such a user.
+    """How good items are for users; for documents, the query takes the role of the user.
 
     Args:
         users: ``(E,)`` the user of each judgement, as an index into ``user_labels``.
@@ -83,7 +83,7 @@ class Judgements:
 
 
 def read_judgements(path: str | PathLike[str]) -> Judgements:
-    """Read ratings, from a file whose name ends with ``.csv`` or ``.parquet``, or else judged documents; either may be gzipped.
+    """Read ratings from a ``.csv`` or ``.parquet`` file, or judged documents from any other file; both may be gzipped.
 
     Args:
         path: see `read_ratings` and `read_letor`.
@@ -140,7 +140,7 @@ FEATURE = re.compile(rb"(\d+):(" + VALUE + rb")")
 
 
 def read_letor(path: str | PathLike[str], sizes: str | PathLike[str] | None = None) -> Judgements:
-    """Read documents judged for queries, in the SVMlight form of LETOR.
+    """Read documents with relevance labels for queries, in the SVMlight format of LETOR.
 
     A line is one document: its relevance label, a whole number from 0; perhaps ``qid:`` and the number of its query; its
     features as ``number:value``, the numbers from 1 and increasing, absent ones 0; perhaps a comment after ``#``. The documents

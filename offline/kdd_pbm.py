@@ -24,7 +24,7 @@ __all__ = ["convert_kdd_pbm"]
 
 
 def convert_kdd_pbm(source: str | PathLike[str]) -> list[Instance]:
-    """Convert the parameters of the queries of search advertising.
+    """Convert the published parameters of eight queries of search advertising to instances.
 
     Args:
         source: the JSON file.

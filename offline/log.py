@@ -38,10 +38,10 @@ __all__ = ["ClickLog", "ItemPositionLog", "set_checked", "write_tidy"]
 
 @dataclass(frozen=True, eq=False)
 class ClickLog:
-    """Sessions of result lists, and which results were clicked.
+    """A click log: the ranked lists of many sessions, and which positions were clicked.
 
-    A click vector says *which* positions were clicked: how often, and in which order, is not kept. Where a list has fewer than
-    K items, nothing is examined below its end.
+    A click vector says *which* positions were clicked. The log does not keep how often or in which order. If a list has fewer
+    than K items, nothing is examined below its end.
 
     Args:
         items: ``(N, K)`` integers, the list of each session as distinct indices into ``item_labels``, at least one; below its
@@ -50,14 +50,14 @@ class ClickLog:
         queries: ``(N,)`` integers, the query of each session as an index into ``query_labels``.
         item_labels, query_labels: what the indices stand for, distinct strings. Logs are matched by these labels, so a model
             fitted to one log can be scored on another.
-        off_list_clicks: how many clicks a reader met on items that the session's list does not hold.
-        propensities: ``(N, K)`` in (0, 1], the probability with which the policy that was logged shows this item at this
-            position, below the end of a list 1; None where it is not known.
-        list_propensities: ``(N,)`` in (0, 1], the same of the whole list.
-        context: ``(N, K, d)`` features of the item at each position, those of the user among them: what an agent would have
-            seen of the shown items; None where there are none.
-        skipped: what a reader in counting mode left out: how many lines, by reason.
-        notes: what a reader took for granted, in a line each.
+        off_list_clicks: how many clicks the reader found on items that the session's list does not contain.
+        propensities: ``(N, K)`` in (0, 1], the probability with which the logging policy shows this item at this position, and
+            1 below the end of a list; None if unknown.
+        list_propensities: ``(N,)`` in (0, 1], the probability of the whole list; None if unknown.
+        context: ``(N, K, d)`` features of the item at each position, including those of the user, as an agent would have seen
+            them; None without features.
+        skipped: how many lines the reader left out in counting mode, by reason.
+        notes: assumptions that the reader made, one line each.
 
     Raises:
         ValueError: naming the array and what was expected.
@@ -108,11 +108,11 @@ class ClickLog:
 
     @classmethod
     def from_frame(cls, frame: Any, *, columns: Mapping[str, str] | None = None, duplicates: str = "refuse") -> ClickLog:
-        """The log in a tidy table in memory, one row per session and position.
+        """Make a log from a tidy data frame with one row per session and position.
 
         Args:
             frame: a data frame of pandas or Polars with the columns that `read_tidy` reads.
-            columns: what a column is called, if not so, as ``{"item": "doc_id"}``.
+            columns: the names of columns that differ, such as ``{"item": "doc_id"}``.
             duplicates: of rows with the same session and position, ``"refuse"`` or keep the ``"first"``.
 
         Raises:
@@ -140,7 +140,7 @@ class ClickLog:
 
     @property
     def n_positions(self) -> int:
-        """K, the length of the longest list that there can be."""
+        """K, the number of positions of the longest lists."""
         return self.items.shape[1]
 
     @property
@@ -174,7 +174,7 @@ class ClickLog:
         return [(self.query_labels[query], self.item_labels[item]) for query, item in zip(queries, items, strict=True)]
 
     def to_frame(self) -> pl.DataFrame:
-        """The log as a tidy table, one row per session and position.
+        """The log as a tidy data frame with one row per session and position.
 
         Returns:
             Columns ``session`` (from 0), ``query``, ``position`` (from 1), ``item``, ``clicked``, and where they are known
@@ -211,14 +211,13 @@ class ClickLog:
 
 @dataclass(frozen=True, eq=False)
 class ItemPositionLog:
-    """Single items shown at single positions, where the lists they belonged to are not known.
+    """A log of single items at single positions, if the lists to which they belonged are unknown.
 
     Args:
         items: ``(N,)`` integers from 0, as the log numbers them.
         positions: ``(N,)`` integers from 0.
         clicks: ``(N,)`` int8, 1 for a click.
-        propensities: ``(N,)`` in (0, 1], the probability with which the policy that was logged shows this item at this
-            position.
+        propensities: ``(N,)`` in (0, 1], the probability with which the logging policy shows this item at this position.
         user_features: ``(N, d_u)`` features of the user to whom it was shown; with them also
         item_features: ``(L, d_v)`` features of all items. None: there are none.
         skipped: what a reader in counting mode left out: how many lines, by reason.

@@ -76,7 +76,7 @@ class ModelWeights:
 
 
 def users_of(source: ClickModel | Estimator, sessions: QuerySessions, items: Integers, unseen: bool = False) -> ClickModel:
-    """The click model of a query whose item i is ``items[i]``; ``unseen`` as for `Estimator.click_model`."""
+    """The click model of a query in which item i is ``items[i]``; ``unseen`` as in `Estimator.click_model`."""
     if isinstance(source, Estimator):
         labels = [sessions.log.item_labels[item] for item in items.tolist()]
         try:

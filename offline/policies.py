@@ -43,7 +43,7 @@ LISTS_UNKNOWN = (
 
 
 class Policy(ABC):
-    """How probable each ranked list is; L candidate items, K positions.
+    """Base class of ranking policies: probability distributions over ranked lists of K out of L candidates.
 
     Attributes:
         items: ``(L,)`` the ids of the candidates, increasing: the items that the policy ever shows.
@@ -77,8 +77,7 @@ class Policy(ABC):
         """
 
     def of_length(self, length: int) -> Policy:
-        """The law of the lists of sessions that show so many items: the policy itself, unless its own lists differ in
-        length."""
+        """The policy for sessions that show so many items; it is the policy itself unless its lists differ in length."""
         return self
 
     @cached_property
@@ -105,7 +104,7 @@ def given_length(lists: Integers, probabilities: Floats) -> Floats:
 
 
 class ListPolicy(Policy):
-    """A policy that draws from a few lists.
+    """A policy that draws one of a few lists.
 
     Args:
         lists: ``(M, K)`` item ids, distinct within each list; below the end of a list -1.
@@ -177,7 +176,7 @@ class FixedPolicy(ListPolicy):
 
 
 class PlackettLucePolicy(Policy):
-    """Position after position draws one of the remaining items with probability proportional to ``exp(score)``.
+    """A policy that fills positions from the top: it draws a remaining item with probability proportional to ``exp(score)``.
 
     Args:
         scores: ``(L,)`` numbers; minus infinity (and what is more than about 700 below the largest) is never shown.
@@ -236,7 +235,7 @@ class PlackettLucePolicy(Policy):
 
 
 class UniformPolicy(PlackettLucePolicy):
-    """Shows every list of distinct items with the same probability.
+    """A policy that shows every list of distinct items with the same probability.
 
     Args:
         items: the number L of items ``0..L-1``, or their ids.
@@ -300,7 +299,7 @@ class ItemPositionPolicy(Policy):
 
 
 def empirical_policies(log: ClickLog) -> dict[str, Policy]:
-    """What the log shows: for each query the policy that draws one of its sessions' lists.
+    """The logging policy as estimated from frequencies: for each query, it draws the list of one of its sessions.
 
     Args:
         log: sessions of any queries.

@@ -404,7 +404,7 @@ def read_tidy(
     strict: bool = True,
     max_memory: int | str = MAX_MEMORY,
 ) -> ClickLog:
-    """Read a table with one row per session and position; docs/logs.md shows what it may look like.
+    """Read a tidy table with one row per session and position; docs/logs.md has examples.
 
     The rows of a session have the positions from 1 (or, if the first session's have, from 0) to the length of its list, in any
     order. Where they are not consecutive, the sessions come in the order of their names. In text a row is one line: a quoted
@@ -448,10 +448,10 @@ USER_WORDS, ITEM_WORDS = "user_feature_[0-9]+", "item_feature_[1-9][0-9]*"
 def read_open_bandit(
     path: str | PathLike[str], item_context: str | PathLike[str] | None = None, *, strict: bool = True
 ) -> ItemPositionLog:
-    """Read a log of the Open Bandit Dataset: one row is one item that was shown at one position.
+    """Read a log of the Open Bandit Dataset, in which a row is one item at one position.
 
-    Which rows belonged to one list is not in the data, so only what is estimated from single displays can use it. Items keep
-    their numbers, those of the dataset's action distributions; positions are counted from 0.
+    The data do not say which rows belonged to one list. So only estimators for single displays can use this log. Items keep
+    their numbers, which are those of the dataset's action distributions. Positions are counted from 0.
 
     Args:
         path: CSV file, gzipped if its name ends with ``.gz``, with the columns ``item_id``, ``position`` (from 1), ``click``
@@ -562,7 +562,7 @@ def read_log(
     strict: bool = True,
     max_memory: int | str = MAX_MEMORY,
 ) -> ClickLog:
-    """Read a log in any of the formats with whole lists.
+    """Read a click log in any format that has whole lists.
 
     Args:
         path: the file; see the readers.

@@ -1,4 +1,4 @@
-"""Recording: what an agent showed in an environment, and what was clicked, as a click log."""
+"""Record the lists of an agent in an environment, and the clicks on them, as a click log."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ __all__ = ["record"]
 
 
 def record(agent: Agent, env: gym.Env, sessions: int, *, seed: int | None = None) -> ClickLog:
-    """Let an agent rank through ``env.step``, and keep every list and its clicks.
+    """Let an agent rank in an environment, and return its lists and clicks as a log.
 
     Args:
-        agent: any `Agent`; it learns as it goes on, from the state it is in.
+        agent: any `Agent`, in its present state; it learns while it ranks.
         env: an environment of this package, wrapped or not, or one of another origin, as in `run`. It is reset first.
-        sessions: how many.
+        sessions: the number of sessions.
         seed: of ``env.reset``; the agent has its own.
 
     Returns:

@@ -1,4 +1,4 @@
-"""Replay: what an agent that learns would have earned on a logged contextual data set.
+"""Replay: estimate from a logged contextual data set what a learning agent would have earned.
 
 An agent is taken through the log, session by session, and ranks what was there to be shown. A log tells nothing of what it does
 not hold, so a session counts only as far as the log shows what the agent would have shown:
@@ -35,7 +35,7 @@ __all__ = ["Replay", "replay"]
 
 @dataclass(frozen=True, eq=False)
 class Replay:
-    """What a replay tells.
+    """The estimates of a replay.
 
     Attributes:
         n_sessions: of the log.
@@ -59,7 +59,7 @@ class Replay:
 
 
 def replay(agent: Agent, log: ClickLog | ItemPositionLog, *, learn: bool = True, seed: int = 0) -> Replay:
-    """Take an agent through a log, and count what can be estimated without bias.
+    """Let an agent rank the sessions of a log, and estimate its reward without bias.
 
     Args:
         agent: any `Agent`, from the state it is in. On a `ClickLog` of lists of K it chooses among the items of each session,
@@ -68,7 +68,7 @@ def replay(agent: Agent, log: ClickLog | ItemPositionLog, *, learn: bool = True,
             whatever position the log had. With ``n_features`` as the log.
         log: a `ClickLog` whose list propensities are all the same, for its lists must be in random order, as `record` makes
             them with `Random`; or an `ItemPositionLog`.
-        learn: False keeps the agent as it is: its value after it was trained elsewhere.
+        learn: whether the agent learns; False evaluates the agent as it is, for example after training elsewhere.
         seed: of the order in which items are presented, and of acceptance.
 
     Returns:

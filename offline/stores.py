@@ -1,4 +1,4 @@
-"""The store in which `clickgym.Ranker` keeps what was shown and clicked: its marks, and its log.
+"""Read the store of `clickgym.Ranker`: check its version, and make a click log from it.
 
 The tables are described in ``serving/store.py`` and in docs/service.md.
 """
@@ -43,7 +43,7 @@ ROWS = 500_000
 
 
 def check_version(connection: sqlite3.Connection, path: object) -> None:
-    """Refuse what is no store, and a store of another version."""
+    """Raise an error if the file is no store, or a store of another version."""
     (application,), (version,) = (
         connection.execute(f"PRAGMA {name}").fetchone() for name in ("application_id", "user_version")
     )
@@ -56,8 +56,8 @@ def check_version(connection: sqlite3.Connection, path: object) -> None:
 def open_store(path: Path) -> sqlite3.Connection:
     """A connection that only reads, also beside a process that serves, or in it.
 
-    SQLite itself opens the file, for whoever opened and closed it beside a connection of the same process would take away the
-    locks of that connection.
+    SQLite must open the file itself. If the same process opened and closed the file directly, it would release the locks of its
+    other SQLite connections.
 
     Raises:
         FileNotFoundError: there is no such file.
@@ -77,7 +77,7 @@ def open_store(path: Path) -> sqlite3.Connection:
 
 
 def is_database(path: Path) -> bool:
-    """Whether a file is one of SQLite."""
+    """Whether a file is an SQLite file."""
     if not path.is_file():
         return False
     with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:

@@ -1,4 +1,4 @@
-"""Reading text and tables line by line, and what is wrong with a line: shared by the readers of logs and of judgements."""
+"""Read text and tables line by line, and describe faulty lines; shared by the readers of logs and of judgements."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ NUMBER = re.compile(r"(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 
 class Fault(Exception):
-    """What is wrong with a line: the reason by which it is counted, and a message if that can say more."""
+    """The fault of a line: the reason under which it is counted, and a message with details."""
 
     def __init__(self, reason: str, message: str | None = None) -> None:
         super().__init__(reason)

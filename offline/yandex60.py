@@ -35,7 +35,7 @@ __all__ = ["convert_yandex60"]
 
 
 def convert_yandex60(source: str | PathLike[str]) -> list[Instance]:
-    """Convert the parameters of the 60 queries.
+    """Convert the published parameters of 60 queries to instances.
 
     The items keep their order, that of one logged result page, so the identity is a list that was in production: the
     initial ranking. The file's UBM puts "no click yet" into the last column; here it is column 0. The file's

@@ -1,4 +1,6 @@
-"""One pair, many pairs, their results, figures and the command line; `clickgym.sweep` lives in ``runner.sweep``."""
+"""Run agents in environments: one pair, many pairs, their results, figures and commands; `clickgym.sweep` is in
+``runner.sweep``.
+"""
 
 from .loop import AgentError
 from .make import make_agent

@@ -1,4 +1,4 @@
-"""Sessions whose clicks come late, from bots, or on items that come and go: the compiled loop of `clickgym.envs.axes`."""
+"""The compiled loop for sessions whose clicks come late or from bots, or whose items change (see `clickgym.envs.axes`)."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def _rank_features(state, rng, features, available, ranking):  # type: ignore[no
 
 
 def update_blindly(state, features, ranking, clicks):  # type: ignore[no-untyped-def]
-    """The update of an agent that reads no features."""
+    """The update of an agent that sees no features."""
     update(state, ranking, clicks)
 
 
@@ -355,7 +355,7 @@ def absent_item(ranking: NDArray[np.int64], env: ClickEnv) -> Exception:
 
 
 class ClicksAsTheyCome:
-    """What the Python loop tells an agent, session by session, where not all axes are at their defaults.
+    """The Python loop's view of late clicks, bots and changing items: what it passes to an agent, session by session.
 
     Args:
         agent: whose displays begin behind those that it has made.
@@ -371,14 +371,14 @@ class ClicksAsTheyCome:
         self._is_contextual = isinstance(env.model, ContextualModel)
 
     def rank(self, observation: Any) -> NDArray[np.int64]:
-        """The agent's list, of the items that are there."""
+        """The agent's list, made of the items that are available."""
         if self._axes.available is None:
             return self._agent.rank(observation)
         agent: Any = self._agent
         return agent.rank(observation, candidates=self._axes.mask[0].copy())
 
     def update(self, last: Any, ranking: Any, observation: Any, reward: float) -> None:
-        """Tell the agent what has arrived, and which item was replaced.
+        """Pass the feedback that has arrived to the agent, and name the item that was replaced.
 
         Args:
             last: what the agent saw when it ranked.
@@ -407,6 +407,6 @@ class ClicksAsTheyCome:
             agent.replace(int(axes.churn_state.replaced[0]))
 
     def close(self) -> None:
-        """What has not arrived never will."""
+        """End the run: feedback that has not arrived by now never will."""
         if isinstance(self._agent, CompiledAgent):
             self._agent.close_displays()

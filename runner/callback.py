@@ -1,4 +1,4 @@
-"""The callback of a sweep: what it reports as it goes."""
+"""The callback of a sweep: its methods receive the progress."""
 
 from __future__ import annotations
 
@@ -12,20 +12,19 @@ __all__ = ["Callback"]
 
 
 class Callback:
-    """Listener to the progress of a sweep; subclass to show it. All methods may be called from any thread."""
+    """Base class of listeners to the progress of a sweep; override methods to show it. They may be called from any thread."""
 
     def start(self, trials: Sequence[Trial], done: Mapping[Trial, polars.DataFrame], horizon: int) -> None:
-        """Before any work: all trials, and the tables of those that an earlier sweep finished."""
+        """Called before any run: with all trials, and the tables of those that an earlier sweep finished."""
 
     def cost(self, agent: str, seconds: float, runs: int, workers: int) -> None:
-        """After `start`, for each learner: what a run is expected to take, and how many there are to be done by how many
-        workers."""
+        """Called after `start`, for each learner: the expected time of a run, the number of runs, and the number of workers."""
 
     def sessions(self, count: int) -> None:
-        """So many more sessions were played (only from trials that run in this process)."""
+        """Called when so many more sessions were played (only from trials that run in this process)."""
 
     def finished(self, trial: Trial, frame: polars.DataFrame, counted: bool) -> None:
-        """A trial was written; ``counted`` says whether its sessions were reported."""
+        """Called when a trial was written; ``counted`` says whether its sessions were reported."""
 
     def batch(self, trials: polars.DataFrame, sessions: int) -> None:
-        """A batch of a tuning was written: a row for each of its trials so far, and the sessions played."""
+        """Called when a batch of a tuning was written: with a row for each of its trials so far, and the sessions played."""

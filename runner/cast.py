@@ -1,4 +1,4 @@
-"""Environments and agents of a sweep behind their labels, and their way to other processes."""
+"""The environments and agents of a sweep by label, and how they are sent to other processes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["Cast"]
 
 @dataclass(frozen=True)
 class Cast:
-    """What is behind the labels of a sweep, as it is: in threads the very objects.
+    """The objects behind the labels of a sweep; threads share these very objects.
 
     To another process it goes with the classes that its environments name, for a worker has registered nothing, and what
     stands in a script or a notebook is sent by value.

@@ -22,11 +22,11 @@ Row = dict[str, str]
 
 
 class Catalogue(dict[str, str]):
-    """Names, each with a line about it; a terminal and a notebook show it as a table.
+    """Names with one line of description each; a terminal and a notebook show them as a table.
 
     Args:
-        rows: what is known of each: ``name`` and ``about``, then whatever else, all of them the same.
-        group: what sets rows apart that follow each other, as ``"needs"``; "" for nothing.
+        rows: one dict for each name: ``name``, ``about``, and further facts, the same for all.
+        group: the fact by which consecutive rows are grouped, such as ``"needs"``; "" for none.
 
     Attributes:
         rows, group: as given; ``polars.DataFrame(catalogue.rows)`` makes a table of it.
@@ -62,12 +62,14 @@ class Catalogue(dict[str, str]):
 
 
 def list_agents() -> Catalogue:
-    """The agents by name, as `run` and ``clickgym run --agents`` take them: the published algorithms and generic RL.
+    """List all agents by name: the published algorithms and generic reinforcement learning.
+
+    `run` and ``clickgym run --agents`` take these names.
 
     Returns:
-        Names with what they are, in groups by what they need; ``rows`` also have the ``paper``, the ``click_models`` for which
-        an algorithm is made, what it ``needs`` beside clicks and what it is ``told`` of the environment; and of ``change``,
-        ``bots`` and ``late_clicks`` what shows that it stands them, "" where nothing does.
+        The names with a description, in groups by what they need. The ``rows`` also have the ``paper``, the ``click_models``
+        for which an algorithm is made, what it ``needs`` beside clicks, and what the environment gives it (``told``). The
+        columns ``change``, ``bots`` and ``late_clicks`` name the evidence that it copes with them; "" where there is none.
 
     Example:
         >>> print(list_agents()["Random"])
@@ -92,7 +94,7 @@ def list_agents() -> Catalogue:
 
 
 def list_environments() -> Catalogue:
-    """The ids that `gymnasium.make` knows from this package, and from whoever called `register`, with their users.
+    """List the ids of the package and those that were registered by `register`, with their users.
 
     Example:
         >>> "PBMRank-v0" in list_environments()
@@ -103,7 +105,7 @@ def list_environments() -> Catalogue:
 
 
 def list_instances() -> Catalogue:
-    """The names that an ``instance`` may have; see `clickgym.envs.load_instance`.
+    """List the names of instances; see `clickgym.envs.load_instance`.
 
     Example:
         >>> print(list_instances()["lagree2016-small"])
@@ -113,7 +115,7 @@ def list_instances() -> Catalogue:
 
 
 def list_metrics() -> Catalogue:
-    """What `run` and `sweep` measure on request, beside regret, reward and clicks.
+    """List the metrics that `run` and `sweep` can measure beside regret, reward and clicks.
 
     Example:
         >>> ", ".join(list_metrics())

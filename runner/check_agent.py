@@ -1,4 +1,4 @@
-"""Check an agent against the interface of agents: what the tests of all agents have in common, in one call."""
+"""Check an agent against the interface of agents in one call."""
 
 from __future__ import annotations
 
@@ -48,14 +48,16 @@ SIGMAS = 5.0
 
 
 def check_agent(agent: AgentLike) -> None:
-    """Check that an agent keeps to the interface of `clickgym.agents.Agent`; it returns nothing, or says all that is wrong.
+    """Check that an agent keeps to the interface of `clickgym.agents.Agent`.
 
-    The agent plays small problems, chosen by what its constructor takes: items that stay the same; with ``n_features``,
-    candidates with features; with ``n_states``, users with a memory. Checked are the constructor, the lists (distinct items, as
-    many as positions, also of a single item and after the horizon), that a seed repeats them, that agents do not disturb one
-    another or what they are given, that the numbers of the items mean nothing to it, and that its ``search_space`` has what its
-    constructor takes, and the defaults. Of a `CompiledAgent` also both engines, saving and loading, hyper-parameters and
-    refusals. Whether it learns is for you to test.
+    It returns nothing, or raises an error that lists all faults.
+
+    The agent plays small problems, which depend on the arguments of its constructor: items that stay the same; with
+    ``n_features``, candidates with features; with ``n_states``, users with a memory. It checks the constructor. It checks the
+    lists: distinct items, as many as positions, also with a single item and after the horizon. A seed must repeat the lists.
+    Agents must not change one another or the arrays that they are given. The numbers of the items must mean nothing. The
+    ``search_space`` must fit the constructor and its defaults. For a `CompiledAgent` it also checks both engines, saving and
+    loading, hyper-parameters and errors. It does not check whether the agent learns.
 
     Args:
         agent: as for `clickgym.make_agent`: a class, a `functools.partial` of it, ``"module:Class"``, or the name of an agent

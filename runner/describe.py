@@ -52,7 +52,7 @@ STANDS = ("change", "bots", "late clicks")
 
 
 class TableOfWords(NamedTuple):
-    """A title, the headings of the columns, and the rows."""
+    """A table of texts: title, headings of the columns, and rows."""
 
     title: str
     headings: tuple[str, ...]
@@ -60,14 +60,14 @@ class TableOfWords(NamedTuple):
 
 
 class Description(NamedTuple):
-    """What there is to know of something.
+    """Description of an agent, an environment or a metric.
 
     Attributes:
-        kind: what it is, as ``"agent"``.
-        name: what it is called.
-        about: one sentence or some.
-        facts: further ones, by what they are about.
-        tables: parameters, and what else there are several of.
+        kind: the kind of thing, such as ``"agent"``.
+        name: its name.
+        about: one sentence or several.
+        facts: further sentences, by topic.
+        tables: parameters and other tables.
     """
 
     kind: str
@@ -78,7 +78,7 @@ class Description(NamedTuple):
 
 
 def abilities(agent: Any) -> dict[str, bool]:
-    """What an agent's class can do with clicks as they come, by name.
+    """Whether an agent's class can learn from a log, choose among candidates, and replace an item; by name.
 
     Example:
         >>> from clickgym.agents import TopRank
@@ -93,7 +93,7 @@ def abilities(agent: Any) -> dict[str, bool]:
 
 
 def learns(agent: object) -> bool:
-    """Whether clicks change what an agent of the package shows.
+    """Whether clicks change the lists of an agent of the package.
 
     Args:
         agent: its class.
@@ -108,10 +108,10 @@ def learns(agent: object) -> bool:
 
 
 def needs(agent: Any) -> str:
-    """What an agent's class cannot do without, beside clicks: one of `NEEDS` where it is published.
+    """The extra knowledge that an agent's class requires beside clicks; for published agents one of `NEEDS`.
 
     Args:
-        agent: the class; what its constructor requires decides.
+        agent: the class; the required arguments of its constructor decide.
 
     Example:
         >>> from clickgym.agents import BubbleRank, PBMLinUCB
@@ -126,7 +126,7 @@ def needs(agent: Any) -> str:
 
 
 def stands(agent: Any) -> dict[str, str]:
-    """What of `STANDS` an agent's class stands, each with what shows it, as of `clickgym.agents.Agent.stands`.
+    """Which of the difficulties in `STANDS` an agent's class copes with, and the evidence; see `clickgym.agents.Agent.stands`.
 
     Example:
         >>> from clickgym.agents import CascadeTS, CascadeUCB1, RecurRank
@@ -139,7 +139,7 @@ def stands(agent: Any) -> dict[str, str]:
 
 
 def describe_agent(name: str) -> Description:
-    """Describe an agent: for which users, from which paper, what it needs, is told and stands, its hyper-parameters.
+    """Describe an agent: its users, its paper, what it needs and is given, what it copes with, and its hyper-parameters.
 
     Args:
         name: of a published one, or ``module:Class``.
@@ -227,7 +227,7 @@ def _spaces(env_id: str) -> dict[str, str]:
 
 
 def arguments(env_id: str) -> list[tuple[str, str, str]]:
-    """What ``gym.make`` takes for an id: names, defaults and descriptions.
+    """The arguments of ``gym.make`` for an id: names, defaults and descriptions.
 
     Args:
         env_id: a key of `ENVIRONMENTS`, `CONTEXTUAL` or `MEMORY`.

@@ -1,4 +1,4 @@
-"""Live curves: what TensorBoard shows of a run as it goes, an entry at each checkpoint."""
+"""Log a run for TensorBoard while it goes on: one entry at each checkpoint."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ __all__ = ["check_tensorboard", "logged"]
 
 
 def check_tensorboard() -> None:
-    """Refuse to log where that cannot be done."""
+    """Raise an error if TensorBoard cannot be used."""
     if find_spec("tensorboard") is None:
         raise ImportError('TensorBoard is not installed; install it: pip install "clickgym[tensorboard]"')
 
 
 @contextmanager
 def logged(meter: Meter, folder: Path) -> Iterator[None]:
-    """Within, the meter's entries are written into a folder, at each checkpoint and at once.
+    """Context in which the meter's entries are written into a folder, at each checkpoint.
 
     Args:
         meter: of a run.

@@ -1,4 +1,4 @@
-"""Experiment file: the arguments of a sweep in TOML, under the keys of ``config.json``, and those of a tuning."""
+"""Experiment files: the arguments of a sweep and of a tuning in TOML, under the keys of ``config.json``."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ TUNING_KEYS: dict[str, tuple[Callable[[Any], bool], str]] = {
 
 
 def read_experiment(file: Path) -> dict[str, Any]:
-    """The arguments of `sweep` that an experiment file names.
+    """Read the arguments of `sweep` from an experiment file.
 
     Args:
-        file: TOML. The paths of instance files in it begin where it stands.
+        file: TOML. Paths of instance files in it are relative to its folder.
 
     Returns:
         By name; ``runs`` is 10 where it says nothing of them, as on the command line.
@@ -65,7 +65,7 @@ def read_experiment(file: Path) -> dict[str, Any]:
 
 
 def read_tuning(file: Path) -> dict[str, Any]:
-    """The arguments of `tune` that the section ``tune`` of an experiment file names.
+    """Read the arguments of `tune` from the section ``tune`` of an experiment file.
 
     Args:
         file: as for `read_experiment`. Environments and horizon are those of the experiment, unless the section names others.

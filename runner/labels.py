@@ -1,8 +1,8 @@
 """Parse agent and environment specs (`"Name:key=value"`, class, partial, object), and derive the label used in seeds, files
 and tables.
 
-What is typed is ``[LABEL=]NAME[:KEY=VALUE,...]``. A NAME may have colons, ``module:Class``, but no ``=``: so what stands before
-an ``=`` to the left of all colons is a LABEL. Without one, the label is the whole of it.
+A spec is written as ``[LABEL=]NAME[:KEY=VALUE,...]``. A NAME may contain colons (``module:Class``) but no ``=``. So the text
+before an ``=`` that is left of all colons is a LABEL. Without it, the label is the whole spec.
 """
 
 from __future__ import annotations
@@ -72,14 +72,14 @@ Thing = TypeVar("Thing")
 
 
 class UnsuitedError(ValueError):
-    """An agent is not made for an environment: it must be told or shown what that does not know, or cannot play it at all."""
+    """An agent cannot play an environment, for example because it needs knowledge that this environment does not have."""
 
 
 PUBLISHED: dict[str, type[Agent | Learner]] = {**AGENTS, **CONTEXTUAL_AGENTS, **STATE_AGENTS, **LEARNERS}
 
 
 def parse_spec(spec: Spec) -> tuple[str, dict[str, Any]]:
-    """Split a name from its arguments.
+    """Split a spec into the name and its arguments.
 
     Args:
         spec: ``"Name"``, ``"Name:key=value,key=value"`` with values in JSON or plain words, or ``(name, arguments)``. The name
@@ -196,7 +196,7 @@ def _range(spec: str, key: str, low: str, high: str, log: str | None) -> Range:
 
 
 def expand(spec: str) -> list[str]:
-    """The specs that one with sets of values stands for: one for each value; of several sets, for each combination.
+    """Expand a spec with sets of values into a list of specs: one for each value or combination of values.
 
     Raises:
         ValueError: braces that are no set of values, or a range, of which there is no list.
@@ -223,7 +223,7 @@ def expand(spec: str) -> list[str]:
 
 
 def parse_search(spec: str) -> tuple[str, dict[str, Any], dict[str, Range | list[Any]]]:
-    """Split a name from its arguments and from what is to be searched.
+    """Split a spec into the name, its arguments, and the ranges and sets to be searched.
 
     Args:
         spec: as for `parse_spec`; besides, ``key={value,value}`` is a set, ``key={low..high}`` a range, and ``key={low..high
@@ -252,13 +252,13 @@ def parse_search(spec: str) -> tuple[str, dict[str, Any], dict[str, Range | list
 
 
 def grid(agent: AgentLike, /, **values: Iterable[Any]) -> list[AgentLike]:
-    """One agent for each value of a hyper-parameter; of several, for each combination.
+    """Make one agent for each value of a hyper-parameter, or for each combination of several.
 
     On the command line and in experiment files the same is ``"EpsilonGreedy:epsilon={0.01,0.1}"``.
 
     Args:
-        agent: what `sweep` takes as one: a name, also with other arguments, a class, a `functools.partial`.
-        **values: of each hyper-parameter a list.
+        agent: an agent as `sweep` takes it: a name, also with other arguments, a class, a `functools.partial`.
+        **values: a list of values for each hyper-parameter.
 
     Returns:
         The agents, for the list of a sweep; each has the label, and so the seeds, of the agent with that value alone.
@@ -293,7 +293,7 @@ def _list_of(key: str, values: Any) -> list[Any]:
 
 
 def split_label(text: str) -> tuple[str | None, str]:
-    """Split the label from what it stands for.
+    """Split a spec into its label and the rest.
 
     Args:
         text: as it is typed.
@@ -310,7 +310,7 @@ def split_label(text: str) -> tuple[str | None, str]:
 
 
 def file_name(label: str) -> str:
-    """A label as the name of a file or a folder: what cannot stand in one, on whatever system, is replaced.
+    """A label as a file name: characters that some system does not allow are replaced.
 
     Example:
         >>> file_name("my_module:MyAgent:alpha=0.1"), file_name("mine, at last")
@@ -320,7 +320,7 @@ def file_name(label: str) -> str:
 
 
 def split(thing: Any) -> tuple[Any, dict[str, Any]]:
-    """What makes a thing, an object or its name, and the arguments that go with it.
+    """Split an agent or environment into what makes it (an object or its name) and its arguments.
 
     Raises:
         ValueError: a `functools.partial` holds arguments without a name; or a name has a label, where none is of use.
@@ -350,7 +350,7 @@ def split(thing: Any) -> tuple[Any, dict[str, Any]]:
 
 
 def own_label(thing: Any) -> str | None:
-    """What a thing is called: the form that `parse_spec` reads, and by which it could be passed; None if it has no such name.
+    """The label that follows from an object itself, in the form that `parse_spec` reads; None if there is none.
 
     Args:
         thing: an `AgentLike` or an `EnvLike`.
@@ -381,7 +381,7 @@ def own_label(thing: Any) -> str | None:
 
 
 def written(value: Any) -> str:
-    """An argument as `parse_spec` reads it: a word as it is, unless it would be read as something else."""
+    """An argument in the form that `parse_spec` reads."""
     if isinstance(value, str):
         try:
             parse_json(value)
@@ -391,7 +391,7 @@ def written(value: Any) -> str:
 
 
 def in_braces(values: Range | Iterable[Any]) -> str:
-    """A range or a set of values as `parse_search` reads it.
+    """A range or a set of values in the form that `parse_search` reads.
 
     Example:
         >>> in_braces(Range(0.1, 10.0, log=True)), in_braces(["first_click", 3])
@@ -437,7 +437,7 @@ def _name_of_spec(spec: EnvSpec) -> tuple[str | None, dict[str, Any]]:
 
 
 def by_label(what: str, things: Iterable[Thing] | Mapping[str, Thing]) -> dict[str, Thing]:
-    """Things by label: their own, or the one that a mapping gives them.
+    """Agents or environments by label: their own label, or the one that a mapping gives them.
 
     Args:
         what: ``"agent"`` or ``"environment"``.
@@ -514,7 +514,7 @@ def _check_label(what: str, label: Any, thing: Any) -> None:
 
 
 def typed(label: str, spec: str) -> str:
-    """What is typed for something: its name, or label and name.
+    """The text to type for an agent or environment: its name, or label and name.
 
     Example:
         >>> typed("TopRank", "TopRank"), typed("mine", "TopRank:delta=0.1")
@@ -524,7 +524,7 @@ def typed(label: str, spec: str) -> str:
 
 
 def typed_specs(labelled: Mapping[str, Any]) -> dict[str, str]:
-    """What those things are called by themselves that have other labels, as far as they can be typed with these.
+    """The own names of the objects that have another label, if they can be typed.
 
     Args:
         labelled: as `by_label` returns it.
@@ -548,12 +548,12 @@ def typed_specs(labelled: Mapping[str, Any]) -> dict[str, str]:
 
 
 def digest(content: bytes) -> str:
-    """A few letters that identify some bytes."""
+    """A short hash of some bytes."""
     return hashlib.sha256(content).hexdigest()[:16]
 
 
 def model_digest(model: Users) -> str:
-    """Identifies the users of an environment, with all their parameters; as in version 0.1, which knew models by class."""
+    """A hash of the users of an environment with all their parameters; the same as in version 0.1."""
 
     def as_classes(value: Any) -> Any:
         if isinstance(value, list):
@@ -567,7 +567,7 @@ def model_digest(model: Users) -> str:
 
 
 def users_digest(label: str, env_like: EnvLike, env: gym.Env) -> str:
-    """Identifies what is behind the label of an environment: its users; and where the label does not say the rest, that.
+    """A hash of the environment behind a label: of its users, and of what the label does not say.
 
     Args:
         label: in the sweep.
@@ -580,12 +580,12 @@ def users_digest(label: str, env_like: EnvLike, env: gym.Env) -> str:
 
 
 def source_digest(maker: Any) -> str:
-    """Identifies the source of a user's class or function; for one in a module the whole file."""
+    """A hash of the source of a user's class or function; for one in a module, of the whole file."""
     return digest(_source(maker))
 
 
 def fingerprint(thing: Any) -> str:
-    """Identifies what stands behind a label that does not say it, arguments and all, in every process alike.
+    """A hash of an object that its label does not describe, with all arguments; the same in every process.
 
     Args:
         thing: an `AgentLike` or an `EnvLike`.

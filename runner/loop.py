@@ -1,4 +1,4 @@
-"""Sessions of one agent in one environment: the compiled loop, the Python loop, and what can serve a pair."""
+"""Sessions of one agent in one environment: the compiled loop, the Python loop, and which of them a pair can use."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ next_round: Callable[..., None]
 
 
 class AgentError(SessionError):
-    """An agent's fault in mid-run; the message names the agent, the step and the fault."""
+    """An agent failed during a run; the message names the agent, the step and the fault."""
 
 
 def session_error(agent: Agent, env: gym.Env, when: str, error: Exception) -> Exception:
-    """What to raise instead of an error from the rounds of an agent in an environment; ``when`` as in ``"step 7"``.
+    """The error to raise for a fault in a session of an agent in an environment; ``when`` such as ``"step 7"``.
 
     What says by itself where it is from stays as it is; only an environment does not know whom it faces. The traceback of the
     error, which is the cause of what is raised, is left with the frames of who wrote the agent.
@@ -64,7 +64,7 @@ def session_error(agent: Agent, env: gym.Env, when: str, error: Exception) -> Ex
 
 
 def check_list(agent: Agent, ranking: Any, n_items: int, n_positions: int, what: str, number: int) -> None:
-    """Refuse a bad list as the fault of its agent; ``what`` and ``number`` say when, as ``"step", 7``."""
+    """Raise an `AgentError` for a bad list; ``what`` and ``number`` say when, such as ``"step", 7``."""
     try:
         check_ranking(ranking, n_items, n_positions)
     except (TypeError, ValueError) as error:
@@ -119,7 +119,7 @@ def _rank_blindly(state, rng, features, ranking):  # type: ignore[no-untyped-def
 
 
 def why_not_compiled(agent: object, env: gym.Env) -> str | None:
-    """Why a pair cannot run in the compiled loop; None if it can."""
+    """The reason why a pair cannot run in the compiled loop; None if it can."""
     if not isinstance(agent, CompiledAgent):
         return f"{type(agent).__name__} is a plain Python agent"
     base = next(base for base in (ContextualAgent, StateAgent, CompiledAgent) if isinstance(agent, base))
@@ -156,7 +156,7 @@ def _within_harmless(env: gym.Env) -> gym.Env:
 
 
 def playable(agent: Learner, env: gym.Env) -> ClickEnv:
-    """The environment within harmless wrappers, if a learner can play on streams of its own instead.
+    """The environment inside harmless wrappers, if a learner can play its own streams instead.
 
     Raises:
         UnsuitedError: it cannot, naming what stands in the way; or there are too many lists for actions that number them.

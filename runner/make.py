@@ -1,4 +1,4 @@
-"""Factories of agents and environments, from a name, as the command line and sweeps write it, or from an object."""
+"""Make agents and environments from names, as on the command line and in sweeps, or from objects."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _attribute(what: str, name: str, module: ModuleType, kind: type) -> Any:
 
 
 def env_maker(env: EnvLike) -> tuple[EnvSpec | Callable[..., Any] | Users, dict[str, Any]]:
-    """What makes an environment, and its arguments.
+    """The function that makes an environment, and its arguments.
 
     Args:
         env: as for `make_env`.
@@ -159,7 +159,7 @@ def make_env(env: EnvLike | gym.Env, instance: Any = None) -> gym.Env:
 
 
 def agent_maker(agent: AgentLike) -> tuple[Callable[..., Agent | Learner], dict[str, Any]]:
-    """What makes an agent, a class or a function with its arguments, and its hyper-parameters, ``settings="tuned"`` spelt out.
+    """The class or function that makes an agent, and its hyper-parameters; ``settings="tuned"`` is replaced by the values.
 
     Args:
         agent: as for `make_agent`.
@@ -189,7 +189,7 @@ def _with_settings(maker: Any, hyperparameters: dict[str, Any]) -> dict[str, Any
 
 
 def agent_class(name: str) -> Callable[..., Agent | Learner]:
-    """The class of an agent: a published one by name, or one's own as ``module:Class``.
+    """The class of an agent: a published one by name, or your own as ``module:Class``.
 
     A class in the style of stable-baselines3, ``"stable_baselines3:PPO"`` or a subclass of its ``BaseAlgorithm``, becomes a
     `Learner`.
@@ -260,15 +260,16 @@ def make_agent(
 ) -> Agent | Learner:
     """Build an agent for an environment.
 
-    Sizes and the number of features come from the environment, and so does what a paper assumes known, unless it is given:
-    PBM-UCB's examination probabilities, the production list of `Fixed`, the optimum of `Oracle`. The rest of the click model
-    stays hidden, but from an agent whose class asks for it by ``told = {...: "users"}``, to draw a log that it begins with.
+    Sizes and the number of features come from the environment. If a paper assumes more knowledge, it also comes from the
+    environment unless you pass it: the examination probabilities of PBM-UCB, the production list of `Fixed`, the optimum of
+    `Oracle`. The rest of the click model stays hidden. The only exception is an agent whose class asks for it by ``told = {...:
+    "users"}``, to draw a log from which it learns first.
 
     Args:
         agent: a name, as for the command line, ``"CascadeKLUCB:feedback=first_click"`` or ``"my_module:MyAgent"``; a class, of
             `Agent`, `Learner` or stable-baselines3; a `functools.partial` of one; or a function with the same arguments.
-        env: the environment the agent will face.
-        horizon: T; goes only to agents that take one.
+        env: the environment that the agent will play.
+        horizon: T, the number of sessions; passed only to agents that take it.
         seed: of the agent's own generator.
         **hyperparameters: of the agent, beside those that ``agent`` brings. For generic RL known by name, ``settings="tuned"``
             stands for those that `clickgym tune` proposed, ``PPO.tuned``.
@@ -352,7 +353,7 @@ def _horizon(agent: str, parameter: inspect.Parameter, horizon: int | None) -> I
 
 
 def is_required(parameter: inspect.Parameter) -> bool:
-    """Whether a call must give it; ``*args`` and ``**kwargs`` it need not."""
+    """Whether a call must give this parameter; ``*args`` and ``**kwargs`` are not required."""
     return parameter.default is parameter.empty and parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
 
 

@@ -1,4 +1,4 @@
-"""Metrics besides regret, reward and clicks: of every session, and of an agent at every checkpoint.
+"""Metrics besides regret, reward and clicks: sums over sessions, and values of an agent at checkpoints.
 
 A metric is one kernel, ``value(context, ranking, clicks, expectation) -> float``, summed over the sessions, and one function
 that builds its context, a named tuple of arrays, from the environment whenever the users change. To add one, write the two
@@ -28,9 +28,11 @@ Env = ClickEnv | ClickVectorEnv
 
 
 class Metric(NamedTuple):
-    """A metric: its description, its kernel, the function that builds the kernel's context, whether that holds where
-    candidates or the states of users change from session to session, and which fields of it are arrays of the present
-    round, so that it holds where items come and go."""
+    """A metric: its description, its kernel, and the function that builds the kernel's context.
+
+    Further fields say whether it is defined where candidates or states change from session to session, and which fields of the
+    context are arrays of the present round, so that it is defined where items change.
+    """
 
     description: str
     kernel: Callable[..., float]
@@ -288,7 +290,7 @@ class Metrics:
         return {name: sums[name] if name in sums else DERIVED[name](meter) for name in self.names}
 
     def contexts(self, env: Any) -> tuple[Any, ...]:
-        """What the kernels need to know of the environment's present task.
+        """The data about the environment's present task that the kernels need.
 
         Raises:
             ValueError: the environment lacks what a metric needs.
@@ -301,7 +303,7 @@ class Metrics:
         return tuple(METRICS[name].context(env) for name in self.summed)
 
     def check(self, agent: Any, env: Any) -> None:
-        """Refuse an agent that cannot be measured so, or not in this environment.
+        """Raise an error if this agent, or this environment, does not allow the metrics.
 
         Raises:
             ValueError: naming what it lacks.
@@ -317,7 +319,7 @@ class Metrics:
                 raise ValueError(f"the metric {name!r} needs queries held out (clickgym features --held-out); {env} has none")
 
     def meter(self, checkpoints: ArrayLike, agent: Any, env: Any) -> Meter:
-        """What counts the sessions of a run, and measures the agent at each checkpoint."""
+        """The meter of a run with these metrics, which counts sessions and measures the agent at each checkpoint."""
         self.check(agent, env)
         first = 3 + len(self.summed)
 
@@ -328,7 +330,7 @@ class Metrics:
         return Meter(checkpoints, len(self.summed) + len(self.learned), measure if self.learned else None)
 
     def as_shown(self, contexts: tuple[Any, ...]) -> tuple[Any, ...]:
-        """The contexts with copies of what is about the present round, which ``env.step`` ends."""
+        """The contexts, with copies of the arrays of the present round, which ``env.step`` overwrites."""
         copied = [METRICS[name].of_the_round for name in self.summed]
         if not any(copied):
             return contexts

@@ -109,7 +109,7 @@ class Progress(Callback):
                 self._console.print(Text(visible(line)), soft_wrap=True)
 
     def kept(self, out: str | os.PathLike[str]) -> str:
-        """What there is to keep, for the message of a sweep, or of the several of a study, that ends early."""
+        """What a sweep or study that ends early has kept, in words for the message."""
         if not self._lines:
             return f"what is finished is kept in {out}"
         return f"{self._finished} of {self._trials} runs are finished and kept in {out}"
@@ -192,7 +192,7 @@ class TuningProgress(Progress):
 def listener_of(
     progress: bool | None, callback: Callback | None, bar_on: Callable[..., Progress] = Progress
 ) -> AbstractContextManager[Callback | None]:
-    """What is called with the progress.
+    """The callback that receives the progress.
 
     Args:
         progress, callback: as in `clickgym.sweep`.

@@ -1,6 +1,7 @@
-"""Folder of a sweep's results: configuration, a file for each finished run, and the tables; reading, adding, merging.
+"""The folder of a sweep's results: configuration, one file for each finished run, and tables; reading, extending, merging.
 
-The configuration is a list of parts, each the arguments of one sweep and what it was made with: enough to run it again.
+The configuration is a list of parts. Each part has the arguments of one sweep and the versions that made it: enough to run it
+again.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ Part = dict[str, Any]
 
 
 class Trial(NamedTuple):
-    """One run of one pair; its names are what its seeds and its file derive from."""
+    """One run of one pair; its seeds and the name of its file derive from its names."""
 
     env: str
     instance: str
@@ -82,11 +83,11 @@ class Trial(NamedTuple):
 
     @property
     def file(self) -> str:
-        """Its name in the folder."""
+        """The name of its file in the folder."""
         return self._digest().hexdigest()[:20] + ".parquet"
 
     def seeds(self, seed: int) -> tuple[int, int]:
-        """Seeds of the environment and of the agent: children of ``seed`` by name, so that no other trial matters."""
+        """The seeds of environment and agent; they depend only on ``seed`` and the names of this trial."""
         key = np.frombuffer(self._digest().digest(), np.uint32)
         env, agent = np.random.SeedSequence(seed, spawn_key=tuple(key.tolist())).generate_state(2, np.uint64)
         return int(env), int(agent)
@@ -111,7 +112,7 @@ def trials_of(parts: Sequence[Part]) -> list[Trial]:
 
 
 def by_default(config: Part) -> bool:
-    """Whether each environment has an instance of its own: its default, or one that its arguments make.
+    """Whether each environment has its own instance: its default, or one that its arguments make.
 
     Args:
         config: a part, or what `read_results` returns.
@@ -121,7 +122,7 @@ def by_default(config: Part) -> bool:
 
 
 def spec_of(config: Part, kind: str, label: str) -> str:
-    """What a label stands for, as it is typed; the label itself, where it says that, or where only Python knows more.
+    """The text to type for what a label stands for; the label itself if there is no such text.
 
     Args:
         config: a part, or what `read_results` returns.
@@ -132,7 +133,7 @@ def spec_of(config: Part, kind: str, label: str) -> str:
 
 
 def check_agreement(where: str, parts: Iterable[Part], new: Part) -> None:
-    """Check that a part may stand beside others.
+    """Check that a part can be stored beside other parts.
 
     Args:
         where: whose parts those are.
@@ -155,7 +156,7 @@ def check_agreement(where: str, parts: Iterable[Part], new: Part) -> None:
 
 
 def open_folder(out: Path, part: Part) -> dict[Trial, polars.DataFrame]:
-    """Make the folder, or open one that holds results to which those of another sweep may be added.
+    """Make the results folder, or open one to which results of a further sweep may be added.
 
     Nothing is written where all its runs are finished.
 
@@ -284,7 +285,7 @@ def timings_of(frames: Iterable[polars.DataFrame]) -> polars.DataFrame:
 
 
 def write_tables(out: Path) -> dict[Trial, polars.DataFrame]:
-    """Put the tables of all trials together, and write them and their times, where they are not what is there already.
+    """Combine the tables of all trials, and write them if they have changed.
 
     Args:
         out: the folder. Of a part that is not finished, only those trials count that other parts have, too.
@@ -358,7 +359,7 @@ def _check_fit(folder: Path, parts: Sequence[Part], table: polars.DataFrame, tim
 
 
 def select_parts(config: Part, agents: Iterable[str], envs: Iterable[str]) -> dict[str, Any]:
-    """What a configuration says of some of its agents and environments: what would have made their results alone.
+    """The part of a configuration that made the results of some agents and environments.
 
     Args:
         config: as `read_results` returns it.
@@ -462,10 +463,11 @@ def _is_part(part: Any) -> bool:
 
 
 def merge(folders: Sequence[str | os.PathLike[str]], out: str | os.PathLike[str]) -> polars.DataFrame:
-    """Make one results folder of several; they stay as they are.
+    """Merge several results folders into a new one; the old ones do not change.
 
     Args:
-        folders: of finished sweeps that `sweep` could have put into one folder. A run that several have counts once.
+        folders: results folders with the same horizon, seed, checkpoints, engine and metrics. A run that several folders have
+            counts once.
         out: the new folder.
 
     Returns:

@@ -41,21 +41,21 @@ ENGINES: Sequence[str] = ("auto", "compiled", "python")
 
 @dataclass(frozen=True)
 class Result:
-    """What one run measured, at its checkpoints.
+    """The measurements of one run at its checkpoints.
 
     Attributes:
-        env, instance, agent: names.
-        seed: what the environment was reset with.
+        env, instance, agent: their names.
+        seed: the seed of ``env.reset``.
         steps: ``(n,)`` the checkpoints, in sessions.
-        regret: ``(n,)`` cumulative expected regret of the lists shown; nan throughout where the environment, being none of
-            this package, does not tell it in every session.
+        regret: ``(n,)`` cumulative expected regret of the lists shown; nan if an environment of another package does not report
+            regret in every session.
         reward: ``(n,)`` cumulative realised reward.
         clicks: ``(n,)`` cumulative number of clicks.
-        metrics: ``(n,)`` the further metrics by name, all but ``window_regret`` and ``held_out_ndcg`` cumulative sums.
+        metrics: ``(n,)`` further metrics by name: cumulative sums, except ``window_regret`` and ``held_out_ndcg``.
         seconds: wall time of the sessions, without compilation.
         engine: ``"compiled"``, ``"python"``, or the name of the library that ran the loop.
-        training_sessions, training_seconds: what a `Learner` was trained on before (``protocol="meta"``), and how long that
-            took; these sessions are in none of the other figures.
+        training_sessions, training_seconds: sessions and time of the training of a `Learner` before the run
+            (``protocol="meta"``); all other figures exclude them.
     """
 
     env: str
@@ -86,7 +86,7 @@ class Result:
         return {"sessions": f"{self.steps[-1]:,}", **end, "engine": self.engine, "seconds": f"{self.seconds:.3g}"}
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the cumulative regret on logarithmic axes, as the command line does; the reward, where regret is unknown.
+        """Draw the cumulative regret on logarithmic axes, as the command line does; if regret is unknown, the reward.
 
         Args:
             ax: axes to draw into, beside the runs that are drawn there already; None makes a figure, which a notebook shows
@@ -140,29 +140,31 @@ def run(
     on_chunk: OnChunk | None = None,
     tensorboard: str | os.PathLike[str] | None = None,
 ) -> Result:
-    """Let an agent rank for ``horizon`` sessions and measure it.
+    """Let an agent rank for ``horizon`` sessions in an environment, and measure regret, reward and clicks.
 
     Args:
-        agent: any `Agent` or `Learner`; it goes on from the state it is in, and is left in the state it reaches. Or what
-            `make_agent` takes, as ``"TopRank"``: then one is made, with ``seed``.
-        env: an environment of this package, wrapped or not; or one of another origin, whose actions are ranked lists
-            (`RankedList`, or ``MultiDiscrete([L] * K)``) and whose observation is the clicks, or a mapping with ``clicks``. It
-            tells regret if each ``info`` has ``regret``, or ``expected_reward`` and ``optimal_reward``. It is reset first. Or
-            what `sweep` takes, as ``"PBMRank-v0"`` or a click model: then one is made.
+        agent: any `Agent` or `Learner`; it continues from its present state and keeps its new state afterwards. Or a name or
+            class as in `make_agent`, such as ``"TopRank"``: then an agent is made with ``seed``.
+        env: an environment, which is reset first; or what `sweep` takes, such as ``"PBMRank-v0"`` or a click model: then one is
+            made. An environment of another package must have ranked lists as actions (`RankedList`, or ``MultiDiscrete([L] *
+            K)``), and the clicks, or a mapping with ``clicks``, as observation. Its regret is known if each ``info`` has
+            ``regret``, or ``expected_reward`` and ``optimal_reward``.
         horizon: T, the number of sessions; ``1e6`` is accepted.
-        seed: of ``env.reset``; an agent that was made before has its own. None goes on with the environment's generator.
-        checkpoints: the steps at which totals are kept, in ``1..T``; None takes about 150, dense at the start and even
-            later. The last is always T.
-        engine: ``"compiled"``, ``"python"`` (one ``env.step`` at a time), or ``"auto"``, compiled where the pair allows. Both
-            give the same lists, clicks and regret, bit for bit. A `Learner` has its own loop, and takes only ``"auto"``.
+        seed: the seed of ``env.reset`` (an agent object has its own). None continues with the environment's generator.
+        checkpoints: the steps at which totals are kept, in ``1..T``; None takes about 150, dense at the start and later at
+            equal distances. The last is always T.
+        engine: ``"compiled"``, ``"python"`` (one ``env.step`` at a time), or ``"auto"``, which takes the compiled engine if the
+            pair allows it. Both engines give the same lists, clicks and regret, bit for bit. A `Learner` has its own loop, and
+            takes only ``"auto"``.
         metrics: names of further metrics (`clickgym.runner.metrics.METRICS`): ``"any_click"``, ``"ndcg"``, ``"violations"``,
-            ``"optimal_lists"``, and ``"window_regret"``, the regret per session since the checkpoint before; before users with
-            a memory ``"users"``, how many have come, and of the others ``"any_click"`` and ``"window_regret"``; before users by
-            grades ``"ndcg_by_grade"``, ``"discounted_ndcg"`` and ``"held_out_ndcg"``.
-        on_chunk: called now and then with the number of sessions played since; for progress bars.
-        tensorboard: a folder to which is logged as the run goes: the regret, and regret, reward and clicks per session since
-            the last entry, of which there is one at each checkpoint; of a `Learner` also its losses, about 200 times (one with
-            ``protocol="meta"`` has those of its training). None writes nothing.
+            ``"optimal_lists"``, and ``"window_regret"``, the regret per session since the previous checkpoint. For users with a
+            memory only ``"users"`` (how many have come), ``"any_click"`` and ``"window_regret"``. For users by grades also
+            ``"ndcg_by_grade"``, ``"discounted_ndcg"`` and ``"held_out_ndcg"``.
+        on_chunk: a function that is called from time to time with the number of sessions since its last call; for progress
+            bars.
+        tensorboard: a folder for a log of TensorBoard during the run; None writes nothing. Each checkpoint has an entry: the
+            regret, and regret, reward and clicks per session since the last entry. A `Learner` also logs its losses, about 200
+            times (with ``protocol="meta"`` those of its training).
 
     Returns:
         The measured run; ``result.engine`` says which engine ran.
@@ -261,12 +263,12 @@ def _play_learner(
 
 
 def instance_of(env: gym.Env) -> str:
-    """What results call the instance of an environment; that of one of another origin, which has no name, as parameters."""
+    """The name of an environment's instance in results."""
     return getattr(env.unwrapped, "instance", "custom")
 
 
 def choose_engine(agent: Agent | Learner, env: gym.Env, engine: str, name: str, pair: str) -> str:
-    """What plays a pair: ``"compiled"``, ``"python"``, or the library of a `Learner`.
+    """The engine for a pair: ``"compiled"``, ``"python"``, or the library of a `Learner`.
 
     Args:
         agent, env: the pair.

@@ -1,4 +1,4 @@
-"""What Optuna does for a tuning: it proposes values by those tried before, and says which trials to give up."""
+"""Interface to Optuna for a tuning: it proposes values from earlier trials, and says which trials to stop."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DIGITS = 3
 
 
 class Sampler:
-    """Optuna's tree-structured Parzen estimator with its median pruner, over the trials that it is told, in their order.
+    """Optuna's tree-structured Parzen estimator with its median pruner.
 
     Args:
         space: what is searched.
@@ -39,7 +39,7 @@ class Sampler:
             logging.set_verbosity(verbosity)
 
     def tell(self, values: Mapping[str, Any], scores: Sequence[float], complete: bool) -> None:
-        """A trial.
+        """Add a finished or stopped trial.
 
         Args:
             values: of all that is searched; a trial with others is passed over.
@@ -60,7 +60,7 @@ class Sampler:
             )
 
     def ask(self) -> Iterator[tuple[dict[str, Any], Callable[[], object]]]:
-        """Proposals without end, each with what is to be called if it will not be tried."""
+        """An endless iterator over proposals, each with a function to call if it will not be tried."""
         from optuna.trial import TrialState
 
         while True:

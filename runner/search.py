@@ -27,7 +27,7 @@ GIVEN = ("n_items", "n_positions", "n_features", "n_states", "horizon", "seed")
 
 
 def search_space_of(agent: AgentLike, space: SearchSpace | None = None) -> tuple[AgentLike, Space]:
-    """What is searched of an agent: what is given for it, else the braces of its spec, else what its class says.
+    """The search space of an agent: the given one, else that in the braces of its spec, else that of its class.
 
     Args:
         agent: what `sweep` takes as one; a spec may have sets and ranges in braces, as ``"CascadeKLUCB:c={0.0..3.0}"``.
@@ -91,7 +91,7 @@ def _why_empty(name: str, maker: Any, given: Mapping[str, Any]) -> str:
 
 
 def defaults(maker: Any) -> dict[str, Any]:
-    """The defaults of what makes an agent: of its constructor, of a learner's settings, of the library's class behind it.
+    """The default hyper-parameters of an agent: of its constructor, of a learner's settings, of the library's class.
 
     Example:
         >>> from clickgym.agents import CascadeKLUCB
@@ -116,7 +116,7 @@ def _as_defaults(space: Space, values: Mapping[str, Any]) -> Space:
 
 
 def contains(values: Range | Sequence[Any], value: Any) -> bool:
-    """Whether a value is one of a range or a set; a list is the same as a tuple."""
+    """Whether a value is in a range or a set; a list equals a tuple."""
     return value in values if isinstance(values, Range) else any(_as_list(value) == _as_list(entry) for entry in values)
 
 

@@ -27,7 +27,7 @@ DECIMALS = 6
 
 
 def without_regret(table: polars.DataFrame) -> list[str]:
-    """The environments of which some regret is unknown: there agents are compared by reward.
+    """The environments in which some regret is unknown; there, agents are compared by reward.
 
     Args:
         table: rows of a sweep.
@@ -36,7 +36,7 @@ def without_regret(table: polars.DataFrame) -> list[str]:
 
 
 def reward_for_regret(table: polars.DataFrame, sign: int = 1) -> polars.DataFrame:
-    """The table with the cumulative reward in the place of regret, in the environments of which some regret is unknown.
+    """The table with cumulative reward instead of regret, in environments in which some regret is unknown.
 
     Args:
         table: rows of a sweep.
@@ -83,7 +83,7 @@ def _of_runs(table: polars.DataFrame, by: Sequence[str], *means: polars.Expr) ->
 
 
 def summary(table: polars.DataFrame, timings: polars.DataFrame, by: Sequence[str] = ("env", "agent")) -> polars.DataFrame:
-    """What every agent ended with.
+    """The final results of every agent.
 
     Args:
         table, timings: of one sweep.
@@ -112,7 +112,7 @@ def summary(table: polars.DataFrame, timings: polars.DataFrame, by: Sequence[str
 
 
 def pairwise(table: polars.DataFrame, by: Sequence[str] = ("env",)) -> polars.DataFrame:
-    """Which agents' final regrets differ by more than chance; or their rewards, where regret is unknown.
+    """Test for each pair of agents whether their final regrets differ; where regret is unknown, their rewards.
 
     For each pair of agents the null hypothesis is that their regrets at the last step have the same mean. The test is Welch's,
     two-sided, over runs, which are independent: each has seeds of its own. Where a group covers several instances, each run is
@@ -176,7 +176,7 @@ def pairwise(table: polars.DataFrame, by: Sequence[str] = ("env",)) -> polars.Da
 
 
 def ranked(table: polars.DataFrame, timings: polars.DataFrame, by: Sequence[str] = ("env",)) -> polars.DataFrame:
-    """What every agent ended with, from the lowest regret up, and which neighbours chance may have put there.
+    """The final results of every agent, lowest regret first, and which agents the tests cannot distinguish.
 
     Where the regret of an environment is unknown, agents stand from the highest reward down, and ``regret`` is the negative
     total reward.

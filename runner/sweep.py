@@ -101,14 +101,14 @@ def sweep(
     progress: bool | None = None,
     tensorboard: str | os.PathLike[str] | None = None,
 ) -> Results:
-    """Run every agent in every environment several times and tabulate.
+    """Run every agent in every environment several times, and return the results as a table.
 
-    Every finished run is written at once, whole; a sweep that was stopped goes on where it was when called again with the
-    same arguments, and ends with the same table. The numbers depend on the names of environment, instance, agent and run
-    and on ``seed``, not on their order, on ``n_jobs`` or on the engine. What is passed as an object goes by the name that it
-    could be passed by: the class `TopRank` by ``"TopRank"``, one of your own by ``"my_module:MyAgent"``. What has no such name
-    (a click model, a lambda, a partial with an array) is given one, in a mapping from labels. A folder grows: what it holds is
-    not run again, and further environments, instances, agents and runs are added to it.
+    Each finished run is saved at once. A stopped sweep continues when you call it again with the same arguments, and ends with
+    the same table. The numbers depend on ``seed`` and on the names of environment, instance, agent and run. They do not depend
+    on the order, on ``n_jobs`` or on the engine. An object has the name by which it could be passed: the class `TopRank` is
+    ``"TopRank"``, your own class ``"my_module:MyAgent"``. Give a label, in a mapping, to an object without such a name (a click
+    model, a lambda, a partial with an array). A folder can grow: further environments, instances, agents and runs are added,
+    and finished runs are not repeated.
 
     Args:
         envs: ids or specs, as ``"PBMRank-v0"``, ``"PBMRank-v0:reward=any_click"`` or ``"my_module:MyRank-v0"``; an ``EnvSpec``,
@@ -117,17 +117,17 @@ def sweep(
             a `functools.partial` of one; or a mapping from labels to such.
         horizon: T, sessions per run; ``1e6`` is accepted.
         runs: runs per pair.
-        seed: of the whole sweep.
-        out: the results folder; made if need be. None leaves no files.
-        instances: instances, by name, by file or themselves, each taken for every environment; None takes the default.
-        n_jobs: workers, as in joblib: -1 for all processors. Compiled pairs run in threads, the others in processes, unless a
-            ``joblib.parallel_config`` around the call names a backend (Dask, Ray): then it serves all.
+        seed: the seed of the whole sweep.
+        out: the results folder, created if missing. None leaves no files.
+        instances: names, files or `Instance` objects; each is used in every environment. None takes the default instances.
+        n_jobs: the number of workers, as in joblib: -1 for all processors. Compiled pairs run in threads, others in processes.
+            If a ``joblib.parallel_config`` around the call names a backend (Dask, Ray), it runs all pairs.
         checkpoints, engine, metrics: as in `run`.
-        callback: is told of the progress, and what the learners among the agents will cost: each plays for about a second to
-            find out.
-        progress: show a bar on stderr; where none can be drawn, a line for each finished pair. None shows it in a terminal and
-            in a notebook only, and where there is no ``callback``.
-        tensorboard: a folder to which each run logs as it goes, in a folder of its own, as of `run`; None writes nothing.
+        callback: a `Callback`, which receives the progress and the expected cost of learners. To estimate the cost, each
+            learner plays for about a second.
+        progress: whether to show a bar on stderr, or, where a bar is impossible, a line for each finished pair. None shows it
+            only in a terminal or a notebook, and only without a ``callback``.
+        tensorboard: a folder in which each run has a folder with its log, as in `run`; None writes nothing.
 
     Returns:
         The results of all that was asked for: ``.table()``, ``.plot()``, ``.pairwise()``, and as ``.frame`` the rows: env,
@@ -210,7 +210,7 @@ def configuration(
     seed: int,
     instances: Sequence[Any] | None,
 ) -> dict[str, Any]:
-    """What the configuration of a sweep would say; all is checked and made once, and nothing is played.
+    """The configuration that a sweep would write; everything is checked and made once, and nothing is played.
 
     Args:
         envs, agents, horizon, runs, seed, instances: as in `sweep`, by label.
@@ -295,7 +295,7 @@ def _check_size(trials: int, work: _Work) -> None:
 
 
 def check_workers(n_jobs: int) -> None:
-    """Refuse what is no number of workers."""
+    """Check a number of workers."""
     whole = isinstance(n_jobs, int | np.integer) and not isinstance(n_jobs, bool)
     if not whole or n_jobs == 0 or abs(n_jobs) > MOST_WORKERS:
         raise ValueError(

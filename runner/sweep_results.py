@@ -1,4 +1,4 @@
-"""Results of a sweep in Python: table, figure and tests, as the command line reports them."""
+"""Results of a sweep in Python: table, figure and tests, as in the reports of the command line."""
 
 from __future__ import annotations
 
@@ -83,12 +83,12 @@ def _or_of_frame(select: Select) -> Select:
 
 
 class Results(_LikeFrame):
-    """The results of a sweep, as it returns them or from its folder.
+    """The results of a sweep: table, figure and tests. `sweep` returns them; you can also read them from a folder.
 
     Args:
-        source: the ``out`` of a finished `sweep` or of ``clickgym run``; or a polars frame of rows of such results, which tells
-            no times, versions and command: what is made of it has none; or a Parquet file of such rows, as the scorecard ships
-            them, in which reward and clicks may be unknown; or results.
+        source: the folder of a finished `sweep` or ``clickgym run``. Or a polars frame of rows of such results, which has no
+            times, versions or command. Or a Parquet file of such rows, in which reward and clicks may be unknown. Or a
+            `Results` object.
 
     Attributes:
         frame: the rows as a polars frame: env, instance, agent, run, step, regret, reward, clicks, further metrics.
@@ -160,10 +160,10 @@ class Results(_LikeFrame):
         return Results._of(frame, timings, config)
 
     def table(self, per_instance: bool = False) -> polars.DataFrame:
-        """What every agent ended with, best first.
+        """The final results of every agent, best first.
 
         Args:
-            per_instance: a ranking for each instance, in place of one over their means.
+            per_instance: rank agents on each instance, instead of on the means over instances.
 
         Returns:
             For each environment (and instance) a row per agent: ``place``, from 1; ``regret``, the mean over runs, with
@@ -192,7 +192,7 @@ class Results(_LikeFrame):
         return rows.select(*by, "place", "agent", *measures, "reward", "tied_with", "runs", *timed)
 
     def plot(self, path: str | os.PathLike[str] | None = None, *, per_instance: bool = False, log: bool = True) -> Figure:
-        """The figure of the command line: cumulative regret with its 95 % band, a panel for each environment.
+        """Draw the cumulative regret with its 95 % band, one panel for each environment, as the command line does.
 
         Args:
             path: a file to write it to, in the format of its suffix: ``.pdf`` (with fonts that a paper can embed), ``.svg``,
@@ -217,10 +217,10 @@ class Results(_LikeFrame):
         return figure
 
     def pairwise(self, per_instance: bool = False) -> polars.DataFrame:
-        """Which agents' final regrets differ by more than chance: Welch's t-test for each pair, with Holm's correction.
+        """Test for each pair of agents whether their final regrets differ: Welch's t-test with Holm's correction.
 
         Args:
-            per_instance: a family of tests for each instance, in place of one over the means of runs over instances.
+            per_instance: test on each instance, with a correction of its own, instead of on the means over instances.
 
         Returns:
             As `clickgym.core.statistics.pairwise`: better, worse, difference, p, differ.

@@ -1,4 +1,4 @@
-"""Tuning: search for the hyper-parameters of an agent that lose least, by Optuna, within a budget of sessions.
+"""Tuning: search for the hyper-parameters with the lowest regret, by Optuna, within a budget of sessions.
 
 A folder holds ``tuning.json``, what is tuned and what came of it; ``trials.parquet``, a row for each trial; and, while some are
 played, their runs, the results folder of sweeps.
@@ -78,16 +78,16 @@ class Tuning:
     """The result of `tune`.
 
     Attributes:
-        agent: the best agent, as it can be typed: ``"CascadeKLUCB:c=0.3"``.
-        hyperparameters: those of it that were searched.
-        score: of the best agent in the final: its regret as a share of that of random lists, see `tune`.
-        default_score: that of the agent as it is, in the final; None where it has no defaults.
+        agent: the best agent as a spec that you can type: ``"CascadeKLUCB:c=0.3"``.
+        hyperparameters: the values of the searched hyper-parameters of this agent.
+        score: the score of the best agent in the final: its regret divided by that of random lists, see `tune`.
+        default_score: the score of the agent with its defaults in the final; None if it has no defaults.
         trials: a row for each: trial, batch, agent, ``param_...`` for each hyper-parameter, state (complete or pruned), score,
             ci95 (half the 95 % interval over runs), sessions; of finalists final_score, final_ci95 and final_runs; and
             ``after_1`` and so on, the score in the search after so many runs.
-        search_space: what was searched.
-        config: what it was tuned on: envs, instances, horizon, runs, seed, versions, ...
-        sessions: all that were played, those of pruned trials and of random lists included.
+        search_space: the ranges and sets that were searched.
+        config: the settings of the tuning: envs, instances, horizon, runs, seed, versions, ...
+        sessions: the number of all sessions played, also those of stopped trials and of random lists.
     """
 
     agent: str
@@ -113,7 +113,7 @@ class Tuning:
         return trials_figure(self.trials, self.search_space, self.config)
 
     def best(self, n: int = 10) -> polars.DataFrame:
-        """The finalists, and of the other complete trials those with the lowest scores.
+        """The finalists, followed by the other complete trials with the lowest scores.
 
         Args:
             n: how many rows.
@@ -122,10 +122,12 @@ class Tuning:
         return complete.sort("final_score", "score", nulls_last=True, maintain_order=True).head(n)
 
     def importances(self) -> dict[str, float]:
-        """How much each hyper-parameter matters for being among the best quarter of the trials: shares of 1, the largest first.
+        """How much each hyper-parameter matters: shares that sum to 1, the largest first.
 
-        By PED-ANOVA (Watanabe and others 2023), as Optuna has it; of trials that were given up it takes the score so far. A few
-        dozen trials tell the first from the last, and no more.
+        The question is which hyper-parameters decide whether a trial is among the best quarter.
+
+        The method is PED-ANOVA (Watanabe and others 2023), as in Optuna. Of stopped trials it takes the score so far. With a
+        few dozen trials the result separates the most important from the least important, and no more.
 
         Example:
             >>> import clickgym
@@ -163,36 +165,37 @@ def tune(
     callback: Callback | None = None,
     progress: bool | None = None,
 ) -> Tuning:
-    """Search for the hyper-parameters with which an agent loses least.
+    """Search for the hyper-parameters with which an agent has the lowest regret.
 
-    The score of a trial is its mean regret at the horizon divided by that of random lists, 1 being as bad as these; over
-    several environments and instances the geometric mean, so that halving the regret counts the same everywhere (no regret
-    counts as less than that of one session of random lists).
+    The score of a trial is its mean regret at the horizon divided by that of random lists, so that 1 is as bad as random lists.
+    Over several environments and instances it is the geometric mean, so that half the regret counts the same everywhere. (No
+    regret counts as less than that of one session of random lists.)
 
-    *Search*, three quarters of the budget. The first trial is the agent as it is. The others are proposed by Optuna (TPE), in
-    batches of `BATCH`; a search space of few combinations is searched whole. After each of its runs (each in all environments
-    and instances) a trial is given up if its score so far is worse than the median of the complete trials at that point.
+    *Search*, three quarters of the budget. The first trial is the agent with its defaults. Optuna (TPE) proposes the others, in
+    batches of `BATCH`. A search space with few combinations is searched completely. A run of a trial plays all environments and
+    instances once. After each run, a trial is stopped if its score so far is worse than the median of the complete trials at
+    that point.
 
-    *Final*. The lowest of many scores is too low by chance. So the best trials and the default play again, with other seeds, as
-    many runs as the rest of the budget allows: this decides which agent is the best, and how good it is.
+    *Final*. The lowest of many scores is too low by chance. Therefore the best trials and the default play again, with other
+    seeds. The rest of the budget determines the number of runs. This final decides which agent is the best, and gives its
+    score.
 
-    The result depends on the arguments and on ``seed``, not on ``n_jobs``, nor on whether it was stopped in between: called
-    again with the same arguments it goes on, and with a larger budget the search goes on where it ended. The seeds of tuning
-    derive from a name of their own: no run of a sweep has one of them.
+    The result depends on the arguments and on ``seed``, not on ``n_jobs`` or on interruptions. A second call with the same
+    arguments resumes, and with a larger budget it continues the search. The seeds of tuning differ from those of all sweeps.
 
     Args:
         agent: what `sweep` takes as one, or a mapping with one label. Sets and ranges in the braces of a spec are searched in
             place of the ``search_space`` of its class: ``"CascadeKLUCB:c={0.0..3.0}"``, ``"UBMLinUCB:alpha={0.01..10 log}"``.
         envs: as in `sweep`.
-        budget: sessions that may be played, all included; ``1e6`` is accepted.
-        horizon: T, sessions per run. The best hyper-parameters depend on it: take that of the runs that are to be won.
-        runs: of each trial in the search, in each environment and instance. With 1 no trial is given up.
-        instances: as in `sweep`. Results are about other instances only if those that judge are none of these.
+        budget: the number of sessions that may be played in total; ``1e6`` is accepted.
+        horizon: T, sessions per run. The best hyper-parameters depend on the horizon, so take the one of your later runs.
+        runs: of each trial in the search, in each environment and instance. With 1, no trial is stopped early.
+        instances: as in `sweep`. Compare agents later on other instances than these.
         search_space: a `Range` or the values of each hyper-parameter; None takes that of the spec or the class.
         seed: of the proposals and of all runs.
         out: the folder; created if missing, resumed if it exists. None leaves no files.
         n_jobs: as in `sweep`.
-        callback: is told of the progress.
+        callback: receives the progress.
         progress: show a bar on stderr; None shows it in a terminal and in a notebook only, and where there is no ``callback``.
 
     Returns:

@@ -1,4 +1,4 @@
-"""One run as a sequence of moments: the list that an agent shows then, its clicks, and the totals so far."""
+"""One run as a sequence of moments: the agent's list at that moment, its clicks, and the totals so far."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Frame(NamedTuple):
 
 
 def moments(sessions: int) -> NDArray[np.int64]:
-    """The sessions at which a run is looked at: about 60 that lie evenly on a logarithmic scale, and the powers of ten.
+    """The sessions that an animation shows: about 60, evenly spaced on a logarithmic scale, and the powers of ten.
 
     Args:
         sessions: of the run.
@@ -59,7 +59,7 @@ def moments(sessions: int) -> NDArray[np.int64]:
 
 
 def powers_of_ten(most: int) -> list[int]:
-    """Those from 1 up to a number."""
+    """The powers of ten from 1 up to a number."""
     return [10**power for power in range(len(str(most)))]
 
 

@@ -1,4 +1,4 @@
-"""Words of a report that table, figure, page and exports share."""
+"""Words that the table, the figure, the page and the exports of a report share."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ UNITS = {"clicks": "clicks", "any_click": "clicked lists", "satisfaction": "sati
 
 
 def commands_of(config: dict[str, Any], out: str | None = "results/again") -> list[str]:
-    """The command lines that make the results of a configuration, one after the other; none, where nobody knows them.
+    """The command lines that make the results of a configuration, in order; none if they are unknown.
 
     What only Python can pass, since it stands in a script or under a label of a mapping, is named after it as such.
 
@@ -114,7 +114,7 @@ def averaged(config: dict[str, Any]) -> list[str]:
 
 
 def separate(config: dict[str, Any]) -> list[str]:
-    """The instances that are told one by one, if there are several.
+    """The instances that are reported one by one, if there are several.
 
     Args:
         config: as `read_results` returns it, with ``per_instance`` where that is wanted.
@@ -127,7 +127,7 @@ def _several(config: dict[str, Any]) -> list[str]:
 
 
 def places_of(config: dict[str, Any]) -> list[Place]:
-    """What has a table and a panel of its own, in their order.
+    """The parts of a report that have a table and a panel of their own, in order.
 
     Args:
         config: as of `separate`.
@@ -139,7 +139,7 @@ def places_of(config: dict[str, Any]) -> list[Place]:
 
 
 def columns_of(config: dict[str, Any]) -> tuple[str, ...]:
-    """The columns that tell places apart.
+    """The columns that identify these parts.
 
     Args:
         config: as of `separate`.
@@ -154,7 +154,7 @@ def rows_of(frame: polars.DataFrame, place: Place) -> polars.DataFrame:
 
 
 def cells_of(row: dict[str, Any], without: Sequence[str]) -> tuple[str, str, str, str]:
-    """What an agent ended with, in words: regret or reward, reward per session, time per session, engine.
+    """The final results of an agent in words: regret or reward, reward per session, time per session, engine.
 
     Args:
         row: of `summary`, with the negative reward in place of a regret that is unknown.
@@ -165,7 +165,7 @@ def cells_of(row: dict[str, Any], without: Sequence[str]) -> tuple[str, str, str
 
 
 def title_of(place: Place) -> str:
-    """What a place is called.
+    """The title of a table or panel.
 
     Example:
         >>> title_of(("PBMRank-v0", None)), title_of(("PBMRank-v0", "yandex-9"))
@@ -233,7 +233,7 @@ def measure_of(envs: Sequence[str], without: Sequence[str]) -> str:
 
 
 def amount_of(config: dict[str, Any], env: str, without: Sequence[str]) -> str:
-    """What the amounts of an environment are, and what they count.
+    """The name and unit of the amounts of an environment.
 
     Args:
         config: as `read_results` returns it.
@@ -248,7 +248,7 @@ def amount_of(config: dict[str, Any], env: str, without: Sequence[str]) -> str:
 
 
 def what_is_unknown(without: Sequence[str]) -> str:
-    """That agents are compared by reward in some environments; empty if there are none.
+    """A sentence that names the environments in which agents are compared by reward; empty if there are none.
 
     Args:
         without: the environments whose regret is unknown.
@@ -263,7 +263,7 @@ def what_is_unknown(without: Sequence[str]) -> str:
 
 
 def heading(config: dict[str, Any], without: Sequence[str] = ()) -> str:
-    """What stands above a table of final regret.
+    """The heading of a table of final regret.
 
     Args:
         config: as `read_results` returns it.
@@ -279,7 +279,7 @@ def heading(config: dict[str, Any], without: Sequence[str] = ()) -> str:
 
 
 def is_told_optimum(config: dict[str, Any], agent: str) -> bool:
-    """Whether an agent is told the optimum: it is there to compare with, and no winner.
+    """Whether an agent is given the optimum; it is then a reference, not a competitor.
 
     Args:
         config: as `read_results` returns it.
@@ -338,7 +338,7 @@ def what_is_told(timings: polars.DataFrame, config: dict[str, Any]) -> str:
 
 
 def unit_of(config: dict[str, Any], env: str) -> str:
-    """What the regret of an environment counts; where nobody knows, ``"reward"``.
+    """The unit of the regret of an environment; ``"reward"`` if it is unknown.
 
     Args:
         config: as `read_results` returns it.

@@ -1,1 +1,1 @@
-"""The scorecard: one protocol, the results of the agents of the package, and a place for another among them."""
+"""The scorecard: a fixed set of tasks, the results of the built-in agents, and the comparison of your agent with them."""

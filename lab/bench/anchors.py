@@ -1,4 +1,4 @@
-"""Anchors: the two losses between which a task's scores lie."""
+"""Anchors: for each task, the losses of random lists and of the best agent, between which scores are scaled."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Scores = NDArray[np.float64]
 
 
 class Anchor(NamedTuple):
-    """What a task is measured with.
+    """The two losses that define the scores of a task: that of random lists and that of the best agent.
 
     Attributes:
         random, best: the losses of random lists and of the best agent.
@@ -33,7 +33,7 @@ class Anchor(NamedTuple):
 
     @property
     def kept(self) -> bool:
-        """Whether they differ enough for the task to show anything.
+        """Whether the two losses differ enough for the task to show anything.
 
         Example:
             >>> Anchor(100.0, 33.0, "A", 1000).kept, Anchor(100.0, 34.0, "A", 1000).kept
@@ -42,7 +42,7 @@ class Anchor(NamedTuple):
         return self.random > 0 and self.random + self.allowance >= DIFFER * (self.best + self.allowance)
 
     def score(self, loss: Scores) -> Scores:
-        """The scores of some losses: 0 is that of random lists, 1 that of the best agent, and the scale is logarithmic.
+        """Convert losses to scores: 0 is that of random lists, 1 that of the best agent, and the scale is logarithmic.
 
         No loss counts as less than that of one session of random lists.
 

@@ -1,4 +1,4 @@
-"""The boards as tables of a page, which is sorted and filtered by a small script and is a plain table without it."""
+"""The boards as tables of a page; a small script sorts and filters them, and without it they are plain tables."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ MODELS = ["CM", "PBM", "DCM", "UBM", "any"]
 
 
 class Table(NamedTuple):
-    """A board as a table.
+    """A board as a table of a page.
 
     Attributes:
         key: its name in addresses.
@@ -59,12 +59,12 @@ class Table(NamedTuple):
 
     @property
     def base(self) -> str:
-        """The agent whose regret is the unit of the plain reading."""
+        """The agent whose regret is the unit in the column of regret multiples."""
         return self.board.base if self.board else ""
 
 
 def boards_tables(protocol: Protocol = CURRENT) -> list[Table]:
-    """The tables of a version: in version 1 a single one; later one for each board, then those over the tasks of ``--quick``.
+    """The tables of a version: one in version 1; later one for each board, then those over the tasks of ``--quick``.
 
     Args:
         protocol: the version.
@@ -100,7 +100,7 @@ def boards_tables(protocol: Protocol = CURRENT) -> list[Table]:
 
 
 def boards_notes(protocol: Protocol = CURRENT) -> list[str]:
-    """How to read the tables of a version, in paragraphs."""
+    """Explanations for readers of the tables of a version, in paragraphs."""
     if protocol.version == 1:
         return [
             f"{protocol.how} Two agents should be compared over the tasks that both play: clickgym bench does. The time is "
@@ -133,7 +133,7 @@ def _oracle(protocol: Protocol) -> list[str]:
 
 
 def filters_html(protocol: Protocol = CURRENT) -> str:
-    """The form that chooses lines and columns; it needs the script."""
+    """The HTML form with which readers choose rows and columns; it needs the script."""
     return templates(FOLDER).get_template("filters.html").render(protocol=protocol.version, models=MODELS)
 
 
@@ -154,7 +154,7 @@ def table_html(table: Table, protocol: Protocol = CURRENT, links: Callable[[str]
 
 
 def table_values(links: Callable[[str], str] | None = None) -> dict[str, object]:
-    """What the template of a table calls."""
+    """The values that the template of a table uses."""
     return {"links": links or source_link, "ratio": ratio_text, "bare": _bare}
 
 

@@ -1,4 +1,4 @@
-"""Scorecard of an agent: its results in the tasks, compared with the reference, in words, as a table and as a page."""
+"""Scorecard of an agent: its results in the tasks and its comparison with the built-in agents, as text, table and page."""
 
 from __future__ import annotations
 
@@ -43,8 +43,10 @@ CONFIG, PLAYS, TUNING = "bench.json", "plays", "tuning"
 
 
 class Comparison(NamedTuple):
-    """An agent of the reference: how probable it is to beat it, over how many common tasks; and, where they stand on one board,
-    the difference of their overall scores over these tasks."""
+    """Comparison with one built-in agent: the probability to beat it, over the tasks that both have played.
+
+    If both are on one board, also the difference of their overall scores over these tasks.
+    """
 
     agent: str
     improvement: Estimate
@@ -54,18 +56,18 @@ class Comparison(NamedTuple):
 
 @dataclass(frozen=True)
 class Scorecard:
-    """What an agent is worth by the protocol; a notebook shows it as a table.
+    """The results of an agent in the tasks of the scorecard, and its scores; a notebook shows it as a table.
 
     Attributes:
-        agent: what results call it.
-        told: what it is told of the environment, by the names of its arguments.
-        click_models: those that it says it is made for.
+        agent: the name of the agent in results.
+        told: the arguments with which the agent is given knowledge of the environment.
+        click_models: the click models for which the agent is made, by its own account.
         quick: whether only the tasks of ``--quick`` were played.
         table: one row for each task and run, with ``loss``, ``score`` and ``seconds``.
         curves: one row for each task, run and checkpoint, with ``step``, ``regret`` and ``loss``.
-        protocol: the version.
-        sources: the facts that it is told.
-        tuning: the agent as tuned, where it was; else empty.
+        protocol: the version of the tasks and of the scores.
+        sources: the kinds of knowledge that the agent is given.
+        tuning: the spec of the tuned agent; empty without tuning.
 
     Example:
         >>> import clickgym
@@ -86,18 +88,18 @@ class Scorecard:
 
     @cached_property
     def board(self) -> Board | None:
-        """The board that it stands on; None if it is told what no board allows."""
+        """The board on which the agent is ranked; None if it is given knowledge that no board allows."""
         boards = self.protocol.boards_of(self.sources, self.table["ability"].unique().to_list())
         return boards[0] if boards else None
 
     @cached_property
     def standing(self) -> Standing:
-        """Overall and by ability."""
+        """The scores: overall and by ability."""
         return standing(self.table, self.protocol, self.board, self.quick)
 
     @cached_property
     def comparisons(self) -> list[Comparison]:
-        """With every agent of the reference, from the one that is easiest beaten."""
+        """The comparisons with all built-in agents; the agent that is easiest to beat comes first."""
         others = reference(self.protocol).filter(col("agent") != self.agent).group_by(["agent"], maintain_order=True)
         tables = {str(name): rows for (name,), rows in others}
         results = {name: improvement(self.table, rows, self.protocol) for name, rows in tables.items()}
@@ -121,12 +123,12 @@ class Scorecard:
         return {other: pair for (_, other), pair in compared.items()}
 
     def n_tasks(self, ability: str) -> int:
-        """How many tasks of an ability it has played."""
+        """How many tasks of an ability the agent has played."""
         return self.table.filter(col("ability") == ability)["task"].n_unique()
 
     @property
     def command(self) -> str:
-        """What to type for the same card; in Python, where the agent has no name that others can type."""
+        """The command that makes the same card; Python code if the agent has no name that others can type."""
         if self.agent in PUBLISHED or (":" in self.agent and not self.agent.startswith("__main__:")):
             version = "" if self.protocol is CURRENT else f" --version {self.protocol.version}"
             return f"clickgym bench {self.agent}{' --quick' * self.quick}{' --tuned' * bool(self.tuning)}{version} --out DIR"
@@ -137,7 +139,7 @@ class Scorecard:
 
     @cached_property
     def place(self) -> Place:
-        """Its line of the leaderboard."""
+        """The agent's row of the leaderboard."""
         seconds = float(self.table["seconds"].sum())
         place = place_of(self.agent, self.standing, self.told, self.click_models, seconds, self.protocol)
         if self.protocol.version == 1 or self.board is None:
@@ -163,12 +165,12 @@ class Scorecard:
 
     @property
     def changes(self) -> str:
-        """What its own tuning has changed, in words; empty where it is as it came."""
+        """What tuning has changed, in words; empty without changes."""
         return changes_of(self.tuning) if self.tuning else ""
 
     @cached_property
     def settings(self) -> list[tuple[str, Estimate, str]]:
-        """The lines of the reference of the same class, as published and tuned: name, overall score, what tuning changed."""
+        """The built-in agents of the same class, as published and tuned: name, overall score, and what tuning changed."""
         own = {name: line for name, line in lines(self.protocol).items() if agent_of(name) == self.agent.partition(":")[0]}
         tables = tables_of(self.protocol, None, None, self.quick)
         return [
@@ -179,15 +181,18 @@ class Scorecard:
 
     @property
     def worst(self) -> list[tuple[str, str, float, float, float, str, float]]:
-        """The tenth of its tasks of the board in which it scores least, from the worst, as `of_tasks` has them."""
+        """The tenth of the board's tasks with the lowest scores, lowest first, with the columns of `of_tasks`."""
         counted = self.protocol.abilities if self.board is None else self.board.abilities
         rows = sorted((row for row in self.of_tasks if row[0] in counted), key=lambda row: row[-1])
         return rows[: math.ceil(WORST * len(rows))]
 
     @cached_property
     def of_tasks(self) -> list[tuple[str, str, float, float, float, str, float]]:
-        """Of each task: ability, what it measures, the mean loss, that of random lists and of the best agent, who that is, and
-        the mean score."""
+        """A table with one row for each task.
+
+        It has the ability, the measure, the mean loss, the losses of random lists and of the best agent, the name of this
+        agent, and the mean score.
+        """
         means = self.table.group_by("task", maintain_order=True).agg(col("loss", "score").mean())
         losses = {name: (loss, score) for name, loss, score in means.iter_rows()}
         return [
@@ -204,7 +209,7 @@ class Scorecard:
 
     @cached_property
     def summary(self) -> list[str]:
-        """Where it stands, where it is best and where worst, in sentences."""
+        """The overall score, the best and the worst abilities, in sentences."""
         return scorecard_summary(self, *self._by_click_model())
 
     def _by_click_model(self) -> tuple[float | None, float | None]:
@@ -220,11 +225,11 @@ class Scorecard:
         return scorecard_markdown(self)
 
     def to_html(self) -> str:
-        """The card as one page that needs nothing but itself."""
+        """The card as one HTML page that needs no other file."""
         return scorecard_html(self)
 
     def to_latex(self, beside: Sequence[str] | None = None) -> str:
-        """A table with its scores beside those of lines of the reference, for a document with the package booktabs.
+        """A LaTeX table with its scores beside those of built-in agents, for a document with the package booktabs.
 
         Args:
             beside: names of lines, as ``"CascadeTS"`` or ``"CascadeKLUCB, tuned"``; None takes those that lead its board.
@@ -235,12 +240,12 @@ class Scorecard:
         return card_latex(self, beside)
 
     def to_bibtex(self) -> str:
-        """The entry of the protocol, with its version and fingerprint."""
+        """The BibTeX entry of the scorecard, with its version and fingerprint."""
         return card_bibtex(self.protocol)
 
     @cached_property
     def sentence(self) -> str:
-        """What a paper can say of it."""
+        """One sentence about the scores for a paper."""
         return card_sentence(self)
 
     def save(self, folder: str | os.PathLike[str], beside: Sequence[str] | None = None) -> list[Path]:
@@ -291,18 +296,20 @@ def bench(
     callback: Callback | None = None,
     on_block: Callable[[str], object] | None = None,
 ) -> Scorecard:
-    """Play the tasks of the scorecard with an agent, and compare it with the agents of the package, whose results are there.
+    """Run an agent on the tasks of the scorecard, and compare its scores with those of the built-in agents.
+
+    Only this agent is run: the results of the built-in agents ship with the package.
 
     Args:
         agent: as `sweep` takes it: a class, a name, ``"module:Class"``, a `functools.partial`, or a mapping with one label.
-        out: a folder that keeps what is played, to go on with and to be verified; made if need be. None keeps nothing.
-        quick: only the tasks for agents in plain Python and for generic RL, and fewer runs.
-        version: of the protocol; None takes the newest.
-        tuned: tune it first, as the tuned lines of the reference were: on development tasks, with the same budget.
+        out: a folder that keeps the runs, to resume them and for verification; created if missing. None keeps nothing.
+        quick: play fewer tasks and fewer runs: for slow agents in plain Python and for generic RL.
+        version: the version of the tasks and of the scores; None takes the newest.
+        tuned: tune the agent first, on development tasks, with the budget that every tuned built-in agent had.
         n_jobs: as in `sweep`.
         progress: show a bar on stderr; None shows it in a terminal and in a notebook.
-        callback: is told of the progress of each sweep instead.
-        on_block: called before each sweep with its name.
+        callback: receives the progress of each sweep instead.
+        on_block: is called before each sweep with its name.
 
     Returns:
         The card; its ``save`` writes it.

@@ -1,4 +1,4 @@
-"""What the reference results teach, in sentences: which ones, and every figure in them, follow by rule from the results."""
+"""Conclusions from the reference results, in sentences; a rule makes each sentence and its numbers from the results."""
 
 from __future__ import annotations
 
@@ -32,8 +32,10 @@ MUCH = 0.1
 
 
 def recommended(protocol: Protocol = VERSION_2) -> dict[str, str]:
-    """The lines to take, by what matters: of those that need no extra knowledge and run with their defaults or in safe mode,
-    the one with the highest score, overall, in ``change``, and in ``safety`` if it learns.
+    """The recommended lines, by what matters: those with the highest score overall, in ``change``, and in ``safety``.
+
+    Only lines count that need no extra knowledge and run with their defaults or in safe mode. For safety, only agents that
+    learn count.
 
     Args:
         protocol: the version.
@@ -59,7 +61,7 @@ def is_learner(place: Place) -> bool:
 
 
 def conclusions(docs: str) -> str:
-    """What the boards of version 2 teach, in Markdown.
+    """The conclusions from the boards of version 2, in Markdown.
 
     Args:
         docs: where the pages lie that it links to.
@@ -95,7 +97,7 @@ def _unsafe() -> dict[str, float]:
 
 
 def teaches(docs: str) -> str:
-    """What the leaderboard of version 1 teaches, in Markdown: five points, each figure from the results that ship.
+    """The conclusions from the leaderboard of version 1, in Markdown: five points, whose numbers come from shipped results.
 
     Args:
         docs: where the pages lie that it links to.
@@ -135,7 +137,7 @@ def _render(template: str, **values: object) -> str:
 
 
 def own_agent() -> str:
-    """The scores of both lines of our own agent in each ability beside the best others, as a table in Markdown."""
+    """The scores of our own agent in each ability beside those of the best other agents, as a table in Markdown."""
     free, extra, *_ = VERSION_2.boards
     places = {place.agent: place for place in leaderboard(VERSION_2, free)}
     others = [place for place in places.values() if agent_of(place.agent) != OURS]
@@ -159,7 +161,7 @@ def _named_score(place: Place, ability: str) -> str:
 
 
 def referee() -> str:
-    """Each criticism of version 1 of the scorecard, what answers it, and the figure, as a page in Markdown."""
+    """A page in Markdown: each criticism of version 1 of the scorecard, the answer to it, and the number."""
     free, extra, features, _ = VERSION_2.boards
     shown = [(board, leaderboard(VERSION_2, board)) for board in (free, extra, features)]
     counts = [(board.name, sum(len(place.tied) for place in found) // 2, math.comb(len(found), 2)) for board, found in shown]

@@ -1,4 +1,4 @@
-"""Confinement of a process by the kernel (Landlock, Linux 5.13 or newer): which files are left to it; other processes are not.
+"""Confinement of a process by the kernel (Landlock, Linux 5.13 or newer): which files it may use; other processes are closed.
 
 What a process gives up it cannot take back, nor can the processes that it starts: files but for those that are named, TCP,
 abstract sockets of others, signals to others, and the memory of others, which may not be traced. An older kernel knows fewer of
@@ -35,7 +35,7 @@ def _version() -> int:
 
 
 def check_can_confine() -> None:
-    """Refuse a system that cannot confine.
+    """Raise an error if the system cannot confine processes.
 
     Raises:
         OSError: naming what is expected.
@@ -54,7 +54,7 @@ class _Beneath(ctypes.Structure):
 
 
 def confine(readable: Iterable[str | os.PathLike[str]], writable: str | os.PathLike[str] | None = None) -> None:
-    """Give up, for good, all files but some.
+    """Restrict this process permanently to some files.
 
     Args:
         readable: files and folders that may be read; those that are not there do not matter.

@@ -1,4 +1,4 @@
-"""What version 2 of the scorecard gives an agent before its first session, beside what `make_agent` fills in."""
+"""The extra knowledge that version 2 of the scorecard gives an agent before its first session, beside `make_agent`'s."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ RANDOM_LISTS = 200
 
 
 class Log(NamedTuple):
-    """Sessions from which an agent learns."""
+    """A log of sessions from which an agent learns."""
 
     rankings: NDArray[np.int64]  # (n, K)
     clicks: NDArray[np.int8]  # (n, K)
 
 
 def production_log(users: Any, production: NDArray[np.int64], n: int, seed: Any) -> Log:
-    """A log of the production ranking.
+    """Make a log of the production ranking.
 
     Args:
         users: a click model.

@@ -1,4 +1,4 @@
-"""Figures of the scorecard: agents by ability, the darker the better; and the curves of the reference in an ability."""
+"""Figures of the scorecard: the scores of agents by ability (darker is better), and curves of built-in agents."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ DARK = 0.75
 
 
 def leaderboard_figure(protocol: Protocol = CURRENT) -> Figure:
-    """The first board of a version with boards, from the highest overall score down."""
+    """Draw the first board of a version, highest overall score first."""
     places, columns = leaderboard(protocol), protocol.boards[0].abilities
     scores = np.array([_scores(place, columns) for place in places])
     figure = Figure(figsize=(11, 0.8 + 0.27 * len(places)), layout="constrained")
@@ -72,7 +72,7 @@ def _scores(place: Place, columns: Sequence[str]) -> list[float]:
 
 
 def curves_figure(ability: str, agents: Sequence[str] | None = None) -> Figure:
-    """The mean regret of lines of the reference in an ability, with its band: a panel for each click model.
+    """Draw the mean regret of built-in agents in an ability with its band: one panel for each click model.
 
     Lower bounds of the theory are drawn where one holds for all tasks of a panel.
 
@@ -95,7 +95,7 @@ def curves_figure(ability: str, agents: Sequence[str] | None = None) -> Figure:
 
 
 def card_figure(card: Scorecard, beside: Sequence[str]) -> Figure | None:
-    """The mean regret of an agent and of lines of the reference: a panel for each ability, over the tasks that the agent plays.
+    """Draw the mean regret of an agent and of built-in agents: one panel for each ability.
 
     Args:
         card: of the agent.

@@ -1,7 +1,7 @@
-"""Judging of a submission: the judge plays the whole protocol itself, on the test set and on a secret set.
+"""Judge a submission: play the whole protocol with its agent, on the test set and on a secret set.
 
-A submission is a folder with the agent's module and, in ``results``, what ``clickgym bench`` wrote. Nothing of it is believed:
-its scores stand beside those of the judge, which count.
+A submission is a folder with the agent's module and, in ``results``, the files that ``clickgym bench`` wrote. The judge does
+not trust these results: its own scores are shown beside them, and only its own count.
 
 Agents in plain Python play in seats, from which only lists come (`clickgym.lab.bench.seats`). A compiled agent plays at full
 speed in one process with the environment; that process has ended when a part of its runs is drawn, which are played again in
@@ -62,7 +62,7 @@ KEYS = ["task", "run", "step"]
 
 
 class RefusedError(ValueError):
-    """A submission is not what it says; the message is one line."""
+    """A submission is refused; the message says in one line why."""
 
 
 class Claim(NamedTuple):
@@ -100,7 +100,7 @@ class Claim(NamedTuple):
 
 @dataclass(frozen=True)
 class Judgement:
-    """What a submission is worth.
+    """The scores of a submission.
 
     Attributes:
         name: of its folder.
@@ -133,7 +133,7 @@ class Judgement:
 
     @cached_property
     def standings(self) -> dict[str, Standing]:
-        """By what stands behind the numbers: ``claimed`` by the author, ``judged``, and judged on the ``secret`` set."""
+        """The scores by their origin: ``claimed`` by the author, ``judged``, and judged on the ``secret`` set."""
         sets = {"claimed": self.submitted, "judged": self.judged, "secret": self.secret}
         protocols = {"secret": self.secret_protocol}
         return {
@@ -142,7 +142,7 @@ class Judgement:
 
     @property
     def rows(self) -> list[tuple[str, ...]]:
-        """Of each ability, and of all: its scores as submitted, judged, and judged on the secret set."""
+        """The scores overall and by ability: as submitted, judged, and judged on the secret set."""
         names = [name for name in self.protocol.abilities if name in self.standings["judged"].abilities]
         of_abilities = [(name.replace("_", " "), *self._scores(name)) for name in names]
         return [*of_abilities, ("overall", *(str(each.overall) for each in self.standings.values()))]
@@ -160,7 +160,7 @@ class Judgement:
         return f"{self.replayed} of {n} runs, drawn afterwards, were played again without the environment, and came out equal."
 
     def to_dict(self) -> dict[str, Any]:
-        """What the board reads."""
+        """The data that the board reads."""
         return {
             "name": self.name,
             "agent": self.agent,
@@ -238,7 +238,7 @@ def judge(
     n_jobs: int = -1,
     callback: Callback | None = None,
 ) -> Judgement:
-    """Play what the board is to show of a submission: all of its runs, on the test set and on a secret set.
+    """Play all runs of a submission, on the test set and on a secret set.
 
     It executes the code of whoever made the agent, in processes that the kernel confines to reading that code and Python.
 

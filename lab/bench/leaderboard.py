@@ -1,4 +1,4 @@
-"""Leaderboard: one row for each line, one column for each ability."""
+"""Leaderboard: one row for each line (an agent with its hyper-parameters), one column for each ability."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ TRUST = {
 
 
 class Place(NamedTuple):
-    """A line of the leaderboard.
+    """A row of the leaderboard.
 
     Attributes:
         agent: what it is called.
@@ -75,17 +75,17 @@ class Place(NamedTuple):
 def place_of(
     agent: str, result: Standing, told: tuple[str, ...], click_models: str, seconds: float, protocol: Protocol = CURRENT
 ) -> Place:
-    """The `Place` of an agent on a board: its standing, what it is told, and how long it took."""
+    """The row of an agent on a board: its scores, the knowledge that it is given, and its time."""
     return Place(agent, result, result.n_tasks / len(protocol.tasks()), told, click_models, seconds)
 
 
 def told_of(maker: object) -> Mapping[str, str]:
-    """The hyper-parameters that an agent's class wants to be told, and the facts that they are."""
+    """The arguments of an agent's class through which it is given knowledge, and the kind of knowledge of each."""
     return getattr(maker, "told", {})
 
 
 def sources_of(agent: AgentLike) -> Collection[str]:
-    """The facts that an agent is told, beside what is given to it by hand."""
+    """The kinds of knowledge that the environment gives an agent, beside values passed by hand."""
     maker, hyperparameters = agent_maker(agent)
     return [source for key, source in told_of(maker).items() if key not in hyperparameters]
 
@@ -221,7 +221,7 @@ def row_of(place: Place, protocol: Protocol = CURRENT, board: Board | None = Non
 
 
 def ratio_text(place: Place) -> str:
-    """The plain reading beside a score.
+    """The regret multiple that is shown beside a score.
 
     Example:
         >>> from clickgym.lab.bench.score import Estimate

@@ -65,7 +65,7 @@ class _Maker:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Play all lines that do not ship, and write what ships."""
+    """Play all lines whose results do not ship, and write the files that ship."""
     parser = argparse.ArgumentParser(description="Make the reference results of version 2 of the scorecard.")
     parser.add_argument("out", type=Path, help="folder of the runs; resumed if it exists")
     parser.add_argument("--agents", nargs="*", help="play only these, and make no anchors")
@@ -272,7 +272,7 @@ def _winners(best: Mapping[tuple[str, int], str], protocol: Protocol, task: Task
 
 
 def may_be_anchors(table: polars.DataFrame) -> polars.DataFrame:
-    """The rows of lines that may be anchors.
+    """The rows of lines that may be used as anchors.
 
     Args:
         table: with ``agent`` and ``ability``.

@@ -1,4 +1,4 @@
-"""What a paper takes from a card: a table in LaTeX beside baselines, an entry for BibTeX, a sentence."""
+"""Texts for a paper from a card: a LaTeX table beside baselines, a BibTeX entry, a sentence."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MOST = 4
 
 
 def check_beside(beside: Sequence[str] | None, protocol: Protocol = CURRENT) -> list[str] | None:
-    """Names of lines of the reference.
+    """Check names of lines of the reference.
 
     Args:
         beside: the names; None stands for those that lead the board.
@@ -65,7 +65,7 @@ def _standings(card: Scorecard, names: Sequence[str] | None = None) -> dict[str,
 
 
 def card_latex(card: Scorecard, beside: Sequence[str] | None = None) -> str:
-    """A float with the scores of a card beside those of lines of the reference, for a document with the package booktabs.
+    """A LaTeX float with the scores of a card beside those of built-in agents, for a document with the package booktabs.
 
     Args:
         card: of the agent.
@@ -117,7 +117,7 @@ def card_bibtex(protocol: Protocol = CURRENT) -> str:
 
 
 def card_sentence(card: Scorecard) -> str:
-    """What a paper can say of an agent, in one sentence that names board, tasks, version and fingerprint."""
+    """One sentence about an agent for a paper, with board, tasks, version and fingerprint."""
     protocol, place = card.protocol, card.place
     n_tasks = len(protocol.tasks(card.quick))
     on = f" on the board “{card.board.name}”" if card.board is not None else ""

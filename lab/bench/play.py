@@ -1,4 +1,4 @@
-"""Play the tasks of the scorecard: those that an agent can play, and the losses of its runs."""
+"""Play the tasks of the scorecard: which tasks an agent can play, and the losses of its runs."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def play(
     callback: Callback | None = None,
     on_block: Callable[[str], object] | None = None,
 ) -> polars.DataFrame:
-    """Play tasks, as far as they have not been played.
+    """Play the tasks that have not been played yet.
 
     Args:
         protocol: the version.
@@ -128,7 +128,7 @@ def _places(block: Sequence[Task]) -> dict[str, Any]:
 
 
 def read_block(protocol: Protocol, folder: Path, block: Sequence[Task], label: str) -> polars.DataFrame:
-    """What was played of a block of tasks, as `play` returns it, with all runs that there are.
+    """Read the results of a block of tasks, in the form that `play` returns.
 
     Args:
         protocol: the version.

@@ -1,4 +1,4 @@
-"""Versions of the scorecard: what is played, for how long, and what of it counts.
+"""Versions of the scorecard: which tasks are played, for how many sessions, and how results are scored.
 
 Nothing of a version may change, which its fingerprint holds; docs/scorecard.md and docs/leaderboard.md say the rules in words.
 """
@@ -30,7 +30,7 @@ STAGES = (1_000, 10_000)
 
 
 class Board(NamedTuple):
-    """Agents that may know the same.
+    """A board: it ranks agents that may be given the same knowledge.
 
     Attributes:
         name: of the board.
@@ -47,7 +47,7 @@ class Board(NamedTuple):
     base: str = "CascadeKLUCB"
 
     def admits(self, sources: Collection[str], abilities: Collection[str]) -> bool:
-        """Whether an agent that is told these facts and plays these abilities may stand on it."""
+        """Whether an agent with this knowledge that plays these abilities may be ranked on the board."""
         allowed = self.sources is None or self.sources.issuperset(sources)
         return allowed and not set(self.abilities).isdisjoint(abilities)
 
@@ -108,7 +108,7 @@ class Protocol:
         return {name: dict(_anchors(self.by_name[name], entry)) for name, entry in content.items()}
 
     def check_anchors(self) -> None:
-        """Refuse a version of which nothing can be scored yet."""
+        """Raise an error if a version has no anchors yet, so that nothing can be scored."""
         if not self.has_anchors:
             raise ValueError(
                 f"version {self.version} of the scorecard has no anchors yet, so that nothing can be scored; its reference run "
@@ -122,7 +122,7 @@ class Protocol:
 
     @cache  # noqa: B019 (there are few protocols)
     def tasks(self, quick: bool = False, stage: int | None = None) -> tuple[Task, ...]:
-        """The tasks that count.
+        """The tasks that are scored.
 
         Args:
             quick: those of ``--quick``, or all.
@@ -140,7 +140,7 @@ class Protocol:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Identifies the protocol: tasks, their users with all parameters, runs and seeds."""
+        """A hash of the protocol: of tasks, users with all parameters, runs and seeds."""
         parts: list[Any] = [self.version, self.runs, self.quick_runs, self.seed, self.anchor_seed]
         for task in self.candidates:
             env: Any = task.make().unwrapped
@@ -166,7 +166,7 @@ class Protocol:
         return sorted({*(stage for stage in STAGES if stage < task.horizon and self.version > 1), task.horizon})
 
     def trial(self, task: Task, label: str, run: int) -> Trial:
-        """What the seeds of a run derive from: in version 1 the name of the agent, too."""
+        """The name from which the seeds of a run derive; in version 1 it contains the name of the agent."""
         return (
             Trial(task.label, task.instance, self.seat(label), run)
             if task.label
@@ -174,7 +174,7 @@ class Protocol:
         )
 
     def seat(self, label: str) -> str:
-        """What the sweeps of a card call its agent: its name, or one word for all."""
+        """The name of the agent in the sweeps of a card: its own name, or one word for all agents."""
         return label if self.version == 1 else "agent"
 
     def first_board(self, abilities: Collection[str]) -> Board:
@@ -182,7 +182,7 @@ class Protocol:
         return next(board for board in self.boards if not set(board.abilities).isdisjoint(abilities))
 
     def boards_of(self, sources: Collection[str], abilities: Collection[str]) -> list[Board]:
-        """Where an agent stands, the board that it is made for first.
+        """The boards of an agent; the board for which it is made comes first.
 
         Args:
             sources: the facts that it is told.

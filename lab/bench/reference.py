@@ -1,4 +1,4 @@
-"""Reference results of the scorecard, which every agent is compared with."""
+"""Reference results of the scorecard: those of the built-in agents, with which every agent is compared."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PUBLISHED_LINE, TUNED_LINE, SAFE_LINE = "published", "tuned", "safe"
 
 
 def line_name(agent: str, setting: str) -> str:
-    """What results call a line of an agent.
+    """The name of a line (an agent with its hyper-parameters) in results.
 
     Args:
         agent: its name.
@@ -46,7 +46,7 @@ def line_name(agent: str, setting: str) -> str:
 
 
 def agent_of(line: str) -> str:
-    """The agent of a line, by what results call it.
+    """The agent of a line, by its name in results.
 
     Example:
         >>> agent_of("CascadeKLUCB, tuned"), agent_of("CascadeKLUCB")
@@ -73,7 +73,7 @@ def first_lines(names: Iterable[str], *without: str) -> list[str]:
 
 
 class Line(NamedTuple):
-    """A line of the reference: an agent with its hyper-parameters.
+    """A line of the reference: a built-in agent with its hyper-parameters.
 
     Attributes:
         name: what results call it.
@@ -91,7 +91,7 @@ class Line(NamedTuple):
 
     @property
     def learns(self) -> bool:
-        """Whether it is of generic reinforcement learning."""
+        """Whether the agent is generic reinforcement learning."""
         return self.agent.partition(":")[0] in LEARNERS
 
     @property
@@ -160,7 +160,7 @@ def made_in(protocol: Protocol) -> int:
 
 @cache
 def reference(protocol: Protocol = CURRENT, stage: int | None = None) -> polars.DataFrame:
-    """The scores of the lines that ship, as `scored` returns them.
+    """The scores of the lines that ship, in the form that `scored` returns.
 
     Args:
         protocol: the version.
@@ -191,11 +191,13 @@ def lines(protocol: Protocol = CURRENT) -> dict[str, Line]:
 
 
 def baselines(ability: str, agents: Iterable[str] | None = None) -> Results:
-    """The curves of the reference lines in an ability, for a figure or a table beside your own agent; nothing is played.
+    """The regret curves of built-in agents in an ability, for a figure or a table beside your own agent.
+
+    Nothing is played: the curves ship with the package.
 
     Args:
-        ability: of version 2 of the scorecard.
-        agents: names of lines, as ``"CascadeTS"`` or ``"CascadeKLUCB, tuned"``; None takes all.
+        ability: an ability of version 2 of the scorecard.
+        agents: names of lines, such as ``"CascadeTS"`` or ``"CascadeKLUCB, tuned"``; None takes all.
 
     Returns:
         Results with the regret of every run at up to 20 steps; reward and clicks are unknown. An environment stands for all
@@ -240,5 +242,5 @@ def processor() -> str:
 
 
 def machine() -> str:
-    """The kind of processor, and the operating system, whose mathematical functions are called."""
+    """The kind of processor and the operating system; results may depend on both in the last digit."""
     return f"{processor()} {platform.system()}"

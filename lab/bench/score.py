@@ -1,4 +1,4 @@
-"""Scores of tasks, of abilities and of boards, with intervals; which agents are told apart.
+"""Scores of tasks, of abilities and of boards, with intervals; and which agents differ significantly.
 
 The rules are those of docs/scorecard.md (version 2) and docs/leaderboard.md (version 1), which were written before any result
 was seen; a `Protocol` says which of them hold.
@@ -144,7 +144,7 @@ def standing(
     quick: bool = False,
     stage: int | None = None,
 ) -> Standing:
-    """What an agent is worth.
+    """The scores of an agent: overall and by ability.
 
     Args:
         table: its rows of `scored`.
@@ -293,7 +293,7 @@ def common(agents: Iterable[str], table: polars.DataFrame) -> polars.DataFrame:
 
 
 def regret_ratios(agents: Iterable[str], base: str, table: polars.DataFrame) -> dict[str, float]:
-    """How many times the loss of another agent each loses: geometric means over the tasks that all play.
+    """The loss of each agent as a multiple of that of one agent: geometric means over the tasks that all play.
 
     Args:
         agents: their names.
@@ -306,7 +306,7 @@ def regret_ratios(agents: Iterable[str], base: str, table: polars.DataFrame) -> 
 
 
 def regret_ratio(one: polars.DataFrame, other: polars.DataFrame, protocol: Protocol) -> float:
-    """How many times the regret of another agent one has: the geometric mean over the tasks that both play.
+    """The regret of one agent as a multiple of another's: the geometric mean over the tasks that both play.
 
     Args:
         one, other: their rows of `scored`; tasks with another measure do not count, and no regret counts as less than that of
@@ -341,7 +341,7 @@ def query_of(task: str, protocol: Protocol) -> str:
 
 
 def improvement(one: polars.DataFrame, other: polars.DataFrame, protocol: Protocol = CURRENT) -> tuple[Estimate, int] | None:
-    """The probability that one agent beats another in a task that both play, and how many there are; None if there is none.
+    """The probability that one agent beats another in a task that both play, and the number of such tasks; None without any.
 
     Args:
         one, other: their rows of `scored`.

@@ -1,8 +1,8 @@
-"""Agents in processes of their own, which hold no environment: only arrays go to and fro.
+"""Agents in processes of their own, without access to the environment: only arrays are exchanged.
 
-A seat is a confined process (`confine`) with the code of one agent, for one run. The process that asks for it holds the
-environment. Between them stands a host, which has loaded the package and nothing of anybody else; a seat is a fork of it, so
-that no seat knows what another has seen. What comes out of a seat is never unpickled.
+A seat is a confined process (`confine`) with the code of one agent, for one run. The process that asks for the seat contains
+the environment. Between them is a host process, which has loaded the package and no foreign code. Each seat is a fork of the
+host, so it contains no data of other seats. Data from a seat are never unpickled.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ PATIENCE = 60.0
 
 
 class SeatError(RuntimeError):
-    """The process of an agent failed, or the agent did; the message is one line."""
+    """An agent or its process failed; the message is one line."""
 
 
 # ---------------------------------------------------------------------------------------------------- those who ask for one
@@ -139,7 +139,7 @@ class SeatMaker:
 
 
 def sit_down(agent: str, folder: Path) -> SeatMaker:
-    """What makes an agent in seats.
+    """Make agents in seats.
 
     Args:
         agent: as it can be typed.
@@ -242,7 +242,7 @@ def play_in_seat(
 
 
 def serve(way: int) -> None:
-    """The host: fork a seat whenever one is asked for, until nobody can ask any more.
+    """The host process: fork a seat for each request, until all clients have closed their connection.
 
     Args:
         way: the descriptor of the socket from which it is asked.

@@ -1,4 +1,4 @@
-"""A task of the scorecard: an environment, an instance and a horizon, as anybody can type them."""
+"""A task of the scorecard: an environment, an instance and a horizon, with the names that the command line takes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CLICK_MODEL = re.compile(r"(?:NonStationary|Contextual)?(\w+)Rank-v0")
 
 
 class Task(NamedTuple):
-    """One task.
+    """A task of the scorecard.
 
     Attributes:
         ability: what it belongs to.
@@ -43,7 +43,7 @@ class Task(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What results call it.
+        """The name of the task in results.
 
         Example:
             >>> Task("standard", "CMRank-v0", "yandex-9:shuffle=1", 1000, "").name
@@ -74,7 +74,7 @@ class Task(NamedTuple):
         return unshuffled(self.instance)
 
     def make(self) -> gym.Env:
-        """The environment."""
+        """Make the environment of the task."""
         return make_env(self.env, self.instance)
 
 

@@ -1,4 +1,4 @@
-"""Tasks of version 2 of the scorecard, all made by rule from the seed of a set: the rules are those of docs/scorecard.md."""
+"""Tasks of version 2 of the scorecard, made by the rules of docs/scorecard.md from a seed."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ N_FEATURES, N_MEMORY = 8, 6
 
 
 class TunedLine(NamedTuple):
-    """What came of a tuning.
+    """The result of a tuning.
 
     Attributes:
         agent: as it can be typed, where it can; else the hyper-parameters in words.
@@ -45,7 +45,7 @@ class TunedLine(NamedTuple):
 
     @property
     def default_wins(self) -> bool:
-        """Whether nothing was better than the agent as it is."""
+        """Whether the defaults of the agent were the best."""
         return self.tuning.agent == SEAT
 
 

@@ -1,4 +1,4 @@
-"""Verification of a submitted folder: some of its runs are played again and compared.
+"""Verify a submitted folder: repeat some of its runs and compare the results.
 
 On the same kind of machine with the same versions of what computes, they must be equal bit for bit. Elsewhere a last digit may
 turn a random choice, and all that follows, so that a run is another of the same kind: then the scores of all cells are compared
@@ -45,7 +45,7 @@ COMPUTES = ("numpy", "numba", "torch", "stable-baselines3", "sb3-contrib")
 
 
 class Submission(NamedTuple):
-    """What a folder says.
+    """The content of a submitted folder.
 
     Attributes:
         agent: what it calls the agent.
@@ -64,7 +64,7 @@ class Submission(NamedTuple):
 
 @dataclass(frozen=True)
 class Verdict:
-    """What came of it.
+    """The result of a verification.
 
     Attributes:
         agent: as the folder calls it.
@@ -84,7 +84,7 @@ class Verdict:
 
     @property
     def right(self) -> bool | None:
-        """Whether the folder holds what its agent does; None where that cannot be told."""
+        """Whether the folder contains the results of its agent; None if this cannot be decided."""
         if self._equal == self.table.height or not self.differences:
             return self._equal == self.table.height
         return None if math.isnan(self.p) else self.p >= LEVEL
@@ -105,7 +105,7 @@ class Verdict:
 
 
 def read_submission(folder: str | os.PathLike[str]) -> Submission:
-    """What a folder says that `bench` wrote; executes nothing of it.
+    """Read a folder that `bench` wrote; this executes no code from it.
 
     Raises:
         ValueError: it is none, is unfinished, or is of another version of the protocol.
@@ -151,7 +151,7 @@ def verify(
     seed: int | None = None,
     trust: bool = False,
 ) -> Verdict:
-    """Look whether a folder holds all runs, and play a random tenth of them again, at least twenty.
+    """Check that a folder contains all runs, and repeat a random tenth of them, at least twenty.
 
     It executes the code of whoever made the agent. What is not looked at: the card in the folder; its numbers are those of
     ``standing``.

@@ -1,4 +1,4 @@
-"""When to take an agent and when not: sentences that follow by rule from its class, its scores and the studies of practice."""
+"""When to take an agent and when not: sentences that rules make from its class, its scores and the studies of practice."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Advice(NamedTuple):
 
 
 class Case(NamedTuple):
-    """What the rules look at.
+    """The facts about an agent that the rules use.
 
     Attributes:
         name: of the agent.
@@ -105,7 +105,7 @@ def practice(folder: str | os.PathLike[str]) -> dict[str, Curves]:
 
 
 def case_of(name: str, curves: Mapping[str, Curves]) -> Case:
-    """What the rules look at of an agent.
+    """Collect the facts about an agent that the rules use.
 
     Args:
         name: of the agent.
@@ -118,7 +118,7 @@ def case_of(name: str, curves: Mapping[str, Curves]) -> Case:
 
 
 def advice(case: Case) -> list[Advice]:
-    """What all rules say of an agent, those that are for it first."""
+    """The sentences of all rules about an agent; reasons to take it come first."""
     said = [each for rule in RULES for each in rule(case)]
     return sorted(said, key=lambda each: not each.take)
 

@@ -47,7 +47,7 @@ SYMBOLS = "L is the number of items, K the number of positions, T the horizon (t
 
 
 class Sources(NamedTuple):
-    """What pages are made from beside the package.
+    """The data from which pages are made, beside the package.
 
     Attributes:
         curves: of the studies of practice, by part.
@@ -73,7 +73,7 @@ class Page(NamedTuple):
 
 
 def sources(root: Path) -> Sources:
-    """What pages are made from.
+    """Read the data from which pages are made.
 
     Args:
         root: the repository.

@@ -1,4 +1,4 @@
-"""The page on how to cite and the BibTeX file, made of the sources in docstrings and the facts in ``references.toml``."""
+"""The page on how to cite and the BibTeX file, made from the sources in docstrings and from ``references.toml``."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Relevance Prediction Challenge (`wscd2012`)."""
 
 
 class Reference(NamedTuple):
-    """A paper, as ``references.toml`` has it.
+    """A paper of ``references.toml``.
 
     Attributes:
         key: its name in BibTeX.

@@ -1,6 +1,6 @@
-"""The landing page of the website: a ranked list with clicks, three curves, findings of the README, how to cite.
+"""The landing page of the website: a ranked list with clicks, three curves, conclusions of the README, how to cite.
 
-Whatever could become wrong is computed or read when the site is made: ``docs/site/index.md`` has the rest.
+Numbers are computed or read when the site is made; the rest is in ``docs/site/index.md``.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ class Rounds(NamedTuple):
 
 
 class Return(NamedTuple):
-    """What lists earn in expectation: in the first episode, and in the last of `SESSIONS`."""
+    """The expected reward of lists in the first episode, and in the last of `SESSIONS`."""
 
     lists: str
     first: float

@@ -1,5 +1,7 @@
-"""Studies: the papers' experiments, one file per paper, and why some statements are contradicted, one file per question; the
-results that ship lie in ``docs/results``."""
+"""Studies: experiments of papers (one file per paper), and why some statements are contradicted (one file per question).
+
+The results that ship are in ``docs/results``.
+"""
 
 from .registry import STUDIES
 

@@ -1,4 +1,4 @@
-"""Study of items that come and go: regret by how often, and who must be told."""
+"""Study of items that come and go: regret by how often items are replaced, and which agents must be informed."""
 
 from __future__ import annotations
 
@@ -26,43 +26,43 @@ ENVS = tuple(f"{CM}{argument}" for argument in RATES.values())
 
 
 class UntoldCascadeKLUCB(CascadeKLUCB):
-    """CascadeKL-UCB that is not told which item was replaced."""
+    """CascadeKLUCB without the information which item was replaced."""
 
     replace_kernel: ClassVar = nothing_to_forget
 
 
 class UntoldCascadeTS(CascadeTS):
-    """CascadeTS that is not told which item was replaced."""
+    """CascadeTS without the information which item was replaced."""
 
     replace_kernel: ClassVar = nothing_to_forget
 
 
 class UntoldTopRank(TopRank):
-    """TopRank that is not told which item was replaced."""
+    """TopRank without the information which item was replaced."""
 
     replace_kernel: ClassVar = nothing_to_forget
 
 
 class UntoldUniRank(UniRank):
-    """UniRank that is not told which item was replaced."""
+    """UniRank without the information which item was replaced."""
 
     replace_kernel: ClassVar = nothing_to_forget
 
 
 class UntoldPBMHB(PBMHB):
-    """PB-MHB that is not told which item was replaced."""
+    """PBMHB without the information which item was replaced."""
 
     replace_kernel: ClassVar = nothing_to_forget
 
 
 class UntoldGLRCascadeKLUCB(GLRCascadeKLUCB):
-    """GLR-CascadeKLUCB that is not told which item was replaced."""
+    """GLRCascadeKLUCB without the information which item was replaced."""
 
     replace_kernel: ClassVar = nothing_to_forget
 
 
 class UntoldCascadeSWUCB(CascadeSWUCB):
-    """CascadeSWUCB that is not told which item was replaced."""
+    """CascadeSWUCB without the information which item was replaced."""
 
     replace_kernel: ClassVar = nothing_to_forget
 

@@ -1,4 +1,4 @@
-"""A study in words: what `clickgym show` prints."""
+"""Description of a study in words, which `clickgym show` prints."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["describe_study"]
 
 
 def describe_study(name: str) -> Description:
-    """Describe a study: where it is from, what it plays, and which statements it judges.
+    """Describe a study: its paper, its environments and agents, and the statements that it judges.
 
     Args:
         name: of `STUDIES`.

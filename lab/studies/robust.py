@@ -1,4 +1,4 @@
-"""Study of agents that are told how many sessions may be false (`corruption`), beside others, where bots click."""
+"""Study of bots: agents that are given the number of corrupted sessions (`corruption`), beside others."""
 
 from __future__ import annotations
 

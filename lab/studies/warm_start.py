@@ -141,7 +141,7 @@ class WarmPBMHB(Warm, PBMHB):
 
 
 class WarmPBMTS(Warm, PBMTS):
-    """PBM-TS with a log; it is told the examination."""
+    """PBM-TS with a log; it is given the examination probabilities."""
 
     told: ClassVar = {**Warm.told, **PBMTS.told}
 

@@ -1,1 +1,1 @@
-"""From a click log to a decision: which list to show for a query, what it would gain, and what speaks against it."""
+"""From a click log to a decision: which list to show for a query, its expected gain, and the objections."""

@@ -1,5 +1,5 @@
-"""Decisions for many queries of a log: it is read once, click models are fitted once, and the verdicts hold against their
-number.
+"""Decisions for many queries of a log. The log is read once, click models are fitted once, and verdicts are corrected for the
+number of queries.
 
 Each query is judged as `decide` judges it alone, which gives the probability of its list being recommended by chance. Of all
 queries those are recommended that the procedure of Benjamini and Hochberg keeps: with m queries and sorted probabilities p(1) ≤
@@ -50,17 +50,18 @@ MOST_IN_BATCH = 10
 
 @dataclass(frozen=True)
 class QueryDecision:
-    """What was decided for a query.
+    """The decision for one query.
 
     Attributes:
-        query: its label.
-        sessions: of the query in the log.
+        query: the label of the query.
+        sessions: how many sessions of the query the log has.
         verdict: as of `Decision`; ``"refused"`` where nothing could be decided.
-        recommended: labels of the list to show instead of that in production; empty where it is kept, or nothing is known.
-        difference, interval: the gain of the best list on that in production and its 95 % interval; None where no list stands
+        recommended: labels of the list to show instead of the production list; empty if production is kept, or nothing is
+            known.
+        difference, interval: the gain of the best list over the production list and its 95 % interval; None if no list stands
             out.
-        p_value: of there being no gain; 1 where no list stands out.
-        cautions: what speaks against it, by catchword; for a refused query why.
+        p_value: the p-value of the null hypothesis that there is no gain; 1 if no list stands out.
+        cautions: the objections, by keyword; for a refused query the reason.
         page: its page, beside that of all queries; empty where there is none.
     """
 
@@ -80,12 +81,12 @@ class Decisions:
     """Decisions for many queries.
 
     Attributes:
-        log: the name of the log's file, or what stands for it.
-        reward, cutoff: what a list earns.
-        n_sessions: of the log.
-        level: the expected share of recommended lists that are no better, at most.
-        threshold: the largest probability with which a list is recommended.
-        queries: what was decided, the most frequent query first.
+        log: the name of the log's file, or a description of the log.
+        reward, cutoff: how the reward of a list is counted.
+        n_sessions: the number of sessions of the log.
+        level: the highest expected share of recommended lists that are no better than production.
+        threshold: the largest p-value with which a list is recommended.
+        queries: the decisions, the most frequent query first.
     """
 
     log: str
@@ -97,7 +98,7 @@ class Decisions:
     queries: tuple[QueryDecision, ...]
 
     def to_frame(self) -> polars.DataFrame:
-        """A row for each query."""
+        """The decisions as a table, one row for each query."""
         rows = [
             {
                 "query": each.query,
@@ -137,20 +138,21 @@ def decide_all(
     on_step: Callable[[str], object] = lambda text: None,
     on_progress: Callable[[str, int, int], object] = lambda what, done, total: None,
 ) -> Decisions:
-    """Decide for the queries of a log which list to show.
+    """Decide for many queries of a log which list to show.
 
-    What is done is in the folder, and is not done again by another call with the same log and settings.
+    Finished queries are stored in the folder. Another call with the same log and settings resumes there.
 
     Args:
         log: a log, or its file.
-        out: folder of the page, ``decisions.html``, of ``decisions.csv``, and of a page for each query; made if need be.
-        top: only so many of the most frequent queries; None takes all.
+        out: the folder for the page ``decisions.html``, for ``decisions.csv``, and for a page of each query; created if
+            missing.
+        top: decide only for so many of the most frequent queries; None takes all.
         agents, horizon, runs, reward, cutoff, seed, log_format, columns, duplicates, max_memory: as for `decide`.
-        pages: whether each query gets its page, for which agents play; without, there are only verdicts.
+        pages: whether to make a page for each query. Its agents take most of the time; without pages there are only verdicts.
         n_jobs: workers, as in joblib: -1 for all processors. A ``joblib.parallel_config`` around the call may name another
             backend (Dask).
-        on_step: is told what was done, in a line.
-        on_progress: is told what is done for each query, of how many it is done, and of how many it is to be done.
+        on_step: is called with one line for each finished step.
+        on_progress: is called with the name of a step, and for how many queries it is done and is to be done.
 
     Returns:
         The decisions.
@@ -186,7 +188,7 @@ def decide_all(
 
 
 def threshold(p_values: Sequence[float], level: float) -> float:
-    """The largest probability that the procedure of Benjamini and Hochberg keeps, or the one that it would ask of the least.
+    """The largest p-value that the Benjamini-Hochberg procedure accepts; if it accepts none, the bound for the smallest.
 
     Example:
         >>> threshold([0.001, 0.9, 0.008, 0.2], 0.02)

@@ -1,4 +1,4 @@
-"""What a list would gain by a click model, corrected by what the model gets wrong in the log.
+"""The expected gain of a list by a click model, corrected by the model's errors in the log.
 
 For a list that hardly anybody has seen a click model must speak. How far is it off? Each distinct list of the log is predicted
 by the model fitted to the sessions that showed *other* lists, and what it earned above the prediction is explained by where
@@ -44,7 +44,7 @@ Floats = NDArray[np.float64]
 
 
 class Gains(NamedTuple):
-    """What lists would earn more than that in production.
+    """The expected gains of lists over the production list.
 
     Attributes:
         predicted: ``(M,)`` by the model alone.
@@ -144,7 +144,7 @@ class Correction:
 
 
 class Corrected:
-    """A click model, corrected.
+    """A click model with the correction of its errors.
 
     Args:
         correction: of the query.
@@ -175,7 +175,7 @@ class Corrected:
 
     @property
     def error(self) -> float:
-        """τ: by how much the model is off for a list, typically."""
+        """τ, the typical error of the model for a list."""
         return float(self.weights @ np.sqrt(self.variances))
 
     def gains(self, lists: Lists, *, whole: bool = False, rough: bool = False) -> Gains:

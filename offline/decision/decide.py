@@ -73,7 +73,7 @@ NEAR = 1.5
 
 @dataclass(frozen=True)
 class Candidate:
-    """A list, and what it would earn per session.
+    """A list, and estimates of its reward per session.
 
     Attributes:
         name: what it is.
@@ -94,7 +94,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Check:
-    """An estimator, tried on lists that were logged.
+    """The test of an estimator on logged lists, whose rewards are known.
 
     Attributes:
         estimator: its name.
@@ -113,29 +113,29 @@ class Check:
 
 @dataclass(frozen=True)
 class Decision:
-    """What to show for a query, and how that was found.
+    """The list to show for a query, and everything on which this decision rests.
 
     Attributes:
-        log: the name of the log's file, or what stands for it.
-        query, reward, cutoff, horizon, runs, seed: as asked for.
+        log: the name of the log's file, or a description of the log.
+        query, reward, cutoff, horizon, runs, seed: the settings of the decision.
         n_sessions, n_queries: of the log.
         n_of_query, n_held_out: sessions of the query, and those of them that were held out.
-        evidence: what the verdict rests on.
-        level: the most probable that the list may be no better and yet be recommended.
-        n_decided: for how many queries `level` was corrected; 1 if it was not.
-        instance: the users, as a ranking problem: those of the click model that predicts best.
+        evidence: the evidence for the verdict.
+        level: the highest probability of recommending a list that is no better.
+        n_decided: the number of queries for which `level` was corrected; 1 without correction.
+        instance: the simulated users, as a ranking problem: those of the click model that predicts best.
         regret: of each agent at the end, mean over runs, least first.
         curves: columns ``agent``, ``step``, ``regret``, mean over runs.
-        candidates: the list in production, the proposed one, and others to compare with: that of the best agent, the best under
-            the model, also of the logged lists, where they are others.
-        logged: what the held-out sessions of the query earned per session; None for satisfaction.
-        earned: what the logged lists earned on which the estimators were tried, and
-        noise: the standard errors of that.
-        checks: the estimators that were tried; empty where too few lists were logged often.
-        believed: of the estimators that can judge the proposed list those that came near to what logged lists earned.
+        candidates: the production list, the proposed list, and others for comparison: the list of the best agent, the best list
+            under the model, and the best logged list under the model, if they are different.
+        logged: the mean reward of the held-out sessions of the query; None for satisfaction.
+        earned: the mean rewards of the logged lists on which the estimators were tested.
+        noise: the standard errors of these means.
+        checks: the tests of the estimators; empty if too few lists were logged often.
+        believed: the estimators that can judge the proposed list and whose test errors were small.
         verdict: see `evidence`.
-        recommended: labels of the list to show; None if none can be recommended.
-        headline, summary, against: the decision in words, what it rests on, and what speaks against it.
+        recommended: labels of the list to show; None if no list can be recommended.
+        headline, summary, against: the decision in words, its reasons, and the objections.
     """
 
     log: str
@@ -169,12 +169,12 @@ class Decision:
 
     @property
     def scores(self) -> tuple[Score, ...]:
-        """Of the click models, best first; the first became the users."""
+        """The scores of the click models, best first; the first model simulates the users."""
         return self.evidence.scores
 
     @property
     def production(self) -> Candidate:
-        """The list that the log shows most, as far as its items are among those of the instance."""
+        """The production list: the list that the log shows most, without items that the instance does not have."""
         return self.candidates[0]
 
     @property
@@ -189,7 +189,7 @@ class Decision:
 
     @property
     def gains(self) -> dict[str, Evaluation]:
-        """The estimates of the proposal by the estimators that are believed."""
+        """The estimates of the proposal by the estimators that passed their test."""
         return {name: self.proposal.estimates[name] for name in self.believed}
 
 
@@ -216,17 +216,17 @@ def decide(
 
     Args:
         log: a log, or its file.
-        query: its label; None takes the most frequent one.
+        query: the label of the query; None takes the most frequent one.
         agents: names or specs of the agents to compare.
         horizon, runs: sessions per run of an agent, and runs per agent.
-        reward, cutoff: what a list earns, as in `ClickModel.expected_reward`.
-        seed: of the held-out sessions, the agents and the bootstrap.
-        out: folder of ``instance.json`` and the agents' results; made if need be. None leaves no files. The page is written by
-            `write_decision`.
+        reward, cutoff: how the reward of a list is counted, as in `ClickModel.expected_reward`.
+        seed: of the split into held-out sessions, of the agents and of the bootstrap.
+        out: the folder for ``instance.json`` and the agents' results; created if missing. None leaves no files.
+            `write_decision` writes the page.
         log_format, columns, duplicates, max_memory: of a file, as for `read_log`.
-        truth: the users of a simulated log, over its item indices.
-        callback: is told of the agents' progress.
-        on_step: is told what was done, in a line.
+        truth: the true users of a simulated log, over its item indices.
+        callback: receives the progress of the agents.
+        on_step: is called with one line for each finished step.
 
     Returns:
         The decision with all figures that it rests on.
@@ -256,7 +256,7 @@ def decide(
 
 
 class Settings(NamedTuple):
-    """The arguments of `decide` that say how, checked."""
+    """The checked settings of `decide`."""
 
     agents: tuple[str, ...]
     horizon: int
@@ -278,7 +278,7 @@ class Settings(NamedTuple):
 
 
 class Weighed(NamedTuple):
-    """A query, and what the log says of its lists.
+    """A query with the evidence of the log about its lists.
 
     Attributes:
         sessions: of the query.
@@ -292,7 +292,7 @@ class Weighed(NamedTuple):
 
 
 def weigh(models: Models, sessions: QuerySessions, settings: Settings) -> Weighed:
-    """What the log says of the lists of a query, from which the verdict follows (`evidence.verdict`). No agent plays.
+    """Collect the evidence of the log about the lists of a query, from which the verdict follows. No agent plays.
 
     Args:
         models: of the log.
@@ -317,7 +317,7 @@ def conclude(
     on_step: Callable[[str], object] = lambda text: None,
     n_jobs: int = -1,
 ) -> Decision:
-    """The decision that follows from what was weighed, and what goes with it: agents, estimates of lists, and words.
+    """Complete the decision from the evidence: agents, estimates of lists, and words.
 
     Args:
         models: of the log.

@@ -62,14 +62,14 @@ class Score:
 
 @dataclass(frozen=True)
 class Judged:
-    """What a click model that fits says of a list that it was hardly shown.
+    """The prediction of a well-fitting click model for a list that was rarely shown.
 
     Attributes:
         model: its name.
-        predicted: the gain on the list in production by the model alone.
-        difference: the gain, corrected by what the model gets wrong in the log.
+        predicted: the gain over the production list by the model alone.
+        difference: the gain, corrected by the model's errors in the log.
         standard_error: of that.
-        typical_error: by how much the model is off for a list.
+        typical_error: the typical error of the model for a list.
         p_value: of there being no gain.
     """
 
@@ -83,12 +83,12 @@ class Judged:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What the log says of the lists of a query.
+    """The evidence of the log about the lists of a query.
 
     Attributes:
-        production: labels of the list in production.
+        production: labels of the production list.
         proposal: labels of the list that may be better; None where none stands out.
-        ground: what speaks for it: it was ``"measured"``, or the ``"models"`` say so; None without a proposal.
+        ground: the reason for the proposal: ``"measured"`` or ``"models"``; None without a proposal.
         p_value: of there being no gain, on this ground; 1 without one.
         difference, interval: the gain and its 95 % interval, of the models that of the most doubtful; None without a proposal.
         scores: of the click models, best first.
@@ -116,12 +116,12 @@ class Evidence:
 
     @property
     def fitting(self) -> list[str]:
-        """The models that fit."""
+        """The models that passed the test of fit."""
         return [fit.model for fit in self.fits if fit.fits]
 
 
 def verdict(evidence: Evidence, level: float) -> Verdict:
-    """What follows where a ground may err with probability ``level``."""
+    """The verdict, if each ground may be wrong with probability ``level``."""
     return verdict_on(evidence.ground, evidence.p_value, evidence.enough, level)
 
 
@@ -135,7 +135,7 @@ def verdict_on(ground: Literal["measured", "models"] | None, p_value: float, eno
 def judge(
     sessions: QuerySessions, models: Models, estimators: dict[str, Estimator], reward: str, cutoff: int | None
 ) -> Evidence:
-    """Weigh what a log says of the lists of a query.
+    """Collect the evidence of a log about the lists of a query.
 
     Args:
         sessions: of the query.

@@ -1,4 +1,4 @@
-"""Whether a click model fits: held-out clicks beside its predictions, by patterns that it cannot have learned.
+"""Test whether a click model fits: compare held-out clicks with its predictions, by patterns that it cannot learn.
 
 A click model knows each item by one attraction (and satisfaction) and each position by its examination. So it cannot follow
 users for whom an item gains or loses by its neighbours, or by a position of its own. Clicks are therefore summed over all
@@ -41,7 +41,7 @@ Indices = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Group:
-    """Displays that are alike in a pattern.
+    """Displays of the same kind within a pattern.
 
     Attributes:
         name: which, in words.
@@ -64,7 +64,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Pattern:
-    """Held-out clicks beside a model's predictions, by the groups of a pattern.
+    """Held-out clicks and a model's predictions, by the groups of a pattern.
 
     Attributes:
         name: one of `PATTERNS`.
@@ -97,7 +97,7 @@ class Fit:
 
     @property
     def fits(self) -> bool:
-        """Whether the model was tested, and chance explains what it does not."""
+        """Whether the model was tested, and chance can explain its errors."""
         return bool(self.patterns) and self.p_value >= FITS
 
 

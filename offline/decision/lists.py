@@ -1,4 +1,4 @@
-"""The lists of a query as the log shows them, what they earned, and what one earned more than another.
+"""The lists of a query in the log, their rewards, and the differences between them.
 
 Nothing is assumed of users here: a list is judged by the sessions that showed it, and of several lengths by those of each
 length. A list of K items is shown in short where a session has fewer results: its first ones. So what it earned more than the
@@ -29,7 +29,7 @@ Lists = NDArray[np.int32]
 
 
 def of_query(log: ClickLog, query: str, sessions: NDArray[np.integer], items: NDArray[np.integer]) -> ClickLog:
-    """The sessions of one query as a log of its own, with the labels of this query alone.
+    """The sessions of one query as a log of their own, with only the labels of this query.
 
     Args:
         log: sessions of all queries.
@@ -46,13 +46,13 @@ def of_query(log: ClickLog, query: str, sessions: NDArray[np.integer], items: ND
 
 
 def per_session(log: ClickLog, reward: str, cutoff: int | None) -> Floats:
-    """``(N,)`` what each session earned: its clicks, or 1 for any."""
+    """``(N,)`` the reward of each session: its clicks, or 1 for any click."""
     clicks = log.clicks[:, :cutoff].sum(axis=1)
     return np.minimum(clicks, 1.0) if reward == "any_click" else clicks.astype(np.float64)
 
 
 class DistinctLists:
-    """The distinct lists of some sessions, and what they earned.
+    """The distinct lists of some sessions, and their rewards.
 
     Attributes:
         lists: ``(M, K)``, -1 below the end.
@@ -78,7 +78,9 @@ class DistinctLists:
 
 
 def production_list(shown: DistinctLists) -> Lists:
-    """The list in production: the one that most sessions show, as far as theirs reach; the longest lists stand to choose."""
+    """The production list: of the longest lists, the one that most sessions show. A shorter list counts if it has the same
+    first items.
+    """
     longest = shown.lists[shown.lengths == shown.lengths.max()]
     sessions = np.zeros(len(longest))
     for length in np.unique(shown.lengths).tolist():
@@ -92,7 +94,7 @@ def production_list(shown: DistinctLists) -> Lists:
 
 @dataclass(frozen=True)
 class Measured:
-    """A logged list beside that in production, by the sessions that showed them.
+    """A logged list compared with the production list, by the sessions that showed them.
 
     Attributes:
         labels: of its items, from the top.
@@ -118,7 +120,7 @@ class Measured:
 def measure(
     log: ClickLog, shown: DistinctLists, production: Lists, level: float
 ) -> tuple[tuple[Measured, ...], tuple[Lists, ...]]:
-    """The logged lists that can be compared with that in production, the surest gain first.
+    """Compare logged lists with the production list; the most certain gain comes first.
 
     Args:
         log: the sessions of the query.

@@ -36,7 +36,7 @@ Indices = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class QuerySessions:
-    """The sessions of a query, as logs of it alone.
+    """The sessions of one query, as logs of their own.
 
     Attributes:
         query: its label.
@@ -56,7 +56,7 @@ class QuerySessions:
         return max(LEAST_ITEMS, self.own.n_positions)
 
     def check(self) -> None:
-        """Refuse a query of which nothing can be said."""
+        """Raise an error if there is too little data about the query."""
         if not len(self.train) or not len(self.test):
             which = "held out" if not len(self.test) else "left to learn from"
             raise ValueError(f"the query {self.query!r} has {len(self.own)} sessions, of which none was {which}; expected more")
@@ -65,7 +65,7 @@ class QuerySessions:
 
 
 class Models:
-    """The click models of a log.
+    """The click models of a log, fitted once for all queries.
 
     Args:
         log: sessions of any queries.
@@ -126,7 +126,7 @@ class Models:
         return QuerySessions(query, of_query(self.log, query, own, items), learned, held_out, self.parts[own])
 
     def of(self, sessions: QuerySessions) -> dict[str, Estimator]:
-        """Every model that speaks of a query, fitted without the held-out sessions."""
+        """All models that cover a query, fitted without the held-out sessions."""
         # A query that is alone has the log's examination for its own.
         alone = [name for name in ALONE if name in self.kinds and self.n_queries > 1]
         return self.fitted | {f"{name}{BY_QUERY}": CONVERGED.fit(self.kinds[name], sessions.train) for name in alone}
@@ -156,7 +156,7 @@ class Models:
         return part
 
     def prepare(self) -> None:
-        """Fit all that queries share, so that copies of this object need not."""
+        """Fit the models that all queries share, so that copies of this object need not do it."""
         for name in self.fitted:
             if name not in self._complete:
                 self._complete[name] = self._fit_parts(name, self.log, self.parts)

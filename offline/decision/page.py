@@ -1,4 +1,4 @@
-"""A decision as files: one page that needs nothing but itself, its figure, and all figures as JSON."""
+"""Write a decision as files: an HTML page without other files, its figure, and all numbers as JSON."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def write_decision(decision: Decision, folder: str | Path, *, pdf: bool = False)
 
 
 def to_dict(decision: Decision) -> dict[str, Any]:
-    """All figures of a decision, as JSON holds them: what is not a number is null."""
+    """All numbers of a decision for JSON; nan becomes null."""
     evidence = vars(decision.evidence)
     figures = vars(decision) | {
         # What version 1.0 called so stands where it stood.
@@ -73,7 +73,7 @@ def _plain(value: Any) -> Any:
 
 
 def to_html(decision: Decision) -> str:
-    """A page that needs no network, no script and no other file."""
+    """An HTML page that needs no network, no script and no other file."""
     pages = templates(Path(__file__).parent)  # what is put into it is text: the labels of items and queries are a user's
     place = {label: k for k, label in enumerate(decision.production.labels, 1)}
     return pages.get_template("decision.html").render(
@@ -98,7 +98,7 @@ def _data_uri(svg: str) -> str:
 
 
 def command_of(decision: Decision) -> str:
-    """What to type to come to the same decision."""
+    """The command line that makes the same decision."""
     words = [f"clickgym decide {_quoted(decision.log)} --query {_quoted(decision.query)}"]
     agents = [agent for agent in decision.regret if agent != "Fixed"]
     if set(agents) != set(AGENTS):

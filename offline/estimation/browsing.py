@@ -1,4 +1,4 @@
-"""Estimators of the models in which clicks alone decide what is examined: position-based and user browsing.
+"""Estimators of models in which only positions and clicks decide what is examined: position-based and user browsing model.
 
 Both say ``P(c(k) = 1 | clicks above) = γ(x) α(i)``, where the context ``x`` is the position (PBM), or the position
 together with that of the last click above it (UBM). So a log enters only as the displays and clicks of each (pair,
@@ -141,19 +141,20 @@ def browsing_marginal(rows, pairs, α, γ, last, result):  # type: ignore[no-unt
 
 
 class PBMEstimator(_BrowsingEstimator):
-    """Position-based model, by EM.
+    """Estimator of the position-based model, by EM.
 
     Args:
-        iterations: the most EM steps, from 0.5 everywhere.
-        tol: go a shorter way (see `EMEstimator`), stop once a step raises the penalised log-likelihood by less than this per
-            session, and warn if that never happens; None takes all the steps, plain ones, and judges nothing.
-        per_query: examination probabilities for each query by itself; else all queries share them.
+        iterations: the maximal number of EM steps; all parameters start at 0.5.
+        tol: stop once a step raises the penalised log-likelihood by less than this per session, and warn if that never happens.
+            Extrapolated steps make EM faster (see `EMEstimator`). None takes all steps as plain EM steps, without a check of
+            convergence.
+        per_query: estimate examination probabilities for each query separately; else all queries share them.
 
     Attributes:
         attraction_: ``(P + 1,)``, see `Estimator`.
         examination_: ``(K,)`` examination probability of each position; per query ``(Q + 1, K)``, in the order of the fitted
             log's labels, the last row, 0.5, for all queries never shown.
-        n_iter_, log_posterior_, converged_: how EM went, see `EMEstimator`.
+        n_iter_, log_posterior_, converged_: the course of EM, see `EMEstimator`.
 
     Source: Chuklin, Markov, de Rijke, *Click models for web search*, Morgan & Claypool 2015, section 4.
 
@@ -173,19 +174,20 @@ class PBMEstimator(_BrowsingEstimator):
 
 
 class UBMEstimator(_BrowsingEstimator):
-    """User browsing model, by EM.
+    """Estimator of the user browsing model, by EM.
 
     Args:
-        iterations: the most EM steps, from 0.5 everywhere.
-        tol: go a shorter way (see `EMEstimator`), stop once a step raises the penalised log-likelihood by less than this per
-            session, and warn if that never happens; None takes all the steps, plain ones, and judges nothing.
-        per_query: examination probabilities for each query by itself; else all queries share them.
+        iterations: the maximal number of EM steps; all parameters start at 0.5.
+        tol: stop once a step raises the penalised log-likelihood by less than this per session, and warn if that never happens.
+            Extrapolated steps make EM faster (see `EMEstimator`). None takes all steps as plain EM steps, without a check of
+            convergence.
+        per_query: estimate examination probabilities for each query separately; else all queries share them.
 
     Attributes:
         attraction_: ``(P + 1,)``, see `Estimator`.
         examination_: ``(K, K)`` as in `UserBrowsingModel`: row k is the position, column 0 no click yet, column j last
             click at the j-th position counted from 1; 0 above the diagonal. Per query ``(Q + 1, K, K)``, as for the PBM.
-        n_iter_, log_posterior_, converged_: how EM went, see `EMEstimator`.
+        n_iter_, log_posterior_, converged_: the course of EM, see `EMEstimator`.
 
     Source: Dupret, Piwowarski, *A user browsing model to predict search engine click data from past observations*, SIGIR 2008,
     in the EM form of Chuklin, Markov, de Rijke, *Click models for web search*, Morgan & Claypool 2015, section 4.

@@ -1,9 +1,9 @@
-"""Estimators of the models that scan from the top: cascade, dependent click, and dynamic Bayesian.
+"""Estimators of models whose users read from the top: cascade, dependent click, and dynamic Bayesian network model.
 
-One story: the user examines position 1; an examined item is clicked if it attracts; after a click the user leaves
-satisfied with a probability of its own (in the cascade model 1, in the DCM that of the position, in the DBN that of
-the item); whoever has not left satisfied goes on to the next position with probability g (1 but in the DBN). So
-everything down to the last click was surely examined, and only what lies below it is uncertain.
+All are special cases of one model. The user examines position 1, and clicks an examined item if it attracts. After a click the
+user leaves satisfied with a certain probability: 1 in the cascade model, that of the position in the DCM, that of the item in
+the DBN. A user who has not left satisfied goes on to the next position with probability g, which is 1 except in the DBN. So all
+positions down to the last click were examined for certain. Only the positions below it are uncertain.
 """
 
 from __future__ import annotations
@@ -193,7 +193,7 @@ def scanning_step(block, start, stop, pairs, last, weights, leaving_of_pairs, α
 
 
 class CMEstimator(_CascadingEstimator):
-    """Cascade model, in closed form: examined is what stands down to the first click; the rest tells nothing.
+    """Estimator of the cascade model, in closed form: it uses the positions down to the first click, which were examined.
 
     The model excludes sessions with several clicks: their log-likelihood is minus infinity.
 
@@ -222,20 +222,21 @@ class CMEstimator(_CascadingEstimator):
 
 
 class DCMEstimator(_ScanningEstimator):
-    """Dependent click model.
+    """Estimator of the dependent click model.
 
     Args:
-        method: ``"last_click"``, the standard estimator, takes the last click for the end of the session. It is biased, for a
-            user may go on and click nothing more: users who leave with probability 0.3 after a click seem to leave with 0.6 to
-            0.8 (docs/from_log_to_decision.md). ``"em"`` is exact EM, which recovers the 0.3.
-        iterations: the most EM steps, from 0.5 everywhere.
-        tol: go a shorter way (see `EMEstimator`), stop once a step raises the penalised log-likelihood by less than this per
-            session, and warn if that never happens; None takes all the steps, plain ones, and judges nothing.
+        method: ``"last_click"``, the standard estimator, assumes that the session ends at the last click. It is biased, because
+            a user may go on and click nothing more: users who leave with probability 0.3 after a click seem to leave with 0.6
+            to 0.8 (docs/from_log_to_decision.md). ``"em"`` is exact EM, which recovers the 0.3.
+        iterations: the maximal number of EM steps; all parameters start at 0.5.
+        tol: stop once a step raises the penalised log-likelihood by less than this per session, and warn if that never happens.
+            Extrapolated steps make EM faster (see `EMEstimator`). None takes all steps as plain EM steps, without a check of
+            convergence.
 
     Attributes:
         attraction_: ``(P + 1,)``, see `Estimator`.
         termination_: ``(K,)`` probability of leaving satisfied after a click at each position.
-        n_iter_, log_posterior_, converged_: how EM went, see `EMEstimator`.
+        n_iter_, log_posterior_, converged_: the course of EM, see `EMEstimator`.
 
     Raises:
         ValueError: on another method.
@@ -269,7 +270,7 @@ class DCMEstimator(_ScanningEstimator):
 
 
 class SDBNEstimator(_CascadingEstimator):
-    """Simplified dynamic Bayesian network (perseverance 1), in closed form: the last click is the one that satisfies.
+    """Estimator of the simplified dynamic Bayesian network model (perseverance 1), in closed form: the last click satisfies.
 
     Attributes:
         attraction_, satisfaction_: ``(P + 1,)``, see `Estimator`.
@@ -301,17 +302,18 @@ class SDBNEstimator(_CascadingEstimator):
 
 
 class DBNEstimator(_ScanningEstimator, SDBNEstimator):
-    """Dynamic Bayesian network, by exact EM.
+    """Estimator of the dynamic Bayesian network model, by exact EM.
 
     Args:
-        iterations: the most EM steps, from 0.5 everywhere.
-        tol: go a shorter way (see `EMEstimator`), stop once a step raises the penalised log-likelihood by less than this per
-            session, and warn if that never happens; None takes all the steps, plain ones, and judges nothing.
+        iterations: the maximal number of EM steps; all parameters start at 0.5.
+        tol: stop once a step raises the penalised log-likelihood by less than this per session, and warn if that never happens.
+            Extrapolated steps make EM faster (see `EMEstimator`). None takes all steps as plain EM steps, without a check of
+            convergence.
 
     Attributes:
         attraction_, satisfaction_: ``(P + 1,)``, see `Estimator`.
         perseverance_: probability g that an unsatisfied user goes on.
-        n_iter_, log_posterior_, converged_: how EM went, see `EMEstimator`.
+        n_iter_, log_posterior_, converged_: the course of EM, see `EMEstimator`.
 
     Source: Chapelle, Zhang, *A dynamic Bayesian network click model for web search ranking*, WWW 2009, appendix.
 

@@ -20,23 +20,24 @@ __all__ = ["CCMEstimator"]
 
 
 class CCMEstimator(EMEstimator):
-    """Click chain model, by exact EM.
+    """Estimator of the click chain model, by exact EM.
 
-    τ2 and τ3 are told apart only by how the share of users who go on after a click differs between items of low and of high
-    attraction: where all attractions are alike, the log determines ``(1 - α) τ2 + α τ3`` alone, and where no item attracts
-    nearly always (or nearly never), τ3 (or τ2) is uncertain. The prior then keeps them inside (0, 1).
+    The log distinguishes τ2 and τ3 only if attraction differs between items, and with it the share of users who go on after a
+    click. If all attractions are equal, the log determines only ``(1 - α) τ2 + α τ3``. If no item attracts nearly always, τ3 is
+    uncertain. If no item attracts nearly never, τ2 is uncertain. The prior then keeps them inside (0, 1).
 
     Args:
-        iterations: the most EM steps, from 0.5 everywhere.
-        tol: go a shorter way (see `EMEstimator`), stop once a step raises the penalised log-likelihood by less than this per
-            session, and warn if that never happens; None takes all the steps, plain ones, and judges nothing.
+        iterations: the maximal number of EM steps; all parameters start at 0.5.
+        tol: stop once a step raises the penalised log-likelihood by less than this per session, and warn if that never happens.
+            Extrapolated steps make EM faster (see `EMEstimator`). None takes all steps as plain EM steps, without a check of
+            convergence.
 
     Attributes:
         attraction_: ``(P + 1,)``, see `Estimator`.
         continue_after_skip_: probability τ1 that the user goes on below an item that was not clicked.
         continue_after_click_: probability τ2 that the user goes on below a click on an item that was not relevant.
         continue_after_relevant_: probability τ3 that the user goes on below a click on a relevant item.
-        n_iter_, log_posterior_, converged_: how EM went, see `EMEstimator`.
+        n_iter_, log_posterior_, converged_: the course of EM, see `EMEstimator`.
 
     Source: the model of Guo, Liu, Kannan, Minka, Taylor, Wang, Faloutsos, *Click chain model in web search*, WWW 2009, with
     α(i) a parameter as in Chuklin, Markov, de Rijke, *Click models for web search*, Morgan & Claypool 2015.

@@ -23,7 +23,7 @@ class _ClickThroughEstimator(Estimator):
 
 
 class RCTREstimator(_ClickThroughEstimator):
-    """Rank-based click-through rate model, in closed form: clicks by sessions at each position.
+    """Estimator of the rank-based click-through rate model, in closed form: clicks divided by sessions, at each position.
 
     Attributes:
         rate_: ``(K,)`` the probability of a click at each position.
@@ -47,7 +47,7 @@ class RCTREstimator(_ClickThroughEstimator):
 
 
 class RCMEstimator(_ClickThroughEstimator):
-    """Random click model, in closed form: clicks by displays, of the whole log.
+    """Estimator of the random click model, in closed form: clicks divided by displays, over the whole log.
 
     Attributes:
         rate_: ``(1,)`` the probability of a click.
@@ -71,7 +71,7 @@ class RCMEstimator(_ClickThroughEstimator):
 
 
 class DCTREstimator(_ClickThroughEstimator):
-    """Document-based click-through rate model, in closed form: clicks by displays of each pair of a query and an item.
+    """Estimator of the document-based click-through rate model: clicks divided by displays of each (query, item) pair.
 
     Attributes:
         rate_: ``(P + 1,)`` the probability of a click on each pair; the last entry, 0.5, stands for all pairs never shown.

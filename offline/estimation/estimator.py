@@ -1,4 +1,4 @@
-"""What the estimators of all click models share: pairs of query and item, smoothing, and the scores.
+"""Base classes of the estimators of click models: pairs of query and item, smoothing, and scores.
 
 Every probability has a prior: its estimate is ``(1 + successes)/(2 + trials)``, the mean under a Beta(1, 1) prior (and
 the mode under Beta(2, 2), which makes the EM algorithms here maximise the likelihood times that prior). A pair that
@@ -38,11 +38,11 @@ SESSIONS = 2**14  # scored at once by a thread: working memory does not grow wit
 
 
 class ConvergenceWarning(UserWarning):
-    """EM stopped at its last step before the gain of a step fell below ``tol``."""
+    """EM reached its last step before the gain of a step fell below ``tol``."""
 
 
 class Estimator(ABC):
-    """Base of the click model estimators, in the manner of scikit-learn: `fit` sets the attributes that end with ``_``.
+    """Base class of the estimators of click models, in the style of scikit-learn: `fit` sets attributes that end with ``_``.
 
     Attraction (and in some models satisfaction) is estimated for each pair of a query and an item; position parameters
     are shared by all queries, unless a model offers otherwise.
@@ -71,7 +71,7 @@ class Estimator(ABC):
 
     @classmethod
     def create(cls, iterations: int = 50, tol: float | None = None, *, per_query: bool = False) -> Estimator:
-        """The estimator as the commands use it; where there are several methods, by exact EM.
+        """Make the estimator with the settings of the commands; if there are several methods, with exact EM.
 
         Args:
             iterations, tol: of EM; in closed form they mean nothing.
@@ -90,8 +90,8 @@ class Estimator(ABC):
 
         Args:
             log: the sessions to learn from.
-            start: where EM begins: an estimator of the same kind, fitted to a log with as many positions. Pairs and queries go
-                by their labels; those that it does not know begin at 0.5, as all do without it. No closed form needs it.
+            start: the start of EM: an estimator of the same kind, fitted to a log with as many positions. Pairs and queries are
+                matched by their labels. Unknown ones start at 0.5, and so do all if ``start`` is None. Closed forms ignore it.
 
         Returns:
             The estimator itself.
@@ -311,10 +311,10 @@ the former. What it does not write stays."""
 
 
 class EMEstimator(Estimator):
-    """What all EM algorithms share: where to begin, when to stop, a shorter way there, and what is told of the way.
+    """Base class of the EM estimators: the start, the stopping rule, extrapolated steps, and the record of the steps.
 
-    Without ``tol`` all steps are plain EM steps. With it, every second one is taken from a point further on: SQUAREM
-    extrapolates the last two, and where it has not come higher than the plain step before, the step counts for nothing.
+    Without ``tol`` all steps are plain EM steps. With ``tol``, every second step starts from an extrapolation of the last two
+    steps (SQUAREM). If that is no better than the plain step before, it is discarded.
 
     Args:
         iterations: the most EM steps.

@@ -13,7 +13,7 @@ ITERATIONS, TOL = 1000, 1e-7
 
 
 class FitSettings(NamedTuple):
-    """How click models are fitted.
+    """The settings with which click models are fitted.
 
     Attributes:
         iterations: the most steps of EM.

@@ -1,1 +1,1 @@
-"""How generic reinforcement learning plays: adapters of vector environments, streams to train on, and the loop."""
+"""Generic reinforcement learning: adapters of vector environments, streams for training, and the loop."""

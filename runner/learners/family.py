@@ -20,9 +20,9 @@ Draw = Callable[[np.random.Generator], ClickModel]
 
 
 def family(name: str, like: ClickModel) -> Draw:
-    """Draws instances of a random family, of the kind and the size of a click model.
+    """Make a function that draws instances of a random family, with the kind and the size of a click model.
 
-    Seeds are drawn from 2³² on, where nobody looks for an instance to evaluate on; the model itself is never drawn.
+    Seeds are at least 2³², which evaluations do not use. The model itself is never drawn.
 
     Args:
         name: ``"uniform"`` or ``"yandex-like"``.
@@ -46,9 +46,9 @@ def family(name: str, like: ClickModel) -> Draw:
 
 
 class FamilyVectorEnv(VectorEnv[NDArray[np.int8], NDArray[np.int64], Any]):
-    """Streams of sessions, each with users and items of its own, and new ones in every episode.
+    """Vector environment for training: each stream has users and items of its own, and new ones in every episode.
 
-    In every episode the items are also relabelled at random: a policy can learn nothing of them but from their clicks.
+    In every episode the items are also renumbered at random, so that a policy can learn about them only from their clicks.
 
     Args:
         draw: makes the click models, all of one kind and size.

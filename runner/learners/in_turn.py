@@ -1,4 +1,4 @@
-"""The sessions of one environment whose clicks come late, from bots, or on items that come and go, dealt to parallel slots."""
+"""The sessions of one environment with late clicks, bots or changing items, as a vector environment for learners."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ __all__ = ["InTurn"]
 
 
 class InTurn(VectorEnv[Any, NDArray[np.int64], Any]):
-    """A vector environment whose streams are the sessions of one environment in turn: n lists are chosen at once, and shown to
-    its next n users, one after the other.
+    """Vector environment whose streams are the sessions of one environment in turn.
+
+    A policy chooses n lists at once, and they are shown to the next n users, one after the other.
 
     Delays, shares of bots and rates of replacement are therefore those of the environment, and so are its users, whatever n is.
     A stream sees what had arrived when its session ended, as one array of numbers between 0 and 1: of the clicks that arrive

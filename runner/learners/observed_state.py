@@ -1,4 +1,4 @@
-"""What a learner sees of users with a memory: the clicks and the state, as one array."""
+"""The observation of a learner for users with a memory: clicks and state as one array."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["ObservedState"]
 
 
 class ObservedState(VectorWrapper):
-    """The last clicks, then the state one-hot, then the sessions left one-hot where their number is fixed.
+    """Observation: the last clicks, then the state one-hot, then the sessions left one-hot if their number is fixed.
 
     Args:
         env: a vector environment of users with a memory.

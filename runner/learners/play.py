@@ -48,7 +48,7 @@ def play_learner(
     on_chunk: OnChunk | None = None,
     log: Path | None = None,
 ) -> None:
-    """Let a learner play up to the meter's horizon; the environment has been reset.
+    """Let a learner play up to the meter's horizon; the environment must have been reset.
 
     It plays on streams of its own: a `ClickVectorEnv` of the environment's click model, seeded from the environment's
     generator; or, where clicks come late, from bots, or on items that come and go, the sessions of the environment itself in
@@ -121,7 +121,7 @@ def _recorded(agent: Learner, click_env: ClickEnv, n_envs: int, meter: Meter, me
 
 
 def train(agent: Learner, env: gym.Env, on_chunk: OnChunk | None = None, log: Path | None = None) -> None:
-    """Train a learner on the family of instances that its ``training`` names, before it faces the environment.
+    """Train a learner on the family of instances that its ``training`` names, before it plays the environment.
 
     Args:
         agent: one with a ``training``, that has not learned yet.
@@ -158,7 +158,7 @@ LONGEST = 10.0
 
 
 def expected_seconds(agent: Learner, env: gym.Env, horizon: int, seconds: float = 1.5) -> float:
-    """What a run of a learner costs on this machine, by a trial; the learner is of no use afterwards.
+    """Estimate the time of a run of a learner on this machine, by a short trial; do not use the learner afterwards.
 
     Args:
         agent, env: as for `play_learner`; the environment is reset.

@@ -13,7 +13,7 @@ __all__ = ["StableBaselinesVecEnv"]
 
 
 class StableBaselinesVecEnv(VecEnv):
-    """A Gymnasium vector environment as stable-baselines3 wants it; given as it is, the library fails in the middle of things.
+    """Adapter from a Gymnasium vector environment to the `VecEnv` of stable-baselines3, which cannot use it directly.
 
     All streams are one object, stepped by one call, so attributes and methods are those of the vector environment, and are
     the same for every stream; of an array with a row per stream, which a method returns, each stream has its row.

@@ -1,4 +1,4 @@
-"""Bounds of the theory that a report draws, and what it says of the others."""
+"""The theoretical bounds that a report draws, and its notes on bounds that do not apply."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ UNKNOWN = "its model is a file, or has changed since; clickgym run with the same
 
 
 class Theory(NamedTuple):
-    """The bounds of a sweep.
+    """The bounds of a sweep, and notes on bounds that do not apply.
 
     Attributes:
         curves: at the checkpoints, by environment and instance; under None the means over all instances of an environment, of
@@ -39,7 +39,7 @@ class Theory(NamedTuple):
     notes: list[str]
 
     def all_curves(self) -> list[BoundCurve]:
-        """Each bound once, wherever it applies: lower bounds first, then in the order of the agents."""
+        """Each bound once, for all environments: lower bounds first, then in the order of the agents."""
         unique = {(curve.bound, curve.agent): curve for curves in self.curves.values() for curve in curves}
         return sorted(unique.values(), key=lambda curve: curve.agent != "")
 

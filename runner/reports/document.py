@@ -19,7 +19,7 @@ __all__ = ["results_document"]
 def results_document(
     folder: str | os.PathLike[str], agents: Iterable[str] | None = None, environments: Iterable[str] | None = None
 ) -> dict[str, Any]:
-    """What a folder of finished results says, at full precision.
+    """The results in a folder as one document, at full precision.
 
     Args:
         folder: the ``out`` of a sweep.

@@ -43,7 +43,7 @@ def to_markdown(table: polars.DataFrame, timings: polars.DataFrame, config: dict
 
 
 def to_latex(table: polars.DataFrame, timings: polars.DataFrame, config: dict[str, Any]) -> str:
-    """The table of final regret as a LaTeX float, for a document with the package booktabs; what there is to note stands below.
+    """The table of final regret as a LaTeX float, for a document with the package booktabs; notes are below the table.
 
     Args:
         table, timings, config: of a finished sweep, as `read_results` returns them.
@@ -67,7 +67,7 @@ def _rendered(name: str, table: polars.DataFrame, timings: polars.DataFrame, con
 
 
 def alike_text(row: dict[str, Any]) -> str:
-    """The places of the agents that chance may have put behind or before one.
+    """The places of the agents whose results do not differ significantly from this one's.
 
     Args:
         row: of `ranked`.
@@ -87,5 +87,5 @@ def _cells(row: dict[str, Any], without: list[str]) -> tuple[str, ...]:
 
 
 def latex_text(text: str) -> str:
-    """What LaTeX shows as this text, in one line."""
+    """A text with the special characters of LaTeX escaped, in one line."""
     return re.sub("-(?=-)", "-{}", one_line(text).translate(LATEX))

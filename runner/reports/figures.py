@@ -46,9 +46,9 @@ SCREEN = 80
 
 
 class Picture(Figure):
-    """A figure that a notebook shows where it is the value of a cell.
+    """A figure that a notebook shows if it is the value of a cell.
 
-    It needs no pyplot, which would keep it, make it the one that others draw into, and show it a second time.
+    It does not use pyplot, which would keep the figure in memory, let other code draw into it, and show it a second time.
     """
 
     def savefig(self, fname: Any, **options: Any) -> None:

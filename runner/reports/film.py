@@ -1,4 +1,4 @@
-"""An animation of one run as one HTML file, with a slider over its moments; it loads nothing from anywhere."""
+"""An animation of one run as one HTML file, with a slider over its moments; it loads no other file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WIDTH, HEIGHT = 640, 160
 
 
 def film(frames: Sequence[Frame], title: str, seed: int) -> str:
-    """The page.
+    """The HTML page of an animation.
 
     Args:
         frames: the moments of a run.

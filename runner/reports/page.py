@@ -40,7 +40,7 @@ def to_html(
     *,
     log: bool = True,
 ) -> str:
-    """A page that needs nothing but itself: no network, and no other file.
+    """An HTML page that needs no network and no other file.
 
     Its policy forbids the browser to fetch anything. The tables are plain HTML and readable without JavaScript; the curves are
     drawn by plotly.js, which is packed into the page (gzip in Base64: 2.0 MB in place of 4.8).

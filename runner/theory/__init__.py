@@ -1,1 +1,1 @@
-"""What theory says: bounds on the regret, and the assumptions under which they hold."""
+"""Theory: bounds on the regret, and the assumptions under which they hold."""

@@ -31,12 +31,12 @@ class BoundCurve(NamedTuple):
 
     @property
     def words(self) -> str:
-        """What it is, in short."""
+        """A short name of the bound."""
         return f"{BOUNDS[self.bound].kind} bound{f' of {self.agent}' if self.agent else ''}"
 
     @property
     def label(self) -> str:
-        """What it is, how to read it, and who proved it, as a legend says it.
+        """The legend of the bound: its name, how to read it, and its source.
 
         Example:
             >>> BoundCurve("pbm_ucb_upper", "PBMUCB:epsilon=0.1", np.ones(1)).label

@@ -26,7 +26,7 @@ TOLERANCE = 1e-12
 
 @dataclass(frozen=True)
 class Finding:
-    """What was found about one assumption.
+    """The result of the check of one assumption.
 
     Attributes:
         name: source and number, as ``"Li 2019a A4"``.
@@ -43,7 +43,7 @@ class Finding:
 
 
 def check_assumptions(model: ClickModel, reward: str = "clicks", cutoff: int | None = None) -> list[Finding]:
-    """Which of Zoghi et al.'s Assumptions 3-6 and of Li et al.'s A1-A5 a click model satisfies, by trying all its lists.
+    """Check Zoghi et al.'s Assumptions 3-6 and Li et al.'s A1-A5 for a click model, by trying all its lists.
 
     ``χ(R, k)`` is the probability that position k of list R is examined. All but A1 are about ``χ`` alone:
 

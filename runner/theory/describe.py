@@ -57,7 +57,7 @@ class ModelDescription(NamedTuple):
 
 
 class InstanceDescription(NamedTuple):
-    """What there is to know of an instance.
+    """Description of an instance.
 
     Attributes:
         instance: the instance.

@@ -1,1 +1,1 @@
-"""What every room uses and what knows nothing of ranking: kernels and their cache, checks, files, statistics, text, tables."""
+"""Tools of all parts of the package that do not depend on ranking: kernels, checks, files, statistics, text, tables."""

@@ -1,4 +1,4 @@
-"""Checks of arguments, and the messages that refuse bad ones; used by the whole package."""
+"""Checks of arguments with clear error messages, for the whole package."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ A_VECTOR_ENV = "a vector environment, as gym.make_vec returns it"
 
 
 def short(thing: object) -> str:
-    """A value as messages show it: on one line, and not too long."""
+    """A value for a message: on one line, and not too long."""
     try:
         text = " ".join(repr(thing).split())
     except ValueError:  # an integer of more digits than Python writes
@@ -74,7 +74,7 @@ def short(thing: object) -> str:
 
 
 def as_call(thing: object, **arguments: object) -> str:
-    """What a ``repr`` answers: the call that would make a thing, without the arguments that are None.
+    """The ``repr`` of an object: the call that makes it, without arguments that are None.
 
     Example:
         >>> as_call(range(3), n_items=3, seed=None)
@@ -99,7 +99,7 @@ def _is_number(value: Any) -> bool:
 
 
 def check_count(name: str, value: Any, least: int = 1) -> int:
-    """An integer from ``least``, a positive one unless told otherwise; the message of the ValueError names the parameter."""
+    """Check an integer of at least ``least`` (default 1); the ValueError names the parameter."""
     if not _is_integer(value) or not least <= value <= MOST:
         expected = "a positive integer" if least == 1 else f"an integer of at least {least}"
         limit = f", at most {MOST}" if _is_integer(value) and value > MOST else ""
@@ -108,14 +108,14 @@ def check_count(name: str, value: Any, least: int = 1) -> int:
 
 
 def check_within(name: str, value: Any, least: int, most: int, bound: str = "") -> int:
-    """An integer from ``least`` to ``most``, which messages explain by ``bound``; the ValueError names the parameter."""
+    """Check an integer from ``least`` to ``most``, which messages explain by ``bound``; the ValueError names the parameter."""
     if not _is_integer(value) or not least <= value <= most:
         raise ValueError(f"{name} is {short(value)}; expected an integer from {least} to {bound}{most}")
     return int(value)
 
 
 def check_flag(name: str, value: Any) -> bool:
-    """True or False, and nothing that is merely true or false; the message of the ValueError names the parameter."""
+    """Check that a value is exactly True or False; the ValueError names the parameter."""
     if not isinstance(value, (bool, np.bool_)):
         raise ValueError(f"{name} is {short(value)}; expected True or False")
     return bool(value)
@@ -152,13 +152,13 @@ def check_module(what: str, name: str) -> str:
 
 
 def unknown(what: str, name: object, names: Iterable[str]) -> str:
-    """The message for a name that does not exist: what was meant, if it can be guessed, and what there is."""
+    """The message for an unknown name: a suggestion if there is a similar name, and the existing names."""
     names = list(names)
     return f"unknown {what} {short(name)}{hint(name, names)} (there is: {', '.join(names)})"
 
 
 def hint(name: object, names: Iterable[str]) -> str:
-    """What was probably meant, for the message about a name that does not exist; empty if it cannot be guessed."""
+    """A suggestion of a similar name, for the message about an unknown name; empty if there is none."""
     close = difflib.get_close_matches(str(name), names, n=1, cutoff=0.5)
     return f"; did you mean {close[0]!r}?" if close else ""
 
@@ -171,7 +171,7 @@ class Choices(tuple[str, ...]):
 
 
 def check_choice(name: str, value: Any, choices: Iterable[str]) -> str:
-    """One of some words; the message of the ValueError names the argument, and what there is."""
+    """Check that an argument is one of some words; the ValueError names the argument and the words."""
     if value not in Choices(choices):
         raise ValueError(unknown(name, value, choices))
     return str(value)
@@ -195,13 +195,13 @@ def check_text(name: str, value: Any) -> str:
 
 
 def check_callable(name: str, value: Any) -> None:
-    """Refuse what cannot be called; the message of the TypeError names the argument."""
+    """Check that an argument can be called; the TypeError names the argument."""
     if not callable(value):
         raise TypeError(f"{name} is {short(value)}; expected a function")
 
 
 def check_kind(name: str, value: Any, kinds: type | tuple[type, ...] | UnionType, expected: str) -> None:
-    """Refuse what is no object of some classes; the message of the TypeError names the argument."""
+    """Check that an object is an instance of some classes; the TypeError names the argument."""
     if not isinstance(value, kinds):
         raise TypeError(f"{name} is {short(value)}; expected {expected}")
 

@@ -60,7 +60,7 @@ class Compiling(Listener):
 
 
 class CompilationNote:
-    """Within, a terminal or a notebook says on stderr that kernels are compiled, once that has taken a second.
+    """Context in which a terminal or a notebook says on stderr that kernels are compiled, once this has taken a second.
 
     It says nothing where a sweep or a command does, nor in its worker processes.
     """

@@ -44,7 +44,7 @@ Pdf = Annotated[bool, typer.Option("--pdf", help="Also write the figure as a PDF
 
 
 def output(as_json: bool = False) -> Console:
-    """The console of results; where standard output has a JSON document, that of standard error."""
+    """The console for results: standard output, or standard error if standard output gets a JSON document."""
     return errors() if as_json else _wide(Console())
 
 
@@ -69,7 +69,7 @@ def _wide(console: Console) -> Console:
 
 @contextmanager
 def one_line_warnings() -> Iterator[None]:
-    """Print warnings without the place in the code, of which a command says nothing."""
+    """Print warnings in one line, without the place in the code."""
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
         errors().print(f"clickgym: {one_line(str(message))}", highlight=False, markup=False, emoji=False)
@@ -81,7 +81,7 @@ def one_line_warnings() -> Iterator[None]:
 
 @contextmanager
 def compiling_told(console: Console) -> Iterator[None]:
-    """Within, a terminal shows that kernels are compiled, while they are."""
+    """Context in which a terminal shows that kernels are being compiled."""
     status = console.status(COMPILING)
     with Compiling(lambda going_on: status.start() if going_on else status.stop()):
         yield

@@ -8,7 +8,7 @@ __all__ = ["Fault", "expect", "run_checks"]
 
 
 class Fault(Exception):
-    """What a check says of the thing that it checks, in a line."""
+    """One fault that a check has found, described in one line."""
 
 
 def expect(condition: object, fault: str) -> None:
@@ -18,7 +18,7 @@ def expect(condition: object, fault: str) -> None:
 
 
 def run_checks(what: str, first: Iterable[Callable[[], None]], then: Iterable[Callable[[], None]]) -> None:
-    """Make all checks and report all faults at once.
+    """Run all checks, and report all faults in one error.
 
     Args:
         what: the beginning of the report, as ``"MyAgent breaks the interface of agents"``.

@@ -48,14 +48,14 @@ __all__ = [
 
 
 class FileError(OSError):
-    """Something cannot be written; the message is one line: what, where, and on a full disk how much is missing."""
+    """A file cannot be written; the message says in one line what and where, and on a full disk how much space is missing."""
 
 
 # ---------------------------------------------------------------------------------------------------------------- writing
 
 
 def write_whole(path: Path, content: str | bytes | Iterable[bytes], mode: int = 0o666) -> None:
-    """Write a file whole or not at all; what goes wrong is raised, and leaves nothing behind.
+    """Write a file atomically: if writing fails, an error is raised and no part of the file remains.
 
     Args:
         path: the file, replaced if there is one.
@@ -92,7 +92,7 @@ def write_whole(path: Path, content: str | bytes | Iterable[bytes], mode: int = 
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """What the system refuses within becomes a `FileError` about this path."""
+    """Context that turns errors of the system into a `FileError` about this path."""
     try:
         yield
     except FileError:
@@ -102,7 +102,7 @@ def writing(path: Path) -> Iterator[None]:
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder and those above it, if need be.
+    """Make a folder and its parents if they are missing.
 
     Raises:
         ValueError: there is a file in its place.
@@ -199,7 +199,7 @@ def _is_left_behind(draft: Path, host: str | None, pid: int) -> bool:
 
 @contextmanager
 def reading(path: object, what: str, cure: str) -> Iterator[None]:
-    """Whatever goes wrong within becomes a ValueError of one line: the file, what happened, and what to do.
+    """Context that turns any error into a ValueError of one line: the file, the fault, and what to do.
 
     Also a panic of polars, which is no `Exception`, and memory that a damaged size asks for. Absence stays what it is.
 
@@ -235,7 +235,7 @@ def read_arrays(path: str | os.PathLike[str] | IO[bytes]) -> dict[str, NDArray[A
 
 
 def parse_json(text: str) -> Any:
-    """What a JSON text says.
+    """Parse a JSON text.
 
     NaN and Infinity, which Python writes where a number is none, are read; whoever takes the number refuses them by its name.
 
@@ -265,7 +265,7 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """The object in a JSON file.
+    """Read the object in a JSON file.
 
     Raises:
         FileNotFoundError: there is no file.

@@ -98,7 +98,7 @@ ALLOCATES = ("NRT required but not enabled", "Only accept returning of array pas
 
 
 class KernelError(TypeError):
-    """A kernel breaks a rule or does not compile; its message is one line, which names the kernel and where."""
+    """A kernel breaks a rule or does not compile; the message names the kernel and the line."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
@@ -106,7 +106,7 @@ class KernelError(TypeError):
 
 
 class SessionError(RuntimeError):
-    """What went wrong while sessions were played; its message is one line, which names who, in which environment, when and why.
+    """An error while sessions were played; the message names the agent or model, the environment, the step and the cause.
 
     Compiled code raises what Python would, with three exceptions: an index out of range is not noticed, integers overflow in
     silence, and functions of `math` return nan or an infinity where they have no value.
@@ -114,11 +114,11 @@ class SessionError(RuntimeError):
 
 
 class WorkerError(RuntimeError):
-    """A process that played was ended from outside, perhaps because memory ran out; what is finished is kept."""
+    """A worker process was killed, perhaps because memory ran out; finished runs are kept."""
 
 
 def cause(error: BaseException) -> str:
-    """An error in a few words: its kind, its message, and where in the user's own files, if it is known.
+    """A short description of an error: its kind, its message, and the line in the user's own files, if known.
 
     Compiled code tells where only what a kernel raises by a statement of its own; not a division by zero.
     """

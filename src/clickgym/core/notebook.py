@@ -1,4 +1,4 @@
-"""Tables for notebooks: what the objects of the package answer to ``_repr_html_``."""
+"""Tables for notebooks: the HTML that objects of the package return from ``_repr_html_``."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ CONFIDENCE = 0.95
 
 
 def t_quantile(freedom: int, confidence: float = CONFIDENCE) -> float:
-    """How many standard errors half a confidence interval is wide, by Student's t.
+    """The quantile of Student's t distribution: half of a confidence interval in standard errors.
 
     Args:
         freedom: degrees of freedom.
@@ -25,7 +25,7 @@ def t_quantile(freedom: int, confidence: float = CONFIDENCE) -> float:
 
 
 def half_width(n: int, confidence: float = CONFIDENCE) -> float:
-    """Half the width of the confidence interval of the mean of n independent values, per standard deviation of theirs.
+    """Half the width of the confidence interval of a mean of n independent values, in standard deviations.
 
     Args:
         n: how many; of a single value no interval can be told, and the result is nan.
@@ -39,7 +39,7 @@ def half_width(n: int, confidence: float = CONFIDENCE) -> float:
 
 
 def holm(p_values: ArrayLike) -> NDArray[np.float64]:
-    """The p-values of several tests, corrected by Holm's procedure.
+    """Correct the p-values of several tests by Holm's procedure.
 
     Args:
         p_values: of the tests.

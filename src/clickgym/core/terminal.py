@@ -46,7 +46,7 @@ class Column:
 
 
 def say(console: Console, text: str, style: str = "") -> None:
-    """Print a sentence, folded between words; a word longer than a line stays in one piece."""
+    """Print a sentence, wrapped between words; a word longer than a line is not broken."""
     for line in folded(visible(text).split(" "), console.width, between=" ", indent=0):
         # As `Text`: in a string, rich would read [x] and :x: in a name as its own language.
         console.print(Text(line, style), soft_wrap=True)

@@ -1,4 +1,4 @@
-"""Which modules a file may name: those of the package, those that the caller names too, and all if the caller trusts the file.
+"""Which modules a file may name: those of the package, those that the caller names, and all if the caller trusts the file.
 
 To import a module is to run it. What the caller names, ``--agents my_module:MyAgent``, is imported; a name that stands in a
 file (an instance, a configuration, an experiment, a saved agent, a results folder) is data of whoever wrote the file.
@@ -58,7 +58,7 @@ def from_file(where: object, trust: bool = False) -> Iterator[None]:
 
 @contextmanager
 def trusting(trust: bool) -> Iterator[None]:
-    """Within, all files are trusted, if ``trust`` says so."""
+    """Context in which all files are trusted if ``trust`` is true."""
     with _source(TRUSTED if trust else _SOURCE.get()):
         yield
 
