@@ -235,10 +235,10 @@ class ClickEnv(gym.Env[Any, NDArray[np.int64]]):
                 features observed last.
 
         Returns:
-            The clicks ``(K,)`` (with the features of the next candidates, where they change, or the state in which a user
-            with a memory comes back), the realised reward, whether the user has left for good, False, and an info with
-            ``expected_reward``, ``regret`` and ``optimal_reward`` of the list shown; before users with a memory these are Q*
-            of the list, its exact loss, and V* of the state that it was shown in.
+            The clicks ``(K,)``; the realised reward; whether the user has left for good; False; and an info. Beside the clicks
+            there are the features of the next candidates, if these change, or the state in which a user with a memory comes
+            back. The info has ``expected_reward``, ``regret`` and ``optimal_reward`` of the list shown. For users with a memory
+            these are Q* of the list, its exact loss, and V* of the state in which it was shown.
 
         Raises:
             ValueError, TypeError: on a bad list, naming the position and the fault.

@@ -263,7 +263,7 @@ def query_instance(
         n_items: L; fewer, if the query has fewer.
         name: of the instance; None takes the label of the query.
         origin: where the log comes from.
-        estimation: what else is to be told of the estimation.
+        estimation: further facts about the estimation.
 
     Raises:
         ValueError: on a query that the log lacks or that has fewer items than positions, and on two estimators of one model.

@@ -142,10 +142,10 @@ FEATURE = re.compile(rb"(\d+):(" + VALUE + rb")")
 def read_letor(path: str | PathLike[str], sizes: str | PathLike[str] | None = None) -> Judgements:
     """Read documents with relevance labels for queries, in the SVMlight format of LETOR.
 
-    A line is one document: its relevance label, a whole number from 0; perhaps ``qid:`` and the number of its query; its
-    features as ``number:value``, the numbers from 1 and increasing, absent ones 0; perhaps a comment after ``#``. The documents
-    of a query stand together. Where lines have no ``qid``, a second file tells how many belong to each query, a number a line.
-    Lines that are blank or only a comment are passed over, and so is a byte order mark.
+    A line is one document. It has the relevance label, a whole number from 0. Then ``qid:`` and the number of the query may
+    follow. Then come the features as ``number:value``, with increasing numbers from 1; absent features are 0. A comment may
+    follow after ``#``. The documents of a query are consecutive lines. If lines have no ``qid``, a second file has the number
+    of documents of each query, one number per line. Blank lines, comment lines and a byte order mark are ignored.
 
     Args:
         path: text file, gzipped if its name ends with ``.gz``.

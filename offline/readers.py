@@ -108,10 +108,10 @@ Line = tuple[bytes, bytes, bytes | None, bytes, list[bytes]]
 def read_yandex_relevance(path: str | PathLike[str], *, strict: bool = True, max_memory: int | str = MAX_MEMORY) -> ClickLog:
     """Read a log in the format of Yandex's Relevance Prediction Challenge 2011.
 
-    Lines are tab-separated: a query ``session, time, Q, query, region, urls...`` or a click ``session, time, C, url``, all
-    but the letter decimal numbers. Each query is one session of the log, labelled ``query-region``. A click belongs to the
-    last query of its session whose list holds the URL; a URL clicked twice counts once, clicks may come in any order, and
-    a click on a URL that no list of the session holds is left out and counted in ``off_list_clicks``.
+    Lines are tab-separated: a query ``session, time, Q, query, region, urls...`` or a click ``session, time, C, url``. All
+    fields but the letter are decimal numbers. Each query is one session of the log, labelled ``query-region``. A click belongs
+    to the last query of its session whose list contains the URL. Clicks may come in any order, and a URL clicked twice counts
+    once. A click on a URL that no list of the session contains is left out, and counted in ``off_list_clicks``.
 
     Args:
         path: text file, gzipped if its name ends with ``.gz``.

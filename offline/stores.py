@@ -113,7 +113,7 @@ def log_of(connection: sqlite3.Connection, check: Callable[[int], object] = lamb
 
     Args:
         connection: to the store.
-        check: is told how many bytes will be kept, before they are.
+        check: is called with the number of bytes that will be kept, before they are read.
     """
     connection.execute("BEGIN")
     try:

@@ -24,8 +24,8 @@ __all__ = ["Cast"]
 class Cast:
     """The objects behind the labels of a sweep; threads share these very objects.
 
-    To another process it goes with the classes that its environments name, for a worker has registered nothing, and what
-    stands in a script or a notebook is sent by value.
+    Another process also gets the classes that the environments name, because nothing is registered there. Objects of a script
+    or a notebook are sent by value.
 
     Attributes:
         envs, agents: what `make_env` and `make_agent` take, by label.

@@ -278,8 +278,8 @@ def make_agent(
         The agent; its attribute ``filled_in`` says what was filled in from the environment and the horizon.
 
     Raises:
-        ValueError: on an unknown agent, an agent that needs a horizon without one, or one that must be told what the
-            environment does not know.
+        ValueError: on an unknown agent, an agent that needs a horizon without one, or one that needs knowledge that the
+            environment does not have.
         TypeError: on a hyper-parameter that the agent does not take.
 
     Example:

@@ -114,11 +114,11 @@ def summary(table: polars.DataFrame, timings: polars.DataFrame, by: Sequence[str
 def pairwise(table: polars.DataFrame, by: Sequence[str] = ("env",)) -> polars.DataFrame:
     """Test for each pair of agents whether their final regrets differ; where regret is unknown, their rewards.
 
-    For each pair of agents the null hypothesis is that their regrets at the last step have the same mean. The test is Welch's,
-    two-sided, over runs, which are independent: each has seeds of its own. Where a group covers several instances, each run is
-    first averaged over them; agents of different instances, or with a single run, are not compared. Holm's correction is over
-    the pairs of a group, so that the chance of calling any two equal ones in it different is at most `LEVEL`, as far as regrets
-    are normal.
+    For each pair of agents the null hypothesis is that their regrets at the last step have the same mean. The test is Welch's
+    two-sided t-test over runs, which are independent because each has its own seeds. If a group covers several instances, each
+    run is first averaged over them. Agents of different instances, or with a single run, are not compared. Holm's correction is
+    over the pairs of a group. If regrets are normally distributed, the probability of any false difference within a group is at
+    most `LEVEL`.
 
     Args:
         table: rows of a sweep.

@@ -361,9 +361,9 @@ class ItemByItemVector(VectorWrapper):
     """`ItemByItem` for a vector environment: K steps of all streams together, then one session of each stream.
 
     A complete list ends the episode of every stream. The next episode begins as the autoreset mode of ``env`` says. With
-    ``SAME_STEP`` the step of the last item returns the first observation of the next list; the last observation of this list is
-    in ``final_obs``, and the info of the session in ``final_info``. With ``NEXT_STEP`` the following step ignores its actions.
-    The sessions of the streams continue.
+    ``SAME_STEP`` the step of the last item returns the first observation of the next list. The last observation of this list is
+    then in ``final_obs``, and the info of the session in ``final_info``. With ``NEXT_STEP`` the following step ignores its
+    actions. The sessions of the streams continue.
 
     Args:
         env: a vector environment whose single action space is a `RankedList`, with autoreset mode ``SAME_STEP`` or

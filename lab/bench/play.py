@@ -31,9 +31,9 @@ REFERENCE = ("Random",)
 def suited(agent: AgentLike, tasks: Iterable[Task]) -> list[Task]:
     """The tasks that an agent can play.
 
-    Candidates with features are for agents that rank by them; an agent that ranks by the user's state, or that must be told
-    what only some environments know, plays where it is told; one that cannot learn from late clicks does not play where they
-    come late. An agent may skip a task for no other reason; its exceptions are raised.
+    Only agents that rank by features play tasks whose candidates have features. An agent that ranks by the user's state, or
+    that needs knowledge of the environment, plays the tasks in which it gets this. An agent that cannot learn from late clicks
+    does not play tasks with late clicks. An agent may skip a task for no other reason; its exceptions are raised.
 
     Args:
         agent: as `sweep` takes it.

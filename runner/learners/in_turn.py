@@ -25,11 +25,12 @@ class InTurn(VectorEnv[Any, NDArray[np.int64], Any]):
 
     A policy chooses n lists at once, and they are shown to the next n users, one after the other.
 
-    Delays, shares of bots and rates of replacement are therefore those of the environment, and so are its users, whatever n is.
-    A stream sees what had arrived when its session ended, as one array of numbers between 0 and 1: of the clicks that arrive
-    late how often each item was on each position, how often it was clicked there (entries of replaced items count in
-    neither), both as shares of the sessions that arrived, and how many these are, as a share of the most that can; else the
-    clicks; then the replaced item one-hot, and which items its next list can show.
+    So delays, shares of bots, rates of replacement and users are those of the environment, whatever n is. A stream observes
+    what had arrived when its session ended, as one array of numbers between 0 and 1. If clicks arrive late, the array begins
+    with three parts: how often each item was on each position, how often it was clicked there, and how many sessions arrived.
+    The first two are shares of the sessions that arrived, and replaced items do not count. The third is a share of the most
+    sessions that can arrive. If clicks arrive at once, the array begins with the clicks instead. The replaced item follows,
+    one-hot, and then the items that the next list can show.
 
     Args:
         env: that has been reset; users without a memory.

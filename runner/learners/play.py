@@ -50,11 +50,10 @@ def play_learner(
 ) -> None:
     """Let a learner play up to the meter's horizon; the environment must have been reset.
 
-    It plays on streams of its own: a `ClickVectorEnv` of the environment's click model, seeded from the environment's
-    generator; or, where clicks come late, from bots, or on items that come and go, the sessions of the environment itself in
-    turn (`InTurn`). The sessions are counted in the order of the steps, and in a step in the order of the streams; the last
-    step may play up to ``n_envs - 1`` sessions beyond the horizon, which are not counted. A learner that was trained before
-    (`train`) plays one stream, with frozen weights.
+    It plays streams of its own: a `ClickVectorEnv` of the environment's click model, seeded from the environment's generator.
+    If clicks come late or from bots, or if items change, it plays the sessions of the environment itself in turn (`InTurn`).
+    Sessions are counted step by step, and within a step stream by stream. The last step may play up to ``n_envs - 1`` sessions
+    beyond the horizon, which do not count. A learner that was trained before (`train`) plays one stream, with frozen weights.
 
     Args:
         agent: goes on from what it has learned.

@@ -15,11 +15,11 @@ __all__ = ["StableBaselinesVecEnv"]
 class StableBaselinesVecEnv(VecEnv):
     """Adapter from a Gymnasium vector environment to the `VecEnv` of stable-baselines3, which cannot use it directly.
 
-    All streams are one object, stepped by one call, so attributes and methods are those of the vector environment, and are
-    the same for every stream; of an array with a row per stream, which a method returns, each stream has its row.
+    All streams are one object, stepped by one call. So attributes and methods are those of the vector environment, and are the
+    same for every stream. If a method returns an array with one row per stream, each stream gets its row.
 
-    Infos come per stream only where one ends: to take them apart at every step would cost more than the step. The arrays of
-    all streams are in ``infos``.
+    Infos of single streams are returned only for streams that end, because splitting them at every step would take longer than
+    the step. The arrays of all streams are in ``infos``.
 
     Args:
         envs: a vector environment that resets a finished stream in the same step, as the library does: built with
