@@ -37,7 +37,8 @@ def bench(
         show_default=False, autocompletion=agent_names,
     )] = None,
     out: Annotated[Path | None, typer.Option(
-        metavar="DIR", help="Folder of the scorecard and of its runs; created if missing, resumed if it exists.",
+        metavar="DIR", help="Folder of the scorecard and of its runs; created if missing, resumed if it exists. "
+        "With [bold]--plot[/]: the file of the figure.",
         show_default=False,
     )] = None,
     quick: Annotated[bool, typer.Option(

@@ -62,7 +62,7 @@ def decide(
         metavar="N", help="Count only the first N positions.", show_default="all",
     )] = None,
     log_format: Annotated[str, typer.Option(
-        "--format", metavar=LOG_FORMAT, help="As for [bold]clickgym fit[/].",
+        "--format", metavar=LOG_FORMAT, help="Format of the log, see [bold]clickgym fit --help[/].",
     )] = "auto",
     columns: Columns = "",
     duplicates: Duplicates = "refuse",

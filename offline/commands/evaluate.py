@@ -37,11 +37,12 @@ def evaluate(
     )],
     estimator: Annotated[list[str], typer.Option(
         "--estimator", "-e", metavar="NAME...", show_default="item-position",
-        help=f"One or more of {', '.join(ESTIMATORS)}.",
+        help=f"One or more of {', '.join(ESTIMATORS)}. [bold]ips[/] weighs whole lists, [bold]cascade[/] their beginnings, "
+        "[bold]item-position[/] single items; [bold]dr[/] adds predictions of a click model; the others are click models.",
     )] = ["item-position"],  # noqa: B006
     log_format: Annotated[str, typer.Option(
         "--format", metavar=f"{LOG_FORMAT}|obd",
-        help="As for [bold]clickgym fit[/]; [bold]obd[/] is the Open Bandit Dataset.",
+        help="Format of the log, see [bold]clickgym fit --help[/]; [bold]obd[/] is the Open Bandit Dataset.",
     )] = "auto",
     columns: Columns = "",
     duplicates: Duplicates = "refuse",
@@ -89,9 +90,9 @@ def evaluate(
 
       clickgym evaluate log.csv --query shoes --policy fixed:a,c,b fixed:c,a,b --logging empirical --estimator dr
 
-    Click-model estimators fit their model to the log. An estimate is refused if one of its weights would be infinite. If the
-    interval of the difference is above 0, the policy is better than the logged one. The column [bold]better[/] is the share
-    of bootstrap resamples in which the policy gains.
+    Click-model estimators fit their model to the log. An estimate is refused if the policy shows lists or items that the log
+    never shows: their weight would be infinite. If the interval of the difference is above 0, the policy is better than the
+    logged one. The column [bold]better[/] is the share of bootstrap resamples in which the policy gains.
     """
     with compiling_told(console := errors()):
         logged = read_sessions(

@@ -57,7 +57,7 @@ def run(
     jobs: Annotated[int, typer.Option(metavar="N", help="Worker processes; -1 for one per CPU. Results stay the same.")] = -1,
     engine: Annotated[str, typer.Option(
         metavar="|".join(ENGINES), help="The compiled loop, or a slower loop in Python with the same results; auto takes the "
-        "first that works.",
+        "compiled one if the pair allows it.",
     )] = "auto",
     metrics: Annotated[list[str] | None, typer.Option(
         "--metrics", "-m", metavar="METRIC...", show_default="none", autocompletion=metric_names,
