@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import textwrap
 
 __all__ = ["entries", "sections"]
 
@@ -23,7 +24,7 @@ def sections(text: str) -> dict[str, str]:
     text = inspect.cleandoc(text) + "\n"
     above = re.split(r"^\w[\w ]*:\n(?=    )", text, maxsplit=1, flags=re.MULTILINE)[0]
     parts = re.findall(r"^(\w[\w ]*):\n(?=    )((?:(?:    .*)?\n)*)", text, flags=re.MULTILINE)
-    return {"": above.strip()} | {name: inspect.cleandoc(part).strip() for name, part in parts}
+    return {"": above.strip()} | {name: textwrap.dedent(part).strip() for name, part in parts}
 
 
 def entries(text: str) -> dict[str, str]:
