@@ -193,24 +193,24 @@ class BatchRank(CompiledAgent):
         BatchRank learns in many click models, among them the cascade and the position-based model, and need not know which one
         holds. It divides the items into batches with ranges of positions, and counts clicks and displays of each item in the
         present stage. In each session it shows the least displayed items of a batch in random order, so all of them get the
-        same share of well-examined positions. After stage ℓ, with n_ℓ displays of each item, it splits the batch if some items
-        are better than all others with high confidence. Otherwise it drops items that are too bad for the batch, and the next
-        stage is four times as long. Its regret grows with log T but is large, because long stages count from 0, and decisions
-        are final, even after bots or changes of users.
+        same share of the positions that users examine most. After stage ℓ, with n_ℓ displays of each item, it splits the batch
+        if some items are better than all others with high confidence. Otherwise it drops items that are too bad for the batch,
+        and the next stage is four times as long. Its regret grows with log T but is large, because every stage counts from 0,
+        and it never revises a decision, even after bots or changes of users.
 
     Algorithm:
         ::
 
             𝒜 ← {1}, the batches; B_1 ← all L items; I_1 ← the positions 1, ..., K; ℓ_1 ← 0, the stage of batch 1
             c(d) ← 0, the clicks, and n(d) ← 0, the counted displays, of each item d in the stage of its batch
-            δ_T = log T + 3 log log T is the level of confidence; KL(p, q) is the Kullback-Leibler divergence of Bernoulli laws
+            δ_T = log T + 3 log log T, larger for more confidence; KL(p, q) is the Kullback-Leibler divergence of Bernoulli laws
             for t = 1, ..., T:
                 for each batch b ∈ 𝒜:
                     put the |I_b| least displayed items of B_b, ties at random, in random order on I_b
                 show the list and observe the clicks
                 for each batch b ∈ 𝒜 of more than one item:
                     n_ℓ ← ⌈16 · 4^{ℓ_b} log T⌉, the length of the stage
-                    for each item d of B_b in the list that was least displayed and has n(d) < n_ℓ:
+                    for each item d of B_b in the list with the least n(d) of B_b, if n(d) < n_ℓ:
                         c(d) ← c(d) + the click on d; n(d) ← n(d) + 1
                     if n(d) = n_ℓ for all d ∈ B_b:
                         low(d), up(d) ← the least and the largest q with KL(c(d) / n_ℓ, q) ≤ δ_T / n_ℓ, the bounds of d

@@ -169,18 +169,18 @@ class BubbleRank(CompiledAgent):
     Idea:
         BubbleRank is for systems that have a production ranking and must, with high probability, never show users a much worse
         list while it learns. It needs this ranking as its first base list (argument `initial`), because without one it starts
-        from a random list, which is not safe. In each session it exchanges some neighbours of the base list, and if K < L the
-        last item with one from below, with probability 1/2. Both neighbours of a pair get both positions equally often, and it
-        counts n, the sessions in which exactly one of them was clicked. Once the difference s of their clicks is large enough
-        for n, the pair is decided, and the better item moves up in the base list. An item rises only one position at a time, so
-        the regret is high if the production ranking is bad.
+        from a random list, which is not safe. In each session it exchanges every second pair of neighbours, each with
+        probability 1/2, and if K < L the last item with one from below. Both neighbours of a pair get both positions equally
+        often, and it counts n, the sessions in which exactly one of them was clicked. Once the difference s of their clicks is
+        large enough for n, the pair is decided, and the better item moves up in the base list. An item rises only one position
+        at a time, so the regret is high if the production ranking is bad.
 
     Algorithm:
         ::
 
             R ← R_0, the base list, which starts as the production ranking (argument initial); R(k) is its item at position k
             s(i, j) ← 0, clicks on i alone minus clicks on j alone, and n(i, j) ← 0, the sessions with one of these
-            i beats j if s(i, j) > 2 sqrt(n(i, j) log(1 / δ)); δ = T^{-4} is the confidence
+            i beats j if s(i, j) > 2 sqrt(n(i, j) log(1 / δ)); δ = T^{-4} is the probability of an error
             for t = 1, 2, ..., T:
                 R_t ← R, the list to show; h ← 1 if t is odd, else 2, the first position of a pair
                 for k = h, h + 2, ... below K:

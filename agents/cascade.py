@@ -258,8 +258,8 @@ class CascadeUCBV(CascadeAgent):
         The index is ŵ plus a width that follows the variance ŵ (1 - ŵ) and shrinks, for rare clicks, with 1/N instead of
         1/sqrt(N). The paper derives it from Bernstein's inequality, and proves it optimal up to logarithms where clicks are
         rare, the hardest case. With the published constants, the width is below that of `CascadeUCB1` only after 24 log t
-        examinations without clicks, or 713 log t if ŵ = 1/2. Therefore short runs explore too long unless you tune `variance`
-        and `bias`, and items at positions that users skip count as not attractive.
+        examinations without clicks, or 713 log t if ŵ = 1/2. So it explores too long in short runs unless you tune `variance`
+        and `bias`, and it takes items at positions that users skip for unattractive.
 
     Algorithm:
         ::
@@ -292,7 +292,7 @@ class CascadeUCBV(CascadeAgent):
     Source: Vial, Sanghavi, Shakkottai, Srikant, *Minimax regret for cascading bandits*, NeurIPS 2022, CascadeUCB-V.
 
     Deviations from the paper:
-        1. ⚠ The index is not cut to ``[0, 1]``, as released code does. Cut, the indices of all items are equal until N is some
+        1. ⚠ The index is not cut to ``[0, 1]``; released code cuts it. Cut, the indices of all items are equal until N is some
            hundreds.
         2. ⚠ Ties, items not examined yet, several clicks and corruption: as in `CascadeUCB1`.
 

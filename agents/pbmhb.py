@@ -171,8 +171,8 @@ class PBMHB(CompiledAgent):
         proposes a random new value for each parameter, and accepts or refuses it by the posterior given all counts. It shows
         the item with the j-th largest θ at the position with the j-th largest κ, and learns about an item from all positions.
         The chain starts at random values and refuses most proposals when the counts are large, so first lists can be bad even
-        after a log. It forgets nothing, so it hardly recovers from misleading first sessions, and it loses clicks if the first
-        position is not examined most (``fix_first=False`` helps).
+        after a log. It forgets nothing, so it hardly recovers from misleading first sessions, and its regret is high if the
+        first position is not the one examined most, unless ``fix_first=False``.
 
     Algorithm:
         ::
@@ -181,17 +181,17 @@ class PBMHB(CompiledAgent):
             attractions θ_1, ..., θ_L and examination κ_2, ..., κ_K ← uniform draws from [0, 1]
             κ_1 ← 1 (with fix_first=False it is drawn like the others)
             for t = 1, 2, ...:
-                σ ← c / sqrt(t), the width of the proposals
-                for each parameter x of θ_1, ..., θ_L, κ_2, ..., κ_K (n_sweeps times):
+                σ ← c / sqrt(t), the width of the proposals (c = 1000: nearly uniform)
+                n_sweeps times (1), for each parameter x of θ_1, ..., θ_L, κ_2, ..., κ_K:
                     draw a proposal x' from the normal distribution N(x, σ²), cut off at 0 and 1
-                    Λ ← the likelihood with x' / that with x: Π_{i,k} (θ_i κ_k)^{S(i,k)} (1 - θ_i κ_k)^{F(i,k)}
-                    r ← the mass of N(x, σ²) on [0, 1] / the mass of N(x', σ²) on [0, 1]
+                    Λ ← Π_{i,k} (θ_i κ_k)^{S(i,k)} (1 - θ_i κ_k)^{F(i,k)} with x' / the same with x
+                    r ← P(N(x, σ²) in [0, 1]) / P(N(x', σ²) in [0, 1]), as proposals near 0 and 1 are drawn more often
                     with probability min(1, Λ r): x ← x'
                 R_t ← the item of the j-th largest θ on the position of the j-th largest κ, for j = 1, ..., K
-                show R_t and observe the clicks c(1), ..., c(K)
+                show R_t and observe the clicks, y(k) at position k
                 for k = 1, ..., K:
-                    S(R_t(k), k) ← S(R_t(k), k) + c(k)
-                    F(R_t(k), k) ← F(R_t(k), k) + 1 - c(k)
+                    S(R_t(k), k) ← S(R_t(k), k) + y(k)
+                    F(R_t(k), k) ← F(R_t(k), k) + 1 - y(k)
 
     Args:
         n_items: L.

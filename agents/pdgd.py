@@ -134,7 +134,7 @@ class PDGD(ContextualAgent):
 
             w = 0, the weights of the features
             for session t = 1, 2, …:
-                f(a) = wᵀx_a for each of the L candidates a, with features x_a
+                f(a) = wᵀx_a for each of the L candidates (documents) a, with features x_a
                 draw the list R from the top: the next candidate is a with probability
                     e^{f(a)} / Σ_b e^{f(b)}, b over those left
                 observe the clicks; without any, learn nothing
@@ -142,7 +142,7 @@ class PDGD(ContextualAgent):
                 ∇ = 0
                 for each clicked candidate i and each unclicked candidate j on these positions:
                     R' = R with i and j exchanged
-                    ω = P(R') / (P(R) + P(R'))        (P: the probability of drawing the list)
+                    ω = P(R') / (P(R) + P(R'))        (P: the probability of drawing these K candidates in this order)
                     ∇ += ω e^{f(i)} e^{f(j)} / (e^{f(i)} + e^{f(j)})² (x_i − x_j)
                 w += η ∇        (η: the learning rate)
 

@@ -602,35 +602,36 @@ class UBMTS(CompiledAgent):
     """UBM-TS: Thompson sampling that also learns how users examine the list, and detects when they change.
 
     Idea:
-        Users examine some positions less than others, and UBM-TS learns how much less, from the clicks that also tell it the
+        Users examine some positions less than others, and UBM-TS learns how much less from the clicks that also tell it the
         attractions of the items. It estimates the probability that a position is examined, given the position of the last click
-        above it and the item clicked there, of which the cascade model and the position-based model are special cases. It draws
-        an attraction of each item from its posterior (Thompson sampling), and shows the items of the largest draws in the order
-        that promises most clicks. For each item it compares recent clicks with older ones, and forgets the older ones if the
-        two contradict each other. With ``safe=True`` it also stays close to a production list. It has no proven bound,
-        and it needs more memory than a cascade agent.
+        above it and the item clicked there. So it need not know whether users follow the cascade model, the position-based
+        model or the user browsing model. It draws an attraction of each item from its posterior (Thompson sampling), and shows
+        the items of the largest draws in the order that promises most clicks. For each item it compares recent clicks with
+        older ones, and forgets the older ones if the two contradict each other. It has no proven bound, it needs more memory
+        than a cascade agent, and it stays close to a production list only with ``safe=True``.
 
     Algorithm:
         ::
 
             S_i, E_i ← 0 for each item i: its clicks, and its displays, each counted by the probability that i was examined
-            window of i: both counts in recent sessions; B_i ← 1, how much better it predicts clicks than S_i and E_i do
+            s_i, e_i ← 0: the same for the window, the recent sessions of i; B_i ← 1, the evidence that i has changed
             γ(k, j) ← 1: probability that position k is examined if the last click above it is on position j (0: no click)
-            ρ_i ← 1: factor by which a click on i changes the examination of positions below
+            ρ_i ← 1: factor by which a click on i changes γ of the positions below; α(S, E) = (1 + S) / (2 + E)
             for t = 1, 2, ...:
                 whenever t has grown by 0.5 %:
-                    draw an attraction of each item from Beta(S_i, E_i - S_i); in these,
-                    γ(k, j) ← clicks on k after a click on j / sum of the attractions of the items shown there
-                    ρ_i ← clicks below those on i / those expected if all ρ were equal; 1 unless a χ² test finds a difference
-                    E_i ← sum over the displays of i of γ(k, j) times ρ of the item on j
-                    place the K best items by exchanges that each add clicks by at least two standard errors
-                draw an attraction of each item: with the odds of a change since i was last seen from the uniform prior,
-                    with the odds of a change since its window began from its window, else from Beta(S_i, E_i - S_i)
-                show the K items of the largest draws on the places found; if any ρ differs, exchange while this adds clicks
-                if safe: exchange back until at most K/2 more pairs than in the production list can be in the wrong order
-                for each shown item i: add its click to S_i and its γ ρ to E_i, and to its window; update B_i
-                    if B_i < 0.05: begin a new window
-                    if the odds of a change since the window began (they grow with B_i) exceed 1000: S_i, E_i ← the window
+                    draw an attraction of each item from Beta(S_i + 3/4, E_i - S_i + 3/4), the posterior for all sessions
+                    γ(k, j) ← clicks on k if the last click was on j / sum of the attractions drawn for the items shown then
+                    ρ_i ← clicks below a click on i / those expected if all ρ were equal; 1 if a χ² test finds no difference
+                    E_i ← sum of γ(k, j) ρ over the displays that S_i counts, ρ of the item clicked last above
+                    swap positions of the K best items while a swap promises more clicks, by two standard errors at least
+                for each item i: δ_i, Δ_i ← expected numbers of changes since i was last seen, and since its window began
+                    draw its attraction from the prior, the posterior for (s_i, e_i), or the posterior for all
+                        sessions, with probabilities in proportion to δ_i, Δ_i B_i and 1
+                show the items of the K largest draws on these positions; if ρ differs, swap while expected clicks grow
+                if safe: undo swaps until at most K/2 more pairs than in the production list may be in the wrong order
+                for each shown item i: add its click to S_i and s_i, γ ρ to E_i and e_i;
+                    B_i ← B_i · P(click | α(s_i, e_i)) / P(click | α(S_i, E_i)), both before this session
+                    if B_i < 0.05: begin a new window; if Δ_i B_i > 1000: S_i, E_i ← s_i, e_i, and begin a new window
 
     Args:
         n_items: L.

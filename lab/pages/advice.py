@@ -223,7 +223,10 @@ def by_place(case: Case) -> Iterator[Advice]:
     if case.name not in agents:
         return
     place = agents.index(case.name) + 1
-    text = f"you need all abilities of the scorecard equally: it is number {place} of the {len(agents)} agents of its board"
+    text = (
+        f"you need all abilities of the scorecard equally: it is number {place} of the {len(agents)} agents of its board, each "
+        "counted once, by its better line"
+    )
     if place > 1:
         text += f"; the best is `{agents[0]}`"
     if 4 * place <= len(agents) or 2 * place > len(agents):
@@ -252,9 +255,10 @@ def by_ability(case: Case) -> Iterator[Advice]:
             bad.append(name)
             best = agent_of(leader)
     if good:
-        yield Advice(True, f"you need {_listed(good)}: there it scores about as much as the best agent of its board", BOARD)
+        text = f"you need {_listed(good)}: there it scores, as published, about as much as the best agent of its board"
+        yield Advice(True, text, BOARD)
     if bad:
-        text = f"you need {_listed(bad)}: there it scores less than half as much as the best agent of its board"
+        text = f"you need {_listed(bad)}: there it scores, as published, less than half as much as the best agent of its board"
         yield Advice(False, f"{text}, `{best}`" if len(bad) == 1 else text, BOARD)
 
 
@@ -296,8 +300,8 @@ def by_churn(case: Case) -> Iterator[Advice]:
     lost = case.lost("churn", ":churn=0.001")
     if lost is not None and case.learns and (lost <= FEW or lost >= MOST_LOST):
         text = (
-            f"items are often replaced: with a new item every 1,000 sessions, it loses {_percent(lost)} of what random lists "
-            "lose if it is told which item is new"
+            "items are often replaced: with a new item every 1,000 sessions, of which it is told, it loses "
+            f"{_percent(lost)} of what random lists lose"
         )
         yield Advice(lost <= FEW, text, "[churn](../studies/churn.md)")
 

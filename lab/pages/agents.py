@@ -210,7 +210,7 @@ def _advice(name: str, said: list[Any]) -> Iterator[str]:
 def _facts(case: Case, given: Sources) -> Iterator[tuple[str, str]]:
     """What an agent is given, can do and withstands, and the time of a session."""
     about, agent = next(row for row in list_agents().rows if row["name"] == case.name), case.agent
-    yield "made for the click models", about["click_models"]
+    yield "made for the [click models](../glossary.md)", about["click_models"]
     yield "needs, besides clicks", _needed(case)
     told = ", ".join(f"`{key}`" for key in about["told"].split(", ") if key)
     yield "takes from a simulated environment", told or "nothing"
@@ -219,9 +219,11 @@ def _facts(case: Case, given: Sources) -> Iterator[tuple[str, str]]:
         can = abilities(agent)
         yield "can rank a part of the items (`candidates`)", _yes(can["candidates"])
         yield "can replace an item by a new one (`replace`)", _yes(can["replace"])
+        serves = can["candidates"] and can["replace"] and agent.learns_from != LAST_DISPLAY
+        yield "can [serve](../service.md) real users (`clickgym.Ranker`)", _yes(serves)
     evidence = stands(agent)
     for what in STANDS:
-        yield f"robust to {what}", _shown_by(evidence[what]) if what in evidence else _score_in(SCORED[what], case)
+        yield f"robust to {what}", f"{_shown_by(evidence.get(what, ''))}{_score_in(SCORED[what], case)}"
     yield "time of a session", _times(case.name, given)
 
 
@@ -237,12 +239,16 @@ def _needed(case: Case) -> str:
     """What an agent cannot do without, its horizon among it."""
     what = needs(case.agent)
     wanted = [NEEDED.get(what, what)] * (what != "nothing") + ["the horizon"] * case.needs_horizon
+    if what == "nothing" and "initial" in case.agent.told:
+        wanted.append("a production list as `initial`, without which it begins with random lists")
     return ", and ".join(wanted) or "nothing"
 
 
 def _shown_by(evidence: str) -> str:
     """What shows that an agent stands something, in Markdown."""
     study, _, condition = evidence.partition(", with ")
+    if not evidence:
+        return "no study shows it"
     if study not in STUDIES:
         return "yes: a late click counts for the list on which it was made"
     return f"yes{f', with `{condition}`' * bool(condition)}: [{study}](../studies/{study}.md)"
@@ -253,9 +259,9 @@ SCORED = {"change": "change", "bots": "bots", "late clicks": "late"}
 
 
 def _score_in(ability: str, case: Case) -> str:
-    """What the leaderboard shows where no study does."""
+    """What the leaderboard shows of it, beside the studies."""
     score = case.place.standing.abilities.get(ability) if case.place else None
-    return "no study shows it" + (f"; its score in `{ability}` of the leaderboard is {score}" if score is not None else "")
+    return "" if score is None else f"; its score in `{ability}` is {score}"
 
 
 def _yes(answer: bool) -> str:
@@ -292,8 +298,10 @@ def _standing(case: Case) -> Iterator[str]:
     if lines:
         yield "## In the [leaderboard](../leaderboard.md)"
         yield (
-            "A score of 0 is the regret of random lists, 1 that of the best known agent, on a logarithmic scale. The "
-            "[rules](../scorecard.md) explain score, boards and abilities."
+            "A score of 0 is the regret of random lists, 1 the lowest regret that was known when the tasks were frozen, on a "
+            "logarithmic scale; an agent that came later can score more. In brackets are 95 % intervals. The lines of a board "
+            "are agents as published and tuned, and lines that cannot be told apart share a place. The "
+            "[rules](../scorecard.md) explain boards and abilities."
         )
     for table, place in lines:
         overall = f"overall {place.standing.overall}"

@@ -580,8 +580,8 @@ def test_late_clicks_in_practice(says):
     assert says == {
         f"the {len(good)} that lose less than 5 % of what random lists lose when clicks come at once",
         f"In batches of 100 the mean regret of the good agents is {span(small)} times that with clicks at once",
-        f"With batches of 5,000 the regret of the good agents grows by {span(extra)} times the regret of random lists in 5,000 "
-        f"sessions. After seven batches they lose at most {100 * left:.1f} % of what random lists lose per session",
+        f"With batches of 5,000 the good agents have more regret: {span(extra)} times the regret of random lists in 5,000 "
+        f"sessions is added. After seven batches they lose at most {100 * left:.1f} % of what random lists lose per session",
         f"`CascadeTS` has {beside:.2f} times the regret of `CascadeKLUCB`, over {len(many.instances)} queries",
         f"with batches of 5,000 `BubbleRank` has {bubble:.2f} times its regret with clicks at once",
         f"beats all seven other learning agents on {first[0]} of the {len(many.instances)} queries in the CM, and on "
