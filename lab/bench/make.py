@@ -125,7 +125,7 @@ def _tuned(maker: _Maker, name: str) -> Line | None:
     defaults win. Generic RL has its own settings."""
     agent: Any = agent_maker(name)[0]
     if issubclass(agent, Learner):
-        return Line(line_name(name, TUNED_LINE), f"{name}:settings=tuned", {"settings": "tuned"})
+        return Line(line_name(name, TUNED_LINE), f"{name}:settings=tuned", {"settings": "tuned"}) if agent.tuned else None
     tasks = {task.ability for task in suited(name, maker.development.candidates)}
     boards = maker.protocol.boards_of(sources_of(name), tasks)
     if not agent.search_space or not boards or not suited(name, development_tasks(maker.development, boards[0])):
@@ -309,7 +309,8 @@ def _write_card(protocol: Protocol) -> None:
         .get_template("reference.md")
         .render(
             table=table,
-            made=origins[0],
+            made=min(origins, key=lambda made: str(made["made"])),
+            last=max(str(made["made"]) for made in origins),
             command=COMMAND,
             sums={file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files},
             protocol=protocol,

@@ -300,8 +300,8 @@ def _standing(case: Case) -> Iterator[str]:
         yield (
             "A score of 0 is the regret of random lists, 1 the lowest regret that was known when the tasks were frozen, on a "
             "logarithmic scale; an agent that came later can score more. In brackets are 95 % intervals. The lines of a board "
-            "are agents as published and tuned, and lines that cannot be told apart share a place. The "
-            "[rules](../scorecard.md) explain boards and abilities."
+            "are agents as published and tuned. The place of a line is one more than the number of lines that are certainly "
+            "better, so several lines can share a place. The [rules](../scorecard.md) explain boards and abilities."
         )
     for table, place in lines:
         overall = f"overall {place.standing.overall}"
