@@ -44,7 +44,12 @@ PARTS = {
     "sharpness 1": "UBMTS:sharpness=1",
     "sharpness 4": "UBMTS:sharpness=4",
 }
-CONSTANTS = ("GROWTH", "PRIOR_CLICKS", "FIRST_CHANGE", "FALLEN", "ALARM", "FEW", "SURE_EXCESS", "SURE_GAIN")
+CONSTANTS = (
+    "GROWTH", "CATCH_UP", "PRIOR_CLICKS", "FIRST_CHANGE", "FALLEN", "ALARM", "FEW", "SURE_EXCESS", "SURE_GAIN", "RESERVE",
+    "CERTAIN",
+)  # fmt: skip
+GUARDS = "CERTAIN"
+"""It matters to the guard alone."""
 RUNS = 2
 
 SIZES = ((16, 4), (32, 4), (64, 4), (128, 4), (256, 4), (64, 2), (64, 8), (64, 16))
@@ -73,13 +78,18 @@ def with_constant(name: str, factor: float) -> polars.DataFrame:
     with tempfile.TemporaryDirectory() as cache:
         own = {"NUMBA_CACHE_DIR": cache, "XDG_CACHE_HOME": cache, "PYTHONPATH": str(Path(__file__).parent)}
         subprocess.run([sys.executable, "-c", code], check=True, env=os.environ | own)
-    return losses(label, "UBMTS")
+    return losses(label, agent_with(name))
+
+
+def agent_with(name: str) -> str:
+    return PARTS["with the guard" if name == GUARDS else "UBM-TS"]
 
 
 def change(name: str, factor: float) -> None:
     """Play with a constant changed before the kernels are compiled."""
-    setattr(ubm_ts, name, factor * getattr(ubm_ts, name))
-    losses(f"{name} × {factor}", "UBMTS")
+    constant = getattr(ubm_ts, name)
+    setattr(ubm_ts, name, type(constant)(factor * constant))
+    losses(f"{name} × {factor}", agent_with(name))
 
 
 def scores(rows: polars.DataFrame) -> polars.DataFrame:

@@ -11,7 +11,7 @@ import numpy as np
 import polars
 from polars import col
 
-from ...agents import AGENTS
+from ...agents import AGENTS, LEARNERS
 from ...core.formats import markdown_table
 from ...core.templates import templates
 from ...runner.describe import learns
@@ -72,6 +72,9 @@ def conclusions(docs: str) -> str:
     take, memory = recommended(), reference(VERSION_2).filter(ability="memory")
     bandits = [name for name in memory["agent"].unique().sort() if agent_of(name) in AGENTS and name != "Oracle"]
     ratios = regret_ratios([*bandits, "PerState"], PLANNER, memory)
+    quick = {place.agent: place.standing.overall for place in leaderboard(VERSION_2, free, quick=True)}
+    generic = [name for name in memory["agent"].unique().sort() if agent_of(name) in LEARNERS]
+    common_task = regret_ratios([*bandits, *generic], PLANNER, memory)
     return _render(
         "conclusions.md",
         docs=docs,
@@ -85,6 +88,10 @@ def conclusions(docs: str) -> str:
         planner=PLANNER,
         ratios=ratios,
         bandit=min(bandits, key=ratios.__getitem__),
+        quick=quick,
+        generic=next(name for name in quick if agent_of(name) in LEARNERS),
+        generic_ratio=min(common_task[name] for name in generic),
+        bandit_ratio=min(common_task[name] for name in bandits),
         n_tasks=sum(task.ability in free.abilities for task in VERSION_2.candidates),
         much=MUCH,
     )
