@@ -16,7 +16,7 @@ from polars import col
 
 import clickgym
 from clickgym.__main__ import main
-from clickgym.agents import LEARNERS, CascadeTS, TopRank
+from clickgym.agents import CascadeTS, TopRank
 from clickgym.core.statistics import holm
 from clickgym.lab.bench import card as cards
 from clickgym.lab.bench import figures, make, protocol, reference, tuned, verify
@@ -186,10 +186,9 @@ def test_the_results_that_ship_are_those_of_this_version():
     assert stale([each for file in VERSION_2.data.glob("*.parquet") for each in read_shipped(file)]) == []
 
 
-def test_every_bandit_has_a_line_and_all_are_small():
-    """Generic reinforcement learning, whose lines are no anchors, may be added later."""
+def test_every_agent_has_a_line_and_all_are_small():
     files = {file.stem: file.stat().st_size for file in VERSION_2.data.glob("*.parquet")}
-    assert set(make.PLAYERS) - set(LEARNERS) <= set(files) <= set(make.PLAYERS)
+    assert set(files) == set(make.PLAYERS)
     assert sum(files.values()) < 6_000_000
 
 
