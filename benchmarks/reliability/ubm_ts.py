@@ -4,7 +4,7 @@
 
 UBM-TS, with a part switched off or with a constant halved or doubled, plays two runs of the development tasks of version 2 of
 the scorecard. On these tasks 0 is `Random` and 1 the lowest loss of the published agents in ``RIVALS``. What is played is kept
-in ``UBM_TS_FOLDER`` (results/ubm-ts), so that the same command continues. It takes about an hour and a half of one processor.
+in ``UBM_TS_FOLDER`` (results/ubm-ts), so that the same command continues. It takes about two hours of one processor.
 
 The second table has K items of attraction 0.2 among items of 0.05, in the cascade model and in a position-based model with
 examination 1/k. There Thompson sampling that knows the click model has a regret in proportion to L - K.
