@@ -239,7 +239,7 @@ def _needed(case: Case) -> str:
     """What an agent cannot do without, its horizon among it."""
     what = needs(case.agent)
     wanted = [NEEDED.get(what, what)] * (what != "nothing") + ["the horizon"] * case.needs_horizon
-    if what == "nothing" and "initial" in case.agent.told:
+    if case.ranks_items and what == "nothing" and "initial" in case.agent.told:
         wanted.append("a production list as `initial`, without which it begins with random lists")
     return ", and ".join(wanted) or "nothing"
 
