@@ -73,7 +73,7 @@ def list_agents() -> Catalogue:
 
     Example:
         >>> print(list_agents()["Random"])
-        A uniformly random list every time
+        Random: show a uniformly random list in every session
         >>> {row["name"]: row["bots"] for row in list_agents().rows if row["change"]}["GLRCascadeKLUCB"]
         'click-farms'
     """

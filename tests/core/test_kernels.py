@@ -235,7 +235,7 @@ def test_a_second_process_compiles_nothing_whatever_is_edited_outside_of_kernels
     replace(package / "envs" / "second.py", "@inner\n", "# a comment\n\n\n@inner\n")
     replace(package / "envs" / "first.py", "return x - 1.0", "return (\n        x  # why\n        - 1.0\n    )")
     replace(package / "envs" / "first.py", "class Model:\n", 'class Model:\n    """A model."""\n    unused = 3\n')
-    replace(package / "runner" / "event_log.py", "Refuse to log where", "Be sure to log where")
+    replace(package / "runner" / "event_log.py", "Log a run for", "Write a log of a run for")
     (package / "envs" / "checks.py").open("a", encoding="utf-8").write("\n\ndef new():\n    return 1\n")
     for file in package.rglob("*.py"):
         os.utime(file, (0, 1_000_000_000))
