@@ -6,7 +6,8 @@ All bandits as published play one run of the tasks with at most 100 items, on 20
 one. On each set 0 is `Random` and 1 the lowest loss of that set. A board orders its agents by the mean over its abilities; each
 two orders have a rank correlation (Spearman's). The scores of each set are kept in ``stability.json`` beside this script, so
 that the same command plays only the sets that are missing; ``STABILITY_SETS=2`` plays fewer. A set takes about six minutes of
-one processor. After a change of a published agent, delete the file.
+one processor, the first ones half an hour more, until all kernels are compiled. After a change of a published agent, delete the
+file.
 """
 
 from __future__ import annotations
@@ -54,8 +55,7 @@ def loss(protocol: Protocol, name: str, task: Task) -> tuple[str, str, str, floa
 def losses(protocol: Protocol) -> polars.DataFrame:
     """The loss of each agent in each task of a set."""
     tasks = [task for task in protocol.candidates if is_played(task)]
-    play = Parallel(n_jobs=2, prefer="threads")
-    rows = [row for name in BANDITS for row in play(delayed(loss)(protocol, name, task) for task in suited(name, tasks))]
+    rows = [loss(protocol, name, task) for name in BANDITS for task in suited(name, tasks)]
     return polars.DataFrame(rows, ["task", "ability", "agent", "loss"], orient="row")
 
 
@@ -75,21 +75,21 @@ def overall(protocol: Protocol, rows: polars.DataFrame, board: Board) -> dict[st
     return {name: float(np.mean([np.mean(values) for values in scores[name].values()])) for name in here}
 
 
-def set_scores(seed: int) -> dict[str, dict[str, float]]:
-    """The scores on each board of the set with a seed."""
+def set_scores(seed: int) -> tuple[str, dict[str, dict[str, float]]]:
+    """A seed, and the scores on each board of the set with this seed."""
     with tempfile.TemporaryDirectory() as folder:
         protocol = secret_set(VERSION_2, seed, Path(folder), False, VERSION_2.abilities)
         rows = losses(protocol)
-        return {board.name: overall(protocol, rows, board) for board in BOARDS}
+        return str(seed), {board.name: overall(protocol, rows, board) for board in BOARDS}
 
 
 def main() -> None:
     known: dict[str, dict[str, dict[str, float]]] = json.loads(SCORES.read_text()) if SCORES.exists() else {}
     seeds = [str(FIRST_SEED + number) for number in range(SETS)]
-    for seed in seeds:
-        if seed not in known:
-            known[seed] = set_scores(int(seed))
-            write_whole(SCORES, json.dumps(known, indent=1) + "\n")
+    play = Parallel(n_jobs=2, return_as="generator_unordered")
+    for seed, scores in play(delayed(set_scores)(int(seed)) for seed in seeds if seed not in known):
+        known[seed] = scores
+        write_whole(SCORES, json.dumps(known, indent=1) + "\n")
     rows = [("board", "agents", "correlation, mean", "least", "first")]
     for board in BOARDS:
         sets = [known[seed][board.name] for seed in seeds]
