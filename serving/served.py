@@ -28,7 +28,7 @@ from ..runner.make import agent_maker, is_required
 from .confidence import PairedDifference
 from .ids import Id
 
-__all__ = ["AGENT", "BY_GUARD", "BY_LOT", "LOGGED", "PRODUCTION", "Event", "Recipe", "ReplayError", "Served"]
+__all__ = ["AGENT", "BY_GUARD", "BY_LOT", "LOGGED", "PRODUCTION", "Event", "Recipe", "ReplayError", "Served", "refusal"]
 
 AGENT, BY_LOT, PRODUCTION, BY_GUARD = 0, 1, 2, 3
 """Who chose a list: the agent; by lot the agent, or production; production by the guard; and `LOGGED`, somebody else."""
@@ -38,6 +38,30 @@ FORMAT = 1
 
 class ReplayError(ValueError):
     """The stored events do not reproduce the agent's lists: its code has changed, or it uses other random numbers."""
+
+
+def refusal(agent: Any, sees_features: bool) -> str:
+    """Why an agent cannot serve; nothing if it can.
+
+    Args:
+        agent: itself, or its class.
+        sees_features: whether it ranks the documents of a query by their features.
+
+    Example:
+        >>> from clickgym.agents import BatchRank, TopRank
+        >>> refusal(TopRank, False), refusal(BatchRank, False)
+        ('', 'cannot choose from a subset of the items, and candidates differ in a service')
+    """
+    if agent.learns_from == LAST_DISPLAY:
+        return (
+            "learns from the last display only, and in a service clicks come late; expected an agent that learns from any "
+            "list or from its displays"
+        )
+    if not sees_features and not agent.takes_candidates():
+        return "cannot choose from a subset of the items, and candidates differ in a service"
+    if not sees_features and not agent.can_replace():
+        return "cannot replace an item, and items come and go in a service"
+    return ""
 
 
 class Recipe:
@@ -85,11 +109,8 @@ class Recipe:
 
     def _checked(self, agent: Agent) -> Agent:
         """The agent, which has ranked and learned once, so that all is compiled before the first user comes."""
-        if agent.learns_from == LAST_DISPLAY:
-            raise ValueError(
-                f"{self.name} learns from the last display only, and in a service clicks come late; expected an agent that "
-                "learns from any list or from its displays"
-            )
+        if reason := refusal(agent, self.sees_features):
+            raise ValueError(f"{self.name} {reason}")
         n_items = 2 * self.n_positions
         if self.sees_features:
             served = Served(0, None, agent, n_items, self)
@@ -97,10 +118,6 @@ class Recipe:
             served.show(1, features=features)
             served.learn(Event(1, AGENT, features, [0] * self.n_positions))
             return agent
-        if not agent.takes_candidates():
-            raise ValueError(f"{self.name} cannot choose from a subset of the items, and candidates differ in a service")
-        if not agent.can_replace():
-            raise ValueError(f"{self.name} cannot replace an item, and items come and go in a service")
         served = Served(0, None, agent, n_items, self)
         for slot in range(self.n_positions):
             served.place(slot, slot, 1)

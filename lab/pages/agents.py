@@ -8,12 +8,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ...agents import ANY_LIST, ITS_DISPLAYS, LAST_DISPLAY
+from ...agents import ANY_LIST, ITS_DISPLAYS, LAST_DISPLAY, CompiledAgent, ContextualAgent
 from ...core.docstrings import sections
 from ...core.formats import duration, markdown_table
 from ...runner.catalogue import list_agents
 from ...runner.describe import STANDS, abilities, needs, stands
 from ...runner.labels import PUBLISHED
+from ...serving.served import refusal
 from ..bench.boards import boards_tables
 from ..bench.protocol import CURRENT
 from ..bench.reference import SAFE_LINE, agent_of, reference
@@ -219,7 +220,8 @@ def _facts(case: Case, given: Sources) -> Iterator[tuple[str, str]]:
         can = abilities(agent)
         yield "can rank a part of the items (`candidates`)", _yes(can["candidates"])
         yield "can replace an item by a new one (`replace`)", _yes(can["replace"])
-        serves = can["candidates"] and can["replace"] and agent.learns_from != LAST_DISPLAY
+    if issubclass(agent, CompiledAgent):
+        serves = not refusal(agent, issubclass(agent, ContextualAgent))
         yield "can [serve](../service.md) real users (`clickgym.Ranker`)", _yes(serves)
     evidence = stands(agent)
     for what in STANDS:
