@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["card_bibtex", "card_latex", "card_sentence", "check_beside", "leading"]
 
 FOLDER = Path(__file__).parent
+DASH = r"\textendash{}"
 MOST = 4
 """So many baselines stand in the table of a card, if none are named."""
 
@@ -92,11 +93,16 @@ def card_latex(card: Scorecard, beside: Sequence[str] | None = None) -> str:
 
 
 def _score(score: Estimate | None) -> str:
-    return r"\textendash{}" if score is None else f"{score.value:z.2f}".replace("-", "$-$")
+    return DASH if score is None else _minus(f"{score.value:z.2f}")
 
 
 def _interval(score: Estimate) -> str:
-    return r"\textendash{}" if math.isnan(score.low) else f"{score.low:z.2f} to {score.high:z.2f}".replace("-", "$-$")
+    return DASH if math.isnan(score.low) else _minus(f"{score.low:z.2f} to {score.high:z.2f}")
+
+
+def _minus(numbers: str) -> str:
+    """Numbers whose minus signs are no hyphens in LaTeX."""
+    return numbers.replace("-", "$-$")
 
 
 def card_bibtex(protocol: Protocol = CURRENT) -> str:
