@@ -54,6 +54,7 @@ LATE = ("name", "learns from", "log", "candidates", "replace", *STANDS)
 SHOWN = ("contextual", "first", "rl")
 """The sweeps of which a page shows the figure."""
 MEASUREMENTS = ROOT / "benchmarks" / "README.md"
+STABILITY = ROOT / "benchmarks" / "reliability" / "stability.json"
 
 
 def pages() -> dict[Path, str]:
@@ -288,7 +289,7 @@ def _leaderboard() -> dict[Path, str]:
     return {
         current: _between(current.read_text(encoding="utf-8"), "boards", "\n\n".join(_boards())),
         first: text,
-        DOCS / "referee.md": referee(),
+        DOCS / "referee.md": referee(list(read_json(STABILITY).values())),
         own: _between(own.read_text(encoding="utf-8"), "scores", own_agent()),
         DOCS / "leaderboard.html": leaderboard_html(VERSION_2),
         DOCS / "leaderboard_1.html": leaderboard_html(VERSION_1),

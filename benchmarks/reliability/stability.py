@@ -12,7 +12,6 @@ file.
 
 from __future__ import annotations
 
-import itertools
 import json
 import os
 import tempfile
@@ -22,12 +21,11 @@ import numpy as np
 import polars
 from joblib import Parallel, delayed
 from polars import col
-from scipy.stats import spearmanr
 
 from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS
 from clickgym.core.files import write_whole
-from clickgym.core.formats import markdown_table
 from clickgym.lab.bench.anchors import Anchor
+from clickgym.lab.bench.conclusions import stability
 from clickgym.lab.bench.judge import secret_set
 from clickgym.lab.bench.leaderboard import sources_of
 from clickgym.lab.bench.make import TOO_DEAR
@@ -90,17 +88,7 @@ def main() -> None:
     for seed, scores in play(delayed(set_scores)(int(seed)) for seed in seeds if seed not in known):
         known[seed] = scores
         write_whole(SCORES, json.dumps(known, indent=1) + "\n")
-    rows = [("board", "agents", "correlation, mean", "least", "first")]
-    for board in BOARDS:
-        sets = [known[seed][board.name] for seed in seeds]
-        agents = sorted(sets[0])
-        orders = [[each[name] for name in agents] for each in sets]
-        pairs = [float(spearmanr(one, other).statistic) for one, other in itertools.combinations(orders, 2)]
-        firsts = [max(each, key=each.__getitem__) for each in sets]
-        most = max(set(firsts), key=firsts.count)
-        first = f"{most} on {firsts.count(most)} of {len(sets)} sets"
-        rows.append((board.name, f"{len(agents)}", f"{np.mean(pairs):.3f}", f"{min(pairs):.3f}", first))
-    print("\n".join(markdown_table(rows)))
+    print(stability([known[seed] for seed in seeds]))
 
 
 if __name__ == "__main__":

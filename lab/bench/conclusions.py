@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import polars
 from polars import col
+from scipy.stats import spearmanr
 
 from ...agents import AGENTS, LEARNERS
 from ...core.formats import markdown_table
@@ -22,7 +24,7 @@ from .reference import PUBLISHED_LINE, SAFE_LINE, TUNED_LINE, agent_of, line_nam
 from .score import Estimate, common, query_of, regret_ratios, standing
 from .task import Task
 
-__all__ = ["conclusions", "own_agent", "recommended", "referee", "teaches"]
+__all__ = ["conclusions", "own_agent", "recommended", "referee", "stability", "teaches"]
 
 FOLDER = Path(__file__).parent
 OURS = "UBMTS"
@@ -70,10 +72,11 @@ def conclusions(docs: str) -> str:
     places = {place.agent: place for board in (free, extra) for place in leaderboard(VERSION_2, board)}
     tuned = [(places[agent_of(name)], place) for name, place in places.items() if is_tuned(place)]
     take, memory = recommended(), reference(VERSION_2).filter(ability="memory")
-    bandits = [name for name in memory["agent"].unique().sort() if agent_of(name) in AGENTS and name != "Oracle"]
+    agents = memory["agent"].unique().sort()
+    bandits = [name for name in agents if agent_of(name) in AGENTS and name != "Oracle"]
     ratios = regret_ratios([*bandits, "PerState"], PLANNER, memory)
     quick = {place.agent: place.standing.overall for place in leaderboard(VERSION_2, free, quick=True)}
-    generic = [name for name in memory["agent"].unique().sort() if agent_of(name) in LEARNERS]
+    generic = [name for name in agents if agent_of(name) in LEARNERS]
     common_task = regret_ratios([*bandits, *generic], PLANNER, memory)
     return _render(
         "conclusions.md",
@@ -167,8 +170,43 @@ def _named_score(place: Place, ability: str) -> str:
     return f"{_score_in(place, ability)} ({place.agent})"
 
 
-def referee() -> str:
-    """A page in Markdown: each criticism of version 1 of the scorecard, the answer to it, and the number."""
+def stability(sets: Sequence[Mapping[str, Mapping[str, float]]]) -> str:
+    """How much the orders of the agents on several sets of tasks agree, as a table in Markdown with a row for each board.
+
+    Args:
+        sets: for each set the scores of the agents as published, by board of version 2.
+
+    Example:
+        >>> print(stability([{"features": {"MGD": 0.5, "PDGD": 0.4}}, {"features": {"MGD": 0.6, "PDGD": 0.3}}]))
+        | board | agents | two sets, mean | two sets, least | set and test set, mean | first |
+        | --- | --- | --- | --- | --- | --- |
+        | features | 2 | 1.000 | 1.000 | 1.000 | `MGD` on 2 of 2 sets |
+    """
+    rows: list[tuple[str, ...]] = [("board", "agents", "two sets, mean", "two sets, least", "set and test set, mean", "first")]
+    for board in VERSION_2.boards:
+        if board.name not in sets[0]:
+            continue
+        here = [scores[board.name] for scores in sets]
+        test = {place.agent: place.standing.overall.value for place in leaderboard(VERSION_2, board)}
+        among = [_agreement(one, other) for one, other in itertools.combinations(here, 2)]
+        with_test = [_agreement(scores, test) for scores in here]
+        figures = (f"{figure:.3f}" for figure in (np.mean(among), min(among), np.mean(with_test)))
+        first, times = Counter(max(scores, key=scores.__getitem__) for scores in here).most_common(1)[0]
+        rows.append((board.name, f"{len(here[0])}", *figures, f"`{first}` on {times} of {len(sets)} sets"))
+    return "\n".join(markdown_table(rows))
+
+
+def _agreement(one: Mapping[str, float], other: Mapping[str, float]) -> float:
+    """The rank correlation of the scores of the agents in one set with theirs in another."""
+    return float(spearmanr(list(one.values()), [other[name] for name in one]).statistic)
+
+
+def referee(sets: Sequence[Mapping[str, Mapping[str, float]]]) -> str:
+    """A page in Markdown: each criticism of version 1 of the scorecard, the answer to it, and the number.
+
+    Args:
+        sets: scores on sets of tasks that were drawn anew, as in `stability`.
+    """
     free, extra, features, _ = VERSION_2.boards
     shown = [(board, leaderboard(VERSION_2, board)) for board in (free, extra, features)]
     counts = [(board.name, sum(len(place.tied) for place in found) // 2, math.comb(len(found), 2)) for board, found in shown]
@@ -176,7 +214,8 @@ def referee() -> str:
     anchors = Counter(VERSION_2.anchors[task.name][task.horizon].agent for task in VERSION_2.candidates)
     above = sum(any(score.value > 1 for score in place.standing.abilities.values()) for place in places.values())
     rows = _answers(places, anchors, sum(compared for _, _, compared in counts))
-    return _render("referee.md", rows=rows, boards=counts, above=above, n_lines=len(places)) + "\n"
+    values = {"rows": rows, "boards": counts, "above": above, "n_lines": len(places)}
+    return _render("referee.md", **values, sets=sets, stability=stability(sets)) + "\n"
 
 
 def _answers(places: Mapping[str, Place], anchors: Mapping[str, int], n_pairs: int) -> Iterator[tuple[str, str, str]]:
