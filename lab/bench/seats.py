@@ -224,7 +224,8 @@ def play_in_seat(
     """
     with tempfile.TemporaryDirectory() as folder:
         names, (living, life) = [task.name for task in tasks], os.pipe()
-        seat = _ask(maker.folder, "play", Path(folder), maker.agent, protocol, label, names, runs, n_jobs, life=life)
+        workers = joblib.effective_n_jobs(n_jobs)  # confined, it could not read how many processors it may use
+        seat = _ask(maker.folder, "play", Path(folder), maker.agent, protocol, label, names, runs, workers, life=life)
         os.close(life)
         try:
             return polars.read_parquet(io.BytesIO(_answer(seat)))
@@ -345,13 +346,13 @@ def _rank(seat: Connection, agent: str, given: dict[str, Any]) -> None:
 
 
 def _play(
-    seat: Connection, out: Path, agent: str, protocol: Protocol, label: str, names: Sequence[str], runs: int, n_jobs: int
+    seat: Connection, out: Path, agent: str, protocol: Protocol, label: str, names: Sequence[str], runs: int, workers: int
 ) -> None:
     """Play tasks, and answer the table."""
     tempfile.tempdir = str(out)
     tasks = [protocol.by_name[name] for name in names]
     with joblib.parallel_config(backend="threading"):
-        table = play(protocol, label, agent, tasks, runs, out / "plays", n_jobs=n_jobs)
+        table = play(protocol, label, agent, tasks, runs, out / "plays", n_jobs=workers)
     content = io.BytesIO()
     table.write_parquet(content)
     seat.send_bytes(GOOD + content.getvalue())
