@@ -363,7 +363,7 @@ def _played(
     if not maker.compiled:
         with tempfile.TemporaryDirectory() as folder:
             return play(protocol, maker.agent, maker, tasks, runs, Path(folder), n_jobs=n_jobs, callback=callback)
-    table = play_in_seat(maker, protocol, maker.agent, tasks, runs, n_jobs)
+    table = play_in_seat(maker, protocol, maker.agent, tasks, runs)
     steps = [(task.name, run, step) for task in tasks for run in range(runs) for step in protocol.checkpoints(task.horizon)]
     due = polars.DataFrame(steps, dict(zip(KEYS, (polars.String, polars.Int64, polars.Int64), strict=True)), orient="row")
     if table.columns != COLUMNS or not table.select(KEYS).sort(KEYS).equals(due.sort(KEYS)):

@@ -27,7 +27,6 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import cloudpickle
-import joblib
 import numpy as np
 import polars
 from numpy.typing import NDArray
@@ -207,14 +206,12 @@ class _Seated(Agent):
             self._seat.close()
 
 
-def play_in_seat(
-    maker: SeatMaker, protocol: Protocol, label: str, tasks: Sequence[Task], runs: int, n_jobs: int
-) -> polars.DataFrame:
+def play_in_seat(maker: SeatMaker, protocol: Protocol, label: str, tasks: Sequence[Task], runs: int) -> polars.DataFrame:
     """Play tasks at full speed in a process that holds agent and environment alike: what it says is to be looked into.
 
     Args:
         maker: of the agent.
-        protocol, label, tasks, runs, n_jobs: as in `play`.
+        protocol, label, tasks, runs: as in `play`.
 
     Returns:
         As `play` does.
@@ -224,8 +221,7 @@ def play_in_seat(
     """
     with tempfile.TemporaryDirectory() as folder:
         names, (living, life) = [task.name for task in tasks], os.pipe()
-        workers = joblib.effective_n_jobs(n_jobs)  # confined, it could not read how many processors it may use
-        seat = _ask(maker.folder, "play", Path(folder), maker.agent, protocol, label, names, runs, workers, life=life)
+        seat = _ask(maker.folder, "play", Path(folder), maker.agent, protocol, label, names, runs, life=life)
         os.close(life)
         try:
             return polars.read_parquet(io.BytesIO(_answer(seat)))
@@ -345,14 +341,11 @@ def _rank(seat: Connection, agent: str, given: dict[str, Any]) -> None:
         seat.send_bytes(GOOD + answer)
 
 
-def _play(
-    seat: Connection, out: Path, agent: str, protocol: Protocol, label: str, names: Sequence[str], runs: int, workers: int
-) -> None:
+def _play(seat: Connection, out: Path, agent: str, protocol: Protocol, label: str, names: Sequence[str], runs: int) -> None:
     """Play tasks, and answer the table."""
     tempfile.tempdir = str(out)
     tasks = [protocol.by_name[name] for name in names]
-    with joblib.parallel_config(backend="threading"):
-        table = play(protocol, label, agent, tasks, runs, out / "plays", n_jobs=workers)
+    table = play(protocol, label, agent, tasks, runs, out / "plays", n_jobs=1)  # confined, it may make no semaphores
     content = io.BytesIO()
     table.write_parquet(content)
     seat.send_bytes(GOOD + content.getvalue())

@@ -100,13 +100,6 @@ def test_an_agent_of_the_package_plays_so_too(folder, tmp_path, agent):
     assert play_again(whole, "it", seated, task, 0).equals(play_again(whole, "it", agent, task, 0))
 
 
-def test_a_confined_process_plays_with_a_worker_for_each_processor(folder, tmp_path):
-    """How many there are is in files of the system, which it must not read."""
-    whole, maker = secret(tmp_path), seats.sit_down("cheats:Compiled", folder)
-    one, all_of_them = (seats.play_in_seat(maker, whole, "it", whole.candidates, 2, n_jobs) for n_jobs in (1, -1))
-    assert one.drop("seconds").equals(all_of_them.drop("seconds"))
-
-
 # ------------------------------------------------------------------------------------------------------------------- cheats
 
 
@@ -232,7 +225,7 @@ def submit(current, folder, here, tmp_path, monkeypatch):
 @pytest.mark.slow
 def test_a_compiled_agent_is_judged(submit, tmp_path, capsys):
     own = submit("Compiled")
-    assert main(["bench", "--judge", str(own), "--out", str(tmp_path / "out"), "--seed", "7"]) == 0
+    assert main(["bench", "--judge", str(own), "--out", str(tmp_path / "out"), "--seed", "7", "--jobs", "2"]) == 0
     said = capsys.readouterr().out
     assert "12 of 12 runs, drawn afterwards, were played again without the environment, and came out equal." in said
     assert "6 of 6 submitted runs came out equal: confirmed." in said
