@@ -5,7 +5,7 @@
 All bandits as published play one run of the tasks with at most 100 items, on 20 sets that are made as the judge makes a secret
 one. On each set 0 is `Random` and 1 the lowest loss of that set. A board orders its agents by the mean over its abilities; each
 two orders have a rank correlation (Spearman's). The scores of each set are kept in ``stability.json`` beside this script, so
-that the same command plays only the sets that are missing; ``STABILITY_SETS=2`` plays fewer. A set takes about six minutes of
+that the same command plays only the sets that are missing; ``STABILITY_SETS=2`` plays fewer. A set takes about ten minutes of
 one processor, the first ones half an hour more, until all kernels are compiled. After a change of a published agent, delete the
 file.
 """
@@ -46,14 +46,11 @@ def is_played(task: Task) -> bool:
     return task.make().unwrapped.model.n_items <= MOST_ITEMS  # type: ignore[attr-defined]
 
 
-def loss(protocol: Protocol, name: str, task: Task) -> tuple[str, str, str, float]:
-    return task.name, task.ability, name, play_one(protocol, name, name, task, 0)
-
-
 def losses(protocol: Protocol) -> polars.DataFrame:
     """The loss of each agent in each task of a set."""
     tasks = [task for task in protocol.candidates if is_played(task)]
-    rows = [loss(protocol, name, task) for name in BANDITS for task in suited(name, tasks)]
+    pairs = [(name, task) for name in BANDITS for task in suited(name, tasks)]
+    rows = [(task.name, task.ability, name, play_one(protocol, name, name, task, 0)) for name, task in pairs]
     return polars.DataFrame(rows, ["task", "ability", "agent", "loss"], orient="row")
 
 

@@ -245,7 +245,7 @@ def judge(
     Args:
         folder: of the submission, with the module of the agent, and ``results``, the folder that ``clickgym bench`` wrote.
         seed: of the secret set, to repeat a judging; None draws one.
-        n_jobs: as in `sweep`.
+        n_jobs: as in `sweep`; the process that a compiled agent shares with the environment has one worker.
         callback: is told of the progress of each sweep.
 
     Raises:
