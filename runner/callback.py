@@ -14,6 +14,9 @@ __all__ = ["Callback"]
 class Callback:
     """Base class of listeners to the progress of a sweep; override methods to show it. They may be called from any thread."""
 
+    def whole(self, name: str, sessions: int) -> None:
+        """Called before several sweeps that belong together: a name for them, and the sessions that they play in all."""
+
     def start(self, trials: Sequence[Trial], done: Mapping[Trial, polars.DataFrame], horizon: int) -> None:
         """Called before any run: with all trials, and the tables of those that an earlier sweep finished."""
 

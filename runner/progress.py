@@ -33,11 +33,11 @@ LONG = 600.0
 
 
 class Progress(Callback):
-    """Shows sweeps on a console, each by a bar; in a file or a pipe, only the lines of finished pairs.
+    """Shows sweeps on a console, each by a bar, or several by one (`whole`); in a file or a pipe, only by lines.
 
     Args:
         console: where to.
-        lines: whether there is a line for each finished pair, or only the bar.
+        lines: whether there is a line for each finished pair of a sweep, or only the bar.
 
     Attributes:
         started: whether the arguments were accepted and work began.
@@ -52,6 +52,7 @@ class Progress(Callback):
         self._trials, self._finished = 0, 0
         self._bar = progress_bar(console)
         self._task: Any = None  # until the bar begins
+        self._whole = ""
         self._before = console.status(COMPILING)  # what is compiled before there is a bar
         self._compiling, self._listener = False, Compiling(self._compile)
 
@@ -64,6 +65,12 @@ class Progress(Callback):
         self._before.stop()
         self._bar.stop()
 
+    def whole(self, name: str, sessions: int) -> None:
+        self.started, self._whole = True, name
+        if not self._lines and not self.drawn:
+            self._console.print(Text(f"{name}: {sessions:,} sessions"), soft_wrap=True)
+        self._begin(name, sessions, 0)
+
     def start(self, trials: Sequence[Trial], done: Mapping[Trial, polars.DataFrame], horizon: int) -> None:
         self.started = True
         self._trials, self._finished = len(trials), len(done)
@@ -73,13 +80,13 @@ class Progress(Callback):
         self._frames: dict[tuple[str, str, str], list[polars.DataFrame]] = defaultdict(list)
         for trial, frame in done.items():
             self._frames[trial[:3]].append(frame)
+        if self._whole:
+            self.sessions(len(done) * horizon)
+            return
         if done and self._lines:
             self._console.print(f"{len(done)} of {len(trials)} runs were finished before", highlight=False)
         if len(done) < len(trials):
-            self._bar.columns = columns(self._console.width, len(trials), horizon)
-            self._bar.start()
-            self._task = self._bar.add_task("", total=len(trials) * horizon, completed=len(done) * horizon)
-            self._describe()
+            self._begin(f"run {len(trials)} of {len(trials)}", len(trials) * horizon, len(done) * horizon)
 
     def cost(self, agent: str, seconds: float, runs: int, workers: int) -> None:
         """One line before the work; the trial ran alone, and several workers at once are slower on a busy machine."""
@@ -103,14 +110,17 @@ class Progress(Callback):
             frames.append(frame)
             complete = len(frames) == self._runs
         self._describe()
-        if complete and self._lines:
+        if complete and self._lines and not self._whole:
             for line in folded(self._fields(polars.concat(frames)), self._console.width):
                 # As `Text`, for rich would read [x] and :x: in a name as its own language.
                 self._console.print(Text(visible(line)), soft_wrap=True)
 
+    def batch(self, trials: polars.DataFrame, sessions: int) -> None:
+        self._bar.update(self._task, completed=sessions)
+
     def kept(self, out: str | os.PathLike[str]) -> str:
         """What a sweep or study that ends early has kept, in words for the message."""
-        if not self._lines:
+        if not self._lines or self._whole:
             return f"what is finished is kept in {out}"
         return f"{self._finished} of {self._trials} runs are finished and kept in {out}"
 
@@ -121,9 +131,18 @@ class Progress(Callback):
         elif self.drawn and not self._console.is_jupyter:  # where rich needs ipywidgets for it
             self._before.start() if going_on else self._before.stop()
 
+    def _begin(self, longest: str, total: int, completed: int) -> None:
+        """A new bar in the place of the one before."""
+        if self._task is not None:
+            self._bar.remove_task(self._task)
+        self._bar.columns = columns(self._console.width, longest, total)
+        self._bar.start()
+        self._task = self._bar.add_task("", total=total, completed=completed)
+        self._describe()
+
     def _describe(self) -> None:
-        run = f"run {min(self._finished + 1, self._trials)} of {self._trials}"
-        self._bar.update(self._task, description=COMPILING if self._compiling else run, refresh=True)
+        now = self._whole or f"run {min(self._finished + 1, self._trials)} of {self._trials}"
+        self._bar.update(self._task, description=COMPILING if self._compiling else now, refresh=True)
 
     def _fields(self, frame: polars.DataFrame) -> list[str]:
         by = ["env", "instance", "agent"] if self._several_instances else ["env", "agent"]
@@ -146,37 +165,12 @@ class Progress(Callback):
 
 
 class TuningProgress(Progress):
-    """Shows a tuning on a console: one bar over its budget, and a line for each batch.
-
-    Args:
-        console, lines: as of `Progress`.
-        budget: sessions.
-    """
+    """Shows a tuning on a console: one bar over its budget, and a line for each batch."""
 
     cost = Callback.cost  # a tuning plays the same agent over and over: nobody need know before what a run costs
 
-    def __init__(self, console: Console, lines: bool = True, *, budget: int) -> None:
-        super().__init__(console, lines)
-        self._budget, self._played, self._tried = budget, 0, 0
-
-    def start(self, trials: Sequence[Trial], done: Mapping[Trial, polars.DataFrame], horizon: int) -> None:
-        self.started = True
-        self._horizon = horizon
-        if self._task is None:
-            self._bar.columns = columns(self._console.width, 1, self._budget)
-            self._bar.start()
-            self._task = self._bar.add_task("", total=self._budget, completed=self._played)
-            self._describe()
-
-    def finished(self, trial: Trial, frame: polars.DataFrame, counted: bool) -> None:
-        if not counted:
-            self.sessions(self._horizon)
-
     def batch(self, trials: polars.DataFrame, sessions: int) -> None:
-        self._played, self._tried = sessions, len(trials)
-        if self._task is not None:
-            self._bar.update(self._task, completed=sessions)
-            self._describe()
+        super().batch(trials, sessions)
         if self._lines:
             complete = trials.filter(polars.col("state") == "complete").sort("score", maintain_order=True)
             best, score = complete.select("agent", "score").row(0)
@@ -184,9 +178,6 @@ class TuningProgress(Progress):
             fields = [f"{len(trials)} trials", f"{given_up} given up", f"{sessions:,} sessions", f"best {best}", f"{score:.3g}"]
             for line in folded(fields, self._console.width):
                 self._console.print(Text(visible(line)), soft_wrap=True)
-
-    def _describe(self) -> None:
-        self._bar.update(self._task, description=COMPILING if self._compiling else f"{self._tried} trials", refresh=True)
 
 
 def listener_of(

@@ -18,7 +18,6 @@ import tempfile
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from importlib.metadata import version
 from importlib.util import find_spec
 from operator import itemgetter
@@ -223,7 +222,7 @@ def tune(
         raise ImportError('tuning needs Optuna, which is not installed; install it: pip install "clickgym[tune]"')
     job = _prepare(agent, envs, horizon, runs, instances, search_space, seed)
     _check_least(budget, job)
-    with listener_of(progress, callback, partial(TuningProgress, budget=budget)) as listener:
+    with listener_of(progress, callback, TuningProgress) as listener:
         if out is not None:
             return _into(out, job, budget, n_jobs, listener or Callback())
         with tempfile.TemporaryDirectory() as folder:
@@ -527,6 +526,7 @@ def _into(folder: Path, job: _Job, budget: int, n_jobs: int, callback: Callback)
     result = config.pop("result", None)
     if result is not None and budget <= result["budget"]:
         return _tuning(job, config, rows)
+    callback.whole("tuning", budget)
     rows = [row | dict.fromkeys(FINAL_COLUMNS) for row in rows]  # which a smaller budget may have filled
     if not config["random"]:
         _write_config(folder, config)

@@ -31,7 +31,7 @@ from ...runner.sweep import check_workers
 from .leaderboard import Place, among, place_of, sources_of, tables_of, told_of
 from .pages import scorecard_html, scorecard_markdown, scorecard_summary
 from .paper import card_bibtex, card_latex, card_sentence
-from .play import play, suited
+from .play import n_sessions, play, suited
 from .protocol import CURRENT, DEVELOPMENT, STAGES, Board, Protocol, protocol_of
 from .reference import agent_of, changes_of, lines, machine, reference
 from .score import WORST, Estimate, Pair, Standing, improvement, pairs, regret_ratio, scored, standing
@@ -341,6 +341,7 @@ def bench(
             line = tune_line(DEVELOPMENT, board, agent, folder / TUNING, n_jobs=n_jobs, callback=listener)
             agent, config["tuning"] = line.player, line.agent
         runs = protocol.quick_runs if quick else protocol.runs
+        listener.whole(f"{len(suitable)} tasks", n_sessions(suitable, runs))
         played = play(
             protocol, label, agent, suitable, runs, folder / PLAYS, n_jobs=n_jobs, callback=listener, on_block=on_block
         )
@@ -384,11 +385,11 @@ def _one_agent(agent: AgentLike) -> tuple[str, AgentLike]:
     return label, player
 
 
-def _listener(callback: Callback | None, progress: bool | None) -> AbstractContextManager[Callback | None]:
+def _listener(callback: Callback | None, progress: bool | None) -> AbstractContextManager[Callback]:
     """What is called with the progress of the sweeps."""
     check_kind("callback", callback, Callback | None, "a Callback")
     bar = Progress(Console(stderr=True), lines=False)
-    return bar if callback is None and (progress or (progress is None and bar.drawn)) else nullcontext(callback)
+    return bar if callback is None and (progress or (progress is None and bar.drawn)) else nullcontext(callback or Callback())
 
 
 def _kind(quick: bool) -> str:

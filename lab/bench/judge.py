@@ -39,7 +39,7 @@ from ..shipped import Shipped, write_shipped
 from .confinement import check_can_confine
 from .leaderboard import about_of, sources_of
 from .make import compact, may_be_anchors, origin_of
-from .play import COLUMNS, blocks, play, play_again, suited
+from .play import COLUMNS, blocks, n_sessions, play, play_again, suited
 from .protocol import Board, Protocol
 from .reference import PUBLISHED_LINE, lines, machine, reference
 from .score import Estimate, Standing, pairs, scored, standing
@@ -246,7 +246,7 @@ def judge(
         folder: of the submission, with the module of the agent, and ``results``, the folder that ``clickgym bench`` wrote.
         seed: of the secret set, to repeat a judging; None draws one.
         n_jobs: as in `sweep`; the process that a compiled agent shares with the environment has one worker.
-        callback: is told of the progress of each sweep.
+        callback: receives the progress.
 
     Raises:
         ValueError: the folder is no submission, or is of version 1; nothing was played then.
@@ -254,7 +254,7 @@ def judge(
         OSError: the system cannot confine the code of others.
     """
     folder = check_path("folder", folder).resolve()
-    seed = secrets.randbits(BITS) if seed is None else check_seed(seed)
+    seed, listener = secrets.randbits(BITS) if seed is None else check_seed(seed), callback or Callback()
     check_workers(n_jobs)
     check_can_confine()
     submission = _read(folder)
@@ -270,12 +270,14 @@ def judge(
         counted = {task.ability for task in protocol.tasks(quick) if any(task.ability in each.abilities for each in boards)}
         secret = secret_set(protocol, seed, Path(temporary), quick, counted)
         try:
-            sets = {protocol: suitable, secret: suited(maker, secret.candidates)}
-            tables = {each: _played(maker, each, tasks, runs, n_jobs, callback) for each, tasks in sets.items()}
-            replayed = _check_again(maker, tables, n_jobs) if maker.compiled else 0
+            tables, hidden_tasks = {}, suited(maker, secret.candidates)
+            for name, each, tasks in (("test set", protocol, suitable), ("secret set", secret, hidden_tasks)):
+                listener.whole(name, n_sessions(tasks, runs))
+                tables[each] = _played(maker, each, tasks, runs, n_jobs, listener)
+            replayed = _check_again(maker, tables, n_jobs, listener) if maker.compiled else 0
         except (SeatError, SessionError, ValueError) as error:
             raise RefusedError(f"{folder.name} is refused: {error}") from None
-        _write_anchors(protocol, secret, runs, n_jobs, callback)
+        _write_anchors(protocol, secret, runs, n_jobs, listener)
         judged, hidden = scored(tables[protocol], protocol), scored(tables[secret], secret)
     submitted = scored(submission.table, protocol)
     return Judgement(
@@ -357,13 +359,14 @@ def _boards(protocol: Protocol, maker: SeatMaker, tasks: Collection[Task]) -> li
 
 
 def _played(
-    maker: SeatMaker, protocol: Protocol, tasks: Sequence[Task], runs: int, n_jobs: int, callback: Callback | None
+    maker: SeatMaker, protocol: Protocol, tasks: Sequence[Task], runs: int, n_jobs: int, callback: Callback
 ) -> polars.DataFrame:
     """What the agent has played of a set: in seats, or, compiled, in one process with the environment, at full speed."""
     if not maker.compiled:
         with tempfile.TemporaryDirectory() as folder:
             return play(protocol, maker.agent, maker, tasks, runs, Path(folder), n_jobs=n_jobs, callback=callback)
     table = play_in_seat(maker, protocol, maker.agent, tasks, runs)
+    callback.sessions(n_sessions(tasks, runs))
     steps = [(task.name, run, step) for task in tasks for run in range(runs) for step in protocol.checkpoints(task.horizon)]
     due = polars.DataFrame(steps, dict(zip(KEYS, (polars.String, polars.Int64, polars.Int64), strict=True)), orient="row")
     if table.columns != COLUMNS or not table.select(KEYS).sort(KEYS).equals(due.sort(KEYS)):
@@ -375,40 +378,46 @@ def _played(
     return table.join(own, on="task", maintain_order="left").with_columns(agent=polars.lit(maker.agent)).select(COLUMNS)
 
 
-def _check_again(maker: SeatMaker, tables: Mapping[Protocol, polars.DataFrame], n_jobs: int) -> int:
+def _check_again(maker: SeatMaker, tables: Mapping[Protocol, polars.DataFrame], n_jobs: int, callback: Callback) -> int:
     """Play a part of the runs again, in seats: how many.
 
     Raises:
         ValueError: one of them comes out otherwise.
     """
     cells = [
-        (protocol, task, run)
+        (protocol, protocol.by_name[task], run)
         for protocol, table in tables.items()
         for task, run in table.select("task", "run").unique(maintain_order=True).iter_rows()
     ]
     size = min(len(cells), max(AT_LEAST, round(SHARE * len(cells))))
     drawn = secrets.SystemRandom().sample(cells, size)
+    callback.whole("runs again", n_sessions((task for _, task, _ in drawn), 1))
     runs: Iterable[polars.DataFrame] = joblib.Parallel(n_jobs=n_jobs, return_as="generator")(
-        joblib.delayed(play_again)(protocol, maker.agent, maker, protocol.by_name[task], run) for protocol, task, run in drawn
+        joblib.delayed(play_again)(protocol, maker.agent, maker, task, run) for protocol, task, run in drawn
     )
     for (protocol, task, run), again in zip(drawn, runs, strict=True):
-        before = tables[protocol].filter(task=task, run=run).select(again.columns).sort("step")
+        before = tables[protocol].filter(task=task.name, run=run).select(again.columns).sort("step")
         for (step, regret, _), (_, anew, _) in zip(before.rows(), again.rows(), strict=True):
             if regret != anew:
-                where = f"run {run} of {task!r} differs from session {step:,} on, or before"
+                where = f"run {run} of {task.name!r} differs from session {step:,} on, or before"
                 raise ValueError(f"{where}: regret {regret:.6g}, and {anew:.6g} played without the environment")
         if not before.equals(again):
-            raise ValueError(f"run {run} of {task!r} has another loss than that played without the environment")
+            raise ValueError(f"run {run} of {task.name!r} has another loss than that played without the environment")
+        callback.sessions(task.horizon)
     return size
 
 
-def _write_anchors(protocol: Protocol, secret: Protocol, runs: int, n_jobs: int, callback: Callback | None) -> None:
+def _write_anchors(protocol: Protocol, secret: Protocol, runs: int, n_jobs: int, callback: Callback) -> None:
     """Let `Random` and the best agents of each ability play a secret set, and write its anchors."""
     best = {ability: _best(protocol, ability) for ability in {task.ability for task in secret.candidates}}
-    frames = []
+    players = {}
     for name in ["Random", *sorted(set().union(*best.values()))]:
-        agent, seed = lines(protocol)[name].agent, secret.anchor_seed
+        agent = lines(protocol)[name].agent
         tasks = suited(agent, [task for task in secret.candidates if name in ("Random", *best[task.ability])])
+        players[name] = agent, tasks
+    callback.whole("anchors", sum(n_sessions(tasks, runs) for _, tasks in players.values()))
+    frames, seed = [], secret.anchor_seed
+    for name, (agent, tasks) in players.items():
         with tempfile.TemporaryDirectory() as folder:
             frames.append(play(secret, name, agent, tasks, runs, Path(folder), seed=seed, n_jobs=n_jobs, callback=callback))
     means = polars.concat(frames).group_by("task", "step", "agent").agg(col("loss").mean())

@@ -31,7 +31,7 @@ from ...runner.progress import Progress
 from ...runner.results import read_results
 from ..shipped import Shipped, fingerprints, read_shipped, write_shipped
 from .leaderboard import sources_of
-from .play import blocks, play, suited
+from .play import blocks, n_sessions, play, suited
 from .protocol import DEVELOPMENT, VERSION_2, Protocol
 from .reference import PUBLISHED_LINE, SAFE_LINE, TUNED_LINE, Line, curves_of, line_name, lines, processor
 from .task import Task
@@ -165,6 +165,7 @@ def _play(
     maker: _Maker, name: str, agent: AgentLike, tasks: Sequence[Task], runs: int, out: Path, seed: int
 ) -> polars.DataFrame:
     with Progress(maker.console, lines=False) as progress:
+        progress.whole(name, n_sessions(tasks, runs))
         table = play(maker.protocol, name, agent, tasks, runs, out, seed=seed, n_jobs=maker.jobs, callback=progress)
     seconds = table.filter(col("step") == col("horizon"))["seconds"].sum()
     maker.console.print(f"{name}: {len(tasks)} tasks, {seconds:,.0f} s of one processor", highlight=False)

@@ -20,7 +20,7 @@ from .equipment import equipped
 from .protocol import Protocol
 from .task import Task
 
-__all__ = ["COLUMNS", "blocks", "described", "play", "play_again", "play_one", "read_block", "suited"]
+__all__ = ["COLUMNS", "blocks", "described", "n_sessions", "play", "play_again", "play_one", "read_block", "suited"]
 
 COLUMNS = ["task", "ability", "env", "instance", "agent", "run", "horizon", "step", "regret", "loss", "seconds"]
 """Of a table of what was played."""
@@ -67,6 +67,11 @@ def blocks(tasks: Iterable[Task]) -> dict[str, list[Task]]:
         name = f"{task.ability}-log-{task.log}" if task.log else task.ability
         groups.setdefault(name if task.label else f"{task.ability}-{task.env}-{task.horizon}", []).append(task)
     return groups
+
+
+def n_sessions(tasks: Iterable[Task], runs: int) -> int:
+    """How many sessions all runs of some tasks have."""
+    return runs * sum(task.horizon for task in tasks)
 
 
 def play(

@@ -88,7 +88,7 @@ def tune(
     else:
         given = {"agent": agent[0], "envs": envs, "budget": number(budget or ""), "horizon": number(horizon)}
         given |= {"instances": instance, "runs": runs, "seed": seed}
-    progress = context.obj = TuningProgress(errors(), budget=given["budget"])
+    progress = context.obj = TuningProgress(errors())
     with progress, ExitStack() as source:
         if file is not None:
             source.enter_context(from_file(file))

@@ -25,6 +25,7 @@ from clickgym.lab.bench.leaderboard import leaderboard
 from clickgym.lab.bench.play import play, play_again, suited
 from clickgym.lab.bench.protocol import DEVELOPMENT, VERSION_2
 from clickgym.lab.bench.task_set import task_set
+from clickgym.runner.callback import Callback
 
 try:
     check_can_confine()
@@ -226,7 +227,10 @@ def submit(current, folder, here, tmp_path, monkeypatch):
 def test_a_compiled_agent_is_judged(submit, tmp_path, capsys):
     own = submit("Compiled")
     assert main(["bench", "--judge", str(own), "--out", str(tmp_path / "out"), "--seed", "7", "--jobs", "2"]) == 0
-    said = capsys.readouterr().out
+    said, told = capsys.readouterr()
+    assert told.splitlines()[1:] == [
+        "test set: 6,000 sessions", "secret set: 6,000 sessions", "runs again: 12,000 sessions", "anchors: 18,000 sessions",
+    ]  # fmt: skip
     assert "12 of 12 runs, drawn afterwards, were played again without the environment, and came out equal." in said
     assert "6 of 6 submitted runs came out equal: confirmed." in said
     written = json.loads((tmp_path / "out" / "judgement.json").read_text())
@@ -258,7 +262,7 @@ def test_a_judged_agent_is_a_line_of_the_board_that_says_so(submit, short, tmp_p
 def test_a_compiled_agent_that_finds_the_environment_is_refused(submit, target, tmp_path, capsys, cheat):
     own = submit(cheat)
     target.write_text("true")
-    assert main(["bench", "--judge", str(own), "--out", str(tmp_path / "out"), "--jobs", "1"]) == 2
+    assert main(["bench", "--judge", str(own), "--out", str(tmp_path / "out"), "--jobs", "2"]) == 2
     [line] = [line for line in capsys.readouterr().err.splitlines() if "refused" in line]
     assert "differs from session" in line
     assert "played without the environment" in line
@@ -294,10 +298,10 @@ def test_a_lie_about_what_was_played_is_noticed(submit, monkeypatch):
     table = play(whole, "it", "CascadeTS", whole.candidates, 2, own / "plays", n_jobs=1)
     monkeypatch.setattr(judging, "play_in_seat", lambda *given: table.filter(polars.col("run") == 0))
     with pytest.raises(ValueError, match="other runs than were asked for"):
-        judging._played(maker, whole, whole.candidates, 2, 1, None)
+        judging._played(maker, whole, whole.candidates, 2, 1, Callback())
     better = table.with_columns(polars.col("regret", "loss") * 0.5)
     with pytest.raises(ValueError, match=r"run \d of '[a-z_]+-0\d' differs from session \d+ on, or before: regret"):
-        judging._check_again(maker, {whole: better}, 1)
+        judging._check_again(maker, {whole: better}, 1, Callback())
 
 
 def test_bad_input_is_said_in_a_line_before_any_session(submit, tmp_path, monkeypatch, capsys):

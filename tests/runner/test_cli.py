@@ -288,7 +288,7 @@ def test_progress_on_a_terminal_shows_sessions_rate_and_time_left(results):
     assert progress.kept("out") == "2 of 2 runs are finished and kept in out"
 
 
-def test_progress_of_several_sweeps_is_a_bar_each_and_no_lines(results):
+def test_progress_of_several_sweeps_is_one_bar_at_a_time_and_no_lines(results):
     text = io.StringIO()
     trials = [Trial("E", "i", "A", run) for run in range(2)]
     frame = polars.read_parquet(next((results / "cells").iterdir()))
@@ -296,6 +296,24 @@ def test_progress_of_several_sweeps_is_a_bar_each_and_no_lines(results):
         for _ in range(2):
             progress.start(trials, {trials[0]: frame}, 2000)
             progress.finished(trials[1], frame, counted=False)
-        assert [task.completed for task in progress._bar.tasks] == [4000, 4000]
+            assert [task.completed for task in progress._bar.tasks] == [4000]
     assert "regret" not in text.getvalue()
     assert progress.kept("out") == "what is finished is kept in out"
+
+
+def test_progress_of_sweeps_that_belong_together_is_one_bar(results):
+    text, file = io.StringIO(), io.StringIO()
+    trials = [Trial("E", "i", "A", run) for run in range(2)]
+    frame = polars.read_parquet(next((results / "cells").iterdir()))
+    with Progress(Console(file=text, force_terminal=True, width=150)) as progress:
+        progress.whole("two sweeps", 8000)
+        for played in (4000, 8000):
+            progress.start(trials, {trials[0]: frame}, 2000)
+            progress.finished(trials[1], frame, counted=False)
+            assert [(task.description, task.completed) for task in progress._bar.tasks] == [("two sweeps", played)]
+    assert "of 8,000 sessions" in text.getvalue()
+    assert "regret" not in text.getvalue()
+    assert progress.kept("out") == "what is finished is kept in out"
+    with Progress(Console(file=file, width=1000), lines=False) as progress:
+        progress.whole("two sweeps", 8000)
+    assert file.getvalue() == "two sweeps: 8,000 sessions\n"

@@ -21,15 +21,21 @@ def progress_bar(console: Console) -> rich.progress.Progress:
     return kind(console=console, disable=not (console.is_terminal or console.is_jupyter), transient=True)
 
 
-def columns(width: int, trials: int, horizon: int) -> tuple[rich.progress.ProgressColumn, ...]:
-    """What the bar shows: of its parts those that have room, for one that is cut would tell a wrong number."""
-    description = max(len(COMPILING), len(f"run {trials} of {trials}"))
-    sessions = 2 * len(f"{trials * horizon:,}") + len(" of  sessions")
+def columns(width: int, longest: str, sessions: int) -> tuple[rich.progress.ProgressColumn, ...]:
+    """What the bar shows: of its parts those that have room, for one that is cut would tell a wrong number.
+
+    Args:
+        width: of the console.
+        longest: description.
+        sessions: in all.
+    """
+    description = max(len(COMPILING), len(longest))
+    counts = 2 * len(f"{sessions:,}") + len(" of  sessions")
     # From the first that has no room: the bar, the rate, the sessions. A gap of one stands between them.
     room = width - description - len(" 00:00:00 left")
     parts: list[rich.progress.ProgressColumn] = [rich.progress.TextColumn("{task.description}")]
-    with_sessions, with_rate = room > sessions, room > sessions + 1 + len("999.9 M/s")
-    bar = room - sessions - len(" 999.9 M/s") - 2
+    with_sessions, with_rate = room > counts, room > counts + 1 + len("999.9 M/s")
+    bar = room - counts - len(" 999.9 M/s") - 2
     if with_rate and bar >= LEAST_BAR:
         parts.append(rich.progress.BarColumn(min(bar, 40)))
     if with_sessions:
