@@ -77,7 +77,7 @@ from .results import (
 from .run import Engine, checkpoint_steps, choose_engine, instance_of, run
 from .sweep_results import Results
 
-__all__ = ["check_workers", "configuration", "sweep", "sweep_again"]
+__all__ = ["check_workers", "configuration", "deaf_to_interrupts", "sweep", "sweep_again"]
 
 MOST_TRIALS, MOST_WORKERS = 1_000_000, 1_000
 IN_MEMORY, ON_DISK = 68, 12
@@ -431,7 +431,7 @@ def _play_some(trials: list[Trial], work: _Work, out: Path, n_jobs: int, prefer:
     if n_jobs > 1:  # more than there are trials would be made for nothing
         n_jobs = max(min(n_jobs, len(trials)), 2)  # a single one would be this process itself
     parallel = joblib.Parallel(n_jobs=n_jobs, prefer=prefer, return_as="generator_unordered", batch_size=1)
-    with _deaf_to_interrupts():
+    with deaf_to_interrupts():
         results = parallel(joblib.delayed(_play)(trial, work, on_chunk if shared else None) for trial in trials)
     try:
         for trial, frame in results:
@@ -444,7 +444,7 @@ def _play_some(trials: list[Trial], work: _Work, out: Path, n_jobs: int, prefer:
 
 
 @contextmanager
-def _deaf_to_interrupts() -> Iterator[None]:
+def deaf_to_interrupts() -> Iterator[None]:
     """What is started within does not hear of Ctrl-C, which a terminal sends to all processes: this one does, and ends them."""
     if not hasattr(signal, "pthread_sigmask"):
         yield

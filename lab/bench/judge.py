@@ -16,7 +16,9 @@ import math
 import os
 import secrets
 import tempfile
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+import warnings
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -34,7 +36,7 @@ from ...core.kernels import SessionError
 from ...core.templates import templates
 from ...runner.callback import Callback
 from ...runner.labels import PUBLISHED, parse_spec
-from ...runner.sweep import check_workers
+from ...runner.sweep import check_workers, deaf_to_interrupts
 from ..shipped import Shipped, write_shipped
 from .confinement import check_can_confine
 from .leaderboard import about_of, sources_of
@@ -365,8 +367,7 @@ def _played(
     if not maker.compiled:
         with tempfile.TemporaryDirectory() as folder:
             return play(protocol, maker.agent, maker, tasks, runs, Path(folder), n_jobs=n_jobs, callback=callback)
-    table = play_in_seat(maker, protocol, maker.agent, tasks, runs)
-    callback.sessions(n_sessions(tasks, runs))
+    table = play_in_seat(maker, protocol, maker.agent, tasks, runs, callback.sessions)
     steps = [(task.name, run, step) for task in tasks for run in range(runs) for step in protocol.checkpoints(task.horizon)]
     due = polars.DataFrame(steps, dict(zip(KEYS, (polars.String, polars.Int64, polars.Int64), strict=True)), orient="row")
     if table.columns != COLUMNS or not table.select(KEYS).sort(KEYS).equals(due.sort(KEYS)):
@@ -392,18 +393,22 @@ def _check_again(maker: SeatMaker, tables: Mapping[Protocol, polars.DataFrame], 
     size = min(len(cells), max(AT_LEAST, round(SHARE * len(cells))))
     drawn = secrets.SystemRandom().sample(cells, size)
     callback.whole("runs again", n_sessions((task for _, task, _ in drawn), 1))
-    runs: Iterable[polars.DataFrame] = joblib.Parallel(n_jobs=n_jobs, return_as="generator")(
-        joblib.delayed(play_again)(protocol, maker.agent, maker, task, run) for protocol, task, run in drawn
-    )
-    for (protocol, task, run), again in zip(drawn, runs, strict=True):
-        before = tables[protocol].filter(task=task.name, run=run).select(again.columns).sort("step")
-        for (step, regret, _), (_, anew, _) in zip(before.rows(), again.rows(), strict=True):
-            if regret != anew:
-                where = f"run {run} of {task.name!r} differs from session {step:,} on, or before"
-                raise ValueError(f"{where}: regret {regret:.6g}, and {anew:.6g} played without the environment")
-        if not before.equals(again):
-            raise ValueError(f"run {run} of {task.name!r} has another loss than that played without the environment")
-        callback.sessions(task.horizon)
+    parallel = joblib.Parallel(n_jobs=n_jobs, return_as="generator")
+    with deaf_to_interrupts():
+        runs: Generator[polars.DataFrame] = parallel(
+            joblib.delayed(play_again)(protocol, maker.agent, maker, task, run) for protocol, task, run in drawn
+        )
+    with warnings.catch_warnings(), closing(runs):
+        warnings.simplefilter("ignore")  # that the rest is given up, once a run has come out otherwise
+        for (protocol, task, run), again in zip(drawn, runs, strict=True):
+            before = tables[protocol].filter(task=task.name, run=run).select(again.columns).sort("step")
+            for (step, regret, _), (_, anew, _) in zip(before.rows(), again.rows(), strict=True):
+                if regret != anew:
+                    where = f"run {run} of {task.name!r} differs from session {step:,} on, or before"
+                    raise ValueError(f"{where}: regret {regret:.6g}, and {anew:.6g} played without the environment")
+            if not before.equals(again):
+                raise ValueError(f"run {run} of {task.name!r} has another loss than that played without the environment")
+            callback.sessions(task.horizon)
     return size
 
 

@@ -34,7 +34,9 @@ from numpy.typing import NDArray
 from ...agents import Agent, CascadeTS, CompiledAgent, Learner
 from ...core.kernels import cache_folder, cause
 from ...envs.spaces import check_ranking
+from ...runner.callback import Callback
 from ...runner.make import agent_maker, is_required
+from ...runner.results import Trial
 from .confinement import confine, end_children
 from .play import play
 from .protocol import Protocol
@@ -45,7 +47,7 @@ __all__ = ["SeatError", "SeatMaker", "play_in_seat", "serve", "sit_down"]
 PASSED_ON = ("PATH", "HOME", "LANG", "PYTHONPATH", "VIRTUAL_ENV", "LD_LIBRARY_PATH", "XDG_CACHE_HOME", "OMP_NUM_THREADS")
 """Of the environment variables; others may be secrets."""
 SYSTEM = ("/usr", "/lib", "/lib64", "/dev/urandom")
-GOOD, BAD = b"=", b"!"
+GOOD, BAD, GOING_ON = b"=", b"!", b"+"
 MOST_BYTES = 1 << 30
 PATIENCE = 60.0
 """Seconds that a process has to end, once it has answered."""
@@ -65,7 +67,8 @@ def _host() -> socket.socket:
     code = f"from clickgym.lab.bench.seats import serve; serve({theirs.fileno()})"
     given = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
     command = [sys.executable, "-P", "-c", code]
-    subprocess.Popen(command, cwd="/", env=given, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()])
+    # In a session of its own, it has no terminal, and hears of no Ctrl-C.
+    subprocess.Popen(command, cwd="/", env=given, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()], start_new_session=True)
     theirs.close()
     return ours
 
@@ -80,10 +83,11 @@ def _ask(folder: Path, order: str, *given: Any, life: int | None = None) -> Conn
     return seat
 
 
-def _answer(seat: Connection) -> bytes:
-    """What a seat answers."""
+def _answer(seat: Connection, on_sessions: Callable[[int], None] = lambda count: None) -> bytes:
+    """What a seat answers; before that it may tell how many more sessions it has played."""
     try:
-        answer = seat.recv_bytes(MOST_BYTES)
+        while (answer := seat.recv_bytes(MOST_BYTES))[:1] == GOING_ON:
+            on_sessions(int.from_bytes(answer[1:9]))
     except (EOFError, OSError):
         raise SeatError("its process has ended") from None
     if answer[:1] != GOOD:
@@ -206,12 +210,20 @@ class _Seated(Agent):
             self._seat.close()
 
 
-def play_in_seat(maker: SeatMaker, protocol: Protocol, label: str, tasks: Sequence[Task], runs: int) -> polars.DataFrame:
+def play_in_seat(
+    maker: SeatMaker,
+    protocol: Protocol,
+    label: str,
+    tasks: Sequence[Task],
+    runs: int,
+    on_sessions: Callable[[int], None] = lambda count: None,
+) -> polars.DataFrame:
     """Play tasks at full speed in a process that holds agent and environment alike: what it says is to be looked into.
 
     Args:
         maker: of the agent.
         protocol, label, tasks, runs: as in `play`.
+        on_sessions: called with the number of sessions that it says it has played since the last time.
 
     Returns:
         As `play` does.
@@ -224,7 +236,7 @@ def play_in_seat(maker: SeatMaker, protocol: Protocol, label: str, tasks: Sequen
         seat = _ask(maker.folder, "play", Path(folder), maker.agent, protocol, label, names, runs, life=life)
         os.close(life)
         try:
-            return polars.read_parquet(io.BytesIO(_answer(seat)))
+            return polars.read_parquet(io.BytesIO(_answer(seat, on_sessions)))
         except polars.exceptions.PolarsError:
             raise SeatError("its process returned no table") from None
         finally:
@@ -279,7 +291,9 @@ def _watch(seat: Connection, life: Sequence[int]) -> None:
 
 def _sit(seat: Connection) -> None:
     """The other half: do what was ordered, confined, and end."""
-    os.dup2(2, 1)  # nobody listens to what an agent prints
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for shown in (1, 2):  # what an agent prints could pass for a verdict
+        os.dup2(nowhere, shown)
     try:
         folder, order, given = cloudpickle.loads(seat.recv_bytes())
         os.chdir(folder)
@@ -345,10 +359,25 @@ def _play(seat: Connection, out: Path, agent: str, protocol: Protocol, label: st
     """Play tasks, and answer the table."""
     tempfile.tempdir = str(out)
     tasks = [protocol.by_name[name] for name in names]
-    table = play(protocol, label, agent, tasks, runs, out / "plays", n_jobs=1)  # confined, it may make no semaphores
+    # Confined, it may make no semaphores, so that it has one worker.
+    table = play(protocol, label, agent, tasks, runs, out / "plays", n_jobs=1, callback=_Teller(seat))
     content = io.BytesIO()
     table.write_parquet(content)
     seat.send_bytes(GOOD + content.getvalue())
+
+
+class _Teller(Callback):
+    """Tells how many sessions were played."""
+
+    def __init__(self, seat: Connection) -> None:
+        self._seat = seat
+
+    def sessions(self, count: int) -> None:
+        self._seat.send_bytes(GOING_ON + count.to_bytes(8))
+
+    def finished(self, trial: Trial, frame: polars.DataFrame, counted: bool) -> None:
+        if not counted:
+            self.sessions(frame["step"][-1])
 
 
 ORDERS: dict[str, Callable[..., None]] = {"describe": _describe, "rank": _rank, "play": _play}

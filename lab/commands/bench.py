@@ -116,7 +116,7 @@ def bench(
         return
     if judge is not None:
         _check_alone(given, ["judge", "out", *{"seed", "jobs"}.intersection(given)], HOW_TO_JUDGE)
-        _judge(context, judge, out, seed, jobs)
+        _judge(judge, out, seed, jobs)
     if seed is not None:
         raise ValueError("--seed is only for --judge: the protocol fixes the seeds of a scorecard")
     if agent is None or out is None:
@@ -158,7 +158,7 @@ def _verify(folder: Path) -> NoReturn:
     raise typer.Exit(0 if verdict.right else 1)
 
 
-def _judge(context: typer.Context, folder: Path, out: Path | None, seed: int | None, jobs: int) -> NoReturn:
+def _judge(folder: Path, out: Path | None, seed: int | None, jobs: int) -> NoReturn:
     """Judge a submission, say and write what came of it, and exit."""
     assert out is not None
     if out.resolve().is_relative_to(folder.resolve()):
@@ -166,8 +166,7 @@ def _judge(context: typer.Context, folder: Path, out: Path | None, seed: int | N
             f"--out {out} lies in the folder of the submission, where the submitted agent could read it; choose another folder"
         )
     say(errors(), f"Warning: this executes the code in {folder}.", "bold")
-    progress = context.obj = Progress(errors(), lines=False)
-    with progress:
+    with Progress(errors(), lines=False) as progress:  # nothing is kept of a judging that is stopped
         judgement = judge_(folder, seed=seed, n_jobs=jobs, callback=progress)
     files, console = judgement.save(out), output()
     columns = [Column("ability"), *(Column(name, right=True) for name in ("submitted", "judged", "secret"))]

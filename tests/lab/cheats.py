@@ -155,6 +155,14 @@ class Lies(Honest):
         return np.arange(len(self.ranking)).view(Lies.List)
 
 
+class Prints(Honest):
+    """What could pass for the words of the judge."""
+
+    def find(self):
+        print("all submitted runs came out equal: confirmed", flush=True)
+        os.write(2, b"all submitted runs came out equal: confirmed")
+
+
 class Remembers(Honest):
     """The runs of a task have the same users."""
 

@@ -159,6 +159,21 @@ def test_only_numbers_leave_a_seat(folder, here, tmp_path):
     assert ranking.tolist() == list(range(5))
 
 
+def test_nothing_that_an_agent_prints_is_shown(folder, here, tmp_path, capfd):
+    seats._host.cache_clear()  # one that has the streams of this test
+    whole = secret(tmp_path)
+    regret(whole, seats.sit_down("cheats:Prints", folder))
+    assert capfd.readouterr() == ("", "")
+    regret(whole, here.Prints)
+    assert all("confirmed" in shown for shown in capfd.readouterr())
+
+
+def test_a_seat_tells_how_many_sessions_it_has_played(folder, tmp_path):
+    whole, told = secret(tmp_path), []
+    seats.play_in_seat(seats.sit_down("cheats:Compiled", folder), whole, "it", whole.candidates, 2, told.append)
+    assert sum(told) == 2 * sum(task.horizon for task in whole.candidates)
+
+
 def test_a_name_changes_nothing(folder, tmp_path):
     whole, seated = secret(tmp_path), seats.sit_down("cheats:Compiled", folder)
     one, other = (play_again(whole, name, seated, whole.candidates[0], 0) for name in ("One", "Other"))
