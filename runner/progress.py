@@ -53,6 +53,7 @@ class Progress(Callback):
         self._bar = progress_bar(console)
         self._task: Any = None  # until the bar begins
         self._whole = ""
+        self._counted: set[Trial] = set()  # of the whole: a tuning goes on with runs of its sweeps before
         self._before = console.status(COMPILING)  # what is compiled before there is a bar
         self._compiling, self._listener = False, Compiling(self._compile)
 
@@ -66,7 +67,7 @@ class Progress(Callback):
         self._bar.stop()
 
     def whole(self, name: str, sessions: int) -> None:
-        self.started, self._whole = True, name
+        self.started, self._whole, self._counted = True, name, set()
         if not self._lines and not self.drawn:
             self._console.print(Text(f"{name}: {sessions:,} sessions"), soft_wrap=True)
         self._begin(name, sessions, 0)
@@ -81,7 +82,8 @@ class Progress(Callback):
         for trial, frame in done.items():
             self._frames[trial[:3]].append(frame)
         if self._whole:
-            self.sessions(len(done) * horizon)
+            self.sessions(len(done.keys() - self._counted) * horizon)
+            self._counted.update(done)
             return
         if done and self._lines:
             self._console.print(f"{len(done)} of {len(trials)} runs were finished before", highlight=False)
@@ -106,6 +108,7 @@ class Progress(Callback):
             self.sessions(self._horizon)
         with self._lock:
             self._finished += 1
+            self._counted.add(trial)
             frames = self._frames[trial[:3]]
             frames.append(frame)
             complete = len(frames) == self._runs

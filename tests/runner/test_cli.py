@@ -303,13 +303,16 @@ def test_progress_of_several_sweeps_is_one_bar_at_a_time_and_no_lines(results):
 
 def test_progress_of_sweeps_that_belong_together_is_one_bar(results):
     text, file = io.StringIO(), io.StringIO()
-    trials = [Trial("E", "i", "A", run) for run in range(2)]
     frame = polars.read_parquet(next((results / "cells").iterdir()))
     with Progress(Console(file=text, force_terminal=True, width=150)) as progress:
         progress.whole("two sweeps", 8000)
-        for played in (4000, 8000):
-            progress.start(trials, {trials[0]: frame}, 2000)
+        done, played = {}, 0
+        for env in ("E", "F"):
+            trials = [Trial(env, "i", "A", run) for run in range(2)]
+            done[trials[0]] = frame  # by an earlier process; those of the other sweep are counted already
+            progress.start(trials, done, 2000)
             progress.finished(trials[1], frame, counted=False)
+            done[trials[1]], played = frame, played + 4000
             assert [(task.description, task.completed) for task in progress._bar.tasks] == [("two sweeps", played)]
     assert "of 8,000 sessions" in text.getvalue()
     assert "regret" not in text.getvalue()
