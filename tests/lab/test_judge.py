@@ -41,6 +41,14 @@ def few(tasks, names, horizon):
     return tuple(task._replace(horizon=min(horizon, task.horizon), quick=True) for task in tasks if task.name in names)
 
 
+@pytest.fixture(autouse=True)
+def no_environments_of_other_tests():
+    """Those that are still alive are hidden from cheats, which would take them for their own."""
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """A submission without results; the module of its agents is `cheats`."""
