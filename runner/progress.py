@@ -185,8 +185,8 @@ class TuningProgress(Progress):
 
 def listener_of(
     progress: bool | None, callback: Callback | None, bar_on: Callable[..., Progress] = Progress
-) -> AbstractContextManager[Callback | None]:
-    """The callback that receives the progress.
+) -> AbstractContextManager[Callback]:
+    """The callback that receives the progress; where none is wanted, one that does nothing.
 
     Args:
         progress, callback: as in `clickgym.sweep`.
@@ -202,4 +202,4 @@ def listener_of(
     bar = bar_on(Console(stderr=True), lines=False)
     if progress or (progress is None and bar.drawn):
         return bar if bar.drawn else bar_on(Console(stderr=True, width=1000))
-    return nullcontext()
+    return nullcontext(Callback())

@@ -197,8 +197,9 @@ def sweep_again(
         with from_file(config, trust):
             jobs.append(_prepare(envs, agents, part["runs"], instances, work))
         check_agreement(str(config), [part], jobs[-1].part)
+    listener = Callback() if callback is None else callback
     for job in jobs:
-        _into(check_path("out", out), job, n_jobs, callback)
+        _into(check_path("out", out), job, n_jobs, listener)
 
 
 def configuration(
@@ -221,7 +222,7 @@ def configuration(
     return _prepare(envs, agents, runs, instances, _checked(horizon, seed, [horizon], "auto", (), None)).part
 
 
-def _into(out: Path, job: _Job, n_jobs: int, callback: Callback | None) -> Results:
+def _into(out: Path, job: _Job, n_jobs: int, callback: Callback) -> Results:
     """Play what is not done, write it, and return the results of all that was asked for."""
     if not (out / TABLE).exists():
         check_disk(out / TABLE, ON_DISK * len(job.players) * len(job.work.checkpoints))
@@ -405,17 +406,16 @@ def _sources(agents: Mapping[str, AgentLike]) -> Iterator[tuple[str, str]]:
 # ---------------------------------------------------------------------------------------------------------------- playing
 
 
-def _play_all(job: _Job, done: Mapping[Trial, polars.DataFrame], out: Path, n_jobs: int, callback: Callback | None) -> None:
+def _play_all(job: _Job, done: Mapping[Trial, polars.DataFrame], out: Path, n_jobs: int, callback: Callback) -> None:
     """Play and write what is not done: compiled pairs in threads, then the others in processes."""
     work, players, _ = job
-    listener = Callback() if callback is None else callback
-    listener.start(list(players), done, work.horizon)
+    callback.start(list(players), done, work.horizon)
     due = [trial for trial in players if trial not in done]
-    _report_costs([trial for trial in due if players[trial].learner], work, joblib.effective_n_jobs(n_jobs), listener)
+    _report_costs([trial for trial in due if players[trial].learner], work, joblib.effective_n_jobs(n_jobs), callback)
     for compiled, prefer in ((True, "threads"), (False, "processes")):
         trials = [trial for trial in due if players[trial].compiled == compiled]
         if trials:
-            _play_some(trials, work, out, n_jobs, prefer, listener)
+            _play_some(trials, work, out, n_jobs, prefer, callback)
 
 
 def _play_some(trials: list[Trial], work: _Work, out: Path, n_jobs: int, prefer: str, callback: Callback) -> None:

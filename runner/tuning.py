@@ -224,9 +224,9 @@ def tune(
     _check_least(budget, job)
     with listener_of(progress, callback, TuningProgress) as listener:
         if out is not None:
-            return _into(out, job, budget, n_jobs, listener or Callback())
+            return _into(out, job, budget, n_jobs, listener)
         with tempfile.TemporaryDirectory() as folder:
-            return _into(Path(folder), job, budget, n_jobs, listener or Callback())
+            return _into(Path(folder), job, budget, n_jobs, listener)
 
 
 # ------------------------------------------------------------------------------------------------- before any work starts

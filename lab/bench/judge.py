@@ -256,7 +256,8 @@ def judge(
         OSError: the system cannot confine the code of others.
     """
     folder = check_path("folder", folder).resolve()
-    seed, listener = secrets.randbits(BITS) if seed is None else check_seed(seed), callback or Callback()
+    seed = secrets.randbits(BITS) if seed is None else check_seed(seed)
+    listener = Callback() if callback is None else callback
     check_workers(n_jobs)
     check_can_confine()
     submission = _read(folder)
@@ -272,8 +273,9 @@ def judge(
         counted = {task.ability for task in protocol.tasks(quick) if any(task.ability in each.abilities for each in boards)}
         secret = secret_set(protocol, seed, Path(temporary), quick, counted)
         try:
-            tables, hidden_tasks = {}, suited(maker, secret.candidates)
-            for name, each, tasks in (("test set", protocol, suitable), ("secret set", secret, hidden_tasks)):
+            sets = {"test set": (protocol, suitable), "secret set": (secret, suited(maker, secret.candidates))}
+            tables = {}
+            for name, (each, tasks) in sets.items():
                 listener.whole(name, n_sessions(tasks, runs))
                 tables[each] = _played(maker, each, tasks, runs, n_jobs, listener)
             replayed = _check_again(maker, tables, n_jobs, listener) if maker.compiled else 0
@@ -399,7 +401,8 @@ def _check_again(maker: SeatMaker, tables: Mapping[Protocol, polars.DataFrame], 
             joblib.delayed(play_again)(protocol, maker.agent, maker, task, run) for protocol, task, run in drawn
         )
     with warnings.catch_warnings(), closing(runs):
-        warnings.simplefilter("ignore")  # that the rest is given up, once a run has come out otherwise
+        # joblib's warning that the rest is given up, once a run has come out otherwise.
+        warnings.filterwarnings("ignore", ".* You could benefit from adjusting the input task iterator")
         for (protocol, task, run), again in zip(drawn, runs, strict=True):
             before = tables[protocol].filter(task=task.name, run=run).select(again.columns).sort("step")
             for (step, regret, _), (_, anew, _) in zip(before.rows(), again.rows(), strict=True):

@@ -216,7 +216,7 @@ def play_in_seat(
     label: str,
     tasks: Sequence[Task],
     runs: int,
-    on_sessions: Callable[[int], None] = lambda count: None,
+    on_sessions: Callable[[int], None],
 ) -> polars.DataFrame:
     """Play tasks at full speed in a process that holds agent and environment alike: what it says is to be looked into.
 
