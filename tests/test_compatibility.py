@@ -169,7 +169,10 @@ def test_lists_earn_what_they_did(file, kind, record):
     if kind == "CascadeMDP":
         value = model.value if model.n_sessions is None else model.value[0]
         values = [model.list_value(state, ranking, value) for state in range(model.n_states)]
-        assert values + model.value.tolist() == record["expected"]
+        for now, then in zip([*values, *model.value], record["expected"], strict=True):
+            np.testing.assert_allclose(
+                now, then, rtol=1e-12
+            )  # of linear equations, which processors solve to other last digits
         return
     if kind.startswith("LinearModel"):
         users = np.zeros((2, 0)) if model.users is None else model.users
@@ -190,7 +193,7 @@ def test_lists_earn_what_they_did(file, kind, record):
 def test_sessions_go_as_they_did(file, kind, record):
     env = gym.make(record["env"], instance=str(file))
     result = clickgym.run(clickgym.make_agent("Random", env, seed=2), env, 200, seed=3, checkpoints=[50, 200])
-    assert result.regret.tolist() == record["regret"]
+    np.testing.assert_allclose(result.regret, record["regret"], rtol=1e-12 if kind == "CascadeMDP" else 0.0)  # as above
 
 
 PLAYED = {
