@@ -698,6 +698,39 @@ def test_a_kernel_of_other_arguments_is_named_where_the_package_calls_it():
         env.step([0])
 
 
+@kernel
+def halves(values):
+    for i in range(len(values)):
+        values[i] = values[i] / 2
+
+
+@kernel
+def halves_by(kernel_of_halves, values):
+    halves(values)
+
+
+def test_a_kernel_that_writes_floats_into_an_array_of_integers_is_refused_by_name():
+    class State(NamedTuple):
+        rate: np.ndarray
+
+    @kernel
+    def update(state):
+        state.rate[0] = 0.5
+
+    for cut in (np.arange(3), np.zeros(3, np.bool_)):
+        with pytest.raises(KernelError) as caught:
+            update(State(cut))
+        assert str(caught.value).count("\n") == 0
+        assert "update: line " in str(caught.value)
+        assert f"writes a float into rate, an array of {'bool' if cut.dtype == bool else 'int64'}" in str(caught.value)
+        assert not cut[0], "nothing was written"
+    rate = np.arange(3.0)
+    update(State(rate))
+    assert rate[0] == 0.5
+    with pytest.raises(KernelError, match="writes a float into values, an array of int64"):
+        halves_by(0, np.arange(3))  # also in a kernel that it calls
+
+
 def test_what_a_kernel_cannot_read_is_named():
     with pytest.raises(KernelError, match="'parameters' holds something else than numbers and arrays"):
         misspells(object(), np.arange(2), np.zeros(2), np.zeros(2, np.int8), np.zeros(2, np.int8))
