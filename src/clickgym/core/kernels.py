@@ -625,7 +625,7 @@ def _truncation(function: types.FunctionType, compiled: Any) -> str | None:
 
     numba cuts such a float to an integer without a word. What comes from the disk was checked before it was stored.
     """
-    annotation = getattr(compiled, "type_annotation", None)
+    annotation: Any = getattr(compiled, "type_annotation", None)
     blocks: dict[int, Any] = getattr(annotation, "blocks", None) or {}
     statements = [statement for block in blocks.values() for statement in block.body]
     fields = {each.target.name: each.value.attr for each in statements if _is_field(each)}
