@@ -325,6 +325,16 @@ def test_without_a_writable_folder_everything_works_and_one_warning_says_so(play
     assert result["values"] == VALUES
     (message,) = result["warnings"]
     assert message.startswith(f"compiled kernels are not kept on disk: cannot write to {file}")
+    assert message.endswith("unless XDG_CACHE_HOME names a folder that you alone may write")
+
+
+def test_the_warning_about_the_cache_blames_the_line_that_called_the_package(tmp_path):
+    (tmp_path / "file").touch()
+    script = tmp_path / "script.py"
+    script.write_text("from clickgym.agents import CascadeTS\n\nCascadeTS(3, 2, seed=0).rank()\n", encoding="utf-8")
+    environment = os.environ | {"XDG_CACHE_HOME": str(tmp_path / "file" / "below")}
+    done = subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True, timeout=300, check=True)
+    assert done.stderr.startswith(f"{script}:3: UserWarning: compiled kernels are not kept on disk: ")
 
 
 @kernel

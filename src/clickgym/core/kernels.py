@@ -178,9 +178,14 @@ def _warned() -> set[str]:
 
 def _warn_once(problem: str) -> None:
     """A cache that fails costs time, so the first of its problems is enough to say."""
-    if not _warned():
-        _warned().add(problem)
-        warnings.warn(f"compiled kernels are not kept on disk: {problem}", stacklevel=3)
+    if _warned():
+        return
+    _warned().add(problem)
+    frame, level = sys._getframe(1), 2
+    while frame.f_back and (_lies_in_package(frame.f_code.co_filename) or _lies_in_library(frame.f_code.co_filename)):
+        frame, level = frame.f_back, level + 1  # whoever called the package, and not numba
+    remedy = "each process compiles them again unless XDG_CACHE_HOME names a folder that you alone may write"
+    warnings.warn(f"compiled kernels are not kept on disk: {problem}; {remedy}", stacklevel=level)
 
 
 class _NoKeyError(Exception):
