@@ -117,7 +117,7 @@ def options_named(text):
     text = re.sub(r"\\\n\s*", " ", text)
     in_commands = [
         (command, option)
-        for command, rest in re.findall(rf"clickgym ({'|'.join(COMMANDS)})\b([^`|&#)\n]*)", text)
+        for command, rest in re.findall(rf"clickgym ({'|'.join(COMMANDS)})\b((?:(?!clickgym )[^`|&#)\n])*)", text)
         for option in OPTION.findall(rest)
     ]
     alone = [option for span in re.findall(r"`(--[^`\n]*)`", text) for option in OPTION.findall(span)]
