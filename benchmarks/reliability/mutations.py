@@ -209,6 +209,7 @@ MODULES: dict[str, list[Aim]] = {
         ),
     ],
     "decision": [_aim("offline/decision/decide offline/decision/words", "test_decide")],
+    "tuning": [_aim("runner/tuning", "test_tuning", "not ctrl and not killed and not interrupt and not processes")],
     "reports": [
         _aim("runner/words runner/reports/exports runner/sweep_results", "test_report test_python_results"),
         _aim("runner/reports/bounds runner/theory/describe", "test_theory_reports"),
