@@ -322,6 +322,7 @@ def test_a_folder_of_something_else_is_refused(tmp_path):
     for old, new in (
         ('"finals": ', '"finals": "many", "was": '),
         ('"random": [', '"random": [3, '),
+        ('"budget": ', '"budget": "many", "was": '),
         ('"format": 1', '"format": 2'),
     ):
         config.write_text(whole.replace(old, new))
