@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 import json
 import math
 import signal
@@ -259,6 +260,8 @@ def test_a_trial_is_given_up_if_it_is_worse_than_the_median():
         ({"agent": "BatchRank"}, "BatchRank has no hyper-parameters: there is nothing to tune"),
         ({"budget": 0}, "budget is 0; expected a number of sessions from 1"),
         ({"budget": 2399}, "budget is 2,399 sessions; expected at least 2,400: a batch is 8 trials of 2 runs of 100 sessions,"),
+        # the last five play again for a quarter of the budget: with a single run that needs more than the search does
+        ({"budget": 1999, "runs": 1}, "budget is 1,999 sessions; expected at least 2,000: a batch is 8 trials of 1 run"),
         ({"runs": 0}, "runs is 0; expected a positive integer"),
         (
             {"search_space": {"epsilon": Range(0.1, 2.0)}},
@@ -291,6 +294,12 @@ def test_bad_arguments_are_named_before_any_session(tmp_path, arguments, message
     assert not (tmp_path / "out").exists()
 
 
+def test_batches_are_counted_on_and_every_processor_works_by_default():
+    assert tuning._next_batch([]) == 1
+    assert tuning._next_batch([{"batch": 1}, {"batch": 2}]) == 3
+    assert inspect.signature(clickgym.tune).parameters["n_jobs"].default == -1
+
+
 def test_a_missing_optuna_is_named(monkeypatch):
     monkeypatch.setattr(tuning, "find_spec", lambda name: None)
     with pytest.raises(
@@ -313,6 +322,7 @@ def test_a_folder_of_something_else_is_refused(tmp_path):
     for old, new in (
         ('"finals": ', '"finals": "many", "was": '),
         ('"random": [', '"random": [3, '),
+        ('"budget": ', '"budget": "many", "was": '),
         ('"format": 1', '"format": 2'),
     ):
         config.write_text(whole.replace(old, new))
