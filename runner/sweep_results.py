@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import polars
 from polars import col
 
-from ..core.checks import check_path, short, unknown
+from ..core.checks import check_flag, check_path, short, unknown
 from ..core.files import check_file, reading
 from ..core.formats import duration, regret_text
 from ..core.notebook import html_table
@@ -271,7 +271,7 @@ class Results(_LikeFrame):
         return [row["env"], str(row["place"]), row["agent"], total, ties, reward, *time]
 
     def _config(self, per_instance: bool) -> dict[str, Any]:
-        return {**self.config, "per_instance": per_instance}
+        return {**self.config, "per_instance": check_flag("per_instance", per_instance)}
 
 
 def _checked(what: str, names: Iterable[str] | None, existing: list[str]) -> list[str]:

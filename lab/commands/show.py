@@ -85,7 +85,8 @@ def _unknown(name: str, kinds: Mapping[str, Sequence[str]]) -> str:
     """What was meant, of whatever kind."""
     kind_of = {each: kind for kind, names in ({**kinds, "instance": list(list_instances())}).items() for each in names}
     by_lower = {each.lower(): each for each in kind_of}
-    close = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.5)
+    users = [f"{name.lower()}rank-v0"] if f"{name.lower()}rank-v0" in by_lower else []  # PBM is what PBMRank-v0 simulates
+    close = users or difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.5)
     hint = f"; did you mean the {kind_of[by_lower[close[0]]]} {by_lower[close[0]]!r}?" if close else ""
     return f"there is no agent, environment, instance, metric or study {name!r}{hint} (clickgym list names them all)"
 

@@ -8,6 +8,7 @@ import math
 import signal
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import joblib
 import numpy as np
@@ -19,6 +20,7 @@ from clickgym.agents import Agent, Range
 from clickgym.command_line import main
 from clickgym.runner import tuning
 from clickgym.runner.callback import Callback
+from clickgym.runner.commands.tune import _verdict
 from clickgym.runner.sampler import Sampler
 
 pytest.importorskip("optuna")
@@ -360,7 +362,7 @@ def test_the_command_writes_table_and_figure(reference, tmp_path, capsys):
     assert main(["tune", "EpsilonGreedy", *WORDS, "--out", str(tmp_path)]) == 0
     out, err = capsys.readouterr()
     assert err.startswith("8 trials  0 given up  1,800 sessions  best EpsilonGreedy:epsilon=")
-    assert f"Best: {reference.agent}\n" in out
+    assert f"{_verdict(reference)}\n" in out
     assert "clickgym run PBMRank-v0 --agents EpsilonGreedy EpsilonGreedy:epsilon=" in out
     assert {path.name for path in tmp_path.iterdir()} == {"trials.parquet", "tuning.json", "tuning.png", "tuning.svg"}
     assert polars.read_parquet(tmp_path / "trials.parquet").equals(reference.trials)
@@ -369,6 +371,21 @@ def test_the_command_writes_table_and_figure(reference, tmp_path, capsys):
     document = json.loads(capsys.readouterr().out)
     assert (document["agent"], document["score"]) == (reference.agent, reference.score)
     assert len(document["trials"]) == len(reference.trials)
+
+
+@pytest.mark.parametrize(
+    ("best", "default", "words"),
+    [
+        ((0.10, 0.03), (0.15, 0.03), "Better than A as it is: A:c=2.0"),  # 0.05 > √(0.03² + 0.03²)
+        ((0.10, 0.04), (0.15, 0.04), "Lowest score: A:c=2.0, but A as it is may be as good"),  # 0.05 < √(0.04² + 0.04²)
+        ((0.10, None), (0.90, None), "Lowest score: A:c=2.0, but A as it is may be as good"),  # a single run has no interval
+        ((0.10, 0.04), None, "Lowest score: A:c=2.0"),  # A has no defaults
+    ],
+)
+def test_settings_are_better_only_where_the_intervals_of_the_final_say_so(best, default, words):
+    rows = [("A:c=2.0", *best), *([("A", *default)] if default else [])]
+    final = polars.DataFrame(rows, ["agent", "final_score", "final_ci95"], orient="row", strict=False)
+    assert _verdict(SimpleNamespace(agent="A:c=2.0", config={"agent": "A"}, best=lambda: final)).startswith(words)
 
 
 @pytest.mark.usefixtures("undrawn")
