@@ -12,7 +12,6 @@ from ..core.docstrings import entries, sections
 from ..envs import CONTEXTUAL, ENVIRONMENTS, MEMORY
 from ..envs.click_env import ClickEnv
 from ..envs.contextual.model import ContextualModel, LabelledModel
-from ..envs.problem import Problem
 from ..envs.registration import Environment
 from .labels import in_braces
 from .make import agent_class, env_maker, is_required, make_env
@@ -265,8 +264,7 @@ def _args(thing: Any) -> dict[str, str]:
 def _shared(environment: Environment) -> dict[str, tuple[str, str]]:
     """The arguments that all environments have: what is shown as the default, and the description."""
     own = _args(ClickEnv)
-    model, form = environment.click_model, environment.form
-    instance = Problem.default_instance(form, model)
+    instance = environment.default_instance
     defaults = {
         "instance": f'`"{instance}"`' if instance else "–",
         "n_positions": "of the instance",

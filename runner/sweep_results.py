@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import polars
 from polars import col
 
-from ..core.checks import check_flag, check_kind, check_path, short, unknown
+from ..core.checks import check_choice, check_flag, check_kind, check_path, short
 from ..core.files import check_file, reading
 from ..core.formats import duration, regret_text
 from ..core.notebook import html_table
@@ -278,11 +278,8 @@ def _checked(what: str, names: Iterable[str] | None, existing: list[str]) -> lis
     if names is None:
         return existing
     check_kind(f"{what}s", names, Iterable, "a name or names")
-    names = [names] if isinstance(names, str) else list(names)
-    for name in names:
-        if name not in existing:
-            raise ValueError(unknown(what, name, existing))
-    return list(dict.fromkeys(names))
+    names = [names] if isinstance(names, str) else names
+    return list(dict.fromkeys(check_choice(what, name, existing) for name in names))
 
 
 def _rows_of(path: Path) -> polars.DataFrame:

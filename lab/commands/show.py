@@ -29,8 +29,7 @@ __all__ = ["show"]
 def show(
     name: Annotated[str, typer.Argument(
         metavar="NAME", show_default=False, autocompletion=everything,
-        help="A name that [bold]clickgym list[/] prints; or your own: an agent, module:Class, an environment, module:Id, or an "
-        "instance, a JSON file.",
+        help="A name that [bold]clickgym list[/] prints; or your own agent (module:Class), environment (module:Id), JSON file.",
     )],
     positions: Annotated[int | None, typer.Option(
         metavar="K", help="Length of the lists of an instance.", show_default="the instance's",

@@ -78,8 +78,7 @@ def plot_run(run: polars.DataFrame, axes: Axes | None = None) -> Axes:
         run: as `Result.to_frame` makes it.
         axes: what to draw into, beside the runs that are drawn already; None makes a figure.
     """
-    if axes is not None:
-        check_kind("ax", axes, Axes, "axes of matplotlib")
+    check_kind("ax", axes, Axes | None, "axes of matplotlib")
     agent, env, instance, horizon = run["agent"][0], run["env"][0], run["instance"][0], run["step"][-1]
     without = without_regret(run)
     if axes is None:
