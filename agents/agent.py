@@ -417,7 +417,7 @@ class CompiledAgent(Agent):
 
     def is_open(self, display: int) -> bool:
         """Whether a display waits for its clicks."""
-        return display in self._open or bool(display == self.display and self.ranking[0] >= 0)
+        return check_count("display", display, 0) in self._open or bool(display == self.display and self.ranking[0] >= 0)
 
     def keep_open(self) -> None:
         """Store the last display among the open ones, if it still waits for its clicks."""

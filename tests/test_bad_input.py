@@ -284,7 +284,9 @@ CALLS = [
     (lambda: clickgym.agents.Random(3, 2).save(None), TypeError, "path is None; expected a path"),
     (lambda: clickgym.bench("Random", out=3), TypeError, "out is 3; expected a path"),
     (lambda: card().n_tasks("speed"), ValueError, "unknown ability 'speed'"),
+    (lambda: card().save(3), TypeError, "folder is 3; expected a path"),
     (lambda: clickgym.baselines("speed"), ValueError, "unknown ability 'speed'"),
+    (lambda: clickgym.baselines(["late"]), ValueError, "unknown ability"),
     (lambda: clickgym.baselines("late", ["Random"]).table(per_instance="x"), ValueError, "per_instance is 'x'; expected True"),
     (lambda: clickgym.baselines("late", ["Random"]).plot(per_instance="x"), ValueError, "per_instance is 'x'; expected True"),
 ]  # fmt: skip

@@ -262,14 +262,15 @@ class Scorecard:
         Raises:
             ValueError: there is no such line, before anything is written.
         """
+        folder = check_path("folder", folder)
         texts = {
             "html": scorecard_html(self, beside),
             "md": self.to_markdown(),
             "tex": self.to_latex(beside),
             "bib": self.to_bibtex(),
         }
-        make_folder(Path(folder))
-        files = {Path(folder) / f"scorecard.{kind}": text for kind, text in texts.items()}
+        make_folder(folder)
+        files = {folder / f"scorecard.{kind}": text for kind, text in texts.items()}
         for file, text in files.items():
             write_whole(file, text)
         return list(files)

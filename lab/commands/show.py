@@ -29,7 +29,7 @@ __all__ = ["show"]
 def show(
     name: Annotated[str, typer.Argument(
         metavar="NAME", show_default=False, autocompletion=everything,
-        help="A name that [bold]clickgym list[/] prints; or your own agent, module:Class; or your own instance, a JSON file.",
+        help="A name that [bold]clickgym list[/] prints; or your own agent (module:Class), environment (module:Id), JSON file.",
     )],
     positions: Annotated[int | None, typer.Option(
         metavar="K", help="Length of the lists of an instance.", show_default="the instance's",
@@ -66,9 +66,9 @@ def _describer(name: str) -> Callable[[str], Description] | None:
     described = next((describe for names, describe in kinds.values() if name in names), None)
     if described is not None or name.endswith(".json") or base in list_instances():
         return described
-    if any(base in names for names, _ in kinds.values()) or not re.fullmatch(r"[\w.]+:\w+", name):
+    if any(base in names for names, _ in kinds.values()) or not re.fullmatch(r"[\w.]+:[\w.-]+", name):
         raise ValueError(_unknown(base, {kind: list(names) for kind, (names, _) in kinds.items()}))
-    return describe_agent  # one of your own
+    return describe_environment if re.search(r"-v\d+$", name) else describe_agent  # one of your own
 
 
 def _kinds() -> dict[str, tuple[Iterable[str], Callable[[str], Description]]]:
