@@ -143,8 +143,10 @@ class _Sessions:
         """Forget all sessions; columns to be kept of each session besides length and query."""
         self.skipped.clear()
         self.skipped.first.clear()
-        self.lost: set[str | int] = set()  # sessions, and rows of which nobody knows the session
+        self.lost: set[str] = set()  # sessions
+        self.n_unknown = self.n_gaps = 0  # rows that were lost, of which nobody knows the session; sessions that lack rows
         self.above: tuple[str | None, int] = None, 0  # session and position of the row above a block
+        self.continued = 0, "", 0  # of the last row that did not name its session: number, session, position
         self.dates: bool | None = None  # whether times are dates, and not numbers
         timed = ["time"] if "time" in self.names else []
         self.head_columns = [*names, *(name for name in self.floats if name == "list_propensity"), *timed]
@@ -167,7 +169,7 @@ class _Sessions:
             self._note("the rows of a session are not consecutive: they are sorted by session and position")
             self._begin("key")
             self._read_sorted(blocks)
-        self.skipped.n_lost = len(self.lost)
+        self.skipped.n_lost = len(self.lost) + max(self.n_unknown - self.n_gaps, 0)
         self.notes += self.skipped.notes(self.n_sessions)
         if not self.n_sessions:
             what = "session in the file" if self.split is None else f"row with split {self.split!r}"
@@ -191,7 +193,7 @@ class _Sessions:
             self.above = values.select("key", "rank").row(-1) if values.height else self.above
             return Checked(values.drop("valid"), {}, None)
         key, rank = pl.when("valid").then("key"), pl.when("valid").then("rank")
-        beside = values.select(
+        neighbours = values.select(
             "key", "valid", "rank",
             above=key.forward_fill().fill_null(pl.lit(self.above[0], pl.String)), below=key.backward_fill(),
             rank_above=rank.forward_fill().fill_null(self.above[1]), rank_below=rank.backward_fill(),
@@ -199,35 +201,39 @@ class _Sessions:
         if values["valid"].any():
             self.above = values.filter("valid").select("key", "rank").row(-1)
         lost: dict[str, bool] = {}
-        last = 0, "", 0  # row without a session, the session that it was of, and its position
-        for row in pl.concat([rows, beside], how="horizontal").filter(~pl.col("valid")).iter_rows(named=True):
+        for row in pl.concat([rows, neighbours], how="horizontal").filter(~pl.col("valid")).iter_rows(named=True):
             number = row["number"]
             try:
                 self.skipped.add(faults.get(number) or self._fault(row), number)
             except ValueError as error:
                 return Checked(values.filter(pl.col("number") < number).drop("valid"), {}, error)
-            session: str | None = row["key"] if row["session"] else None
-            if session is None and number not in faults:
-                if last[0] == number - 1:
-                    row.update(above=last[1], rank_above=last[2])
-                session = self._session_of(row)
-                last = (number, session, row["rank"]) if session is not None else last
-            if session is not None:
-                lost[session] = True
-            self.lost.add(number if session is None else session)
-            if session is None or number in faults:  # it may have been of the session above it, or below
-                for neighbour in {row["above"], row["below"]} - {None}:
-                    lost.setdefault(neighbour, False)
+            self._lose(row, number in faults, lost)
         return Checked(values.filter("valid").drop("valid"), lost, None)
 
-    def _session_of(self, row: Mapping[str, Any]) -> str | None:
-        """The session of a row that does not name it: that whose positions it continues, above or below."""
-        if self.together and row["rank"] >= 0:
+    def _lose(self, row: dict[str, Any], damaged: bool, lost: dict[str, bool]) -> None:
+        """Note in ``lost``, as in `Checked`, of which session a row was that is left out."""
+        session: str | None = row["key"] if row["session"] else None
+        if session is None and not damaged and self.together and row["rank"] >= 0:
+            number, above, rank_above = self.continued
+            if number == row["number"] - 1:
+                row.update(above=above, rank_above=rank_above)
+            # That whose positions it continues, above or below.
             if row["above"] is not None and row["rank_above"] == row["rank"] - 1:
-                return str(row["above"])
-            if row["below"] is not None and row["rank_below"] == row["rank"] + 1:
-                return str(row["below"])
-        return None
+                session = row["above"]
+            elif row["below"] is not None and row["rank_below"] == row["rank"] + 1:
+                session = row["below"]
+            if session is not None:
+                self.continued = row["number"], session, row["rank"]
+        beside = {row["above"], row["below"]} - {None}
+        sure = session is not None and (not damaged or session in beside)
+        for neighbour in () if sure else beside:
+            lost.setdefault(neighbour, False)
+        if session is not None:
+            lost[session] = True
+        if session is None or (self.together and not sure):
+            self.n_unknown += 1
+        else:
+            self.lost.add(session)
 
     def _values(self, rows: pl.DataFrame) -> pl.DataFrame:
         """The columns of `Checked.rows`, and whether a row is ``valid``."""
@@ -273,15 +279,14 @@ class _Sessions:
             whole_number("position", row["position"], 1)
             if row["clicked"].lower() not in TRUTH:
                 raise Fault("clicked is not 0 or 1", f"clicked is {row['clicked']!r}; expected 0 or 1")
-            for name in ("session", "query", "item"):
+            for name in ("session", "query", "item", "time"):
                 if row.get(name) == "":
                     raise Fault("a missing value", f"the column {self.names[name]!r} is empty")
             for name in self.floats:
                 (finite_number if CONTEXT.fullmatch(name) else positive_probability)(self.names[name], row[name])
             if "time" in self.names:
                 kind = {None: "a number, or a date and time in ISO 8601", True: DATES, False: NUMBERS}[self.dates]
-                message = f"{self.names['time']} is {row['time']!r}; expected {kind}"
-                raise Fault("time cannot be read" if row["time"] else "a missing value", message)
+                raise Fault("time cannot be read", f"{self.names['time']} is {row['time']!r}; expected {kind}")
         except Fault as fault:
             return fault
         raise AssertionError(row)
@@ -432,6 +437,7 @@ class _Sessions:
             twice = ranks.filter(ranks.is_duplicated()).first()
             times = [*map(self._time_in_words, rows["time"].unique(maintain_order=True))] if "{times" in words else []
             message = f"session {rows['key'][0]} {words.format(twice=twice, base=self.base, last=ranks[-1], times=times)}"
+        self.n_gaps += reason == FAULTS[INCOMPLETE][0] and rows["key"][0] not in self.lost
         self.lost.add(rows["key"][0])
         self.skipped.add(Fault(reason, message), number, rows.height, near)  # type: ignore[arg-type]
 
