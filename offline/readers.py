@@ -634,11 +634,11 @@ def _with_repeats(path: Path, log: ClickLog, repeated: str) -> ClickLog:
     again = log.repeated
     if not again.any():
         return log
-    what = f"{again.sum():,} of {len(log):,} sessions repeat another one: its time, query, list and clicks"
+    what = f"{again.sum():,} of {len(log):,} sessions repeat another one (same time, query, list and clicks)"
     if repeated == "keep":
-        return replace(log, notes=(*log.notes, f"{what}; they count (repeated 'once' leaves them out)"))
+        return replace(log, notes=(*log.notes, f"{what}; they count, unless repeated is 'once'"))
     return replace(
-        log[~again], off_list_clicks=log.off_list_clicks, skipped=log.skipped, notes=(*log.notes, f"left out: {what}")
+        log[~again], off_list_clicks=log.off_list_clicks, skipped=log.skipped, notes=(*log.notes, f"{what}; they are left out")
     )
 
 

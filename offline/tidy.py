@@ -417,7 +417,8 @@ class _Sessions:
         """The rows of the sessions without a fault of which no row was lost; the others are counted or refused."""
         key, length = pl.col("key"), pl.len().over("run")
         if lost:
-            self.longest = max(self.longest, rows.select(length.max()).item())
+            sound = pl.col("fault").min().over("run").is_null()
+            self.longest = max(self.longest, rows.select(pl.when(sound).then(length).max()).item() or 0)
         certain = [session for session, is_certain in lost.items() if is_certain]
         incomplete = key.is_in(certain) | (key.is_in(list(lost)) & (length < self.longest))
         fault = pl.coalesce(pl.col("fault").min().over("run"), pl.when(incomplete).then(pl.lit(INCOMPLETE, pl.Int8)))
