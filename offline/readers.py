@@ -637,9 +637,8 @@ def _with_repeats(path: Path, log: ClickLog, repeated: str) -> ClickLog:
     what = f"{again.sum():,} of {len(log):,} sessions repeat another one (same time, query, list and clicks)"
     if repeated == "keep":
         return replace(log, notes=(*log.notes, f"{what}; they count, unless repeated is 'once'"))
-    return replace(
-        log[~again], off_list_clicks=log.off_list_clicks, skipped=log.skipped, notes=(*log.notes, f"{what}; they are left out")
-    )
+    notes = (*log.notes, f"{what}; they are left out")
+    return replace(log[~again], off_list_clicks=log.off_list_clicks, skipped=log.skipped, notes=notes)
 
 
 def _guess(path: Path, columns: Mapping[str, str]) -> str:
