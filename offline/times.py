@@ -33,7 +33,7 @@ def check_times(name: str, values: Any, shape: tuple[int, ...]) -> NDArray[np.fl
     array = as_array(name, values)
     if array.dtype.kind == "M":
         array = array.astype("datetime64[us]").astype(str)
-    if array.dtype.kind == "U" or (array.dtype.kind == "O" and any(isinstance(value, str) for value in array.flat)):
+    if array.dtype.kind in "UO" and any(isinstance(value, str) for value in array.flat):
         entries = (
             array.tolist() if isinstance(values, np.ndarray) else [*values]
         )  # NumPy would make texts of numbers among texts

@@ -409,3 +409,47 @@ def test_a_reader_counts_repeated_sessions_and_leaves_them_out(tmp_path):
         read_log(path, columns={"time": ""}, repeated="once")
     with pytest.raises(ValueError, match="unknown way with repeated sessions 'twice'"):
         read_log(path, repeated="twice")
+
+
+def test_the_rule_of_copies_pair_by_pair():
+    """Small logs, whose pairs are counted one by one: alike where at least four times as many are as chance would make."""
+    rng = np.random.default_rng(0)
+    outcomes = []
+    for _ in range(150):
+        n, rate = int(rng.integers(2, 40)), rng.choice([0.05, 0.5])
+        items = np.array([[0, 1], [1, 0]])[(rng.random(n) < 0.2).astype(int)]
+        log = ClickLog(
+            items, rng.random((n, 2)) < rate, rng.integers(2, size=n), ("a", "b"), ("p", "q"), times=np.arange(n) * 7 % 31
+        )
+        log = log[np.r_[0:n, 0 : rng.integers(n + 1)]]
+        alike = differ = same = pairs = 0
+        for one in range(len(log)):
+            for two in range(one):
+                if log.queries[one] == log.queries[two] and (log.items[one] == log.items[two]).all():
+                    equal = bool((log.clicks[one] == log.clicks[two]).all())
+                    if log.times[one] == log.times[two]:
+                        alike, differ = alike + equal, differ + (not equal)
+                    else:
+                        same, pairs = same + equal, pairs + 1
+        share = same / max(pairs, 1)
+        expected = alike > 0 and alike * (1 - share) >= 4 * (differ + 1) * share
+        assert log.repeated.any() == expected
+        outcomes.append(expected)
+    assert 0.2 < np.mean(outcomes) < 0.8
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("0\tM\t1\t1\n0\t0\tQ\t0\t5\t1\t1,1\t2,2\n0\t0\tQ\t1\t5\t1\t1,1\t2,2\n", 2 * (10 + 4 + 8) + 3 * 151),
+        ("0\t0\tQ\t5\t1\t1\t2\n0\t0\tQ\t5\t1\t1\t2\n", 2 * (10 + 4) + 2 * 151 + 153),
+        ("session,position,item,clicked,time\n0,1,a,0,3\n0,2,b,0,3\n1,1,a,0,4\n", 3 * 5 + 2 * (8 + 8) + 2 * 151 + 153),
+    ],
+    ids=["days", "no times", "table"],
+)
+def test_the_limit_of_memory_counts_times(tmp_path, text, size):
+    path = tmp_path / "log"
+    path.write_text(text)
+    read_log(path, max_memory=size)
+    with pytest.raises(ValueError, match=f"take {size} B of memory, more than max_memory = {size - 1} B"):
+        read_log(path, max_memory=size - 1)
