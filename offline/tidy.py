@@ -213,9 +213,8 @@ class _Sessions:
     def _lose(self, row: dict[str, Any], damaged: bool, lost: dict[str, bool]) -> None:
         """Note in ``lost``, as in `Checked`, of which session a row was that is left out."""
         session: str | None = row["key"] if row["session"] else None
-        if (
-            session is None and not damaged and self.together and row["rank"] >= 0
-        ):  # it is of the one whose positions it continues
+        if session is None and not damaged and self.together and row["rank"] >= 0:
+            # It is of the one whose positions it continues.
             sides = (row[side] for side in ("above", "below") if row["place"] == row[f"place_{side}"])
             session = next(sides, None)
         beside = {row["above"], row["below"]} - {None}
