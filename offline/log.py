@@ -30,8 +30,10 @@ from ..core.checks import (
 from ..core.files import sealed, write_whole
 from ..core.notebook import html_table
 from .counting import by_query, faulty_list
+from .repeated import repeated_sessions
 from .tables import ROWS
 from .tidy import read_frame
+from .times import check_times
 
 __all__ = ["ClickLog", "ItemPositionLog", "set_checked", "write_tidy"]
 
@@ -58,6 +60,8 @@ class ClickLog:
             them; None without features.
         skipped: how many lines the reader left out in counting mode, by reason.
         notes: assumptions that the reader made, one line each.
+        times: ``(N,)`` when each session was, any numbers that can be sorted; or texts in ISO 8601, which become seconds since
+            1970 (without an offset they are taken for UTC); None if unknown.
 
     Raises:
         ValueError: naming the array and what was expected.
@@ -81,6 +85,7 @@ class ClickLog:
     context: NDArray[np.float64] | None = None
     skipped: Mapping[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    times: NDArray[np.float64] | NDArray[np.int64] | None = None
 
     def __post_init__(self) -> None:
         checked = partial(set_checked, self)
@@ -102,6 +107,8 @@ class ClickLog:
             checked("list_propensities", check_propensities, shape[:1])
         if self.context is not None:
             checked("context", numbers, (*shape, "features"), empty=True, copy=False)
+        if self.times is not None:
+            checked("times", check_times, shape[:1])
         checked("off_list_clicks", check_count, 0)
         checked("skipped", _check_skipped)
         checked("notes", _check_notes)
@@ -153,9 +160,34 @@ class ClickLog:
         """The length of each list, ``(N,)``."""
         return (self.items >= 0).sum(axis=1)
 
+    @property
+    def order(self) -> NDArray[np.int64]:
+        """The sessions in the order of their times, ``(N,)`` indices; those of one time, and all without times, as they stand.
+
+        Example:
+            >>> ClickLog([[0]] * 3, [[1]] * 3, [0] * 3, ("a",), ("q",), times=["2026-02-01", "2026-01-01", "2026-02-01"]).order
+            array([1, 0, 2])
+        """
+        return np.arange(len(self)) if self.times is None else np.argsort(self.times, kind="stable")
+
+    @property
+    def repeated(self) -> NDArray[np.bool_]:
+        """Which sessions repeat one above them, ``(N,)``: of the same time, query, list and clicks.
+
+        Where times are coarse, users who meet the same list at one time would also be alike. So sessions count as repeated only
+        if those that share time, query and list hardly ever differ in their clicks: at least four times as many pairs are alike
+        as chance would make alike, which follows from the pairs that differ and from how often sessions of different times with
+        the same list have the same clicks. Else, and without times, none is.
+
+        Example:
+            >>> ClickLog([[0, 1]] * 3, [[1, 0]] * 3, [0] * 3, ("a", "b"), ("q",), times=[5, 7, 5]).repeated
+            array([False, False, False])
+        """
+        return repeated_sessions(self.times, self.queries, self.items, self.clicks)
+
     def __getitem__(self, sessions: Any) -> ClickLog:
         """The log of some sessions: a boolean mask, a slice or a sequence of indices."""
-        return _part(self, sessions, "items", "clicks", "queries", "propensities", "list_propensities", "context")
+        return _part(self, sessions, "items", "clicks", "queries", "propensities", "list_propensities", "context", "times")
 
     def pairs(self) -> tuple[NDArray[np.int32], list[tuple[str, str]]]:
         """The (query, item) pairs of the log.
@@ -178,7 +210,7 @@ class ClickLog:
 
         Returns:
             Columns ``session`` (from 0), ``query``, ``position`` (from 1), ``item``, ``clicked``, and where they are known
-            ``propensity``, ``list_propensity``, and the context as ``feature_1``, ``feature_2``, ...
+            ``propensity``, ``list_propensity``, ``time``, and the context as ``feature_1``, ``feature_2``, ...
 
         Example:
             >>> ClickLog([[1, 0]], [[1, 0]], [0], ("a", "b"), ("q",)).to_frame().rows()
@@ -201,6 +233,8 @@ class ClickLog:
             columns["propensity"] = self.propensities.ravel()
         if self.list_propensities is not None:
             columns["list_propensity"] = np.repeat(self.list_propensities, n_positions)
+        if self.times is not None:
+            columns["time"] = np.repeat(self.times, n_positions)
         if self.context is not None:
             for j in range(self.context.shape[2]):
                 columns[f"feature_{j + 1}"] = self.context[:, :, j].ravel()
@@ -221,6 +255,7 @@ class ItemPositionLog:
         user_features: ``(N, d_u)`` features of the user to whom it was shown; with them also
         item_features: ``(L, d_v)`` features of all items. None: there are none.
         skipped: what a reader in counting mode left out: how many lines, by reason.
+        notes: the same in words, one line each.
 
     Raises:
         ValueError: naming the array and what was expected.
@@ -238,6 +273,7 @@ class ItemPositionLog:
     user_features: NDArray[Any] | None = None
     item_features: NDArray[np.float64] | None = None
     skipped: Mapping[str, int] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         checked = partial(set_checked, self)
@@ -246,6 +282,7 @@ class ItemPositionLog:
         checked("clicks", _check_clicks, items.shape)
         checked("propensities", check_propensities, items.shape)
         checked("skipped", _check_skipped)
+        checked("notes", _check_notes)
         if (self.user_features is None) != (self.item_features is None):
             raise ValueError("user_features and item_features come together, or not at all")
         if self.user_features is not None:

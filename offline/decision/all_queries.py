@@ -14,12 +14,12 @@ import json
 import os
 import re
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import joblib
 import numpy as np
@@ -32,7 +32,7 @@ from ...core.formats import to_csv
 from ...core.templates import templates
 from ...runner.sweep import check_workers
 from ..log import ClickLog
-from ..tables import MAX_MEMORY
+from ..reading import Reading
 from .decide import AGENTS, Settings, Weighed, conclude, open_log, weigh
 from .evidence import LEVEL, Verdict, verdict_on
 from .models import Models
@@ -132,11 +132,9 @@ def decide_all(
     pages: bool = True,
     n_jobs: int = -1,
     log_format: str = "auto",
-    columns: Mapping[str, str] | None = None,
-    duplicates: str = "refuse",
-    max_memory: int | str = MAX_MEMORY,
     on_step: Callable[[str], object] = lambda text: None,
     on_progress: Callable[[str, int, int], object] = lambda what, done, total: None,
+    **reading: Unpack[Reading],
 ) -> Decisions:
     """Decide for many queries of a log which list to show.
 
@@ -147,7 +145,7 @@ def decide_all(
         out: the folder for the page ``decisions.html``, for ``decisions.csv``, and for a page of each query; created if
             missing.
         top: decide only for so many of the most frequent queries; None takes all.
-        agents, horizon, runs, reward, cutoff, seed, log_format, columns, duplicates, max_memory: as for `decide`.
+        agents, horizon, runs, reward, cutoff, seed, log_format, reading: as for `decide`.
         pages: whether to make a page for each query. Its agents take most of the time; without pages there are only verdicts.
         n_jobs: workers, as in joblib: -1 for all processors. A ``joblib.parallel_config`` around the call may name another
             backend (Dask).
@@ -173,7 +171,7 @@ def decide_all(
     check_flag("pages", pages)
     if top is not None:
         top = check_count("top", top)
-    name, logged = open_log(log, settings, log_format, columns, duplicates, max_memory)
+    name, logged = open_log(log, settings, log_format, reading)
     counts = np.bincount(logged.queries, minlength=len(logged.query_labels))
     order = np.argsort(-counts, kind="stable")[: int((counts > 0).sum())][:top]
     queries = {logged.query_labels[index]: int(counts[index]) for index in order.tolist()}
