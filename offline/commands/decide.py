@@ -17,6 +17,7 @@ from ...runner.progress import Progress
 from ..decision.all_queries import Decisions, decide_all
 from ..decision.decide import AGENTS, Decision
 from ..decision.decide import decide as decide_
+from ..decision.evidence import LEVEL
 from ..decision.page import write_decision
 from .logs import LOG_FORMAT, Columns, Duplicates, MaxMemory, columns_of
 
@@ -61,6 +62,10 @@ def decide(
     cutoff: Annotated[int | None, typer.Option(
         metavar="N", help="Count only the first N positions.", show_default="all",
     )] = None,
+    level: Annotated[float, typer.Option(
+        metavar="P", help="The highest probability of recommending a list that is no better, by what was measured and by click "
+        "models each; below 0.5.",
+    )] = LEVEL,
     log_format: Annotated[str, typer.Option(
         "--format", metavar=LOG_FORMAT, help="Format of the log, see [bold]clickgym fit --help[/].",
     )] = "auto",
@@ -72,10 +77,11 @@ def decide(
 ) -> None:  # fmt: skip
     """Recommend a list for a query of a click log, with the expected gain and the objections.
 
-    A list is recommended if the log shows it often and it earned more than the production ranking. A list that the log shows
-    rarely is recommended if every click model that fits the held-out clicks predicts, after correction, that it earns more.
-    Otherwise no list is recommended. Agents propose lists: they learn on users simulated by the best click model. Off-policy
-    estimators, tested on logged lists, estimate what these lists would earn.
+    A list is recommended if the log shows it often and it earned more than the production ranking at the same times. Beside it,
+    or alone, a list is recommended for an experiment if every click model that fits the held-out clicks predicts, after
+    correction, that it earns more. Otherwise no list is recommended, and where a gain is likely but not proven, the page says
+    how many sessions of an experiment would prove it. Agents propose lists: they learn on users simulated by the best click
+    model. Off-policy estimators, tested on logged lists, estimate what these lists would earn.
 
     [bold]Examples[/]
 
@@ -90,7 +96,8 @@ def decide(
       clickgym decide log.csv --top 50 --out results/queries
     """
     how: dict[str, Any] = {
-        "agents": agents or AGENTS, "horizon": number(horizon), "runs": runs, "reward": reward, "cutoff": cutoff, "seed": seed,
+        "agents": agents or AGENTS, "horizon": number(horizon), "runs": runs, "reward": reward, "cutoff": cutoff,
+        "level": level, "seed": seed,
         "log_format": log_format, "columns": columns_of(columns), "duplicates": duplicates, "max_memory": max_memory,
         "on_step": partial(say, errors()),
     }  # fmt: skip
@@ -164,7 +171,7 @@ def _print_decisions(decisions: Decisions, out: Path) -> None:
         say(console, f"and {len(rows) - MOST_ROWS:,} more")
     say(
         console,
-        f"A list is recommended if the p-value of its gain is at most {decisions.threshold:.2g} "
-        f"(Benjamini–Hochberg: at most {decisions.level:.1%} of the recommended lists are expected to be no better).",
+        f"A list is recommended if the p-value of its gain is at most {decisions.threshold:.2g} (Benjamini–Hochberg: at most "
+        f"{decisions.level:.2%} of the recommended lists are expected to be no better, for each of the two grounds).",
     )
     say(console, f"In {out}: decisions.html, decisions.csv and a page for each query")
