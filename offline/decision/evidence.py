@@ -283,7 +283,7 @@ class _Judge:
         return Evidence(
             self._labels(self.production), tuple(grounds), float(self.shown.earned.var()), tuple(self.scores),
             tuple(fit for fit, _ in tests.values()), tests[self.scores[0].model][1], measured, self._measured_of_all[2], judged,
-            bool(measured or fitting), getattr(self.log, "times", None) is not None, self.n_items,
+            bool(measured or fitting), self.log.times is not None, self.n_items,
         )  # fmt: skip
 
     @property
@@ -364,6 +364,7 @@ class _Judge:
             self._corrections[name] = Corrected(self._correction, whole, parts, part_of)
         lists = np.unique([self._climb(self._corrections[name]) for name in fitting], axis=0).astype(np.int32)
         lists = lists[(lists != self.production).any(axis=1) & np.isin(lists, self._items).all(axis=1)]
+        lists = lists[[self._known(ranking) for ranking in lists]]
         refused = {each.labels[: self.cutoff] for each in self._measured_of_all[2]}
         lists = lists[[self._labels(ranking)[: self.cutoff] not in refused for ranking in lists]]
         if not len(lists):
@@ -378,12 +379,26 @@ class _Judge:
         ranked = set(self._items)
         ranking = np.array([item if item in ranked else next(others) for item in self.production.tolist()], np.int32)
         for _ in range(MOST_STEPS):
-            lists = np.vstack([ranking, *self._exchanges(ranking)])
+            lists = np.vstack([ranking, *filter(self._known, self._exchanges(ranking))])
             best = int(_lower(model, lists, rough=True).argmax())
             if best == 0:
                 break
             ranking = lists[best]
         return ranking
+
+    @cached_property
+    def _displays(self) -> NDArray[np.int64]:
+        """``(L, K)`` how often each item was shown at each position."""
+        rows, positions = np.nonzero(self.log.items >= 0)
+        n_items, n_positions = len(self.log.item_labels), self.log.n_positions
+        cells = self.log.items[rows, positions] * np.int64(n_positions) + positions
+        return np.bincount(cells, minlength=n_items * n_positions).reshape(n_items, n_positions)
+
+    def _known(self, ranking: Lists) -> bool:
+        """Whether the log tells of each item at its position: no test of fit sees what users do elsewhere."""
+        counted = np.arange(len(ranking) if self.cutoff is None else self.cutoff)
+        moved = ranking[counted] != self.production[counted]
+        return bool((self._displays[ranking[counted], counted] >= LEAST_SESSIONS)[moved].all())
 
     def _exchanges(self, ranking: Lists) -> list[Lists]:
         """All lists with two items exchanged, or one by another."""

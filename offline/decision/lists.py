@@ -84,7 +84,7 @@ def per_session(log: ClickLog, reward: str, cutoff: int | None) -> Floats:
 def time_blocks(log: ClickLog) -> Indices:
     """``(N,)`` the block of time of each session: `BLOCKS` blocks of equal numbers of sessions."""
     blocks = np.empty(len(log), np.int64)
-    blocks[getattr(log, "order", np.arange(len(log)))] = BLOCKS * np.arange(len(log)) // len(log)
+    blocks[log.order] = BLOCKS * np.arange(len(log)) // len(log)
     return blocks
 
 
