@@ -32,6 +32,7 @@ from ..core.notebook import html_table
 from .counting import by_query, faulty_list
 from .tables import ROWS
 from .tidy import read_frame
+from .times import check_times
 
 __all__ = ["ClickLog", "ItemPositionLog", "set_checked", "write_tidy"]
 
@@ -58,6 +59,8 @@ class ClickLog:
             them; None without features.
         skipped: how many lines the reader left out in counting mode, by reason.
         notes: assumptions that the reader made, one line each.
+        times: ``(N,)`` when each session was, any numbers that can be sorted; or texts in ISO 8601, which become seconds since
+            1970 (without an offset they are taken for UTC); None if unknown.
 
     Raises:
         ValueError: naming the array and what was expected.
@@ -81,6 +84,7 @@ class ClickLog:
     context: NDArray[np.float64] | None = None
     skipped: Mapping[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    times: NDArray[np.float64] | NDArray[np.int64] | None = None
 
     def __post_init__(self) -> None:
         checked = partial(set_checked, self)
@@ -102,6 +106,8 @@ class ClickLog:
             checked("list_propensities", check_propensities, shape[:1])
         if self.context is not None:
             checked("context", numbers, (*shape, "features"), empty=True, copy=False)
+        if self.times is not None:
+            checked("times", check_times, shape[:1])
         checked("off_list_clicks", check_count, 0)
         checked("skipped", _check_skipped)
         checked("notes", _check_notes)
@@ -153,9 +159,19 @@ class ClickLog:
         """The length of each list, ``(N,)``."""
         return (self.items >= 0).sum(axis=1)
 
+    @property
+    def order(self) -> NDArray[np.int64]:
+        """The sessions in the order of their times, ``(N,)`` indices; those of one time, and all without times, as they stand.
+
+        Example:
+            >>> ClickLog([[0]] * 3, [[1]] * 3, [0] * 3, ("a",), ("q",), times=["2026-02-01", "2026-01-01", "2026-02-01"]).order
+            array([1, 0, 2])
+        """
+        return np.arange(len(self)) if self.times is None else np.argsort(self.times, kind="stable")
+
     def __getitem__(self, sessions: Any) -> ClickLog:
         """The log of some sessions: a boolean mask, a slice or a sequence of indices."""
-        return _part(self, sessions, "items", "clicks", "queries", "propensities", "list_propensities", "context")
+        return _part(self, sessions, "items", "clicks", "queries", "propensities", "list_propensities", "context", "times")
 
     def pairs(self) -> tuple[NDArray[np.int32], list[tuple[str, str]]]:
         """The (query, item) pairs of the log.
@@ -178,7 +194,7 @@ class ClickLog:
 
         Returns:
             Columns ``session`` (from 0), ``query``, ``position`` (from 1), ``item``, ``clicked``, and where they are known
-            ``propensity``, ``list_propensity``, and the context as ``feature_1``, ``feature_2``, ...
+            ``propensity``, ``list_propensity``, ``time``, and the context as ``feature_1``, ``feature_2``, ...
 
         Example:
             >>> ClickLog([[1, 0]], [[1, 0]], [0], ("a", "b"), ("q",)).to_frame().rows()
@@ -201,6 +217,8 @@ class ClickLog:
             columns["propensity"] = self.propensities.ravel()
         if self.list_propensities is not None:
             columns["list_propensity"] = np.repeat(self.list_propensities, n_positions)
+        if self.times is not None:
+            columns["time"] = np.repeat(self.times, n_positions)
         if self.context is not None:
             for j in range(self.context.shape[2]):
                 columns[f"feature_{j + 1}"] = self.context[:, :, j].ravel()

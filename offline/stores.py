@@ -109,7 +109,7 @@ def read_store(path: str | PathLike[str], *, strict: bool = True, max_memory: in
 
 
 def log_of(connection: sqlite3.Connection, check: Callable[[int], object] = lambda n_bytes: None) -> ClickLog:
-    """The closed impressions of a store, in the order in which they were shown, each as far as it was seen.
+    """The closed impressions of a store, in the order in which they were shown, each as far as it was seen and with its time.
 
     Args:
         connection: to the store.
@@ -126,9 +126,9 @@ def _log_of(connection: sqlite3.Connection, check: Callable[[int], object]) -> C
     n_positions = int(connection.execute("SELECT value FROM settings WHERE name = 'n_positions'").fetchone()[0])
     where = f"closed IS NOT NULL AND source <> {LOGGED}"
     (n,) = connection.execute(f"SELECT count(*) FROM impressions WHERE {where}").fetchone()
-    check(n * (5 * n_positions + 4))
-    rows = connection.execute(f"SELECT number, query, seen, items FROM impressions WHERE {where} ORDER BY number")
-    numbers, queries, seen, blob = read_columns(rows, 4)
+    check(n * (5 * n_positions + 12))
+    rows = connection.execute(f"SELECT number, query, seen, shown, items FROM impressions WHERE {where} ORDER BY number")
+    numbers, queries, seen, shown, blob = read_columns(rows, 5)
     items = np.frombuffer(bytearray(blob), np.int32).reshape(-1, n_positions)
     clicks = np.zeros((n, n_positions), np.int8)
     impressions, positions = read_columns(connection.execute("SELECT impression, position FROM clicks ORDER BY impression"), 2)
@@ -148,6 +148,7 @@ def _log_of(connection: sqlite3.Connection, check: Callable[[int], object]) -> C
         indices.astype(np.int32),
         tuple(labels[0][number] for number in item_numbers[shift:].tolist()),
         tuple(labels[1][number] for number in numbers_of_queries.tolist()),
+        times=shown[some] / 1e6,
     )
 
 

@@ -41,7 +41,7 @@ def of_query(log: ClickLog, query: str, sessions: NDArray[np.integer], items: ND
     return ClickLog(
         np.where(part.items < 0, -1, np.searchsorted(items, part.items)), part.clicks, np.zeros(len(part), np.int32),
         tuple(log.item_labels[item] for item in items.tolist()), (query,),
-        propensities=part.propensities, list_propensities=part.list_propensities,
+        propensities=part.propensities, list_propensities=part.list_propensities, times=part.times,
     )  # fmt: skip
 
 
