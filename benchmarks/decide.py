@@ -543,10 +543,9 @@ def simulate(seed: int, parameters: str) -> Simulated:
         return np.array([weights @ ways, tenth @ ways / tenth.sum()])
 
     names = tuple(f"doc{number}" for number in rng.permutation(n_items))  # an item has no place in its label
-    in_order = ClickLog(items, clicks, np.zeros(n), names, ("query",))
     shuffled = kind == APART[0] or ranges.happens("shuffled file")
-    order = rng.permutation(n)
-    log = in_order[order] if kind == APART[0] else in_order
+    in_order = ClickLog(items, clicks, np.zeros(n), names, ("query",), times=None if kind == APART[0] else times)
+    log = in_order[rng.permutation(n)] if shuffled else in_order
     settings = {
         "seed": seed, "parameters": parameters, "kind": kind, "users": users_kind, "production": production, "story": story,
         "logging": logging_kind, "items": n_items, "positions": n_positions, "sessions": n, "lengths": lengths.tolist(),
@@ -562,9 +561,7 @@ def decided(seed: int, parameters: str) -> dict[str, Any]:
     """What is decided from the log of a seed, and what that is worth."""
     simulated = simulate(seed, parameters)
     start = time.process_time()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        production, recommended = _verdicts(simulated.log)
+    production, recommended = _quietly(_verdicts, simulated.log)
     cost = time.process_time() - start
     item = {name: number for number, name in enumerate(simulated.log.item_labels)}
     now, shown = (tuple(item[label] for label in production), simulated.value)
@@ -572,9 +569,18 @@ def decided(seed: int, parameters: str) -> dict[str, Any]:
     for result, labels in recommended:
         gain, end = shown(tuple(item[label] for label in labels)) / shown(now) - 1
         lists.append({"verdict": result, "gain": gain.tolist(), "end": end.tolist()})
-    return simulated.settings | {
+    row = simulated.settings | {
         "version": clickgym.__version__, "recommended": lists, "chance": _chance(simulated, now), "seconds": round(cost, 2)
     }  # fmt: skip
+    if row["shuffled"] and row["kind"] not in APART:
+        row["same"] = _quietly(_verdicts, simulated.in_order) == (production, recommended)
+    return row
+
+
+def _quietly(function: Callable[[ClickLog], Any], log: ClickLog) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return function(log)
 
 
 def _verdicts(log: ClickLog) -> tuple[Sequence[str], list[tuple[str, Sequence[str]]]]:
@@ -631,18 +637,20 @@ def summary(rows: Sequence[dict[str, Any]]) -> str:
     for low, high in BANDS:
         chances = [bool(row["recommended"]) for row in counted if row["chance"] and low <= row["sessions"] < high]
         name = f"{low:,} to {high:,}" if low and high < 10**9 else f"from {low:,}" if low else f"up to {high:,}"
-        lines.append(f"| {name} | {len(chances)} | {_share(sum(chances), len(chances))} |")
+        lines.append(f"| {name} | {len(chances)} | {' | '.join(_share(sum(chances), len(chances)))} |")
     recommended = [each for row in counted for each in row["recommended"]]
     worse = sum(min(each["gain"]) < -ROUNDING for each in recommended)
-    return "\n".join([*lines, "", f"Worse in truth: {worse} of {len(recommended)}, {_share(worse, len(recommended))}"])
+    same = [row["same"] for row in counted if "same" in row]
+    lines += ["", f"Worse in truth: {worse} of {len(recommended)}; {' '.join(_share(worse, len(recommended)))}."]
+    return "\n".join([*lines, f"Shuffled files decided like those in the order of time: {sum(same)} of {len(same)}."])
 
 
-def _share(count: int, n: int) -> str:
-    """A share and its interval after Clopper and Pearson, as two cells of a table."""
+def _share(count: int, n: int) -> tuple[str, str]:
+    """A share, and its interval after Clopper and Pearson."""
     if not n:
-        return "– | –"
+        return "–", "–"
     interval = binomtest(count, n).proportion_ci(0.95, "exact")
-    return f"{count / n:.1%} | {interval.low:.1%} to {interval.high:.1%}"
+    return f"{count / n:.1%}", f"({interval.low:.1%} to {interval.high:.1%})"
 
 
 def _line(kind: str, rows: Sequence[dict[str, Any]]) -> str:
