@@ -68,7 +68,7 @@ class Models:
     """The click models of a log, fitted once for all queries.
 
     Args:
-        log: sessions of any queries.
+        log: sessions of any queries; if it has times, the decisions do not depend on the order of the file.
         reward: what a list earns; only models that know it are fitted.
         seed: of the held-out sessions.
 
@@ -78,6 +78,7 @@ class Models:
     """
 
     def __init__(self, log: ClickLog, reward: str, seed: int) -> None:
+        log = log if log.times is None else log[log.order]
         self.log, self.seed = log, seed
         self.n_sessions, self.n_queries = len(log), len(np.unique(log.queries))
         self.kinds = {name: kind for name, kind in MODEL_ESTIMATORS.items() if reward in kind.model_class.rewards}

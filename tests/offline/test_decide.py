@@ -18,7 +18,7 @@ from clickgym.envs import PositionBasedModel
 from clickgym.envs.instances import load_instance
 from clickgym.offline import ClickLog, FixedPolicy, evaluate, hold_out, write_tidy
 from clickgym.offline.decision.decide import Check, _believed, _check, decide
-from clickgym.offline.decision.evidence import LEVEL, Evidence, verdict
+from clickgym.offline.decision.evidence import LEVEL, Evidence, Ground, Judged, settle, verdict
 from clickgym.offline.decision.page import to_dict, to_html
 from clickgym.offline.decision.words import advice, objections
 
@@ -140,19 +140,33 @@ def tried(**errors):
     return [Check(name, (1.0,) * 3, error, 0.9, 3) for name, error in errors.items()]
 
 
+def ground(name, p_value, worst=0.0, difference=0.1, error=0.03, labels=("d", "c", "b")):
+    return Ground(name, labels, difference, error, 1.0, p_value, worst)
+
+
 VERDICTS = {
-    "measured, and sure": ("measured", LEVEL, True, "better"),
-    "measured, but by chance": ("measured", 1.01 * LEVEL, True, "not better"),
-    "click models alone are never sure": ("models", 0.0, True, "likely better"),
-    "models, but by chance": ("models", 1.01 * LEVEL, True, "not better"),
-    "nothing stands out": (None, 1.0, True, "not better"),
-    "nothing to judge by": (None, 1.0, False, "unknown"),
+    "measured, and sure": ([ground("measured", LEVEL)], True, "better"),
+    "measured, but by chance": ([ground("measured", 1.01 * LEVEL, error=0.06)], True, "not better"),
+    "measured, and not proven": ([ground("measured", 1.01 * LEVEL)], True, "not proven"),
+    "measured in one stretch of time": ([ground("measured", 1e-9, worst=0.051)], True, "not proven"),
+    "measured without any fifth of the time": ([ground("measured", LEVEL, worst=0.05)], True, "better"),
+    "click models alone are never sure": ([ground("models", 0.0)], True, "likely better"),
+    "models, but by chance": ([ground("models", 1.01 * LEVEL, error=0.06)], True, "not better"),
+    "models, and not proven": ([ground("models", 1.01 * LEVEL)], True, "not proven"),
+    "a measured list comes first": ([ground("measured", LEVEL), ground("models", 0.0)], True, "better"),
+    "models speak where nothing measured is proven": (
+        [ground("measured", 0.01), ground("models", LEVEL)],
+        True,
+        "likely better",
+    ),
+    "nothing stands out": ([], True, "not better"),
+    "nothing to judge by": ([], False, "unknown"),
 }
 
 
-@pytest.mark.parametrize(("ground", "p_value", "enough", "wanted"), VERDICTS.values(), ids=VERDICTS)
-def test_the_verdict_follows_from_the_ground(decision, ground, p_value, enough, wanted):
-    evidence = replace(decision.evidence, ground=ground, p_value=p_value, enough=enough)
+@pytest.mark.parametrize(("grounds", "enough", "wanted"), VERDICTS.values(), ids=VERDICTS)
+def test_the_verdict_follows_from_the_grounds(decision, grounds, enough, wanted):
+    evidence = replace(decision.evidence, grounds=tuple(grounds), enough=enough)
     assert isinstance(evidence, Evidence)
     assert verdict(evidence, LEVEL) == wanted
 
@@ -175,8 +189,17 @@ def test_few_sessions_are_not_believed(decision):
 
 
 def test_every_verdict_has_its_words(decision):
-    for name in ("better", "likely better", "not better", "unknown"):
-        headline, summary = advice(replace(decision, verdict=name, checks=tried(pbm=9.0)))
+    logged, modelled = ground("measured", 1e-6), ground("models", 1e-6, difference=0.2, labels=("d", "b", "c"))
+    for grounds in (
+        [logged, modelled],
+        [modelled],
+        [replace(logged, p_value=0.01)],
+        [replace(modelled, standard_error=1.0, p_value=0.4)],
+        [],
+    ):
+        evidence = replace(decision.evidence, grounds=tuple(grounds), judged=(Judged("PBM", 0.2, 0.2, 0.03, 0.01, 1e-6),))
+        name, _ = settle(evidence.grounds, bool(grounds), LEVEL)
+        headline, summary = advice(replace(decision, evidence=evidence, verdict=name, checks=tried(pbm=9.0)))
         assert headline
         assert all(sentence.endswith(".") for sentence in summary)
 

@@ -14,7 +14,9 @@ import numpy as np
 import pytest
 
 from clickgym.offline import ClickLog
+from clickgym.offline.decision.decide import Settings, weigh
 from clickgym.offline.decision.lists import DistinctLists, measure, time_blocks
+from clickgym.offline.decision.models import Models
 
 PRODUCTION, OTHER, REST = [0, 1, 2], [3, 1, 0], [2, 4, 3]
 LABELS = tuple("abcde")
@@ -229,6 +231,19 @@ def test_a_shuffled_log_gives_the_pooled_verdict_up_to_noise():
     assert found.p_value < LEVEL
     timed = replace(log, times=np.arange(len(log)))[order]
     assert measured(timed)[0].difference == pytest.approx(-0.05)
+
+
+def test_with_times_the_order_of_the_file_does_not_count():
+    rng = np.random.default_rng(5)
+    lists = np.array([PRODUCTION, OTHER, REST])[rng.choice(3, 3000, p=[0.5, 0.3, 0.2])]
+    log = ClickLog(lists, rng.random(lists.shape) < 0.3, np.zeros(3000), LABELS, ("shoes",), times=np.arange(3000))
+    settings = Settings.check(("TopRank",), 1, 1, 0, "clicks", None)
+    evidence = []
+    for each in (log, log[rng.permutation(3000)]):
+        models = Models(each, "clicks", 0)
+        evidence.append(weigh(models, models.sessions("shoes"), settings).evidence)
+    assert evidence[0] == evidence[1]
+    assert evidence[0].timed
 
 
 def test_a_list_without_clicks_is_not_certain():
