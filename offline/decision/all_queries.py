@@ -365,7 +365,7 @@ def _grounds(row: dict[str, Any]) -> list[Ground]:
 
 def _p_value(row: dict[str, Any]) -> float:
     """The smallest level at which a list is recommended."""
-    return min([1.0, *(ground.p_value for ground in _grounds(row) if ground.worst_p_value <= STEADY)])
+    return min([1.0, *(ground.p_value for ground in _grounds(row) if ground.doubt <= STEADY)])
 
 
 def _of(row: dict[str, Any], level: float) -> tuple[Verdict | str, Ground | None]:

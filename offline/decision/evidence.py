@@ -101,7 +101,7 @@ class Ground:
         difference, standard_error: the gain per session; of the models that of the most doubtful.
         base: what the list in production earns.
         p_value: of there being no gain; of a measured list times the number of lists that stood to choose.
-        worst_p_value: of a measured list, see `Measured`; else 0.
+        doubt: of a measured list the p-value that shows whether a few stretches of time carry the gain, see `Measured`; else 0.
     """
 
     name: Literal["measured", "models"]
@@ -110,7 +110,7 @@ class Ground:
     standard_error: float
     base: float
     p_value: float
-    worst_p_value: float = 0.0
+    doubt: float = 0.0
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -120,7 +120,7 @@ class Ground:
 
     def holds(self, level: float) -> bool:
         """Whether the gain is proven at a level."""
-        return self.p_value <= level and self.worst_p_value <= STEADY
+        return self.p_value <= level and self.doubt <= STEADY
 
 
 @dataclass(frozen=True)
@@ -318,7 +318,11 @@ class _Judge:
     def _wanted(self) -> list[Lists]:
         """The list in production, and the one that measured best of all if it did better."""
         measured, lists, _ = self._measured_of_all
-        better = (ranking for gain, ranking in zip(measured, lists, strict=True) if gain.p_value <= self.level and gain.steady)
+        better = (
+            ranking
+            for gain, ranking in zip(measured, lists, strict=True)
+            if gain.p_value <= self.level and gain.doubt <= STEADY
+        )
         return [self.production, *itertools.islice(better, 1)]
 
     @cached_property
@@ -429,7 +433,7 @@ def _measured_grounds(measured: Sequence[Measured], level: float) -> list[Ground
     largest proven gain comes first at any smaller level, too; of the others the most promising one."""
     grounds = [
         Ground(
-            "measured", each.labels, each.difference, each.standard_error, each.base, each.p_value, each.worst_p_value
+            "measured", each.labels, each.difference, each.standard_error, each.base, each.p_value, each.doubt
         )
         for each in measured
     ]  # fmt: skip

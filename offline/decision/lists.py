@@ -12,8 +12,9 @@ production list, d(b) is the difference of mean rewards, and v(b) its variance. 
 weights w(b) = n(Q) n(P) / (n(Q) + n(P)), its standard error √(Σ w(b)² v(b)) / Σ w(b).
 
 A change that lasts for a while, such as a visit of bots, can fall into one list's sessions even within a block. So a gain has
-to be there, too, if any four neighbouring blocks are left out. Where lists hardly ever were shown in the same block, the log
-cannot compare them: such a list is refused.
+to be there, too, if any four neighbouring blocks are left out. And where the gains of the blocks differ by more than chance
+(Cochran's test), most blocks must have one (sign test), as some visits at different times could not bring about. Where lists
+hardly ever were shown in the same block, the log cannot compare them: such a list is refused.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr
+from scipy.special import bdtrc, chdtrc, ndtr
 
 from ..distinct import distinct
 from ..evaluation import LEAST_SESSIONS
@@ -49,7 +50,9 @@ LEAST_SHARE = 0.5
 LEFT_OUT = 4
 """Neighbouring blocks that a gain must be able to do without."""
 STEADY = 0.05
-"""The largest p-value of a gain without them."""
+"""The largest p-value of a gain without them; and that of the sign test of blocks that differ."""
+UNEVEN = 0.001
+"""The p-value of Cochran's test below which blocks differ by more than chance."""
 WIDEST = 0.025
 """Simultaneous intervals err with this probability on each side, or less."""
 
@@ -150,6 +153,7 @@ class Measured:
         interval: of the difference; all lists' intervals hold at once.
         p_value: of there being no gain, times the number of lists that stood to choose; at most 1.
         worst_p_value: the largest p-value, not multiplied, if any `LEFT_OUT` neighbouring blocks are left out.
+        sign_p_value: where blocks differ by more than chance, the p-value of as many of them with a gain; else 0.
         base: what the production list earned in the same blocks.
         pooled: the difference if time is ignored.
         blocks: how many showed both.
@@ -164,14 +168,15 @@ class Measured:
     interval: tuple[float, float]
     p_value: float
     worst_p_value: float
+    sign_p_value: float
     base: float
     pooled: float
     blocks: int
 
     @property
-    def steady(self) -> bool:
-        """Whether no stretch of time carries the gain alone."""
-        return self.worst_p_value <= STEADY
+    def doubt(self) -> float:
+        """The larger one of the two p-values that show whether a few stretches of time carry the gain alone."""
+        return max(self.worst_p_value, self.sign_p_value)
 
 
 @dataclass(frozen=True)
@@ -213,19 +218,20 @@ def measure(
     measured: list[tuple[Measured, Lists]] = []
     for place in compared.tolist():
         row = rows[place]
-        difference, error = float(strata.difference[place]), float(strata.error[place])
-        # A list that gains in sessions that show a part of it alone is not better.
-        p_value = min(1.0, len(compared) * NormalDist().cdf(-difference / error)) if strata.whole[place] > 0 else 1.0
-        measured.append((
-            Measured(
-                _labels(log, shown.lists[row]), int(shown.counts[row]), float(strata.share[place]), float(shown.means[row]),
-                difference, error, (difference - z * error, difference + z * error), p_value,
-                float(strata.worst_p_value[place]), float(strata.base[place]), float(strata.pooled[place]),
-                int(strata.blocks[place]),
-            ),
-            shown.lists[row],
-        ))  # fmt: skip
-    measured.sort(key=lambda pair: (pair[0].p_value > level or not pair[0].steady, -pair[0].interval[0]))
+        numbers = {name: float(getattr(strata, name)[place]) for name in _Strata.NUMBERS}
+        difference, error = numbers["difference"], numbers["standard_error"]
+        gain = Measured(
+            labels=_labels(log, shown.lists[row]),
+            sessions=int(shown.counts[row]),
+            value=float(shown.means[row]),
+            interval=(difference - z * error, difference + z * error),
+            # A list that gains in sessions that show a part of it alone is not better.
+            p_value=min(1.0, len(compared) * NormalDist().cdf(-difference / error)) if strata.whole[place] > 0 else 1.0,
+            blocks=int(strata.blocks[place]),
+            **numbers,
+        )
+        measured.append((gain, shown.lists[row]))
+    measured.sort(key=lambda pair: (pair[0].p_value > level or pair[0].doubt > STEADY, -pair[0].interval[0]))
     refused = tuple(
         Refused(_labels(log, shown.lists[row]), int(shown.counts[row]), int(blocks), float(share))
         for row, comparable, blocks, share in zip(rows, strata.comparable, strata.blocks, strata.kept, strict=True)
@@ -251,9 +257,11 @@ class _Strata:
         blocks: ``(C,)`` how many compare a list with production.
         kept: ``(C,)`` share of a list's sessions in these blocks.
         comparable: ``(C,)`` whether these are enough.
-        difference, error, worst_p_value, base, pooled, share: ``(C,)`` see `Measured`.
+        share, difference, standard_error, worst_p_value, sign_p_value, base, pooled: ``(C,)`` see `Measured`.
         whole: ``(C,)`` the gain in sessions that show whole lists.
     """
+
+    NUMBERS = ("share", "difference", "standard_error", "worst_p_value", "sign_p_value", "base", "pooled")
 
     def __init__(self, log: ClickLog, shown: DistinctLists, production: Lists, rows: Indices) -> None:
         lengths = np.unique(shown.lengths)
@@ -284,7 +292,7 @@ class _Strata:
         with np.errstate(invalid="ignore"):  # of lists that are not comparable
             total = at_length.sum(axis=1)
             self.difference = part * (weights * gains).sum(axis=(1, 2)) / total
-            self.error = part * np.sqrt((weights**2 * errors).sum(axis=(1, 2))) / total
+            self.standard_error = part * np.sqrt((weights**2 * errors).sum(axis=(1, 2))) / total
             self.whole = (weights * gains)[:, -1].sum(axis=1)
             ours, theirs = table.over_blocks(of_list), table.over_blocks(of_production)
             pooled = np.where(at_length > 0, ours[0] * theirs[0] / np.maximum(ours[0] + theirs[0], 1), 0.0)
@@ -292,7 +300,8 @@ class _Strata:
             both = ~differs * (of_length * (theirs[0] > 0))
             same = (both @ theirs[1]) / np.maximum(both.sum(axis=1), 1)
             self.base = part * (weights * means).sum(axis=(1, 2)) / total + (1 - part) * same
-        self.worst_p_value = _worst(*(each.sum(axis=1) for each in (weights * gains, weights**2 * errors)))
+        by_block = tuple(each.sum(axis=1) for each in (weights, weights * gains, weights**2 * errors))
+        self.worst_p_value, self.sign_p_value = _worst(*by_block[1:]), _signs(*by_block)
 
 
 class _Table:
@@ -341,3 +350,17 @@ def _worst(gains: Floats, variances: Floats) -> Floats:
     left, error = gains @ rest.T, np.sqrt(variances @ rest.T)
     p_values: Floats = np.where(error > 0, ndtr(-left / np.where(error > 0, error, 1.0)), 1.0)
     return p_values.max(axis=1)
+
+
+def _signs(weights: Floats, gains: Floats, variances: Floats) -> Floats:
+    """``(C,)`` the p-value of the sign test over blocks, of lists whose blocks differ by more than chance; 0 of others.
+
+    Args:
+        weights: ``(C, BLOCKS)`` 0 in blocks that compare nothing.
+        gains, variances: ``(C, BLOCKS)`` as for `_worst`.
+    """
+    n_blocks, total = (weights > 0).sum(axis=1), np.maximum(weights.sum(axis=1, keepdims=True), 1e-12)
+    squares = (gains - weights * gains.sum(axis=1, keepdims=True) / total) ** 2 / np.where(weights > 0, variances, 1.0)
+    differ = chdtrc(np.maximum(n_blocks - 1, 1), squares.sum(axis=1)) < UNEVEN
+    p_values: Floats = np.where(differ, bdtrc((gains > 0).sum(axis=1) - 1, n_blocks, 0.5), 0.0)
+    return p_values

@@ -126,10 +126,16 @@ def _unproven(decision: Decision, ground: Ground) -> Iterable[str]:
     """Why a gain is not proven although its interval is without 0, and what would prove it."""
     if ground.p_value > decision.level:
         yield f"This gain is not proven: its p-value is {ground.p_value:.2g}, and {_threshold(decision)}."
-    if ground.worst_p_value > STEADY:
+    measured = next((each for each in decision.evidence.measured if each.labels == ground.labels), None)
+    if measured is not None and measured.worst_p_value > STEADY:
         yield (
             f"The gain rests on one stretch of time: without {LEFT_OUT} neighbouring blocks of {BLOCKS} (a fifth of the log), "
-            f"its p-value is {ground.worst_p_value:.2g}, and {STEADY} or less is required."
+            f"its p-value is {measured.worst_p_value:.2g}, and {STEADY} or less is required."
+        )
+    elif measured is not None and measured.sign_p_value > STEADY:
+        yield (
+            "The gain rests on some stretches of time: the blocks differ by more than chance, and too few of them show a gain "
+            f"(sign test: p-value {measured.sign_p_value:.2g}; {STEADY} or less is required)."
         )
     yield f"Next step: test {', '.join(ground.labels[: decision.cutoff])}. {_experiment(decision, ground)}"
 

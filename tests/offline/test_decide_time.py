@@ -7,7 +7,7 @@ these have a click; the rest of the block shows a list that nobody clicks.
 from __future__ import annotations
 
 from dataclasses import replace
-from math import sqrt
+from math import comb, sqrt
 from statistics import NormalDist
 
 import numpy as np
@@ -130,7 +130,7 @@ def test_a_visit_of_bots_carries_no_verdict():
         found, _ = measured(log)
         assert found.p_value < LEVEL
         assert found.worst_p_value == pytest.approx(0.5)
-        assert not found.steady
+        assert found.doubt > 0.05
 
 
 def test_a_true_gain_survives_without_any_fifth_of_the_log():
@@ -139,7 +139,27 @@ def test_a_true_gain_survives_without_any_fifth_of_the_log():
     error = sqrt((0.24 + 0.1) / 10 + (0.16 + 0.025) / 40)
     assert found.p_value == pytest.approx(NormalDist().cdf(-0.2 / (error / sqrt(20))))
     assert found.worst_p_value == pytest.approx(NormalDist().cdf(-0.2 / (error / sqrt(16))))
-    assert found.steady
+    assert (found.sign_p_value, found.doubt) == (0.0, found.worst_p_value)
+
+
+def test_visits_of_bots_at_several_times_carry_no_verdict():
+    """Seven blocks in four places say +.8, thirteen -.05: the gain is there without any four neighbours, but in few blocks."""
+    visited = [1, 6, 7, 12, 13, 17, 18]
+    log = log_of_blocks([(40, 8, 40, 40) if block in visited else (40, 8, 20, 3) for block in range(20)])
+    found, _ = measured(log)
+    assert found.p_value < LEVEL
+    assert found.worst_p_value < 0.05
+    assert found.sign_p_value == pytest.approx(sum(comb(20, k) for k in range(7, 21)) / 2**20)
+    assert found.doubt == found.sign_p_value > 0.9
+    few = [(40, 8, 40, 40) if block in (1, 7, 13) else (40, 8, 20, 3) if block == 17 else (80, 16, 0, 0) for block in range(20)]
+    assert measured(log_of_blocks(few))[0].sign_p_value == pytest.approx(5 / 16)
+
+
+def test_a_gain_that_differs_with_time_but_is_there_in_most_blocks_counts():
+    log = log_of_blocks([(40, 8, 40, 10 if block % 4 else 38) for block in range(20)])
+    found, _ = measured(log)
+    assert found.sign_p_value == pytest.approx(2**-20)
+    assert found.doubt < 0.05 < found.difference
 
 
 def test_blocks_left_out_are_neighbours_in_time():
