@@ -208,14 +208,15 @@ def larger_step(grounds: Sequence[Ground], ground: Ground | None, level: float) 
 
 
 def experiment(gain: float, variance: float, level: float) -> int:
-    """The sessions of an experiment (A/B test) that proves a gain at a level with probability `POWER`, both halves together.
+    """The sessions of an experiment (A/B test) that proves a gain at a level with probability `POWER`, both halves together;
+    each half has as many as a measured list, at least.
 
     Example:
         >>> experiment(0.1, 0.8, 0.005)
         3738
     """
     z = NormalDist().inv_cdf(1 - level) + NormalDist().inv_cdf(POWER)
-    return 2 * math.ceil(2 * variance * (z / gain) ** 2)
+    return 2 * max(LEAST_SESSIONS, math.ceil(2 * variance * (z / gain) ** 2))
 
 
 def judge(

@@ -226,7 +226,7 @@ def measure(
             value=float(shown.means[row]),
             interval=(difference - z * error, difference + z * error),
             # A list that gains in sessions that show a part of it alone is not better.
-            p_value=min(1.0, len(compared) * NormalDist().cdf(-difference / error)) if strata.whole[place] > 0 else 1.0,
+            p_value=min(1.0, len(compared) * float(ndtr(-difference / error))) if strata.whole[place] > 0 else 1.0,
             blocks=int(strata.blocks[place]),
             **numbers,
         )

@@ -91,8 +91,8 @@ def _no_ground(decision: Decision) -> Iterable[str]:
     if evidence.measured:
         best = max(evidence.measured, key=lambda each: each.difference)
         yield (
-            f"None of the {_count(len(evidence.measured), 'logged list')} with at least {LEAST_SESSIONS} sessions earned "
-            f"significantly more than the list in production; the largest difference is {_with_interval(best)} {unit}."
+            f"No logged list with at least {LEAST_SESSIONS} sessions earned significantly more than the list in production at "
+            f"the same times ({len(evidence.measured):,} compared); the largest difference is {_with_interval(best)} {unit}."
         )
     ground = decision.ground
     if ground is None:
@@ -113,12 +113,13 @@ def _refused(decision: Decision) -> Iterable[str]:
     if not refused:
         return
     most = max(refused, key=lambda each: each.sessions)
-    many = len(refused) > 1
+    where = f"{most.share:.0%} of them in the {most.blocks} of {BLOCKS} blocks of time that show both often enough"
+    if not most.blocks:
+        where = "hardly ever at the same time as the list in production"
     yield (
-        f"{_count(len(refused), 'logged list').capitalize()} with at least {LEAST_SESSIONS} sessions {'are' if many else 'is'} "
-        f"not compared: the lists changed with time; this log cannot compare them. {', '.join(most.labels)} was shown in "
-        f"{most.sessions:,} sessions, {most.share:.0%} of them in the {most.blocks} of {BLOCKS} blocks of time that show the "
-        f"list in production, too. To compare lists, show them at the same time, in an experiment (A/B test)."
+        f"{len(refused):,} of the lists with at least {LEAST_SESSIONS} sessions cannot be compared with the list in "
+        f"production: the lists changed with time; this log cannot compare them. {', '.join(most.labels)} was shown in "
+        f"{most.sessions:,} sessions, {where}. To compare lists, show them at the same time, in an experiment (A/B test)."
     )
 
 
@@ -181,8 +182,8 @@ def _measured(decision: Decision, ground: Ground) -> Iterable[str]:
     yield (
         f"The log showed {', '.join(best.labels[: decision.cutoff])} in {best.sessions:,} sessions. In the {best.blocks} of "
         f"{BLOCKS} blocks of time that showed both lists, it earned {_with_interval(best)} {unit} more than the list in "
-        f"production{_relative(ground)}{others}. The interval is corrected for choosing the best list, and it assumes no click "
-        "model."
+        f"production{_relative(ground)}{others}. This assumes no click model, and the interval holds for all compared lists at "
+        "once."
     )
     if abs(best.pooled - best.difference) > 2 * best.standard_error:
         yield (
@@ -268,10 +269,6 @@ def _with_interval(gain: Measured) -> str:
     return f"{gain.difference:+.3f} ({low:+.3f} to {high:+.3f})"
 
 
-def _count(n: int, what: str) -> str:
-    return f"{n:,} {what}s" if n > 1 else f"one {what}"
-
-
 def objections(decision: Decision, log: ClickLog) -> dict[str, str]:
     """The objections to the decision: one or two sentences, by catchword.
 
@@ -309,8 +306,9 @@ def _overlap(decision: Decision, log: ClickLog) -> str:
         words += f". {never} of its {len(ranking)} items never had the position that they have in it"
     refused = [name for name in proposal.refused if name not in MODEL_BASED]
     if refused:
-        words += f". Estimators without a click model cannot estimate it ({and_(refused)}); all estimates of it assume a "
-        "click model"
+        words += (
+            f". Estimators without a click model cannot estimate it ({and_(refused)}); all estimates of it assume a click model"
+        )
     return f"{words}."
 
 

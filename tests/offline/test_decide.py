@@ -105,6 +105,7 @@ def test_a_log_of_one_list_recommends_nothing():
     assert any("cannot estimate the list of TopRank" in sentence for sentence in found.summary)
     assert any("are not trusted" in sentence for sentence in found.summary)
     assert "The log never shows this whole list" in found.against["Overlap"]
+    assert found.against["Overlap"].endswith("all estimates of it assume a click model.")
 
 
 @pytest.mark.usefixtures("undrawn")
