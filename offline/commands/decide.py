@@ -104,7 +104,7 @@ def decide(
     if all_queries or top is not None:
         if pdf:
             raise ValueError("--pdf cannot be given with --all or --top: it is for the figure of one query")
-        return _decide_all(log, out, query, (all_queries, top), jobs, how)
+        return _decide_all(context, log, out, query, (all_queries, top), jobs, how)
     progress = context.obj = Progress(errors())
     with progress:
         decision = decide_(log, query, out=out, callback=progress, **how)
@@ -127,8 +127,35 @@ def _print_decision(decision: Decision, files: list[Path], out: Path) -> None:
     say(console, f"In {out}: {', '.join(file.name for file in files)}")
 
 
+class _Queries:
+    """How far the queries are, for what is said if the command is stopped.
+
+    Attributes:
+        started: whether the arguments were accepted and work began.
+    """
+
+    def __init__(self) -> None:
+        self.started = False
+        self._done: dict[str, tuple[int, int]] = {}
+
+    def advance(self, what: str, done: int, total: int) -> None:
+        """So many queries are judged, or written."""
+        self.started = True
+        self._done[what] = done, total
+
+    def kept(self, out: Path) -> str:
+        """What is kept in the folder."""
+        return f"{' and '.join(f'{done} of {total} queries are {what}' for what, (done, total) in self._done.items())} in {out}"
+
+
 def _decide_all(
-    log: Path, out: Path, query: str | None, which: tuple[bool, int | None], jobs: int, how: dict[str, Any]
+    context: typer.Context,
+    log: Path,
+    out: Path,
+    query: str | None,
+    which: tuple[bool, int | None],
+    jobs: int,
+    how: dict[str, Any],
 ) -> None:
     """Decide many queries, with a bar for what is judged and one for what is written."""
     all_queries, top = which
@@ -138,8 +165,10 @@ def _decide_all(
         raise ValueError("--all cannot be given with --top; expected one of them")
     bar = progress_bar(errors())
     tasks: dict[str, Any] = {}
+    queries = context.obj = _Queries()
 
     def advance(what: str, done: int, total: int) -> None:
+        queries.advance(what, done, total)
         if what not in tasks:
             tasks[what] = bar.add_task(f"queries {what}", total=total)
         bar.update(tasks[what], completed=done)

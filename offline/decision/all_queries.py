@@ -32,7 +32,8 @@ from ...core.checks import check_count, check_flag
 from ...core.files import make_folder, read_json, write_whole
 from ...core.formats import to_csv
 from ...core.templates import templates
-from ...runner.sweep import check_workers
+from ...core.workers import watched
+from ...runner.sweep import check_workers, deaf_to_interrupts
 from ..log import ClickLog
 from ..tables import MAX_MEMORY
 from .decide import AGENTS, Settings, Weighed, conclude, open_log, weigh
@@ -198,7 +199,7 @@ def decide_all(
     work = _Work(folder, name, settings, queries, n_jobs, on_progress)
     for note in logged.notes:
         on_step(note)
-    on_step(f"{len(logged):,} sessions in {name}, {len(queries):,} of {int((counts > 0).sum()):,} queries are decided")
+    on_step(f"{len(logged):,} sessions in {name}, deciding {len(queries):,} of {int((counts > 0).sum()):,} queries")
     models = Models(logged, reward, settings.seed)
     return work.all(models, pages, on_step)
 
@@ -283,9 +284,14 @@ class _Work:
         n_batches = -(-len(due) // min(MOST_IN_BATCH, -(-len(due) // workers)))  # each takes the models along
         batches = [due[start::n_batches] for start in range(n_batches)]
         parallel = joblib.Parallel(n_jobs=workers, return_as="generator_unordered", batch_size=1)
-        tasks = (joblib.delayed(_batch)(function, models.part(batch), self.settings, batch, *arguments) for batch in batches)
+        tasks = (
+            joblib.delayed(watched)(os.getpid(), _batch, function, models.part(batch), self.settings, batch, *arguments)
+            for batch in batches
+        )
         try:
-            for results in parallel(tasks):
+            with deaf_to_interrupts():
+                batches_done = parallel(tasks)
+            for results in batches_done:
                 yield from results
                 done += len(results)
                 self.on_progress(what, done, len(self.queries))
