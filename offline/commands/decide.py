@@ -19,7 +19,7 @@ from ..decision.decide import AGENTS, Decision
 from ..decision.decide import decide as decide_
 from ..decision.evidence import LEVEL
 from ..decision.page import write_decision
-from .logs import LOG_FORMAT, Columns, Duplicates, MaxMemory, columns_of
+from .logs import LOG_FORMAT, BadRows, Columns, Duplicates, MaxMemory, Repeated, Time, reading_of
 
 __all__ = ["decide"]
 
@@ -70,7 +70,10 @@ def decide(
         "--format", metavar=LOG_FORMAT, help="Format of the log, see [bold]clickgym fit --help[/].",
     )] = "auto",
     columns: Columns = "",
+    time: Time = None,
     duplicates: Duplicates = "refuse",
+    bad_rows: BadRows = "strict",
+    repeated: Repeated = "keep",
     max_memory: MaxMemory = "4GB",
     seed: Annotated[int, typer.Option(metavar="N", help="The same seed gives the same decision.")] = 0,
     pdf: Pdf = False,
@@ -97,9 +100,8 @@ def decide(
     """
     how: dict[str, Any] = {
         "agents": agents or AGENTS, "horizon": number(horizon), "runs": runs, "reward": reward, "cutoff": cutoff,
-        "level": level, "seed": seed,
-        "log_format": log_format, "columns": columns_of(columns), "duplicates": duplicates, "max_memory": max_memory,
-        "on_step": partial(say, errors()),
+        "level": level, "seed": seed, "log_format": log_format, "on_step": partial(say, errors()),
+        **reading_of(columns, time, duplicates, bad_rows, repeated, max_memory),
     }  # fmt: skip
     if all_queries or top is not None:
         if pdf:

@@ -16,12 +16,12 @@ import json
 import os
 import re
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import joblib
 import numpy as np
@@ -35,7 +35,7 @@ from ...core.templates import templates
 from ...core.workers import watched
 from ...runner.sweep import check_workers, deaf_to_interrupts
 from ..log import ClickLog
-from ..tables import MAX_MEMORY
+from ..reading import Reading
 from .decide import AGENTS, Settings, Weighed, conclude, open_log, weigh
 from .evidence import LEVEL, Ground, Verdict, experiment, larger_step, settle
 from .lists import STEADY
@@ -149,11 +149,9 @@ def decide_all(
     pages: bool = True,
     n_jobs: int = -1,
     log_format: str = "auto",
-    columns: Mapping[str, str] | None = None,
-    duplicates: str = "refuse",
-    max_memory: int | str = MAX_MEMORY,
     on_step: Callable[[str], object] = lambda text: None,
     on_progress: Callable[[str, int, int], object] = lambda what, done, total: None,
+    **reading: Unpack[Reading],
 ) -> Decisions:
     """Decide for many queries of a log which list to show.
 
@@ -164,7 +162,7 @@ def decide_all(
         out: the folder for the page ``decisions.html``, for ``decisions.csv``, and for a page of each query; created if
             missing.
         top: decide only for so many of the most frequent queries; None takes all.
-        agents, horizon, runs, reward, cutoff, level, seed, log_format, columns, duplicates, max_memory: as for `decide`.
+        agents, horizon, runs, reward, cutoff, level, seed, log_format, reading: as for `decide`.
         pages: whether to make a page for each query. Its agents take most of the time; without pages there are only verdicts.
         n_jobs: workers, as in joblib: -1 for all processors. A ``joblib.parallel_config`` around the call may name another
             backend (Dask).
@@ -190,7 +188,7 @@ def decide_all(
     check_flag("pages", pages)
     if top is not None:
         top = check_count("top", top)
-    name, logged = open_log(log, settings, log_format, columns, duplicates, max_memory)
+    name, logged = open_log(log, settings, log_format, reading)
     counts = np.bincount(logged.queries, minlength=len(logged.query_labels))
     order = np.argsort(-counts, kind="stable")[: int((counts > 0).sum())][:top]
     queries = {logged.query_labels[index]: int(counts[index]) for index in order.tolist()}
@@ -325,7 +323,7 @@ class _Work:
 def _begin(folder: Path, log: ClickLog, settings: Settings, queries: list[str], name: str) -> None:
     """Make the folder; refuse one that holds decisions from another log or with other settings."""
     digest = sha256()
-    for array in (log.items, log.clicks, log.queries):
+    for array in (log.items, log.clicks, log.queries, *([] if log.times is None else [log.times])):
         digest.update(np.ascontiguousarray(array).tobytes())
     labels = json.dumps([log.item_labels, log.query_labels])
     digest.update(labels.encode())

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 import gymnasium as gym
 import numpy as np
@@ -43,7 +43,7 @@ from ..fitting import query_instance
 from ..log import ClickLog
 from ..model_weights import MODEL_BASED
 from ..policies import FixedPolicy, empirical_policies
-from ..tables import MAX_MEMORY
+from ..reading import Reading
 from .evidence import LEVEL, Evidence, Ground, Score, Verdict, judge, larger_step, settle
 from .lists import LEAST_SHOWN, DistinctLists
 from .models import Models, QuerySessions
@@ -216,12 +216,10 @@ def decide(
     seed: int = 0,
     out: str | os.PathLike[str] | None = None,
     log_format: str = "auto",
-    columns: Mapping[str, str] | None = None,
-    duplicates: str = "refuse",
-    max_memory: int | str = MAX_MEMORY,
     truth: ClickModel | None = None,
     callback: Callback | None = None,
     on_step: Callable[[str], object] = lambda text: None,
+    **reading: Unpack[Reading],
 ) -> Decision:
     """Decide from a click log which list to show for a query.
 
@@ -235,10 +233,11 @@ def decide(
         seed: of the split into held-out sessions, of the agents and of the bootstrap.
         out: the folder for ``instance.json`` and the agents' results; created if missing. None leaves no files.
             `write_decision` writes the page.
-        log_format, columns, duplicates, max_memory: of a file, as for `read_log`.
+        log_format: of a file, as for `read_log`.
         truth: the true users of a simulated log, over its item indices.
         callback: receives the progress of the agents.
         on_step: is called with one line for each finished step.
+        reading: columns, duplicates, bad_rows, repeated and max_memory, of a file, as for `read_log`.
 
     Returns:
         The decision with all figures that it rests on.
@@ -255,7 +254,7 @@ def decide(
         ('better', ('2', '1'))
     """
     settings = Settings.check(agents, horizon, runs, seed, reward, cutoff, level)
-    name, logged = open_log(log, settings, log_format, columns, duplicates, max_memory)
+    name, logged = open_log(log, settings, log_format, reading)
     models = Models(logged, reward, settings.seed)
     sessions = models.sessions(logged.query_labels[int(np.bincount(logged.queries).argmax())] if query is None else query)
     sessions.check()
@@ -403,14 +402,12 @@ def open_log(
     log: str | os.PathLike[str] | ClickLog,
     settings: Settings,
     log_format: str,
-    columns: Mapping[str, str] | None,
-    duplicates: str,
-    max_memory: int | str,
+    reading: Reading,
 ) -> tuple[str, ClickLog]:
     """What to call the log, and its sessions; refused are one of which nothing can be decided, and agents that cannot rank its
     lists."""
     name = "a log in memory" if isinstance(log, ClickLog) else Path(log).name
-    logged = read_sessions(log, log_format, columns=columns, duplicates=duplicates, max_memory=max_memory)
+    logged = read_sessions(log, log_format, **reading)
     if not isinstance(logged, ClickLog):
         raise ValueError("the log holds single items, not lists; expected one that fit reads")
     if not len(logged):
