@@ -636,7 +636,7 @@ def _with_repeats(path: Path, log: ClickLog, repeated: str) -> ClickLog:
         return log
     what = f"{again.sum():,} of {len(log):,} sessions repeat another one: its time, query, list and clicks"
     if repeated == "keep":
-        return replace(log, notes=(*log.notes, f"{what}; they count (repeated 'once' leaves them out)"))
+        return replace(log, notes=(*log.notes, f"{what} (repeated 'once' leaves them out)"))
     return replace(
         log[~again], off_list_clicks=log.off_list_clicks, skipped=log.skipped, notes=(*log.notes, f"left out: {what}")
     )

@@ -395,7 +395,7 @@ def conclude(
         }.get(result, candidates[1].labels),
     )
     headline, summary = advice(decision)
-    return replace(decision, headline=headline, summary=summary, against=objections(decision, sessions.own))
+    return replace(decision, headline=headline, summary=summary, against=objections(decision, sessions.own, models.n_repeated))
 
 
 def open_log(

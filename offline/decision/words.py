@@ -269,12 +269,13 @@ def _with_interval(gain: Measured) -> str:
     return f"{gain.difference:+.3f} ({low:+.3f} to {high:+.3f})"
 
 
-def objections(decision: Decision, log: ClickLog) -> dict[str, str]:
+def objections(decision: Decision, log: ClickLog, n_repeated: int = 0) -> dict[str, str]:
     """The objections to the decision: one or two sentences, by catchword.
 
     Args:
         decision: all but its words.
         log: all sessions of the query.
+        n_repeated: the sessions of all queries that were left out, because they repeat another one.
     """
     sentences = {
         "Overlap": _overlap(decision, log),
@@ -286,6 +287,7 @@ def objections(decision: Decision, log: ClickLog) -> dict[str, str]:
         "A short log": _short(decision),
         "How lists were chosen": _counted(log),
         "Order of the sessions": _order(decision),
+        "Repeated sessions": _repeated(n_repeated),
         "Changes over time": _drift(decision, log),
         "One query": _mix(decision),
         "Few candidates": _few(decision, log),
@@ -403,6 +405,12 @@ def _order(decision: Decision) -> str:
         "The log has no times. Its sessions are taken in the order of the file: if the file is shuffled, changes over time "
         "cannot be seen. If there is a column of times, name it (--time)."
     )
+
+
+def _repeated(n_repeated: int) -> str:
+    if not n_repeated:
+        return ""
+    return f"{n_repeated:,} sessions of the log repeat another one: its time, query, list and clicks. Each counts once here."
 
 
 def _drift(decision: Decision, log: ClickLog) -> str:

@@ -266,6 +266,16 @@ def test_with_times_the_order_of_the_file_does_not_count():
     assert evidence[0].timed
 
 
+def test_a_session_that_the_log_has_several_times_counts_once():
+    rng = np.random.default_rng(6)
+    lists = np.array([PRODUCTION, OTHER, REST])[rng.choice(3, 3000, p=[0.5, 0.3, 0.2])]
+    log = ClickLog(lists, rng.random(lists.shape) < 0.3, np.zeros(3000), LABELS, ("shoes",), times=np.arange(3000))
+    models = Models(log[np.sort(np.r_[np.arange(3000), rng.integers(0, 3000, 2000)])], "clicks", 0)
+    assert (models.n_sessions, models.n_repeated) == (3000, 2000)
+    np.testing.assert_array_equal(models.log.clicks, log.clicks)
+    assert Models(replace(log, times=None), "clicks", 0).n_repeated == 0
+
+
 def test_a_list_without_clicks_is_not_certain():
     """The variance of a stratum has 1/n more, so that a few sessions without clicks prove nothing."""
     log = log_of_blocks([(10, 0, 5, 0)] * 20)
