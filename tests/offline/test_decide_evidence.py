@@ -95,6 +95,13 @@ def test_a_list_that_gains_in_short_only_is_not_better():
     ((gain,), _, _) = measure(log, shown, production_list(shown), 0.05)
     assert gain.interval[0] > 0
     assert gain.p_value == 1.0
+    hardly = clicks.copy()  # of whole lists every tenth has a click, and of those in production every eleventh
+    for first, every in ((3, 10), (0, 11)):
+        hardly[np.flatnonzero(whole & (log.items[:, 0] == first))[::every], 0] = 1
+    shown = DistinctLists(replace(log, clicks=hardly), "clicks", None)
+    ((gain,), _, _) = measure(log, shown, production_list(shown), 0.05)
+    assert gain.interval[0] > 0
+    assert gain.p_value == 1.0
 
 
 def test_estimators_are_tried_on_the_lists_of_every_length():
