@@ -220,12 +220,7 @@ def experiment(gain: float, variance: float, level: float) -> int:
 
 
 def judge(
-    sessions: QuerySessions,
-    models: Models,
-    estimators: dict[str, Estimator],
-    reward: str,
-    cutoff: int | None,
-    level: float = LEVEL,
+    sessions: QuerySessions, models: Models, estimators: dict[str, Estimator], reward: str, cutoff: int | None, level: float
 ) -> Evidence:
     """Collect the evidence of a log about the lists of a query.
 
@@ -243,14 +238,9 @@ class _Judge:
     """The arguments of `judge`, and what follows from them."""
 
     def __init__(
-        self,
-        sessions: QuerySessions,
-        models: Models,
-        estimators: dict[str, Estimator],
-        reward: str,
-        cutoff: int | None,
+        self, sessions: QuerySessions, models: Models, estimators: dict[str, Estimator], reward: str, cutoff: int | None,
         level: float,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.sessions, self.models, self.estimators, self.reward, self.cutoff = sessions, models, estimators, reward, cutoff
         self.log, self.level = sessions.own, level
         self._corrections: dict[str, Corrected] = {}
@@ -275,12 +265,8 @@ class _Judge:
         judged = () if ranking is None else self._judged(fitting, ranking)
         grounds = _measured_grounds(measured, self.level)
         if ranking is not None:
-            doubtful = max(judged, key=lambda each: each.p_value)
-            grounds.append(
-                Ground(
-                    "models", self._labels(ranking), doubtful.difference, doubtful.standard_error, self._base, doubtful.p_value
-                )
-            )
+            most, base = max(judged, key=lambda each: each.p_value), self._base
+            grounds.append(Ground("models", self._labels(ranking), most.difference, most.standard_error, base, most.p_value))
         return Evidence(
             self._labels(self.production), tuple(grounds), float(self.shown.earned.var()), tuple(self.scores),
             tuple(fit for fit, _ in tests.values()), tests[self.scores[0].model][1], measured, self._measured_of_all[2], judged,
@@ -394,10 +380,9 @@ class _Judge:
     @cached_property
     def _displays(self) -> NDArray[np.int64]:
         """``(L, K)`` how often each item was shown at each position."""
-        rows, positions = np.nonzero(self.log.items >= 0)
-        n_items, n_positions = len(self.log.item_labels), self.log.n_positions
-        cells = self.log.items[rows, positions] * np.int64(n_positions) + positions
-        return np.bincount(cells, minlength=n_items * n_positions).reshape(n_items, n_positions)
+        displays = np.zeros((len(self.log.item_labels) + 1, self.log.n_positions), np.int64)  # the last row is that of -1
+        np.add.at(displays, (self.log.items, np.arange(self.log.n_positions)), 1)
+        return displays
 
     def _known(self, ranking: Lists) -> bool:
         """Whether the log tells of each item at its position: no test of fit sees what users do elsewhere."""
@@ -433,11 +418,9 @@ def _measured_grounds(measured: Sequence[Measured], level: float) -> list[Ground
     """Of the lists whose gain is proven at the level those that are surer than all of larger gains, so that the list of the
     largest proven gain comes first at any smaller level, too; of the others the most promising one."""
     grounds = [
-        Ground(
-            "measured", each.labels, each.difference, each.standard_error, each.base, each.p_value, each.doubt
-        )
+        Ground("measured", each.labels, each.difference, each.standard_error, each.base, each.p_value, each.doubt)
         for each in measured
-    ]  # fmt: skip
+    ]
     result: list[Ground] = []
     for ground in grounds:
         if ground.holds(level) and ground.p_value < min([1.0, *(each.p_value for each in result)]):
