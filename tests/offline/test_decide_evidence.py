@@ -11,7 +11,7 @@ from clickgym.envs import DynamicBayesianModel, PositionBasedModel
 from clickgym.offline import ClickLog, FixedPolicy, PBMEstimator, contributions, empirical_policies, evaluate
 from clickgym.offline.decision.correction import Corrected, Correction
 from clickgym.offline.decision.decide import AGENTS, Settings, _check, decide, weigh
-from clickgym.offline.decision.evidence import LEVEL, settle, verdict
+from clickgym.offline.decision.evidence import LEVEL, _Judge, settle, verdict
 from clickgym.offline.decision.fit import check_fit
 from clickgym.offline.decision.lists import DistinctLists, measure, production_list
 from clickgym.offline.decision.models import Models
@@ -297,3 +297,48 @@ def test_a_list_is_proposed_of_ranked_items_alone(monkeypatch):
     assert decision.instance.estimation["items"] == ["b", "c", "d"]
     assert set(decision.proposal.labels) == {"b", "c", "d"}
     assert "The list in production also shows a and e" in decision.against["Few candidates"]
+
+
+def by_models(log):
+    """The list that models propose; None where they propose none."""
+    return next((ground.labels for ground in evidence_of(log).grounds if ground.name == "models"), None)
+
+
+def without(log, rows):
+    return ClickLog(log.items[~rows], log.clicks[~rows], log.queries[~rows], LABELS, ("shoes",))
+
+
+def test_models_do_not_propose_a_list_that_was_refused(plain):
+    """The best list was shown in the end alone, so that it is not compared; models would propose it."""
+    rare = without(plain, (plain.items == [3, 2, 1]).all(axis=1))
+    assert by_models(rare) == ("d", "c", "b")
+    rng = np.random.default_rng(13)
+    items = np.vstack([rare.items, np.tile([3, 2, 1], (1500, 1))])
+    log = ClickLog(items, np.vstack([rare.clicks, clicks_of(items[-1500:], rng)]), np.zeros(len(items)), LABELS, ("shoes",))
+    evidence = evidence_of(log)
+    assert [each.labels for each in evidence.refused] == [("d", "c", "b")]
+    assert evidence.fitting
+    assert ("d", "c", "b") not in [ground.labels for ground in evidence.grounds]
+
+
+def test_models_propose_an_item_only_where_it_was_shown(plain):
+    """The item d never had the first position: nobody knows what users do there."""
+    hidden = without(plain, plain.items[:, 0] == 3)
+    proposed = by_models(hidden)
+    assert proposed is not None
+    assert proposed[0] != "d"
+    few = ClickLog(
+        np.vstack([hidden.items, plain.items[plain.items[:, 0] == 3][:99]]),
+        np.vstack([hidden.clicks, plain.clicks[plain.items[:, 0] == 3][:99]]), np.zeros(len(hidden) + 99), LABELS, ("shoes",),
+    )  # fmt: skip
+    assert by_models(few)[0] != "d"
+
+
+def test_what_the_list_in_production_earned_is_that_of_its_sessions_and_of_its_beginnings():
+    log = log_of(SEVERAL, np.random.default_rng(14))
+    shows = (log.items[:, :2] == [0, 1]).all(axis=1)
+    evidence = evidence_of(log)
+    sessions = Models(log, "clicks", 0).sessions("shoes")
+    judge = _Judge(sessions, Models(log, "clicks", 0), {}, "clicks", None, LEVEL)
+    assert judge._base == pytest.approx(log.clicks[shows].sum() / shows.sum())
+    assert evidence.variance == pytest.approx(log.clicks.sum(axis=1).var())
