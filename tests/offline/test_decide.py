@@ -178,7 +178,7 @@ VERDICTS = {
 
 
 @pytest.mark.parametrize(("grounds", "enough", "wanted"), VERDICTS.values(), ids=VERDICTS)
-def test_the_verdict_follows_from_the_grounds(decision, grounds, enough, wanted):
+def test_the_verdict_follows_from_the_ground(decision, grounds, enough, wanted):
     evidence = replace(decision.evidence, grounds=tuple(grounds), enough=enough)
     assert isinstance(evidence, Evidence)
     assert verdict(evidence, LEVEL) == wanted

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import signal
 
 import joblib
 import numpy as np
@@ -201,6 +202,21 @@ def test_the_command_decides_the_most_frequent_queries(file, capsys):
     assert "Benjamini–Hochberg" in printed
     assert (out / "decisions.html").is_file()
     assert len(list(out.glob("queries/*/decision.html"))) == 2
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_stopped_command_says_how_far_it_is(file, capsys, monkeypatch, number):
+    def stopped(*_, on_progress, **__):
+        on_progress("judged", 8, 8)
+        on_progress("written", 3, 8)
+        signal.raise_signal(number)
+
+    monkeypatch.setattr("clickgym.offline.commands.decide.decide_all", stopped)
+    assert main(["decide", str(file), "--all", "--out", "out"]) == 130
+    told = (
+        "clickgym: stopped; 8 of 8 queries are judged and 3 of 8 queries are written in out, and the same command resumes it\n"
+    )
+    assert capsys.readouterr().err == told
 
 
 WRONG = {
