@@ -1,12 +1,17 @@
 """Whether what `decide` recommends is better in truth: simulated logs of one query, whose users are known.
 
-A log is drawn by its seed: users of eight kinds, 5 to 11 items, lists of 3 to 6 positions (in a third of the logs of several
-lengths), 10³ to 10⁶ sessions, a list in production that is best, nearly best or poor, and one of five ways in which the lists
-vary. Counted are the logs on which a list was recommended, those of them on which it is worse in truth than the list in
-production, and, of the logs of 10⁵ sessions or more with at least 5 % to gain and users that a fitted model describes, the
-share on which a list was recommended.
+A log is drawn by its seed. Its *kind* says what happens while it is recorded: nothing (one kind for each of eight kinds of
+users), or one of ten stories in which lists, rates or sessions change with time; three more kinds show what remains wrong and
+are counted apart. `PARAMETERS` has the ranges from which the rest is drawn.
 
-    python benchmarks/decide.py --logs 300 --seed 1 --out results.jsonl --processes 1
+- *Worse in truth* is a recommended list that gets fewer clicks than the list in production from the real users (bots are none),
+  averaged over the time that the log covers, in sessions of all its lengths or in those that show whole lists. *Worse at the
+  end* says the same of the last tenth of that time.
+- A *chance* is a list better by 5 % in truth that was shown in at least 200 sessions, in at least 4 of 20 blocks of time
+  together with the list in production; or a best list that is better by 5 %, for users whom a fitted model describes and who do
+  not change. It is *found* if any list is recommended.
+
+    python benchmarks/decide.py --logs 390 --seed 1 --parameters development --out results.jsonl --processes 1
 
 One line of JSON per log; logs that the file has are not decided again, so that a run can be stopped and resumed.
 """
@@ -20,12 +25,15 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import joblib
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit, logit
+from scipy.stats import binomtest
 
 import clickgym
 from clickgym.core.kernels import specialise
@@ -40,15 +48,88 @@ from clickgym.envs import (
 )
 from clickgym.offline import ClickLog
 from clickgym.offline.decision.decide import AGENTS, Settings, weigh
-from clickgym.offline.decision.evidence import LEVEL, verdict
+from clickgym.offline.decision.evidence import LEVEL, larger_step, settle
 from clickgym.offline.decision.models import Models
+from clickgym.offline.distinct import distinct
+
+SETS = ("development",)
+PARAMETERS: dict[str, tuple[Any, ...]] = {
+    # A pair is a range, a list has the choices; by set, in the order of `SETS`.
+    "positions": ((3, 6),),
+    "more items than positions": ((2, 6),),
+    "attraction": ([(1, 2), (1, 5), (2, 2)],),  # of a beta distribution
+    "lowest examination": ((0.15, 0.5),),
+    "sessions, log10": ((3.48, 5.48),),
+    "several lengths": (1 / 3,),  # a share of the logs, as the next
+    "shuffled file": (0.15,),  # with times
+    "tick": ([1, 1000],),  # of the clock, in ms
+    "days": ([1, 7, 28],),
+    "segments": (97,),  # in which nothing changes
+    "drift": (["line", "step", "wave", "walk"],),
+    "size of the drift": ((0.2, 1.0),),  # in logits, from the mean
+    "each item's own drift": ((0.0, 0.15),),
+    "begin": ((0.3, 0.9),),  # of lists that begin late; of those that end early, the end of the log less this
+    "late share": ((0.3, 1.0),),  # of the lists
+    "replaced": (0.4,),  # production ends where others begin, in a share of the logs
+    "overlap": ((0.0, 0.1),),
+    "season cycles": ((1, 14),),
+    "size of the season": ((0.2, 0.8),),
+    "shares follow": ((0.3, 1.5),),
+    "re-ranked every": ((1, 10),),  # segments
+    "memory of clicks": ((0.3, 1.0),),
+    "bots, share of the log": ((0.01, 1 / 6),),
+    "bots, share of the sessions": ((0.1, 1.0),),
+    "bots click": ([0.0, 0.5, 1.0, 1.0],),
+    "bots on production": (0.2,),
+    "visits": ((2, 4),),
+    "long campaign": ((0.2, 0.5),),
+    "repeated, share": ((0.05, 0.5),),
+    "repeated, times": ((2, 6),),
+    "populations, swing": ((0.2, 0.45),),
+}
 
 USERS = ("CM", "PBM", "UBM", "DBN", "CCM", "trust bias", "neighbours", "two kinds")
 DESCRIBED = ("CM", "PBM", "UBM", "DBN", "CCM")
 """Users that one of the fitted models describes."""
+STORIES = (
+    "production learns", "begins late", "ends early", "bots on one list", "bots on several lists", "season", "drift",
+    "repeated sessions", "changing populations", "changing lengths",
+)  # fmt: skip
+APART = ("shuffled, no times", "bots come again", "long campaign")
+"""What no rule on clicks can see: not counted with the others."""
+KINDS = (*USERS, *STORIES)
+BANDS = ((0, 50_000), (50_000, 100_000), (100_000, 10**9))
 PRODUCTION = ("best", "nearly best", "poor")
-ROUNDING = 1e-9
 LOGGING = ("few lists", "swaps", "Plackett-Luce", "part at random", "at random")
+ROUNDING = 1e-9
+BLOCKS, TOGETHER, SHOWN, WORTH = 20, 4, 200, 0.05
+"""What makes a chance: blocks of time, in how many of them both lists were shown, sessions, and the gain."""
+
+Floats = NDArray[np.float64]
+Lists = NDArray[np.int64]
+
+
+class Ranges:
+    """The ranges of a set, and draws from them."""
+
+    def __init__(self, parameters: str, rng: np.random.Generator) -> None:
+        self.column, self.rng = SETS.index(parameters), rng
+
+    def draw(self, name: str) -> Any:
+        """A number of the range, or one of the choices."""
+        value = PARAMETERS[name][self.column]
+        if isinstance(value, list):
+            return value[self.rng.integers(len(value))]
+        if not isinstance(value, tuple):
+            return value
+        return int(self.rng.integers(value[0], value[1] + 1)) if isinstance(value[0], int) else self.rng.uniform(*value)
+
+    def happens(self, name: str) -> bool:
+        """Whether something with this probability happens."""
+        return bool(self.rng.random() < PARAMETERS[name][self.column])
+
+
+# ---------------------------------------------------------------------------------------------------------------- users
 
 
 def _draw(parameters, lists, uniforms, clicks, examined):  # type: ignore[no-untyped-def]
@@ -66,16 +147,15 @@ class Neighbours:
 
     def __init__(self, attraction: Any, examination: Any, above: Any, below: Any) -> None:
         self.attraction, self.examination, self.above, self.below = attraction, examination, above, below
-        self.n_positions = len(examination)
 
-    def rates(self, lists: NDArray[np.int64]) -> NDArray[np.float64]:
+    def rates(self, lists: Lists) -> Floats:
         """``(N, K)`` probabilities of clicks, also of lists that end above K (-1)."""
         effect = self.attraction[lists]
         effect[:, 1:] *= np.where(lists[:, 1:] >= 0, self.above[lists[:, 1:], lists[:, :-1]], 1.0)
         effect[:, :-1] *= np.where(lists[:, 1:] >= 0, self.below[lists[:, :-1], lists[:, 1:]], 1.0)
         return np.where(lists >= 0, np.minimum(effect, 0.98) * self.examination[: lists.shape[1]], 0.0)
 
-    def clicks(self, lists: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int8]:
+    def clicks(self, lists: Lists, rng: np.random.Generator) -> NDArray[np.int8]:
         """``(N, K)`` clicks."""
         return (rng.random(lists.shape) < self.rates(lists)).astype(np.int8)
 
@@ -92,9 +172,9 @@ class Modelled:
     """
 
     def __init__(self, model: ClickModel) -> None:
-        self.model, self.n_positions = model, model.n_positions
+        self.model = model
 
-    def clicks(self, lists: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int8]:
+    def clicks(self, lists: Lists, rng: np.random.Generator) -> NDArray[np.int8]:
         """``(N, K)`` clicks; what stands below the end of a list does not change those above."""
         clicks, examined = np.zeros((2, *lists.shape), np.int8)
         specialise(_draw, sample=self.model.sample_kernel)(
@@ -105,7 +185,7 @@ class Modelled:
     def value(self, ranking: Sequence[int]) -> float:
         """Expected clicks."""
         items = [*ranking, *(item for item in range(self.model.n_items) if item not in ranking)]
-        return self.model.expected_reward(items[: self.n_positions], "clicks", len(ranking))
+        return self.model.expected_reward(items[: self.model.n_positions], "clicks", len(ranking))
 
 
 class TwoKinds:
@@ -116,10 +196,10 @@ class TwoKinds:
         share: of the first.
     """
 
-    def __init__(self, kinds: Sequence[Modelled], share: float) -> None:
-        self.kinds, self.share, self.n_positions = kinds, share, kinds[0].n_positions
+    def __init__(self, kinds: Sequence[Any], share: float) -> None:
+        self.kinds, self.share = kinds, share
 
-    def clicks(self, lists: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int8]:
+    def clicks(self, lists: Lists, rng: np.random.Generator) -> NDArray[np.int8]:
         """``(N, K)`` clicks."""
         first, second = (kind.clicks(lists, rng) for kind in self.kinds)
         return np.where(rng.random((len(lists), 1)) < self.share, first, second)
@@ -130,124 +210,109 @@ class TwoKinds:
         return self.share * first + (1 - self.share) * second
 
 
-def _model(kind: str, n_items: int, n_positions: int, rng: np.random.Generator) -> ClickModel:
-    attraction = rng.beta(*[(1, 2), (1, 5), (2, 2)][rng.integers(3)], n_items).clip(0.01, 0.95)
-    examination = np.sort(rng.uniform(0.15, 1.0, n_positions))[::-1]
+Users = Callable[[Any, float], Any]
+"""The users at a time: by what is added to the logits of attraction, and to the share of the first of two kinds."""
+
+
+def _model(kind: str, n_items: int, n_positions: int, ranges: Ranges) -> Callable[[Any], ClickModel]:
+    """A click model, by what is added to the logits of its attractions."""
+    rng = ranges.rng
+    a, b = ranges.draw("attraction")
+    base = logit(rng.beta(a, b, n_items).clip(0.003, 0.95))
+    examination = np.sort(rng.uniform(ranges.draw("lowest examination"), 1.0, n_positions))[::-1]
+    make: Callable[[Floats], ClickModel]
     if kind == "CM":
-        return CascadeModel(attraction, n_positions)
-    if kind == "PBM":
-        return PositionBasedModel(attraction, examination)
-    if kind == "trust bias":
-        return TrustBiasModel(attraction, examination)
-    if kind == "UBM":
+        make = partial(CascadeModel, n_positions=n_positions)
+    elif kind in ("PBM", "trust bias"):
+        make = partial(PositionBasedModel if kind == "PBM" else TrustBiasModel, examination=examination)
+    elif kind == "UBM":
         rows = np.zeros((n_positions, n_positions))
         for k, last in itertools.product(range(n_positions), range(n_positions)):
             if last <= k:  # as far below the last click as a position is below the top
                 rows[k, last] = examination[k - last] * (rng.uniform(0.7, 1.0) if last else 1.0)
-        return UserBrowsingModel(attraction, rows)
-    if kind == "DBN":
-        return DynamicBayesianModel(
-            attraction, rng.uniform(0.05, 0.8, n_items), rng.uniform(0.6, 0.98), n_positions=n_positions
-        )
-    return ClickChainModel(attraction, *rng.uniform([0.6, 0.3, 0.1], [0.98, 0.95, 0.8]), n_positions)
+        make = partial(UserBrowsingModel, examination=rows)
+    elif kind == "DBN":
+        after = {"satisfaction": rng.uniform(0.05, 0.8, n_items), "perseverance": rng.uniform(0.6, 0.98)}
+        make = partial(DynamicBayesianModel, **after, n_positions=n_positions)
+    else:
+        stops = rng.uniform([0.6, 0.3, 0.1], [0.98, 0.95, 0.8])
+        make = lambda attraction: ClickChainModel(attraction, *stops, n_positions)  # noqa: E731
+    return lambda shift: make(expit(base + shift))
 
 
-def _users(kind: str, n_items: int, n_positions: int, rng: np.random.Generator) -> Any:
+def _users(kind: str, n_items: int, n_positions: int, ranges: Ranges) -> Users:
+    rng = ranges.rng
     if kind == "neighbours":
-        pbm = _model("PBM", n_items, n_positions, rng)
+        pbm = _model("PBM", n_items, n_positions, ranges)
+        attraction, examination = (getattr(pbm(0.0), name) for name in ("attraction", "examination"))
         if rng.random() < 0.5:  # any pair
             size = rng.uniform(0.1, 0.6)
             above, below = np.exp(size * rng.standard_normal((2, n_items, n_items)))
         else:  # an item shines beside a worse one
-            contrast = np.log(pbm.attraction[:, None] / pbm.attraction)
+            contrast = np.log(attraction[:, None] / attraction)
             above, below = (np.exp(size * contrast.clip(-2, 2)) for size in rng.uniform(-0.4, 0.4, 2))
-        return Neighbours(pbm.attraction, pbm.examination, above, below)
+        return lambda shift, more: Neighbours(pbm(shift).attraction, examination, above, below)
     if kind == "two kinds":
-        kinds = [Modelled(_model(str(rng.choice(DESCRIBED)), n_items, n_positions, rng)) for _ in range(2)]
-        return TwoKinds(kinds, rng.uniform(0.3, 0.7))
-    return Modelled(_model(kind, n_items, n_positions, rng))
+        models = [_model(str(rng.choice(DESCRIBED)), n_items, n_positions, ranges) for _ in range(2)]
+        share = rng.uniform(0.3, 0.7)
+        return lambda shift, more: TwoKinds([Modelled(model(shift)) for model in models], float(np.clip(share + more, 0, 1)))
+    model = _model(kind, n_items, n_positions, ranges)
+    return lambda shift, more: Modelled(model(shift))
 
 
-@dataclass(frozen=True)
-class Simulated:
-    """A log and its truth.
+# ---------------------------------------------------------------------------------------------------------------- lists
 
-    Attributes:
-        settings: how it was drawn.
-        log: the sessions.
-        value: of a list of item labels, the expected clicks of the sessions of the log's lengths, and of a full list alone.
-        best: the value of the best list.
+
+class Logging:
+    """How the lists vary: arms, of which each session draws one. The first arm is production.
+
+    Args:
+        kind: one of `LOGGING`.
+        base: the order of all L items whose first ones are production.
+        mixed: whether production has an arm of its own in all kinds, so that its share can change.
+        rng: draws the arms.
     """
 
-    settings: dict[str, Any]
-    log: ClickLog
-    value: Callable[[Sequence[str]], tuple[float, float]]
-    best: float
+    def __init__(self, kind: str, base: list[int], mixed: bool, rng: np.random.Generator) -> None:
+        self.kind, self.base, n_items = kind, np.array(base), len(base)
+        if kind == "few lists":  # production, and variants of it and lists drawn at random, some often and some seldom
+            others = [rng.permutation(n_items).tolist() for _ in range(rng.integers(2, 15))]
+            variants = _swapped(base, n_items)
+            others += [variants[i] for i in rng.integers(0, len(variants), rng.integers(2, 15))]
+            self.others, self.shares = np.array(others), np.r_[1.0, rng.dirichlet(np.ones(len(others))) * rng.uniform(0.3, 2)]
+        else:
+            share = {"part at random": rng.uniform(0.1, 0.8), "at random": 0.02}.get(kind, 0.0)
+            share = rng.uniform(0.2, 0.7) if mixed else share
+            self.shares = np.array([share, 1 - share])
+        self.swapped, self.steepness = rng.uniform(0.2, 0.6, 2), rng.uniform(0.4, 1.2)
 
+    def draw(self, n: int, activity: Floats, rng: np.random.Generator) -> tuple[Lists, Lists]:
+        """The arms of n sessions, and the orders that they show.
 
-def simulate(seed: int) -> Simulated:
-    """The log of a seed."""
-    rng = np.random.default_rng([27, seed])
-    kind, production, logging = (str(rng.choice(names)) for names in (USERS, PRODUCTION, LOGGING))
-    n_positions = int(rng.integers(3, 7))
-    n_items = int(rng.integers(n_positions + 2, 12))
-    share = rng.random()  # half of the logs have 10⁵ sessions or more, most of them not many more
-    n_sessions = round(10 ** (3 + 2 * share if rng.random() < 0.5 else 5 + share**2))
-    several = bool(rng.random() < 1 / 3)
-    users = _users(kind, n_items, n_positions, rng)
-    lengths = np.unique(rng.integers(2, n_positions + 1, 2)) if several else np.array([n_positions])
-    lengths = np.union1d(lengths, [n_positions])
-    shares = rng.dirichlet(2 * np.ones(len(lengths)))
-    values: dict[tuple[int, ...], tuple[float, float]] = {}
+        Args:
+            n: the number of sessions.
+            activity: factors of the shares of the arms.
+            rng: draws them.
+        """
+        shares = self.shares * activity + [1e-9, *[0.0] * (len(self.shares) - 1)]
+        arms = rng.choice(len(shares), n, p=shares / shares.sum())
+        if self.kind == "few lists":
+            return arms, np.vstack([self.base, self.others])[arms]
+        return arms, np.where(arms[:, None] == 0, self.base, self._varied(n, rng))
 
-    def value(ranking: tuple[int, ...]) -> tuple[float, float]:
-        if ranking not in values:
-            by_length = [users.value(ranking[:length]) for length in lengths]
-            values[ranking] = (float(shares @ by_length), by_length[-1])
-        return values[ranking]
-
-    best, base = _production(production, n_items, n_positions, value, rng)
-    lists = _lists(logging, base, n_sessions, rng)[:, :n_positions]
-    if several:
-        lists = np.where(np.arange(n_positions) < rng.choice(lengths, (n_sessions, 1), p=shares), lists, -1)
-    # An item has no place in its label.
-    names = tuple(f"doc{number}" for number in rng.permutation(n_items))
-    log = ClickLog(lists, users.clicks(lists, rng), np.zeros(n_sessions), names, ("query",))
-    settings = {
-        "seed": seed, "users": kind, "production": production, "logging": logging, "items": n_items, "positions": n_positions,
-        "sessions": n_sessions, "lengths": lengths.tolist(),
-    }  # fmt: skip
-    item = {name: number for number, name in enumerate(names)}
-    return Simulated(settings, log, lambda labels: value(tuple(item[label] for label in labels)), best)
-
-
-def _production(kind: str, n_items: int, n_positions: int, value: Any, rng: np.random.Generator) -> tuple[float, list[int]]:
-    """The value of the best list, by a search that swaps items until no swap gains, from several lists; and that in production:
-    the best, one of 90 to 98 % of its value, or one drawn at random of less."""
-
-    def climb(ranking: list[int]) -> list[int]:
-        while True:
-            better = max(_swapped(ranking, n_positions), key=lambda other: value(tuple(other[:n_positions]))[0])
-            if value(tuple(better[:n_positions]))[0] <= value(tuple(ranking[:n_positions]))[0] + 1e-12:
-                return ranking
-            ranking = better
-
-    tops = [climb(rng.permutation(n_items).tolist()) for _ in range(4)]
-    best = max(tops, key=lambda ranking: value(tuple(ranking[:n_positions]))[0])
-    top = value(tuple(best[:n_positions]))[0]
-    if kind == "best":
-        return top, best
-    low, high = {"nearly best": (0.9, 0.98), "poor": (0.0, 0.9)}[kind]
-    for _ in range(500):
-        ranking = rng.permutation(n_items).tolist()
-        if kind == "nearly best":
-            ranking = list(best)
-            for _ in range(rng.integers(1, 4)):
-                i, j = rng.integers(0, [n_positions, n_items])
-                ranking[i], ranking[j] = ranking[j], ranking[i]
-        if low * top <= value(tuple(ranking[:n_positions]))[0] <= high * top:
-            return top, ranking
-    return top, ranking
+    def _varied(self, n: int, rng: np.random.Generator) -> Lists:
+        n_items, rows = len(self.base), np.arange(n)
+        if self.kind == "Plackett-Luce":
+            scores = -self.steepness * np.arange(n_items)
+            return self.base[np.argsort(-(scores + rng.gumbel(size=(n, n_items))), axis=1)]
+        lists = np.tile(self.base, (n, 1))
+        if self.kind != "swaps":
+            return rng.permuted(lists, axis=1)
+        for share in self.swapped:  # up to two pairs of items change places
+            i, j = rng.integers(0, n_items, (2, n))
+            i = np.where(rng.random(n) < share, i, j)
+            lists[rows, i], lists[rows, j] = lists[rows, j].copy(), lists[rows, i].copy()
+        return lists
 
 
 def _swapped(ranking: list[int], n_positions: int) -> list[list[int]]:
@@ -260,83 +325,345 @@ def _swapped(ranking: list[int], n_positions: int) -> list[list[int]]:
     return lists
 
 
-def _lists(kind: str, base: list[int], n: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """``(n, L)`` the orders of all items whose first ones are shown."""
-    n_items = len(base)
-    if kind == "few lists":  # production, and variants of it and lists drawn at random, some often and some seldom
-        others = [rng.permutation(n_items).tolist() for _ in range(rng.integers(2, 15))]
-        variants = _swapped(base, n_items)
-        others += [variants[i] for i in rng.integers(0, len(variants), rng.integers(2, 15))]
-        shares = np.r_[1.0, rng.dirichlet(np.ones(len(others))) * rng.uniform(0.3, 2)]
-        return np.array([base, *others])[rng.choice(len(shares), n, p=shares / shares.sum())]
-    if kind == "swaps":  # production, in which up to two pairs of items change places
-        lists, rows = np.tile(base, (n, 1)), np.arange(n)
-        for share in rng.uniform(0.2, 0.6, 2):
-            i, j = rng.integers(0, n_items, (2, n))
-            i = np.where(rng.random(n) < share, i, j)
-            lists[rows, i], lists[rows, j] = lists[rows, j].copy(), lists[rows, i].copy()
-        return lists
-    if kind == "Plackett-Luce":
-        scores = -rng.uniform(0.4, 1.2) * np.arange(n_items)
-        return np.array(base)[np.argsort(-(scores + rng.gumbel(size=(n, n_items))), axis=1)]
-    lists = rng.permuted(
-        np.tile(base, (n, 1)), axis=1
-    )  # part of the sessions show a list drawn at random, the others production
-    share = rng.uniform(0.1, 0.8) if kind == "part at random" else 0.02
-    return np.where(rng.random((n, 1)) < share, base, lists)
+def _production(kind: str, n_items: int, n_positions: int, value: Any, rng: np.random.Generator) -> tuple[list[int], list[int]]:
+    """The best list, by a search that swaps items until no swap gains, from several lists; and that in production: the best,
+    one of 90 to 98 % of its value, or one drawn at random of less."""
+
+    def climb(ranking: list[int]) -> list[int]:
+        while True:
+            better = max(_swapped(ranking, n_positions), key=lambda other: value(tuple(other[:n_positions])))
+            if value(tuple(better[:n_positions])) <= value(tuple(ranking[:n_positions])) + 1e-12:
+                return ranking
+            ranking = better
+
+    tops = [climb(rng.permutation(n_items).tolist()) for _ in range(4)]
+    best = max(tops, key=lambda ranking: value(tuple(ranking[:n_positions])))
+    top = value(tuple(best[:n_positions]))
+    if kind == "best":
+        return best, best
+    low, high = {"nearly best": (0.9, 0.98), "poor": (0.0, 0.9)}[kind]
+    for _ in range(500):
+        ranking = rng.permutation(n_items).tolist()
+        if kind == "nearly best":
+            ranking = list(best)
+            for _ in range(rng.integers(1, 4)):
+                i, j = rng.integers(0, [n_positions, n_items])
+                ranking[i], ranking[j] = ranking[j], ranking[i]
+        if low * top <= value(tuple(ranking[:n_positions])) <= high * top:
+            break
+    return best, ranking
+
+
+# -------------------------------------------------------------------------------------------------------------- stories
+
+
+class Story(NamedTuple):
+    """What changes with time, by segment.
+
+    Attributes:
+        shift: ``(S, L)`` what is added to the logits of attraction.
+        populations: ``(S,)`` what is added to the share of the first of two kinds of users.
+        activity: ``(S, A)`` factors of the shares of the arms.
+        lengths: ``(S, A, lengths)`` shares of the lengths.
+    """
+
+    shift: Floats
+    populations: Floats
+    activity: Floats
+    lengths: Floats
+
+
+def _course(shape: str, t: Floats, rng: np.random.Generator, cycles: int = 1) -> Any:
+    """How something changes with time, with the mean 0 and about from -1 to 1."""
+    if shape == "line":
+        course = 2 * t
+    elif shape == "step":
+        course = 2.0 * (t > rng.uniform(0.1, 0.9))
+    elif shape == "wave":
+        course = np.sin(2 * np.pi * (cycles * t + rng.random()))
+    else:
+        course = np.cumsum(rng.standard_normal(len(t)))
+        course = 2 * (course - course.min()) / (np.ptp(course) or 1.0)
+    return (course - course.mean()) * rng.choice([-1, 1])
+
+
+def _story(kind: str, n_items: int, n_arms: int, shares: Floats, ranges: Ranges) -> Story:
+    """The story of a kind of logs; of others nothing changes."""
+    rng, n = ranges.rng, ranges.draw("segments")
+    t = (np.arange(n) + 0.5) / n
+    shift, populations, activity = np.zeros((n, n_items)), np.zeros(n), np.ones((n, n_arms))
+    lengths = np.broadcast_to(shares, (n, n_arms, len(shares)))
+    steady = ("repeated sessions", "changing lengths", "changing populations")
+    if kind in STORIES and kind not in steady and not kind.startswith("bots"):
+        season = kind == "season"
+        course = _course("wave" if season else ranges.draw("drift"), t, rng, ranges.draw("season cycles") if season else 1)
+        shift = np.outer(ranges.draw("size of the season" if season else "size of the drift") * course, np.ones(n_items))
+        own = ranges.draw("each item's own drift") * (3 if kind in ("drift", "production learns") else 1)
+        shift += own * np.transpose([_course(ranges.draw("drift"), t, rng) for _ in range(n_items)])
+        if season:
+            activity = np.exp(ranges.draw("shares follow") * np.outer(course, _signs(n_arms, rng)))
+    if kind in ("begins late", "ends early"):
+        late = np.r_[False, rng.random(n_arms - 1) < ranges.draw("late share")]
+        late[rng.integers(1, n_arms)] = True
+        begin = ranges.draw("begin")
+        activity = np.where(late & (t[:, None] < begin), 0.0, activity)
+        if ranges.happens("replaced"):
+            activity[t > begin + ranges.draw("overlap"), 0] = 0.0
+        if kind == "ends early":
+            activity = activity[::-1]
+    if kind == "changing populations":
+        course = _course(ranges.draw("drift"), t, rng)
+        populations = ranges.draw("populations, swing") * course
+        activity = np.exp(ranges.draw("shares follow") * np.outer(course, _signs(n_arms, rng)))
+    if kind == "changing lengths":
+        odds = (
+            np.log(shares) + np.multiply.outer(_course(ranges.draw("drift"), t, rng), rng.standard_normal(len(shares)))[:, None]
+        )
+        odds = odds + rng.standard_normal((n_arms, len(shares)))
+        lengths = np.exp(odds) / np.exp(odds).sum(axis=2, keepdims=True)
+    return Story(shift, populations, activity, lengths)
+
+
+def _signs(n_arms: int, rng: np.random.Generator) -> Floats:
+    """Which arms are shown more often when the others are shown less often; production stays."""
+    return np.r_[0.0, np.ones(n_arms - 1) if rng.random() < 0.5 else rng.choice([-1.0, 1.0], n_arms - 1)]
+
+
+def _learned(items: Lists, clicks: NDArray[np.int8], memory: Floats) -> Lists:
+    """The order of all items by clicks per display; ``memory``, ``(2, L)``, has those of before, and then those of now too."""
+    filled = items >= 0
+    memory += [np.bincount(items[filled], of, memory.shape[1]) for of in (clicks[filled].astype(float), np.ones(filled.sum()))]
+    return np.argsort(-(memory[0] + 0.1) / (memory[1] + 1), kind="stable")
+
+
+def _visited(kind: str, items: Lists, clicks: NDArray[np.int8], arms: Lists, ranges: Ranges) -> None:
+    """Bots take the place of users: each visit shows them one list, in all of its sessions."""
+    rng, n = ranges.rng, len(items)
+    n_visits = 1 if kind in ("bots on one list", "long campaign") else ranges.draw("visits")
+    share = ranges.draw("long campaign" if kind == "long campaign" else "bots, share of the log") / n_visits
+    intensity, rate = ranges.draw("bots, share of the sessions"), ranges.draw("bots click")
+    lengths = (items >= 0).sum(axis=1)
+    whole = np.flatnonzero(lengths == lengths.max())
+    production, others = (whole[(arms[whole] == 0) == first] for first in (True, False))
+    for visit in range(n_visits):
+        if visit == 0 or kind == "bots on several lists":
+            source = production if ranges.happens("bots on production") and len(production) else others
+            shown = items[rng.choice(source)].copy()
+        begin = (visit + rng.random() * (1 - share * n_visits)) / n_visits
+        rows = np.arange(int(begin * n), int((begin + share) * n))
+        rows = rows[rng.random(len(rows)) < intensity]
+        items[rows] = shown
+        clicks[rows] = rng.random((len(rows), items.shape[1])) < rate
+
+
+# ----------------------------------------------------------------------------------------------------------------- logs
+
+
+@dataclass(frozen=True)
+class Simulated:
+    """A log and its truth.
+
+    Attributes:
+        settings: how it was drawn.
+        log: the sessions.
+        in_order: the same log with the sessions in the order of time.
+        value: of a list of items, ``(2, 2)``: the expected clicks of real users over the time of the log, and over its last
+            tenth; of sessions of the log's lengths, and of whole lists.
+        best: a list of the highest value if nothing changed.
+    """
+
+    settings: dict[str, Any]
+    log: ClickLog
+    in_order: ClickLog
+    value: Callable[[tuple[int, ...]], Floats]
+    best: tuple[int, ...]
+
+
+def simulate(seed: int, parameters: str) -> Simulated:
+    """The log of a seed."""
+    rng = np.random.default_rng([46, SETS.index(parameters), seed])
+    ranges = Ranges(parameters, rng)
+    kinds = (*KINDS, *KINDS, *APART)
+    kind = kinds[seed % len(kinds)]
+    story = kind if kind in STORIES else str(rng.choice(["begins late", "production learns"])) if kind == APART[0] else kind
+    users_kind = kind if kind in USERS else "two kinds" if kind == "changing populations" else str(rng.choice(USERS))
+    logging_kind = str(rng.choice(LOGGING[: 4 if story in STORIES else 5]))
+    if story in STORIES and story != "drift" and rng.random() < 0.6:
+        logging_kind = "few lists"
+    production = str(rng.choice(PRODUCTION))
+    n_positions = ranges.draw("positions")
+    n_items = n_positions + ranges.draw("more items than positions")
+    n = round(10 ** ranges.draw("sessions, log10"))
+    users_at = _users(users_kind, n_items, n_positions, ranges)
+    several = ranges.happens("several lengths") or kind == "changing lengths"
+    lengths = np.unique(rng.integers(min(2, n_positions), n_positions, 2)) if several else np.array([], int)
+    lengths = np.r_[lengths, n_positions]
+    shares = rng.dirichlet(2 * np.ones(len(lengths)))
+
+    @cache
+    def by_length(users: Any, ranking: tuple[int, ...]) -> Floats:
+        return np.array([users.value(ranking[:length]) for length in lengths])
+
+    at = cache(lambda more, *shift: users_at(np.array(shift), more))
+    base_users = at(0.0, *[0.0] * n_items)
+    mean = lambda ranking: float(shares @ by_length(base_users, ranking))  # noqa: E731
+    best, base = _production(production, n_items, n_positions, mean, rng)
+    logging = Logging(logging_kind, base, story in STORIES and story not in ("drift", "repeated sessions"), rng)
+    told = _story(story, n_items, len(logging.shares), shares, ranges)
+    users = [at(more, *shift.tolist()) for shift, more in zip(told.shift, told.populations.tolist(), strict=True)]
+    segments = np.bincount(np.arange(n) * len(users) // n, minlength=len(users))
+    pace, kept, memory = ranges.draw("re-ranked every"), ranges.draw("memory of clicks"), np.zeros((2, n_items))
+    parts = []
+    for s, size in enumerate(segments.tolist()):
+        arms, orders = logging.draw(size, told.activity[s], rng)
+        ends = (told.lengths[s].cumsum(axis=1)[arms] < rng.random((size, 1))).sum(axis=1).clip(max=len(lengths) - 1)
+        items = np.where(np.arange(n_positions) < lengths[ends][:, None], orders[:, :n_positions], -1)
+        clicks = users[s].clicks(items, rng)
+        if story == "production learns":
+            order = _learned(items, clicks, memory)
+            if s % pace == pace - 1:
+                logging.base = order
+                memory *= kept
+        parts.append((items, clicks, arms, np.bincount(ends, minlength=len(lengths)) / max(size, 1)))
+    items, clicks, arms = (np.concatenate([part[i] for part in parts]) for i in range(3))
+    shown_lengths, weights = np.array([part[3] for part in parts]), segments / n
+    if story.startswith("bots") or story == "long campaign":
+        _visited(story, items, clicks, arms, ranges)
+    tick, days = ranges.draw("tick"), ranges.draw("days")
+    times = np.sort(rng.integers(0, days * 86_400_000, n)) // tick * tick
+    if story == "repeated sessions":
+        again = rng.random(n) < ranges.draw("repeated, share")
+        copies = np.repeat(np.arange(n), np.where(again, ranges.draw("repeated, times"), 1))[:n]
+        items, clicks, times = items[copies], clicks[copies], times[copies]
+
+    def value(ranking: tuple[int, ...]) -> Floats:
+        values = np.array([by_length(each, ranking) for each in users])
+        ways = np.transpose([(shown_lengths * values).sum(axis=1), values[:, -1]])
+        tenth = np.where(np.arange(len(users)) >= 0.9 * len(users), weights, 0.0)
+        return np.array([weights @ ways, tenth @ ways / tenth.sum()])
+
+    names = tuple(f"doc{number}" for number in rng.permutation(n_items))  # an item has no place in its label
+    shuffled = kind == APART[0] or ranges.happens("shuffled file")
+    in_order = ClickLog(items, clicks, np.zeros(n), names, ("query",), times=None if kind == APART[0] else times)
+    log = in_order[rng.permutation(n)] if shuffled else in_order
+    settings = {
+        "seed": seed, "parameters": parameters, "kind": kind, "users": users_kind, "production": production, "story": story,
+        "logging": logging_kind, "items": n_items, "positions": n_positions, "sessions": n, "lengths": lengths.tolist(),
+        "shuffled": shuffled,
+    }  # fmt: skip
+    return Simulated(settings, log, in_order, value, tuple(best[:n_positions]))
 
 
 # ------------------------------------------------------------------------------------------------------------ decisions
 
 
-def decided(seed: int) -> dict[str, Any]:
+def decided(seed: int, parameters: str) -> dict[str, Any]:
     """What is decided from the log of a seed, and what that is worth."""
-    simulated = simulate(seed)
+    simulated = simulate(seed, parameters)
     start = time.process_time()
+    production, recommended = _quietly(_verdicts, simulated.log)
+    cost = time.process_time() - start
+    item = {name: number for number, name in enumerate(simulated.log.item_labels)}
+    now, shown = (tuple(item[label] for label in production), simulated.value)
+    lists = []
+    for result, labels in recommended:
+        gain, end = shown(tuple(item[label] for label in labels)) / shown(now) - 1
+        lists.append({"verdict": result, "gain": gain.tolist(), "end": end.tolist()})
+    row = simulated.settings | {
+        "version": clickgym.__version__, "recommended": lists, "chance": _chance(simulated, now), "seconds": round(cost, 2)
+    }  # fmt: skip
+    if row["shuffled"] and row["kind"] not in APART:
+        row["same"] = _quietly(_verdicts, simulated.in_order) == (production, recommended)
+    return row
+
+
+def _quietly(function: Callable[[ClickLog], Any], log: ClickLog) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        result, production, recommended = _verdict(simulated.log)
-    cost = time.process_time() - start
-    now = simulated.value(production)
-    gain = None if recommended is None else [new / old - 1 for new, old in zip(simulated.value(recommended), now, strict=True)]
-    return simulated.settings | {
-        "version": clickgym.__version__, "verdict": result, "to_gain": simulated.best / now[0] - 1, "gain": gain,
-        "seconds": round(cost, 2),
-    }  # fmt: skip
+        return function(log)
 
 
-def _verdict(log: ClickLog) -> tuple[str, Sequence[str], Sequence[str] | None]:
-    """The verdict, the list in production and the one that is recommended instead, if there is one."""
+def _verdicts(log: ClickLog) -> tuple[Sequence[str], list[tuple[str, Sequence[str]]]]:
+    """The list in production, and the lists that are recommended instead, each with its verdict."""
     models = Models(log, "clicks", seed=0)
     evidence = weigh(models, models.sessions("query"), Settings.check(AGENTS, 1, 1, 0, "clicks", None)).evidence
-    result = verdict(evidence, LEVEL)
-    return result, evidence.production, evidence.proposal if result in ("better", "likely better") else None
+    result, ground = settle(evidence.grounds, evidence.enough, LEVEL)
+    if ground is None or result not in ("better", "likely better"):
+        return evidence.production, []
+    larger = larger_step(evidence.grounds, ground, LEVEL)
+    return evidence.production, [(result, ground.labels), *([] if larger is None else [("larger step", larger.labels)])]
+
+
+def _chance(simulated: Simulated, production: tuple[int, ...]) -> dict[str, float] | None:
+    """What there was to find: by lists that were shown how large a gain, and over how many standard errors in the whole log; by
+    models how large a gain. None if there is nothing."""
+    items, clicks = simulated.in_order.items, simulated.in_order.clicks
+    first, index, counts = distinct(items)
+    block = np.arange(len(items)) * BLOCKS // len(items)
+    now, found = simulated.value(production), dict[str, float]()
+    own = (items == production).all(axis=1)
+    reward = clicks.sum(axis=1)
+    for row in np.flatnonzero(counts >= SHOWN):
+        ranking, here = tuple(items[first[row]].tolist()), index == row
+        if min(ranking) >= 0 and len(np.intersect1d(block[here], block[own])) >= TOGETHER:
+            gain = float((simulated.value(ranking)[0] / now[0] - 1).min())
+            if gain >= max(WORTH, found.get("shown", 0.0)):
+                error = (reward[here].var() / counts[row] + reward[own].var() / own.sum()) ** 0.5
+                found |= {"shown": gain, "errors": float(gain * now[0, 1] / error) if error else 0.0}
+    gain = float(simulated.value(simulated.best)[0, 0] / now[0, 0] - 1)
+    if (
+        gain >= WORTH
+        and simulated.settings["kind"] in (*DESCRIBED, "repeated sessions")
+        and (simulated.settings["users"] in DESCRIBED)
+    ):
+        found["models"] = gain
+    return found or None
+
+
+# -------------------------------------------------------------------------------------------------------------- summary
 
 
 def summary(rows: Sequence[dict[str, Any]]) -> str:
-    """The table, as Markdown: by kind of users, and of all."""
+    """The tables, as Markdown: by kind of log, and of all but those apart; and chances by the number of sessions."""
+    counted = [row for row in rows if row["kind"] not in APART]
     lines = [
-        "| users | logs | recommended | of them measured | worse in truth | worst | missed |",
-        "|---|---|---|---|---|---|---|",
+        "| log | logs | recommended | of them measured | worse in truth | worst | worse at the end | chances | found |",
+        "|---|---|---|---|---|---|---|---|---|",
+        *(_line(kind, [row for row in rows if row["kind"] == kind]) for kind in KINDS),
+        _line("all", counted),
+        *(_line(f"apart: {kind}", [row for row in rows if row["kind"] == kind]) for kind in APART),
+        "",
+        "| sessions | chances | found | 95 % |",
+        "|---|---|---|---|",
     ]
-    for kind in (*USERS, "all"):
-        lines.append(_line(kind, [row for row in rows if kind in ("all", row["users"])]))
-    return "\n".join(lines)
+    for low, high in BANDS:
+        chances = [bool(row["recommended"]) for row in counted if row["chance"] and low <= row["sessions"] < high]
+        name = f"{low:,} to {high:,}" if low and high < 10**9 else f"from {low:,}" if low else f"up to {high:,}"
+        lines.append(f"| {name} | {len(chances)} | {' | '.join(_share(sum(chances), len(chances)))} |")
+    recommended = [each for row in counted for each in row["recommended"]]
+    worse = sum(min(each["gain"]) < -ROUNDING for each in recommended)
+    same = [row["same"] for row in counted if "same" in row]
+    lines += ["", f"Worse in truth: {worse} of {len(recommended)}; {' '.join(_share(worse, len(recommended)))}."]
+    return "\n".join([*lines, f"Shuffled files decided like those in the order of time: {sum(same)} of {len(same)}."])
+
+
+def _share(count: int, n: int) -> tuple[str, str]:
+    """A share, and its interval after Clopper and Pearson."""
+    if not n:
+        return "–", "–"
+    interval = binomtest(count, n).proportion_ci(0.95, "exact")
+    return f"{count / n:.1%}", f"({interval.low:.1%} to {interval.high:.1%})"
 
 
 def _line(kind: str, rows: Sequence[dict[str, Any]]) -> str:
-    gains = [min(row["gain"]) for row in rows if row["gain"] is not None]
-    worse = [gain for gain in gains if gain < -ROUNDING]
-    measured = sum(row["verdict"] == "better" for row in rows)
-    promising = [row["gain"] for row in rows if _promising(row)]
-    missed = f"{promising.count(None)} of {len(promising)}" if promising else "–"
+    recommended = [each for row in rows for each in row["recommended"]]
+    worse = [gain for each in recommended if (gain := min(each["gain"])) < -ROUNDING]
+    at_end = sum(min(each["end"]) < -ROUNDING for each in recommended)
+    measured = sum(each["verdict"] == "better" for each in recommended)
+    chances = [bool(row["recommended"]) for row in rows if row["chance"]]
     worst = f"{min(worse):.1%}" if worse else "–"
-    return f"| {kind} | {len(rows)} | {len(gains)} | {measured} | {len(worse)} | {worst} | {missed} |"
-
-
-def _promising(row: dict[str, Any]) -> bool:
-    """Whether a list should be recommended: a long log, something to gain, users that a model describes."""
-    return row["sessions"] >= 100_000 and row["to_gain"] >= 0.05 and row["users"] in DESCRIBED
+    cells = (kind, len(rows), len(recommended), measured, len(worse), worst, at_end, len(chances), sum(chances))
+    return f"| {' | '.join(map(str, cells))} |"
 
 
 def _rows(file: Path) -> list[dict[str, Any]]:
@@ -349,19 +676,22 @@ def _missing(seeds: Iterable[int], rows: Sequence[dict[str, Any]]) -> list[int]:
 
 
 def main() -> None:
-    """Decide the logs that the file lacks, and print the table."""
+    """Decide the logs that the file lacks, and print the tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--logs", type=int, default=300)
+    parser.add_argument("--logs", type=int, default=390)
     parser.add_argument("--seed", type=int, default=0, help="the logs have the seeds 1000 * seed, 1000 * seed + 1, ...")
+    parser.add_argument("--parameters", choices=SETS, default=SETS[0], help="the ranges from which the logs are drawn")
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--out", type=Path, default=Path("decide.jsonl"))
     options = parser.parse_args()
     seeds = range(1000 * options.seed, 1000 * options.seed + options.logs)
-    tasks = (joblib.delayed(decided)(seed) for seed in _missing(seeds, _rows(options.out)))
+    rows = [row for row in _rows(options.out) if row["parameters"] == options.parameters]
+    tasks = (joblib.delayed(decided)(seed, options.parameters) for seed in _missing(seeds, rows))
     with options.out.open("a") as file:
         for row in joblib.Parallel(options.processes, return_as="generator_unordered")(tasks):
             print(json.dumps(row), file=file, flush=True)
-    print(summary([row for row in _rows(options.out) if row["seed"] in seeds]))
+    rows = [row for row in _rows(options.out) if row["parameters"] == options.parameters and row["seed"] in seeds]
+    print(summary(rows))
 
 
 if __name__ == "__main__":

@@ -636,7 +636,7 @@ def _with_repeats(path: Path, log: ClickLog, repeated: str) -> ClickLog:
         return log
     what = f"{again.sum():,} of {len(log):,} sessions repeat another one (same time, query, list and clicks)"
     if repeated == "keep":
-        return replace(log, notes=(*log.notes, f"{what}; they count, unless repeated is 'once'"))
+        return replace(log, notes=(*log.notes, f"{what}; repeated 'once' leaves them out"))
     notes = (*log.notes, f"{what}; they are left out")
     return replace(log[~again], off_list_clicks=log.off_list_clicks, skipped=log.skipped, notes=notes)
 

@@ -11,7 +11,7 @@ from clickgym.envs import DynamicBayesianModel, PositionBasedModel
 from clickgym.offline import ClickLog, FixedPolicy, PBMEstimator, contributions, empirical_policies, evaluate
 from clickgym.offline.decision.correction import Corrected, Correction
 from clickgym.offline.decision.decide import AGENTS, Settings, _check, decide, weigh
-from clickgym.offline.decision.evidence import LEVEL, verdict
+from clickgym.offline.decision.evidence import LEVEL, _Judge, settle, verdict
 from clickgym.offline.decision.fit import check_fit
 from clickgym.offline.decision.lists import DistinctLists, measure, production_list
 from clickgym.offline.decision.models import Models
@@ -59,7 +59,9 @@ def test_distinct_rows_are_those_of_numpy():
         np.testing.assert_array_equal(one, other)
 
 
-SEVERAL = np.repeat([[0, 1, 2], [3, 1, 0], [0, 1, -1], [3, 1, -1]], [200, 150, 120, 90], axis=0)
+SEVERAL = np.random.default_rng(12).permutation(
+    np.repeat([[0, 1, 2], [3, 1, 0], [0, 1, -1], [3, 1, -1]], [800, 600, 480, 360], axis=0)
+)
 
 
 def test_lists_of_several_lengths_are_measured_each_by_its_own_sessions():
@@ -67,12 +69,15 @@ def test_lists_of_several_lengths_are_measured_each_by_its_own_sessions():
     shown = DistinctLists(log, "clicks", None)
     production = production_list(shown)
     assert production.tolist() == [0, 1, 2]
-    ((gain,), (ranking,)) = measure(log, shown, production, 0.05)
+    ((gain,), (ranking,), _) = measure(log, shown, production, 0.05)
     assert ranking.tolist() == [3, 1, 0]
     earned = log.clicks.sum(axis=1)
     means = [earned[(log.items == row).all(axis=1)].mean() for row in ([3, 1, 0], [0, 1, 2], [3, 1, -1], [0, 1, -1])]
-    assert gain.difference == pytest.approx((350 * (means[0] - means[1]) + 210 * (means[2] - means[3])) / 560)
-    assert (gain.sessions, gain.share, gain.labels) == (150, 1.0, ("d", "b", "a"))
+    weights = 600 * 800 / 1400, 360 * 480 / 840
+    pooled = (weights[0] * (means[0] - means[1]) + weights[1] * (means[2] - means[3])) / sum(weights)
+    assert gain.pooled == pytest.approx(pooled)
+    assert gain.difference == pytest.approx(pooled, abs=gain.standard_error / 2)
+    assert (gain.sessions, gain.share, gain.labels) == (600, 1.0, ("d", "b", "a"))
 
 
 def test_the_list_in_production_is_the_one_that_most_sessions_begin():
@@ -87,7 +92,14 @@ def test_a_list_that_gains_in_short_only_is_not_better():
     whole = (log.items >= 0).all(axis=1)
     clicks = np.where(whole[:, None], 0, (log.items == 3) | (rng.random(log.items.shape) < 0.01)) * (log.items >= 0)
     shown = DistinctLists(replace(log, clicks=clicks), "clicks", None)
-    ((gain,), _) = measure(log, shown, production_list(shown), 0.05)
+    ((gain,), _, _) = measure(log, shown, production_list(shown), 0.05)
+    assert gain.interval[0] > 0
+    assert gain.p_value == 1.0
+    hardly = clicks.copy()  # of whole lists every tenth has a click, and of those in production every eleventh
+    for first, every in ((3, 10), (0, 11)):
+        hardly[np.flatnonzero(whole & (log.items[:, 0] == first))[::every], 0] = 1
+    shown = DistinctLists(replace(log, clicks=hardly), "clicks", None)
+    ((gain,), _, _) = measure(log, shown, production_list(shown), 0.05)
     assert gain.interval[0] > 0
     assert gain.p_value == 1.0
 
@@ -97,7 +109,7 @@ def test_estimators_are_tried_on_the_lists_of_every_length():
     rng = np.random.default_rng(3)
     short = [[a, b, -1] for a in range(5) for b in range(5) if a != b][:10]
     whole = [[0, 1, 2], [3, 1, 0], [2, 3, 4], [4, 0, 1]]
-    log = log_of(np.repeat(short + whole, [300] * 10 + [200] * 4, axis=0), rng)
+    log = log_of(rng.permutation(np.repeat(short + whole, [300] * 10 + [200] * 4, axis=0)), rng)
     earned, _, checks = _check(log, "clicks", None)
     assert len(earned) == 10
     (pbm,) = [check for check in checks if check.estimator == "pbm"]
@@ -157,7 +169,7 @@ def neighbours():
 def test_a_model_fits_its_own_users_and_no_others(plain):
     fit, groups = check_fit("PBM", PBMEstimator().fit(plain[:14_000]), plain[14_000:], 14_000)
     assert fit.fits
-    assert len(fit.patterns) == 3
+    assert len(fit.patterns) == 5
     assert sum(abs(group.deviation) > 3 for _, group in groups) <= 1
     users = DynamicBayesianModel([0.2, 0.5, 0.7, 0.9, 0.4], [0.8] * 5, 0.8, n_positions=3)
     rng = np.random.default_rng(9)
@@ -180,7 +192,7 @@ def test_users_who_look_at_neighbours_fit_no_model(neighbours):
     evidence = evidence_of(neighbours)
     assert evidence.fitting == []
     assert {pattern.name for pattern in evidence.fits[0].patterns} == {
-        "item at position", "item below item", "item above item"
+        "item at position", "item below item", "item above item", "block of time", "item in a fifth of the time"
     }  # fmt: skip
     worst = min(evidence.fits[0].patterns, key=lambda pattern: pattern.p_value).worst
     assert abs(worst.deviation) > 5
@@ -189,9 +201,8 @@ def test_users_who_look_at_neighbours_fit_no_model(neighbours):
 def test_where_no_model_fits_only_measured_lists_are_recommended(neighbours):
     evidence = evidence_of(neighbours)
     assert evidence.judged == ()
-    assert evidence.ground in (None, "measured")
-    if evidence.ground == "measured":
-        assert evidence.proposal in {gain.labels for gain in evidence.measured}
+    assert {ground.name for ground in evidence.grounds} <= {"measured"}
+    assert {ground.labels for ground in evidence.grounds} <= {gain.labels for gain in evidence.measured}
 
 
 def test_too_few_displays_are_no_proof_of_fit():
@@ -248,20 +259,21 @@ def test_click_models_alone_never_say_better(plain):
     """The best list was hardly shown: the models that fit propose it, as an experiment."""
     rare = plain[~(plain.items == [3, 2, 1]).all(axis=1)]
     evidence = evidence_of(ClickLog(rare.items, rare.clicks, rare.queries, LABELS, ("shoes",)))
-    assert evidence.proposal is not None
-    if evidence.ground == "models":
-        assert verdict(evidence, LEVEL) == "likely better"
-        assert {each.model for each in evidence.judged} == set(evidence.fitting)
-        assert evidence.p_value == max(each.p_value for each in evidence.judged)
+    result, ground = settle([each for each in evidence.grounds if each.name == "models"], evidence.enough, LEVEL)
+    assert (result, ground.name, ground.labels) == ("likely better", "models", ("d", "c", "b"))
+    assert {each.model for each in evidence.judged} == set(evidence.fitting)
+    doubtful = max(evidence.judged, key=lambda each: each.p_value)
+    assert (ground.p_value, ground.difference) == (doubtful.p_value, doubtful.difference)
 
 
 def test_a_logged_list_that_measured_better_comes_first(plain):
     evidence = evidence_of(plain)
-    assert evidence.ground == "measured"
-    assert verdict(evidence, LEVEL) == "better"
+    result, ground = settle(evidence.grounds, evidence.enough, LEVEL)
+    assert (result, ground.name) == ("better", "measured")
     best = evidence.measured[0]
-    assert evidence.proposal == best.labels
+    assert ground.labels == best.labels
     assert best.interval[0] > 0
+    assert verdict(evidence, LEVEL) == "better"
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -285,3 +297,48 @@ def test_a_list_is_proposed_of_ranked_items_alone(monkeypatch):
     assert decision.instance.estimation["items"] == ["b", "c", "d"]
     assert set(decision.proposal.labels) == {"b", "c", "d"}
     assert "The list in production also shows a and e" in decision.against["Few candidates"]
+
+
+def by_models(log):
+    """The list that models propose; None where they propose none."""
+    return next((ground.labels for ground in evidence_of(log).grounds if ground.name == "models"), None)
+
+
+def without(log, rows):
+    return ClickLog(log.items[~rows], log.clicks[~rows], log.queries[~rows], LABELS, ("shoes",))
+
+
+def test_models_do_not_propose_a_list_that_was_refused(plain):
+    """The best list was shown in the end alone, so that it is not compared; models would propose it."""
+    rare = without(plain, (plain.items == [3, 2, 1]).all(axis=1))
+    assert by_models(rare) == ("d", "c", "b")
+    rng = np.random.default_rng(13)
+    items = np.vstack([rare.items, np.tile([3, 2, 1], (1500, 1))])
+    log = ClickLog(items, np.vstack([rare.clicks, clicks_of(items[-1500:], rng)]), np.zeros(len(items)), LABELS, ("shoes",))
+    evidence = evidence_of(log)
+    assert [each.labels for each in evidence.refused] == [("d", "c", "b")]
+    assert evidence.fitting
+    assert ("d", "c", "b") not in [ground.labels for ground in evidence.grounds]
+
+
+def test_models_propose_an_item_only_where_it_was_shown(plain):
+    """The item d never had the first position: nobody knows what users do there."""
+    hidden = without(plain, plain.items[:, 0] == 3)
+    proposed = by_models(hidden)
+    assert proposed is not None
+    assert proposed[0] != "d"
+    few = ClickLog(
+        np.vstack([hidden.items, plain.items[plain.items[:, 0] == 3][:99]]),
+        np.vstack([hidden.clicks, plain.clicks[plain.items[:, 0] == 3][:99]]), np.zeros(len(hidden) + 99), LABELS, ("shoes",),
+    )  # fmt: skip
+    assert by_models(few)[0] != "d"
+
+
+def test_what_the_list_in_production_earned_is_that_of_its_sessions_and_of_its_beginnings():
+    log = log_of(SEVERAL, np.random.default_rng(14))
+    shows = (log.items[:, :2] == [0, 1]).all(axis=1)
+    evidence = evidence_of(log)
+    sessions = Models(log, "clicks", 0).sessions("shoes")
+    judge = _Judge(sessions, Models(log, "clicks", 0), {}, "clicks", None, LEVEL)
+    assert judge._base == pytest.approx(log.clicks[shows].sum() / shows.sum())
+    assert evidence.variance == pytest.approx(log.clicks.sum(axis=1).var())
