@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
 from itertools import chain
@@ -35,11 +35,11 @@ def evaluate(
         "[bold]action_dist[/] (items, positions) or [bold]scores[/] (items; Plackett-Luce), and optionally the labels of the "
         "[bold]items[/].",
     )],
-    estimator: Annotated[list[str], typer.Option(
-        "--estimator", "-e", metavar="NAME...", show_default="item-position",
+    estimator: Annotated[list[str] | None, typer.Option(
+        "--estimator", "-e", metavar="NAME...", show_default="those whose assumptions hold in the log",
         help=f"One or more of {', '.join(ESTIMATORS)}. [bold]ips[/] weighs whole lists, [bold]cascade[/] their beginnings, "
         "[bold]item-position[/] single items; [bold]dr[/] adds predictions of a click model; the others are click models.",
-    )] = ["item-position"],  # noqa: B006
+    )] = None,
     log_format: Annotated[str, typer.Option(
         "--format", metavar=f"{LOG_FORMAT}|obd",
         help="Format of the log, see [bold]clickgym fit --help[/]; [bold]obd[/] is the Open Bandit Dataset.",
@@ -108,7 +108,10 @@ def evaluate(
     if as_json:
         print_json({
             "log": str(log), "query": query, "reward": reward, "cutoff": cutoff, "level": level,
-            "policies": {name: {"lists": compared.lists(name)} for name in compared.policies},
+            "policies": {
+                name: {"lists": compared.lists(name), "verdict": verdict and asdict(verdict)}
+                for name, verdict in compared.verdicts.items()
+            },
             "evaluations": [
                 {"policy": name, **asdict(evaluation), "cautions": evaluation.cautions}
                 for name, evaluations in compared.by_policy.items()
@@ -188,9 +191,9 @@ def _print_remarks(compared: Comparison, say: Callable[..., None], several: bool
     for policy, results in compared.by_policy.items():
         for caution in chain.from_iterable(result.cautions for result in results):
             say(f"Caution: {f'{policy}: ' if several else ''}{caution}")
-    for policy, results in compared.by_policy.items():
-        if results and results[0].on_policy is not None:
-            say(f"{policy}: {_verdict(results)}", "bold")
+    for policy, verdict in compared.verdicts.items():
+        if verdict is not None:
+            say(f"{policy}: {verdict}", "bold")
 
 
 def _print_lists(compared: Comparison, policy: str, say: Callable[[str], None], most: int = 5) -> None:
@@ -205,25 +208,3 @@ def _print_lists(compared: Comparison, policy: str, say: Callable[[str], None], 
 
 def _interval(ends: tuple[float, float]) -> str:
     return "{:.4g} to {:.4g}".format(*ends)
-
-
-def _verdict(results: Sequence[Evaluation]) -> str:
-    """What the intervals of the differences come to."""
-    ends = [result.difference_interval for result in results if result.difference_interval is not None]
-    better, worse = sum(low > 0 for low, _ in ends), sum(high < 0 for _, high in ends)
-    if better and worse:
-        return (
-            f"the estimators contradict each other: better than the logged policy by {better} of {len(ends)}, worse by {worse}"
-        )
-    return (
-        _agreement("better", better, len(ends))
-        or _agreement("worse", worse, len(ends))
-        or "not significantly different from the logged policy"
-    )
-
-
-def _agreement(word: str, count: int, n: int) -> str:
-    """How many of n estimators say so; empty if none does."""
-    if count == n:
-        return f"{word} than the logged policy{f' by all {count} estimators' if count > 1 else ''}"
-    return f"{word} than the logged policy by {count} of {n} estimators, undecided by the others" if count else ""

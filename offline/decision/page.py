@@ -16,10 +16,10 @@ from ...core.files import make_folder, write_whole
 from ...core.templates import templates
 from ...runner.reports.figures import save_figure
 from ..evaluation import LEAST_SESSIONS
+from ..goodness_of_fit import FITS, PATTERNS
 from .decide import AGENTS, NEAR, Decision
 from .evidence import LEVEL
 from .figures import MOST_GAINS, PANELS, decision_figure, panel_svg
-from .fit import FITS, PATTERNS
 from .words import UNITS
 
 __all__ = ["command_of", "to_dict", "to_html", "write_decision"]
