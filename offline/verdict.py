@@ -19,7 +19,7 @@ error. The verdict's interval holds those of all of them. A firm interval of `ip
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
@@ -95,7 +95,7 @@ class Beginning(NamedTuple):
 
     def __str__(self) -> str:
         where = "first position" if self.positions == 1 else f"first {self.positions} positions"
-        return f"the {where} of its lists, which {self.sessions:,.0f} sessions show"
+        return f"the {where} of its lists ({self.sessions:,.0f} sessions)"
 
 
 class Judge:
@@ -161,9 +161,10 @@ class Judge:
         for name, fitted in self.fitting.items() if results else ():
             draws = refits(fitted, CONVERGED, self.log, REFITS, self.settings["seed"])
             errors = np.std([earned(estimator, part) for part, estimator in draws], axis=0, ddof=1)
+            errors = np.hypot(errors, self.cutoff / len(self.log))  # the priors count as one session at each position
             for spec, values, spread in zip(results, earned(fitted, self.log), errors.tolist(), strict=True):
                 ends = [(value - self.t * error, value + self.t * error) for value, error in zip(values, spread, strict=True)]
-                better = float(stdtr(REFITS - 1, values[2] / max(spread[2], 1e-300)))
+                better = float(stdtr(REFITS - 1, values[2] / spread[2]))
                 results[spec][name] = Evaluation(
                     name, values[0], spread[0], ends[0], values[0], ends[0], values[1], ends[1], values[2], ends[2], better,
                     len(self.log), np.nan, np.nan, (np.nan, np.nan), np.nan,
@@ -214,16 +215,18 @@ class Judge:
         refuted = ""
         if not self.item_position >= FITS:
             free.pop("item-position", None)
-            refuted = (
-                f"; that of item-position is refuted: clicks depend on what stands above them (p = {self.item_position:.1g})"
-            )
+        if (p := self.item_position) < FITS:
+            size = f"= {p:.1g}" if p > 1e-9 else "< 1e-9"
+            refuted = f"; item-position does not hold here: clicks depend on what stands above them (p {size})"
         ends = {name: result.difference_interval for name, result in (free | models).items() if result.difference_interval}
-        if {-1, 1} <= set(map(_sign, ends.values())):
+        alone = ends.pop("ips", None)
+        signs = set(map(_sign, ends.values()))
+        firm = _sign(alone) if alone else 0
+        if alone and (not models or ({-1, 1} <= signs if not firm else -firm not in signs)):
+            return Verdict(_word(alone), ("ips",), alone, "ips assumes nothing about users, and enough sessions show the lists")
+        if {-1, 1} <= signs | {firm}:
             each = "; ".join(f"{name} {low:+.4g} to {high:+.4g}" for name, (low, high) in ends.items())
             return _none(f"the estimators contradict each other: {each}")
-        alone = ends.pop("ips", None)
-        if alone and (_sign(alone) or not models):
-            return Verdict(_word(alone), ("ips",), alone, "ips assumes nothing about users, and enough sessions show the lists")
         if not models:
             return _none(f"no click model that tells of this policy fits the log{refuted}")
         for name in models if beginning else ():
@@ -231,18 +234,18 @@ class Judge:
             predicted = self._predicted(self.fitting[name], spec, beginning.positions)
             if abs(predicted - beginning.value) > -ndtri(FITS / 2) * beginning.error:
                 return _none(
-                    f"the estimators contradict each other: {name} expects {predicted:.4g} clicks on {beginning}, and these "
-                    f"have {beginning.value:.4g} ± {beginning.error:.2g}"
+                    f"the estimators contradict each other: {name} expects {predicted:.4g} clicks, and the log has "
+                    f"{beginning.value:.4g} ± {beginning.error:.2g} on {beginning}"
                 )
         names, less = [*ends], ["item-position, whose assumption the log does not refute"] if len(ends) > len(models) else []
         if beginning and beginning.positions >= min(LEAST_POSITIONS, self.cutoff):
             names.append("cascade")
-            less.append(f"cascade, on {beginning}")
-        fit = f"{', '.join(models)} ({'a click model that fits' if len(models) == 1 else 'click models that fit'} this log)"
+            less.append(f"cascade on {beginning}")
+        fit = f"{_and(models)}, which {'fits' if len(models) == 1 else 'fit'} the log"
         if not less:
             return _none(f"no estimator that assumes less can confirm {fit}{refuted}")
         interval = min(low for low, _ in ends.values()), max(high for _, high in ends.values())
-        return Verdict(_word(interval), tuple(names), interval, f"{fit} and {' and '.join(less)} agree")
+        return Verdict(_word(interval), tuple(names), interval, f"{fit}, and {_and(less)} agree{refuted}")
 
 
 def agreement(results: Sequence[Evaluation], single: bool) -> Verdict | None:
@@ -264,7 +267,7 @@ def agreement(results: Sequence[Evaluation], single: bool) -> Verdict | None:
     count, which = better or worse, ""
     if n > 1:
         which = f"by {count} of {n} estimators, undecided by the others; " if 0 < count < n else f"by all {n} estimators; "
-    tested = f"what {' and '.join(names)} assume{'s' if n == 1 else ''} about users is not tested; without --estimator it is"
+    tested = f"what {_and(names)} assume{'s' if n == 1 else ''} about users is not tested; without --estimator it is"
     interval = min(low for low, _ in ends), max(high for _, high in ends)
     return Verdict("better" if better else "worse" if worse else UNDECIDED, names, interval, which + tested)
 
@@ -285,6 +288,11 @@ def _shown(log: ClickLog, target: Policies) -> tuple[ClickLog, Floats]:
     items = np.concatenate(lists)
     labels = log.item_labels, log.query_labels
     return ClickLog(items, np.zeros(items.shape, np.int8), np.concatenate(queries), *labels), np.concatenate(shares)
+
+
+def _and(words: Iterable[str]) -> str:
+    *first, last = words
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def _sign(interval: Interval) -> int:

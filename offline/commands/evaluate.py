@@ -9,6 +9,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
 import typer
 from rich.console import Console
 
@@ -108,10 +109,8 @@ def evaluate(
     if as_json:
         print_json({
             "log": str(log), "query": query, "reward": reward, "cutoff": cutoff, "level": level,
-            "policies": {
-                name: {"lists": compared.lists(name), "verdict": verdict and asdict(verdict)}
-                for name, verdict in compared.verdicts.items()
-            },
+            "policies": {name: {"lists": compared.lists(name)} for name in compared.policies},
+            "verdicts": {name: verdict and asdict(verdict) for name, verdict in compared.verdicts.items()},
             "evaluations": [
                 {"policy": name, **asdict(evaluation), "cautions": evaluation.cautions}
                 for name, evaluations in compared.by_policy.items()
@@ -175,9 +174,10 @@ def _cells(result: Evaluation) -> tuple[str, ...]:
         _interval(result.interval),
         f"{result.self_normalised:.7g}",
         _interval(result.self_normalised_interval),
-        f"{result.effective_sample_size:.0f}",
-        f"{result.mean_weight:.3f}",
-        f"{result.max_weight:.4g}",
+        *(
+            "–" if np.isnan(value) else f"{value:{form}}"  # a prediction has no weights
+            for value, form in ((result.effective_sample_size, ".0f"), (result.mean_weight, ".3f"), (result.max_weight, ".4g"))
+        ),
         "–" if result.difference is None else f"{result.difference:+.4g}",
         "–" if result.difference_interval is None else _interval(result.difference_interval),
         "–" if result.probability_better is None else f"{result.probability_better:.3f}",
