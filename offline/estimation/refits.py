@@ -27,5 +27,7 @@ def refits(fitted: Estimator, settings: FitSettings, log: ClickLog, n: int, seed
         The sessions drawn, and the estimator fitted to them.
     """
     for draw in range(n):
-        part = log[np.random.default_rng([seed, draw]).integers(len(log), size=len(log))]
+        part = log[
+            np.sort(np.random.default_rng([seed, draw]).integers(len(log), size=len(log)))
+        ]  # sorted rows are copied faster
         yield part, settings.fit(type(fitted), part, start=fitted)

@@ -73,7 +73,7 @@ def test_the_command_says_better_where_item_position_alone_says_worse(tmp_path, 
     ids=["UBM", "CM"],
 )
 def test_the_interval_holds_the_truth_where_that_of_item_position_does_not(users):
-    log, best = random_log(users), users.optimal_ranking()
+    log, best = random_log(users, 20_000), users.optimal_ranking()
     truth = gain(users, best)
     verdict = compare(log, fixed(best)).verdicts[fixed(best)]
     assert verdict.word == "better"
