@@ -203,7 +203,7 @@ class Judge:
             try:
                 results[name] = evaluate(self.log, self.targets[spec], name, logging=logging, **self.settings)
             except ValueError as error:
-                refused[name] = str(error)
+                refused[name] = str(error) if self.fitting else f"no click model fits the log, and {name} is refused: {error}"
         verdict = self._verdict(
             spec, {name: result for name, result in results.items() if not result.cautions}, models, beginning
         )

@@ -20,6 +20,7 @@ from ...envs import REWARDS
 from ..comparison import Comparison, compare, read_sessions
 from ..evaluation import ESTIMATORS, Evaluation
 from ..log import ClickLog
+from ..verdict import REFITS
 from .logs import LOG_FORMAT, Columns, Duplicates, MaxMemory, columns_of
 
 __all__ = ["evaluate"]
@@ -79,9 +80,9 @@ def evaluate(
 
       clickgym evaluate random/all.csv --format obd --policy bts_action_dist_all.npz --on-policy bts/all.csv
 
-    One list for one query, from a log without propensities, by three click models:
+    One list for one query, by all estimators whose assumptions hold in the log:
 
-      clickgym evaluate log.csv --query shoes --policy fixed:a,c,b --estimator pbm dcm ubm
+      clickgym evaluate log.csv --query shoes --policy fixed:a,c,b
 
     The first five positions of the best list of a fitted click model:
 
@@ -91,9 +92,10 @@ def evaluate(
 
       clickgym evaluate log.csv --query shoes --policy fixed:a,c,b fixed:c,a,b --logging empirical --estimator dr
 
-    Click-model estimators fit their model to the log. An estimate is refused if the policy shows lists or items that the log
-    never shows: their weight would be infinite. If the interval of the difference is above 0, the policy is better than the
-    logged one. The column [bold]better[/] is the share of bootstrap resamples in which the policy gains.
+    Without --estimator the assumptions of click models and of item-position are tested on the log, and there is a verdict only
+    where a click model that fits and an estimator that assumes less agree. With --estimator, nothing is tested. Click-model
+    estimators fit their model to the log. An estimate is refused if the policy shows lists or items that the log never shows:
+    their weight would be infinite. The column [bold]better[/] is the share of bootstrap resamples in which the policy gains.
     """
     with compiling_told(console := errors()):
         logged = read_sessions(
@@ -141,6 +143,8 @@ def _print(console: Console, compared: Comparison, level: float, reward: str, cu
             f"The difference is the estimate minus the mean of the log; better is the share of {bootstrap:,} bootstrap "
             f"resamples of its {unit}s in which the {gains}."
         )
+    if any(np.isnan(result.effective_sample_size) for result in compared.evaluations):
+        say(f"The intervals of click models, which fit the log, come from {REFITS} fits to resampled {unit}s.")
     if compared.on_policy is not None:
         say(f"{earned}, in the evaluated policy's own log: {compared.on_policy:.7g}")
     _print_remarks(compared, say, several)

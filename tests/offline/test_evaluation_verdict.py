@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
@@ -53,7 +54,12 @@ def test_the_command_says_better_where_item_position_alone_says_worse(tmp_path, 
     low, high = re.search(rf"{best}: better than the logged policy \(\+(\S+) to \+(\S+)\): dcm, which", printed).groups()
     assert float(low) < gain(DCM, DCM.optimal_ranking()) < float(high)
     assert "item-position does not hold here: clicks depend on what stands above them (p < 1e-9)" in printed
-    assert evaluate(log, FixedPolicy(DCM.optimal_ranking()), "item-position").difference_interval[1] < 0
+    alone = evaluate(log, FixedPolicy(DCM.optimal_ranking()), "item-position").difference_interval
+    assert alone[1] < 0
+    page = Path(__file__).resolve().parents[2].joinpath("docs", "off_policy.md").read_text(encoding="utf-8")
+    quoted = ("{:.3f} to {:.3f}; the truth is +{:.3f}".format(*alone, gain(DCM, DCM.optimal_ranking()))).replace("-", "−")
+    assert quoted in page
+    assert next(line for line in printed.splitlines() if "better than" in line) in page
     assert main(["evaluate", str(tmp_path / "log.parquet"), "--policy", best, "--estimator", "item-position"]) == 0
     assert "what item-position assumes about users is not tested; without --estimator it is" in capsys.readouterr().out
     contradiction = compare(log, best, ["item-position", "dcm"]).verdicts[best]
@@ -110,6 +116,15 @@ def test_there_is_no_verdict_where_no_click_model_fits():
     verdict = compare(odd_log(lists), "fixed:a,b,c,d").verdicts["fixed:a,b,c,d"]
     assert (verdict.word, verdict.estimators, verdict.interval) == ("no verdict", (), None)
     assert verdict.reason.startswith("no click model that tells of this policy fits the log; item-position does not hold here")
+
+
+def test_where_nothing_can_be_estimated_the_error_says_why():
+    """No click model fits, and no session shows f at the first position."""
+    lists = [each for each in itertools.permutations(range(6), 4) if each[0] != 5]
+    with pytest.raises(
+        ValueError, match=r"^no click model fits the log, and item-position is refused: item 'f' at position 1: "
+    ):
+        compare(odd_log(lists), "fixed:f,b,c,d")
 
 
 def test_a_list_that_was_shown_often_needs_no_click_model():
