@@ -13,8 +13,10 @@ from .settings import FitSettings
 __all__ = ["refits"]
 
 
-def refits(fitted: Estimator, settings: FitSettings, log: ClickLog, n: int, seed: int) -> Iterator[tuple[ClickLog, Estimator]]:
-    """Draw sessions with replacement, as many as there are, and fit a model to them, starting from what it is in the log.
+def refits(
+    fitted: Estimator, settings: FitSettings, log: ClickLog, n: int, seed: int, size: int | None = None
+) -> Iterator[tuple[ClickLog, Estimator]]:
+    """Draw sessions with replacement and fit a model to them, starting from what it is in the log.
 
     Args:
         fitted: an estimator fitted to the log.
@@ -22,12 +24,12 @@ def refits(fitted: Estimator, settings: FitSettings, log: ClickLog, n: int, seed
         log: the sessions.
         n: how many times.
         seed: the same seed draws the same sessions, whatever the model.
+        size: sessions of a draw; None: as many as the log has. Estimates from fewer vary by the square root of the ratio more.
 
     Yields:
         The sessions drawn, and the estimator fitted to them.
     """
     for draw in range(n):
-        part = log[
-            np.sort(np.random.default_rng([seed, draw]).integers(len(log), size=len(log)))
-        ]  # sorted rows are copied faster
+        drawn = np.random.default_rng([seed, draw]).integers(len(log), size=size or len(log))
+        part = log[np.sort(drawn)]  # sorted rows are copied faster
         yield part, settings.fit(type(fitted), part, start=fitted)
