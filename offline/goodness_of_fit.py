@@ -35,6 +35,8 @@ LEAST_DISPLAYS = 50
 """Displays of a group that is looked at."""
 LEAST_EXPECTED = 5
 """Clicks that a model expects in it, and displays without: of fewer no sum is nearly normal."""
+LEAST_CLICKS = 50
+"""Clicks, and displays without, that are expected at a position where `check_above` looks at what stands above it."""
 MOST_GROUPS = 500
 
 PATTERNS = ("item at position", "item below item", "item above item")
@@ -147,7 +149,7 @@ def check_above(log: ClickLog, predicted: Floats | None = None) -> float:
     Null hypothesis: given the list, an item is clicked at its position with the predicted probability. Observed less predicted
     clicks are multiplied with the click rate that the item at each position above has there, less the mean of this rate over
     the sessions that show the same item at the same position. Under the null hypothesis the sums over all sessions are normal
-    with mean 0 and the covariance that is counted in the sessions; at each position they are compared with a chi-squared law.
+    with mean 0 and the covariance that follows from the predictions; at each position they are compared with a chi-squared law.
 
     Args:
         log: sessions of any queries.
@@ -155,7 +157,8 @@ def check_above(log: ClickLog, predicted: Floats | None = None) -> float:
             tests the assumption of the estimator ``item-position``.
 
     Returns:
-        The least p-value of the positions, times their number; NaN where items never change the items above them.
+        The least p-value of the positions, times their number; NaN where none has enough clicks, or none of its items ever
+        stands below other ones.
 
     Example:
         >>> rng = np.random.default_rng(0)
@@ -172,15 +175,17 @@ def check_above(log: ClickLog, predicted: Floats | None = None) -> float:
     size, clicks = (len(codes) + 1) * n_positions, log.clicks[order]
     counts = np.maximum(np.bincount(cells.ravel(), minlength=size), 1)
     rates = (np.bincount(cells.ravel(), clicks.ravel(), size) / counts)[cells]
-    beyond = np.where(pairs < 0, 0.0, clicks - (rates if predicted is None else predicted[order]))
+    expected = rates if predicted is None else predicted[order]
     p_values = []
     for k in range(1, n_positions):
-        above = [rate - (np.bincount(cells[:, k], rate, size) / counts)[cells[:, k]] for rate in rates.T[:k]]
-        products = beyond[:, k] * np.array(above)
-        values, directions = np.linalg.eigh(products @ products.T)
+        chance = np.where(pairs[:, k] < 0, 0.0, expected[:, k])
+        if min(chance.sum(), (1 - chance).sum()) < LEAST_CLICKS:
+            continue
+        above = np.array([rate - (np.bincount(cells[:, k], rate, size) / counts)[cells[:, k]] for rate in rates.T[:k]])
+        values, directions = np.linalg.eigh((chance * (1 - chance) * above) @ above.T)
         told = values > max(1e-14 * n_sessions, 1e-9 * values.max())
         if told.any():
-            deviations = (directions.T @ products.sum(axis=1))[told] ** 2 / values[told]
+            deviations = (directions.T @ (above @ (clicks[:, k] - chance)))[told] ** 2 / values[told]
             p_values.append(float(chdtrc(told.sum(), deviations.sum())))
     return min(1.0, len(p_values) * min(p_values)) if p_values else np.nan
 
