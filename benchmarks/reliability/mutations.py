@@ -130,7 +130,8 @@ MODULES: dict[str, list[Aim]] = {
             "offline/evaluation offline/comparison offline/bootstrap offline/weights offline/model_weights "
             "offline/doubly_robust",
             "test_evaluation_diagnostics test_single_displays test_doubly_robust test_evaluation",
-        )
+        ),
+        _aim("offline/verdict offline/goodness_of_fit offline/estimation/refits", "test_evaluation_verdict"),
     ],
     "study rules": [
         _aim(
