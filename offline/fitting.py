@@ -55,6 +55,8 @@ class Fitted:
         estimators: those fitted to the whole log.
         instances: what the latter say of each query, by its label. With a ``bootstrap`` ``estimation["standard_errors"]`` has
             the standard error of each parameter by model and name, None where clicks do not tell it (see `fit_models`).
+        variety: by query how many lists the log shows, and the share of displays in which an item is at its most frequent
+            position.
     """
 
     train: ClickLog
@@ -62,6 +64,7 @@ class Fitted:
     scored: dict[str, Estimator]
     estimators: dict[str, Estimator]
     instances: dict[str, Instance]
+    variety: dict[str, tuple[int, float]]
 
 
 def fit_models(
@@ -152,10 +155,7 @@ def fit_models(
         "steps": {name: getattr(estimators[name], "n_iter_", None) for name in models if name in names},
     }
     best = {name: estimators[name] for name in names}
-    instances = {
-        label: query_instance(log, label, best, n_items, origin=origin, estimation={**method, **_variety(log, label)})
-        for label in labels
-    }
+    instances = {label: query_instance(log, label, best, n_items, origin=origin, estimation=method) for label in labels}
     if bootstrap:
         start = time.perf_counter()
         settings = FitSettings(iterations, tol, per_query)
@@ -164,7 +164,7 @@ def fit_models(
             told = {**instance.estimation, "refits": bootstrap, "standard_errors": errors[label]}
             instances[label] = replace(instance, estimation=told)
         on_step(f"fitted {bootstrap} times to resampled sessions in {time.perf_counter() - start:.1f} s")
-    return Fitted(train, test, scored, estimators, instances)
+    return Fitted(train, test, scored, estimators, instances, {label: _variety(log, label) for label in labels})
 
 
 def _check_format(log_format: str) -> None:
@@ -196,13 +196,13 @@ def _fit(
     return scored, estimators
 
 
-def _variety(log: ClickLog, query: str) -> dict[str, Any]:
+def _variety(log: ClickLog, query: str) -> tuple[int, float]:
     """How many lists the log shows for a query, and the share of displays in which an item is at its most frequent position."""
     lists, _, counts = sorted_distinct(log.items[log.queries == log.query_labels.index(query)])
     displays = np.zeros((lists.max() + 1, log.n_positions))
     rows, positions = np.nonzero(lists >= 0)
     np.add.at(displays, (lists[rows, positions], positions), counts[rows])
-    return {"distinct_lists": len(lists), "usual_position": round(float(displays.max(axis=1).sum() / displays.sum()), 4)}
+    return len(lists), float(displays.max(axis=1).sum() / displays.sum())
 
 
 def _standard_errors(

@@ -17,7 +17,7 @@ from scipy.special import stdtrit
 from ...core.console import Json, bold, compiling_told, errors, output, print_json
 from ...core.files import make_folder
 from ...core.terminal import Column, print_table, say
-from ...envs import ClickModel, Instance
+from ...envs import ClickModel
 from ..estimation.estimator import MODEL_ESTIMATORS, ConvergenceWarning
 from ..estimation.settings import ITERATIONS, TOL
 from ..fitting import Fitted, fit_models
@@ -117,7 +117,7 @@ def fit(
         say(console, f"{file}: {instance.description}")
         sure = instance.estimation.get("standard_errors", {})
         written.append({"query": query, "file": str(file), "description": instance.description, "standard_errors": sure})
-    _print_parameters(console, fitted.instances)
+    _print_parameters(console, fitted)
     if as_json:
         sizes = {"train_sessions": len(fitted.train), "test_sessions": len(fitted.test)}
         print_json({"log": str(log), **sizes, "models": scores, "instances": written})
@@ -192,10 +192,10 @@ def _print_scores(console: Console, fitted: Fitted, scores: Sequence[dict[str, A
         say(console, f"{excluded}: likelihood 0, conditional perplexity infinite")
 
 
-def _print_parameters(console: Console, instances: Mapping[str, Instance], most: int = 3) -> None:
+def _print_parameters(console: Console, fitted: Fitted, most: int = 3) -> None:
     """The parameters of a few queries with their intervals, and what clicks do not tell."""
     untold: set[str] = set()
-    for query, instance in [*instances.items()][:most]:
+    for query, instance in [*fitted.instances.items()][:most]:
         facts = instance.estimation
         for kind, told in facts.get("standard_errors", {}).items():
             say(console, f"{kind}, {query}: estimates ± half of their 0.95 intervals, from {facts['refits']} refits", "bold")
@@ -209,13 +209,12 @@ def _print_parameters(console: Console, instances: Mapping[str, Instance], most:
     for kinds, text in UNTOLD.items():
         if untold & set(kinds.split()):
             say(console, f"* {text}")
-    for query, instance in instances.items():
-        if (share := instance.estimation["usual_position"]) > CONFOUNDED:
-            lists = f"{instance.estimation['distinct_lists']:,} distinct lists"
+    for query, (lists, share) in fitted.variety.items():
+        if share > CONFOUNDED:
             say(
                 console,
-                f"Caution: {query}: in {share:.1%} of the displays an item is where it mostly is ({lists}). Clicks hardly tell "
-                "attraction from position, and estimates can miss by more than their intervals.",
+                f"Caution: {query}: in {share:.1%} of the displays an item is where it mostly is ({lists:,} distinct lists). "
+                "Clicks hardly tell attraction from position, and estimates can miss by more than their intervals.",
             )
 
 
