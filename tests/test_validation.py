@@ -272,6 +272,7 @@ def recipes() -> dict[Any, Call]:
         "tol": 0.5,
         "per_query": False,
         "seed": 0,
+        "bootstrap": 2,
     }
     add(offline.fit_models, log=LOG, models=["PBM"], queries=["q"], **fit)
     add(offline.query_instance, log=LOG, query="q", estimators={"CM": offline.CMEstimator().fit(LOG)}, n_items=2)
@@ -318,7 +319,7 @@ def recipes() -> dict[Any, Call]:
 # Not walked, each with the reason.
 ELSEWHERE = {
     "an interface, an error or a result, which nobody calls with numbers": {
-        "Agent", "AgentError", "ClickModel", "CompiledAgent", "Comparison", "ContextualAgent", "ContextualModel",
+        "Agent", "AgentError", "ClickModel", "CompiledAgent", "Comparison", "Verdict", "ContextualAgent", "ContextualModel",
         "ConvergenceWarning", "Estimator", "Evaluation", "Fitted", "KernelError", "Learner", "Policy", "Result",
         "Impression", "Scorecard", "SessionError", "StateAgent", "Tuning", "Users",
     },

@@ -130,7 +130,8 @@ MODULES: dict[str, list[Aim]] = {
             "offline/evaluation offline/comparison offline/bootstrap offline/weights offline/model_weights "
             "offline/doubly_robust",
             "test_evaluation_diagnostics test_single_displays test_doubly_robust test_evaluation",
-        )
+        ),
+        _aim("offline/verdict offline/goodness_of_fit offline/estimation/refits", "test_evaluation_verdict"),
     ],
     "study rules": [
         _aim(
@@ -212,7 +213,7 @@ MODULES: dict[str, list[Aim]] = {
     "tuning": [_aim("runner/tuning", "test_tuning", "not ctrl and not killed and not interrupt and not processes")],
     "statistics of decide": [
         _aim("offline/decision/lists", "test_decide_time"),
-        _aim("offline/decision/fit offline/decision/correction", "test_decide_statistics"),
+        _aim("offline/decision/correction", "test_decide_statistics"),
         _aim("offline/decision/evidence", "test_decide_evidence test_decide", "not command and not wrong and not small"),
         _aim("offline/decision/all_queries", "test_decide_all", "not command and not wrong"),
     ],

@@ -36,8 +36,8 @@ from ...envs.click_model import MAX_SEARCH
 from ..distinct import distinct
 from ..estimation.estimator import Estimator
 from ..evaluation import LEAST_SESSIONS
+from ..goodness_of_fit import Fit, Group, check_fit
 from .correction import Corrected, Correction, Gains
-from .fit import Fit, Group, check_fit
 from .lists import STEADY, DistinctLists, Lists, Measured, Refused, measure, production_list
 from .models import MOST_SESSIONS, Models, QuerySessions
 

@@ -32,17 +32,15 @@ from scipy.special import bdtrc, chdtrc, ndtr
 
 from ..distinct import distinct
 from ..evaluation import LEAST_SESSIONS
-from ..log import ClickLog
+from ..log import BLOCKS, ClickLog, time_blocks
 
 __all__ = [
-    "BLOCKS", "LEAST_SHOWN", "LEFT_OUT", "STEADY", "DistinctLists", "Measured", "Refused", "measure", "of_query", "per_session",
-    "production_list", "time_blocks",
+    "LEAST_SHOWN", "LEFT_OUT", "STEADY", "DistinctLists", "Measured", "Refused", "measure", "of_query", "per_session",
+    "production_list",
 ]  # fmt: skip
 
 LEAST_SHOWN = 30
 """Sessions of a list below which nobody knows what it earned."""
-BLOCKS = 20
-"""Blocks of time."""
 FINER = 4
 """Each time so many finer blocks: 80, 320, ..."""
 LEAST_IN_BLOCK = 50
@@ -88,13 +86,6 @@ def per_session(log: ClickLog, reward: str, cutoff: int | None) -> Floats:
     """``(N,)`` the reward of each session: its clicks, or 1 for any click."""
     clicks = log.clicks[:, :cutoff].sum(axis=1)
     return np.minimum(clicks, 1.0) if reward == "any_click" else clicks.astype(np.float64)
-
-
-def time_blocks(log: ClickLog, n_blocks: int = BLOCKS) -> Indices:
-    """``(N,)`` the block of time of each session, in blocks of equal numbers of sessions."""
-    blocks = np.empty(len(log), np.int64)
-    blocks[log.order] = n_blocks * np.arange(len(log)) // len(log)
-    return blocks
 
 
 class DistinctLists:

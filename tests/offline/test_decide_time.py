@@ -15,8 +15,9 @@ import pytest
 
 from clickgym.offline import ClickLog
 from clickgym.offline.decision.decide import Settings, weigh
-from clickgym.offline.decision.lists import DistinctLists, measure, time_blocks
+from clickgym.offline.decision.lists import DistinctLists, measure
 from clickgym.offline.decision.models import Models
+from clickgym.offline.log import time_blocks
 
 PRODUCTION, OTHER, REST = [0, 1, 2], [3, 1, 0], [2, 4, 3]
 LABELS = tuple("abcde")
