@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import zipfile
+from dataclasses import asdict
 from pathlib import Path
 
 import gymnasium as gym
@@ -23,7 +24,7 @@ from clickgym.offline import compare, fit_models, read_log
 from clickgym.runner.results import read_results
 
 DATA = Path(__file__).parent / "data"
-V01, V10 = DATA / "v0.1", DATA / "v1.0"
+V01, V10, V20 = DATA / "v0.1", DATA / "v1.0", DATA / "v2.0"
 VERSIONS = {"v0.1": V01, "v1.0": V10}
 PUBLISHED = AGENTS | CONTEXTUAL_AGENTS | STATE_AGENTS
 
@@ -258,3 +259,52 @@ def test_policies_earn_what_they_did(log, monkeypatch):
         assert [each.estimator for each in evaluations] == [name for name, *_ in then]
         now = [[each.value, *each.interval] for each in evaluations]
         np.testing.assert_allclose(now, [numbers for _, *numbers in then], rtol=1e-12, err_msg=policy)
+
+
+# --------------------------------------------------------------------------------------------------------------- stores
+
+STORES = ["shop", "killed", "of_a_log", "by_features"]
+
+
+@pytest.fixture
+def stores(tmp_path):
+    """The folder of the stores, and what was known of them then."""
+    zipfile.ZipFile(V20 / "stores" / "stores.zip").extractall(tmp_path)
+    return tmp_path, content(tmp_path / "then.json")
+
+
+def assert_knows(ranker, path, then):
+    """A store holds the log of then, reports what was reported then, and its agents believe in the same lists."""
+    for log in (ranker.log(), read_log(path)):
+        assert (list(log.item_labels), list(log.query_labels)) == (then["log"]["item_labels"], then["log"]["query_labels"])
+        for name in ("items", "clicks", "queries"):
+            assert getattr(log, name).tolist() == then["log"][name], name
+    report = json.loads(json.dumps(asdict(ranker.report())))
+    assert report["difference"] == (then["report"]["difference"] and pytest.approx(then["report"]["difference"]))
+    assert {name: report[name] for name in then["report"] if name != "difference"} == {
+        name: value for name, value in then["report"].items() if name != "difference"
+    }
+    assert [[asked, ranker.best(**asked)] for asked, _ in then["best"]] == then["best"]
+
+
+@pytest.mark.parametrize("name", STORES)
+def test_stores_open_and_go_on_as_they_did(stores, name):
+    """Lists, late and double clicks, closed impressions and candidates that come and go, each call with the answer of then."""
+    folder, everything = stores
+    then, path = everything[name], folder / f"{name}.sqlite"
+    now, shown = then["time"], list(then["shown"])
+    production = then["production"] and dict(then["production"])
+    settings = then["settings"] | {"store": path, "clock": lambda: now, "production": production}
+    with clickgym.Ranker(**settings) as ranker:
+        assert_knows(ranker, path, then["opened"])
+        for call in then["calls"]:
+            now, impression = call["time"], call["impression"]
+            given = [] if impression is None else [shown[impression]]
+            answer = getattr(ranker, call["method"])(*given, **call["arguments"])
+            if impression is None:
+                shown.append(answer.id)
+                answer = [answer.items, answer.source]
+            assert answer == call["result"], call
+        assert_knows(ranker, path, then["ended"])
+    with clickgym.Ranker(**settings) as ranker:
+        assert_knows(ranker, path, then["ended"])
