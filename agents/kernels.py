@@ -25,6 +25,8 @@ __all__ = [
     "x_log_x",
 ]
 
+FEW = 64
+"""Items that insertion sort puts in order faster than heapsort."""
 FIRST_CLICK, LAST_CLICK = 0, 1
 FEEDBACK = Choices(("first_click", "last_click"))
 
@@ -174,7 +176,10 @@ def rank_available(index, order, rng, available, count):  # type: ignore[no-unty
         order[item] = item
         if not available[item]:
             index[item] = -np.inf
-    sort_by_heap(index, order)
+    if len(order) <= FEW:
+        sort_by_index(index, order)
+    else:
+        sort_by_heap(index, order)
     shuffle_ties(index, order, rng, count)
 
 

@@ -77,9 +77,9 @@ COLUMNS = {
 # ---------------------------------------------------------------------------------------------------------------- checksums
 
 
-_IMPRESSION, _CLICK = struct.Struct("<7q2d").pack, struct.Struct("<4q").pack
+_SHOWN, _CLOSED, _CLICK = (struct.Struct(form).pack for form in ("<4qd", "<3q", "<4q"))
 NOTHING = -(2**63)
-"""Stands for NULL among integers; numbers of impressions, ticks and times are larger."""
+"""Stands for a tick that is NULL."""
 
 
 def sum_of(*values: Any) -> int:
@@ -92,11 +92,12 @@ def sum_of_impression(
     features: bytes | None, closed: int | None, seen: int | None, learned: int | None, *_: Any,
 ) -> int:  # fmt: skip
     """The checksum of a row of ``impressions``."""
-    fixed = _IMPRESSION(
-        number, query, shown, source, NOTHING if closed is None else closed, NOTHING if seen is None else seen,
-        NOTHING if learned is None else learned, -1.0 if share is None else share, -1.0 if features is None else len(features),
-    )  # fmt: skip
-    return crc32(features or b"", crc32(candidates or b"", crc32(items, crc32(fixed))))
+    result = crc32(_SHOWN(number, query, shown, source, -1.0 if share is None else share) + items + (candidates or b""))
+    if features is not None:
+        result = crc32(features, result + 1)
+    if closed is None and seen is None and learned is None:
+        return result
+    return crc32(_CLOSED(closed, seen, NOTHING if learned is None else learned), result)
 
 
 def sum_of_click(impression: int, position: int, clicked: int, late: int, *_: Any) -> int:
@@ -119,6 +120,11 @@ def _checked(table: str, rows: list[Any]) -> list[Any]:
     return rows
 
 
+@cache
+def _select(table: str, rest: str) -> str:
+    return f"SELECT {COLUMNS[table]}, checksum FROM {table} {rest}"
+
+
 def rows_of(connection: sqlite3.Connection, table: str, rest: str = "", *values: Any) -> Iterator[tuple[Any, ...]]:
     """Rows of a table, each with its checksum, which is checked.
 
@@ -128,14 +134,14 @@ def rows_of(connection: sqlite3.Connection, table: str, rest: str = "", *values:
         rest: what stands behind it in the query.
         values: of the question marks in ``rest``.
     """
-    cursor = connection.execute(f"SELECT {COLUMNS[table]}, checksum FROM {table} {rest}", values)
+    cursor = connection.execute(_select(table, rest), values)
     while block := cursor.fetchmany(ROWS):
         yield from _checked(table, block)
 
 
 def row_of(connection: sqlite3.Connection, table: str, rest: str, *values: Any) -> Any:
-    """The first of `rows_of`; None if there is none."""
-    row = connection.execute(f"SELECT {COLUMNS[table]}, checksum FROM {table} {rest} LIMIT 1", values).fetchone()
+    """The first of `rows_of`, or None."""
+    row = connection.execute(_select(table, rest), values).fetchone()
     return None if row is None else _checked(table, [row])[0]
 
 

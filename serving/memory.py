@@ -52,7 +52,7 @@ def _mask(bits: bytes, length: int) -> NDArray[np.bool_]:
 
 def _last_mask(connection: Any, served: Served) -> NDArray[np.bool_] | None:
     """Which slots could be shown in the last impression of a query."""
-    row = row_of(connection, "impressions", "WHERE query = ? ORDER BY number DESC", served.number)
+    row = row_of(connection, "impressions", "WHERE query = ? ORDER BY number DESC LIMIT 1", served.number)
     return None if row is None else _mask(row[6], len(served.items))
 
 

@@ -197,7 +197,6 @@ class Ranker:
 
     def _forget(self) -> None:
         """Begin with what the store says, and nothing else."""
-        run = self._connection.execute
         self._tick = self._reserved = int(settings_of(self._connection).get("tick", 0))
         self._items: dict[Id, int] = {}
         self._item_ids: list[Id] = []
@@ -205,8 +204,8 @@ class Ranker:
             self._items[identity] = number
             self._item_ids.append(identity)
         self._agents = Agents(self._store, self._recipe, self.seed, self._memory)
-        waiting = run("SELECT number FROM impressions WHERE learned IS NULL AND closed IS NOT NULL ORDER BY closed, number")
-        self._waiting = deque(number for (number,) in waiting)
+        waiting = "WHERE learned IS NULL AND closed IS NOT NULL ORDER BY closed, number"
+        self._waiting = deque(rows_of(self._connection, "impressions", waiting))
         self._learn_at = None if self._update_seconds is None else 0
         self._find_oldest()
 
@@ -258,11 +257,11 @@ class Ranker:
             FileError: the store cannot be written.
         """
         with self._store.call():
-            row = self._impression(impression)
-            place = self._position(impression, as_items(row[5]).tolist(), item, position)
+            number, items, closed = self._impression(impression, self._shown)
+            place = self._position(impression, as_items(items).tolist(), item, position)
             now = self._now()
             self._store.touch()
-            values = (row[0], place, now, int(row[8] is not None))
+            values = (number, place, now, int(closed is not None))
             new = self._connection.execute(CLICK, (*values, sum_of_click(*values))).rowcount
             self._catch_up(now)
             return bool(new)
@@ -284,7 +283,7 @@ class Ranker:
         if seen is not None:
             seen = check_within("seen", seen, 0, self.n_positions, "n_positions = ")
         with self._store.call():
-            row = self._impression(impression)
+            row = self._impression(impression, self._row)
             if row[8] is not None:
                 return False
             lowest = scalar(self._connection, "SELECT max(position) FROM clicks WHERE impression = ?", row[0])
@@ -543,20 +542,14 @@ class Ranker:
 
     def _close(self, row: tuple[Any, ...], seen: int, now: int) -> None:
         self._store.touch()
-        self._change(row, now, seen, None)
+        row = (*row[:8], now, seen, None)
+        values = (now, seen, sum_of_impression(*row), row[0])
+        self._connection.execute("UPDATE impressions SET closed = ?, seen = ?, checksum = ? WHERE number = ?", values)
         if not self._waiting:
             self._learn_at = None if self._update_seconds is None else now + round(self._update_seconds * 1e6)
-        self._waiting.append(row[0])
+        self._waiting.append(row)
         if self._oldest is not None and row[0] == self._oldest[0]:
             self._find_oldest()
-
-    def _change(self, row: tuple[Any, ...], closed: int, seen: int, learned: int | None) -> None:
-        """Write what becomes of an impression, whose row is as it was read."""
-        number = row[0]
-        values = (closed, seen, learned, sum_of_impression(*row[:8], closed, seen, learned), number)
-        self._connection.execute(
-            "UPDATE impressions SET closed = ?, seen = ?, learned = ?, checksum = ? WHERE number = ?", values
-        )
 
     def _catch_up(self, now: int) -> None:
         """Close some impressions whose time is over, and let agents learn if it is time to."""
@@ -573,7 +566,9 @@ class Ranker:
         return abs(now - self._oldest[2]) >= self._patience * 1e6
 
     def _find_oldest(self) -> None:
-        self._oldest = row_of(self._connection, "impressions", "WHERE learned IS NULL AND closed IS NULL ORDER BY number")
+        self._oldest = row_of(
+            self._connection, "impressions", "WHERE learned IS NULL AND closed IS NULL ORDER BY number LIMIT 1"
+        )
 
     def _learn(self) -> int:
         """Let agents learn from all impressions that are closed."""
@@ -581,8 +576,7 @@ class Ranker:
         if n:
             self._store.touch()
         while self._waiting:
-            number = self._waiting[0]
-            row = row_of(self._connection, "impressions", "WHERE number = ?", number)
+            row = self._waiting[0]
             try:
                 served = self._agents.get(0 if self._recipe.sees_features else row[1])
             except ReplayError as error:  # of one agent; the others learn on, and a later start tries again
@@ -590,8 +584,9 @@ class Ranker:
             else:
                 assert served is not None
                 tick = self._next()
-                served.learn(event_of(row, clicks_in_time(self._connection, number)), tick)
-                self._change(row, row[8], row[9], tick)
+                served.learn(event_of(row, clicks_in_time(self._connection, row[0])), tick)
+                values = (tick, sum_of_impression(*row[:10], tick), row[0])
+                self._connection.execute("UPDATE impressions SET learned = ?, checksum = ? WHERE number = ?", values)
                 self._guard(served, tick)
                 self._agents.save_if_due(served)
             self._waiting.popleft()
@@ -705,14 +700,20 @@ class Ranker:
             self._connection.execute("UPDATE settings SET value = ?, checksum = ? WHERE name = 'tick'", values)
         return self._tick
 
-    def _impression(self, impression: Any) -> tuple[Any, ...]:
-        """The row of an impression."""
+    def _impression(self, impression: Any, read: Callable[[int], Any]) -> Any:
+        """What is read of an impression by its number."""
         number = self._number_of(impression)
-        row = None if number is None else row_of(self._connection, "impressions", "WHERE number = ?", number)
+        row = None if number is None else read(number)
         if row is None:
             raise ValueError(f"there is no impression {short(impression)}; expected an id that rank returned, of this store")
-        found: tuple[Any, ...] = row
-        return found
+        return row
+
+    def _shown(self, number: int) -> Any:
+        """What a click needs of an impression; where that is damaged, whoever reads the whole row is told."""
+        return self._connection.execute("SELECT number, items, closed FROM impressions WHERE number = ?", (number,)).fetchone()
+
+    def _row(self, number: int) -> Any:
+        return row_of(self._connection, "impressions", "WHERE number = ?", number)
 
     def _number_of(self, impression: Any) -> int | None:
         """The number behind the id of an impression; None if it is none of this store."""
