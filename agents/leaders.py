@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.checks import check_count
 from ..core.kernels import inner, kernel
 from .agent import CompiledAgent, SavedArrays, doubled
 
@@ -77,6 +78,7 @@ class LeaderAgent(CompiledAgent):
 
     def make_room(self, n_sessions: int) -> None:
         """Enlarge the table, if necessary, until each of the next sessions could bring a new leader."""
+        check_count("n_sessions", n_sessions, 0)
         n_leaders, room = int(self.state.n_leaders[0]), len(self.state.led)
         if n_leaders + n_sessions <= room:
             return

@@ -5,7 +5,9 @@ from __future__ import annotations
 import logging
 import math
 import secrets
+import sqlite3
 import time
+from array import array
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
@@ -31,7 +33,6 @@ from ..core.checks import (
 from ..offline.decision.decide import FALLBACK
 from ..offline.log import ClickLog
 from ..offline.stores import (
-    as_items,
     log_of,
     open_store,
     reading,
@@ -258,7 +259,7 @@ class Ranker:
         """
         with self._store.call():
             number, items, closed = self._impression(impression, self._shown)
-            place = self._position(impression, as_items(items).tolist(), item, position)
+            place = self._position(impression, memoryview(items).cast("i").tolist(), item, position)
             now = self._now()
             self._store.touch()
             values = (number, place, now, int(closed is not None))
@@ -530,7 +531,7 @@ class Ranker:
         candidates: bytes, features: NDArray[np.float64] | None,
     ) -> Impression:  # fmt: skip
         blob = None if features is None else features.tobytes()
-        row = (number, query, now, source, share, np.array(shown, np.int32).tobytes(), candidates, blob, None, None, None)
+        row = (number, query, now, source, share, array("i", shown).tobytes(), candidates, blob, None, None, None)
         self._connection.execute(IMPRESSION, (*row, sum_of_impression(*row)))
         if self._oldest is None:
             self._oldest = row
@@ -651,7 +652,7 @@ class Ranker:
         """
         _, mask, bits = served.present
         tick, seen = self._next(), sum(item >= 0 for item in shown)
-        row = (number, served.number, now, LOGGED, None, np.array(shown, np.int32).tobytes(), bits, None, now, seen, tick)
+        row = (number, served.number, now, LOGGED, None, array("i", shown).tobytes(), bits, None, now, seen, tick)
         self._connection.execute(IMPRESSION, (*row, sum_of_impression(*row)))
         clicks = [(number, place, now, 0) for place, click in enumerate(clicked, 1) if click]
         self._connection.executemany(CLICK, [(*click, sum_of_click(*click)) for click in clicks])
@@ -709,8 +710,11 @@ class Ranker:
         return row
 
     def _shown(self, number: int) -> Any:
-        """What a click needs of an impression; where that is damaged, whoever reads the whole row is told."""
-        return self._connection.execute("SELECT number, items, closed FROM impressions WHERE number = ?", (number,)).fetchone()
+        """What a click needs of an impression; who reads the whole row checks its checksum."""
+        row = self._connection.execute("SELECT number, items, closed FROM impressions WHERE number = ?", (number,)).fetchone()
+        if row is not None and (type(row[1]) is not bytes or len(row[1]) != 4 * self.n_positions):
+            raise sqlite3.DatabaseError(f"impression {number} has no list")
+        return row
 
     def _row(self, number: int) -> Any:
         return row_of(self._connection, "impressions", "WHERE number = ?", number)

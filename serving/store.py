@@ -270,7 +270,8 @@ class Store:
         self._enter()
         try:
             self.check_usable()
-            self._look()
+            if self.path is not None and time.monotonic() > self._looked + LOOKS:
+                self._look()
             batch, self._touched = self._batch, False
             try:
                 yield
@@ -295,10 +296,10 @@ class Store:
 
     def _look(self) -> None:
         """Refuse, once a second, to write to a file that no longer has its name: nobody would find what it holds."""
-        if self.path is not None and time.monotonic() > self._looked + LOOKS:
-            if not self.path.exists() or _file_of(self.path) != self._file:
-                raise FileError(f"{self.path} was moved or replaced while it was served; nothing of this call was stored")
-            self._looked = time.monotonic()
+        assert self.path is not None
+        if not self.path.exists() or _file_of(self.path) != self._file:
+            raise FileError(f"{self.path} was moved or replaced while it was served; nothing of this call was stored")
+        self._looked = time.monotonic()
 
     def _enter(self) -> None:
         """Wait to be alone; whoever writes meanwhile leaves the commit to the last of those who wait."""
