@@ -332,7 +332,7 @@ def _fault_of_wal(file: BinaryIO) -> str:
     interrupted = ends == [broken] and last == broken < n - 1  # with older frames behind it
     if ends and not interrupted:
         return f"is damaged in frame {broken + 1:,} of {n:,}"
-    return "ends in the middle of a frame" if len(rest) != FRAME_HEAD and rest[8:16] == salts else ""
+    return "ends in the middle of a frame" if len(rest) not in (0, FRAME_HEAD) and salts.startswith(rest[8:16]) else ""
 
 
 def is_database(path: Path) -> bool:

@@ -515,6 +515,7 @@ def test_a_write_ahead_log_that_lost_its_end_is_refused_unless_the_machine_was_r
     content = wal.read_bytes()
     for damaged, what in (
         (content[:-1000], "ends in the middle of a frame"),
+        (content[: -4120 + 5], "ends in the middle of a frame"),
         (content[:20], "has a damaged head"),
         (content[:32] + bytes(4120) + content[32 + 4120 :], "is damaged in frame 1 of"),
         (content[:-1] + bytes([content[-1] ^ 1]), "is damaged in frame"),
