@@ -212,7 +212,7 @@ MODULES: dict[str, list[Aim]] = {
         _aim("serving/store", "test_store"),
         _aim("serving/ranker serving/memory serving/served serving/ids", "test_ranker test_store", "not killed_process"),
         _aim("serving/confidence serving/report", "test_confidence test_service_report"),
-        _aim("offline/stores", "test_store test_log_times"),
+        _aim("offline/stores", "test_store test_ranker"),
     ],
     "decision": [_aim("offline/decision/decide offline/decision/words", "test_decide")],
     "reports": [
