@@ -209,6 +209,12 @@ MODULES: dict[str, list[Aim]] = {
             "not come_out_again and not hurt and not notebook and not mapping and not nobody_can_type",
         ),
     ],
+    "service": [
+        _aim("serving/store", "test_store"),
+        _aim("serving/ranker serving/memory serving/served serving/ids", "test_ranker test_store", "not killed_process"),
+        _aim("serving/confidence serving/report", "test_confidence test_service_report"),
+        _aim("offline/stores", "test_store test_ranker"),
+    ],
     "decision": [_aim("offline/decision/decide offline/decision/words", "test_decide")],
     "tuning": [_aim("runner/tuning", "test_tuning", "not ctrl and not killed and not interrupt and not processes")],
     "statistics of decide": [
