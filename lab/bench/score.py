@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from polars import col
 from scipy.stats import norm, trim_mean
 
-from ...core.statistics import holm
+from ...core.statistics import holm, worst_tenth
 from .protocol import CURRENT, Board, Protocol
 from .task import Task, unshuffled
 
@@ -33,7 +33,7 @@ REPLICATES = 1000
 LEVEL = 0.05
 """The most that the probability of any wrong verdict among all pairs of a board may be."""
 WORST = 0.1
-"""The share of the tasks whose mean is shown as the worst."""
+"""The share of the tasks that are shown as the worst, as `worst_tenth` takes it."""
 
 Scores = NDArray[np.float64]
 
@@ -228,8 +228,7 @@ def _by_model(means: Iterable[tuple[Task, float]]) -> dict[str, float]:
 
 def _worst(means: Sequence[tuple[Task, float]]) -> float:
     """The mean over the tenth of the tasks with the lowest means; nan where there are none."""
-    values = np.sort([mean for _, mean in means])
-    return float(values[: math.ceil(WORST * len(values))].mean()) if len(values) else math.nan
+    return worst_tenth([mean for _, mean in means])
 
 
 # -------------------------------------------------------------------------------------------------------------------- pairs

@@ -6,41 +6,31 @@ from typing import TYPE_CHECKING
 
 from .plots import band, finish, grid
 from .reader import read_studies
-from .study import Evidence, Finding, PaperTable, Study, estimate, less_regret, linear, short, sublinear
+from .study import Evidence, PaperTable, Study, estimate, short
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = ["STUDIES"]
 
-MODELS = ("CMRank-v0", "PBMRank-v0", "DCMRank-v0", "UBMRank-v0", "DBNRank-v0", "CCMRank-v0")
-OWN = "UBMTS"
+DBN = "DBNRank-v0"
+MODELS = ("CMRank-v0", "PBMRank-v0", "DCMRank-v0", "UBMRank-v0", DBN, "CCMRank-v0")
+OWN, RIVAL = "UBMTS", "GRAB"
 UNINFORMED = ("PBMHB", "CascadeTS", "GRAB", "GLRCascadeKLUCB", "BubbleRank")
 INFORMED = "BCMPTS"
 """It is given the examination probabilities."""
 AGENTS = (OWN, *UNINFORMED, INFORMED)
-PART = "first-everywhere"
-
-
-def less(evidence: Evidence, env: str, better: str, worse: str) -> Finding:
-    """Whether one agent has less regret at the end than another."""
-    return less_regret(evidence[PART], env, better, worse)
-
-
-def learns(evidence: Evidence, env: str) -> Finding:
-    """Whether the regret of UBM-TS per session falls."""
-    return sublinear(evidence[PART], env, OWN)
-
-
-def stays_linear(evidence: Evidence, env: str) -> Finding:
-    """Whether the regret of UBM-TS per session stays what it was."""
-    return linear(evidence[PART], env, OWN)
+PART, LONG = "first-everywhere", "first-everywhere-long"
 
 
 def table(evidence: Evidence) -> PaperTable:
-    """Regret at the end, by click model."""
-    rows = [["agent", *map(short, MODELS)]]
-    rows += [[agent, *(str(estimate(evidence[PART].end_units(env, agent))) for env in MODELS)] for agent in AGENTS]
+    """Regret at the end, by click model, and that of the long runs."""
+    short_runs, long_runs = evidence[PART], evidence[LONG]
+    later = f"{short(DBN)}, {long_runs.horizon:,} sessions, {len(long_runs.instances)} queries"
+    rows = [["agent", *map(short, MODELS), later]]
+    for agent in AGENTS:
+        ends = [str(estimate(short_runs.end_units(env, agent))) for env in MODELS]
+        rows.append([agent, *ends, str(estimate(long_runs.end_units(DBN, agent))) if agent in long_runs.agents else ""])
     return "Regret at the end, mean over queries with its 95 % interval", rows
 
 

@@ -118,6 +118,9 @@ SIZES = {
     "warm-start": (2, 63, 20_000, 1, 16),
     "warm-start-many": (2, 18, 20_000, 1, 76),
     "first-everywhere": (6, 7, 100_000, 4, 76),
+    "first-everywhere-long": (1, 2, 1_000_000, 4, 16),
+    **{f"limits-{case}": (1, 4, 100_000, 4, 16) for case in ("bandit", "ties", "clickbait")},
+    "limits-bumpy": (1, 5, 100_000, 4, 16),
 }
 # Below them the experiment shows nothing.
 LEAST = {
@@ -141,6 +144,8 @@ LEAST = {
     "click-farms": (50_000, 1), "click-farms-models": (30_000, 1),
     "churn": (50_000, 1), "churn-models": (30_000, 1),
     **{f"warm-start{of}": (20_000, 1) for of in ("", "-many")}, "first-everywhere": (20_000, 4),
+    "first-everywhere-long": (20_000, 4),
+    **{f"limits-{case}": (20_000, 4) for case in ("bandit", "ties", "clickbait", "bumpy")},
 }  # fmt: skip
 
 
