@@ -25,7 +25,7 @@ from clickgym.core.files import read_json
 from clickgym.core.formats import amount, duration, markdown_table, markdown_text, regret_text
 from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, MEMORY, load_instance
 from clickgym.lab.bench.boards import boards_notes, boards_tables, source_file
-from clickgym.lab.bench.conclusions import RECOMMENDING, conclusions, own_agent, referee, teaches
+from clickgym.lab.bench.conclusions import RECOMMENDING, conclusions, own_agent, referee
 from clickgym.lab.bench.figures import leaderboard_figure
 from clickgym.lab.bench.leaderboard import Place, leaderboard, row_of
 from clickgym.lab.bench.leaderboard import header as heads
@@ -291,7 +291,7 @@ def _leaderboard() -> dict[Path, str]:
         for name, about in VERSION_1.abilities.items()
     ]
     header = ("ability", "what it is about", "tasks", "of them in `--quick`", "dropped")
-    text = _between(_fill(text, "abilities", header, abilities), "teaches", teaches(PAGE))
+    text = _fill(text, "abilities", header, abilities)
     boards = _between(current.read_text(encoding="utf-8"), "boards", "\n\n".join(_boards()))
     return {
         current: _between(boards, "teaches", "\n".join(conclusions(PAGE))),

@@ -9,21 +9,27 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import polars
+from polars import col
+from scipy.stats import spearmanr
+
 from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS, STATE_AGENTS
 from clickgym.core.statistics import worst_tenth
 from clickgym.envs import ENVIRONMENTS, list_instances, load_instance
 from clickgym.lab.bench.conclusions import MUCH, n_first, recommended, tuned_lines, unsafe, worst
-from clickgym.lab.bench.leaderboard import Place, leaderboard
+from clickgym.lab.bench.leaderboard import Place, leaderboard, tables_of
 from clickgym.lab.bench.protocol import VERSION_2
 from clickgym.lab.shipped import read_shipped
 from clickgym.lab.studies import STUDIES
+from clickgym.lab.studies.first_everywhere import CASES
 from clickgym.lab.studies.study import Curves, number
-from clickgym.lab.studies.ubm_ts_limits import CASES
 
 DOCS = Path(__file__).resolve().parent
 FILE = DOCS / "figures.json"
@@ -103,6 +109,22 @@ def scores() -> Mapping[str, object]:
     }
 
 
+def linear_scale() -> Mapping[str, object]:
+    """The rank correlation of the overall scores on the first board with those on a linear scale, (R₀ - R) / (R₀ - R₁)."""
+    board = VERSION_2.boards[0]
+    best = {task.name: float(np.exp(-VERSION_2.anchor(task).scale)) for task in VERSION_2.tasks()}
+    due = Counter(task.ability for task in VERSION_2.tasks_of(board))
+    linear = {}
+    for name, rows in tables_of(VERSION_2, board, None, False).items():
+        share = col("task").replace_strict(best, return_dtype=polars.Float64)
+        means = rows.group_by("task", "ability").agg(score=((1 - share ** col("score")) / (1 - share)).mean())
+        sums = dict(means.group_by("ability").agg(col("score").sum()).iter_rows())
+        linear[name] = np.mean([sums.get(ability, 0.0) / n for ability, n in due.items()])
+    found = leaderboard(VERSION_2, board)
+    overall = [place.standing.overall.value for place in found]
+    return {"correlation": f"{spearmanr(overall, [linear[place.agent] for place in found]).statistic:.2f}"}
+
+
 def in_practice() -> Mapping[str, object]:
     """The scores of UBM-TS with clicks as they come, and the worst tenth of its runs."""
     abilities = places()["UBMTS"].standing.abilities
@@ -157,7 +179,7 @@ def limits() -> Mapping[str, object]:
 
 
 FUNCTIONS: dict[str, Callable[[], Mapping[str, object]]] = {
-    function.__name__: function for function in (sizes, tasks, scores, in_practice, guard, locks, limits)
+    function.__name__: function for function in (sizes, tasks, scores, linear_scale, in_practice, guard, locks, limits)
 }
 
 # ------------------------------------------------------------------------------------------------------------- the sentences

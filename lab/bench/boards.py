@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
 import polars
-from polars import col
-from scipy.stats import spearmanr
 
 from ...core.formats import clock
 from ...core.templates import templates
 from ...runner.labels import PUBLISHED
-from .leaderboard import TRUST, Place, leaderboard, models_of, ratio_text, tables_of
+from .leaderboard import TRUST, Place, leaderboard, models_of, ratio_text
 from .protocol import CURRENT, STAGES, Board, Protocol
 from .reference import agent_of, lines, reference
 from .score import Estimate, standing
@@ -28,7 +24,6 @@ __all__ = [
     "boards_notes",
     "boards_tables",
     "filters_html",
-    "linear_agreement",
     "source_file",
     "source_link",
     "table_html",
@@ -118,9 +113,8 @@ def boards_notes(protocol: Protocol = CURRENT) -> list[str]:
         "all pairs of the board, each pair over the tasks that both play, and no less than that of any line above. Lines that "
         "are not told apart are tied; each names them.",
         "UBMTS is our own agent: it was developed on the development tasks without a limit, a budget that its rivals did not "
-        "have. The scale is logarithmic and rewards the last factor of two in regret as much as the first; on a linear one the "
-        f"rank correlation with this order is {linear_agreement(protocol, protocol.boards[0]):.2f} on the first board. The 16 "
-        "real queries return in several abilities, which the bootstrap draws independently: intervals are somewhat too narrow.",
+        "have. The scale is logarithmic and rewards the last factor of two in regret as much as the first. The 16 real queries "
+        "return in several abilities, which the bootstrap draws independently: intervals are somewhat too narrow.",
         "Worst tenth: the mean over the tenth of the tasks of the board in which the line scores least. Regret: as a "
         "multiple of that of CascadeKLUCB (on the board features: of CMLinUCB), the geometric mean over the tasks that "
         "both play. After 1,000 and after 10,000 sessions: the overall score at that moment, with anchors of that moment.",
@@ -130,27 +124,6 @@ def boards_notes(protocol: Protocol = CURRENT) -> list[str]:
         + ". The time is that of one processor for all runs.",
         *_oracle(protocol),
     ]
-
-
-def linear_agreement(protocol: Protocol, board: Board) -> float:
-    """The rank correlation of the overall scores on a board with those on a linear scale, 1 - R / R₀ over 1 - R₁ / R₀.
-
-    Args:
-        protocol, board: as in `leaderboard`.
-    """
-    share = {
-        name: float(np.exp(-anchor.scale)) for name, anchor in ((task.name, protocol.anchor(task)) for task in protocol.tasks())
-    }
-    due = Counter(task.ability for task in protocol.tasks_of(board))
-    linear = {}
-    for name, rows in tables_of(protocol, board, None, False).items():
-        best = col("task").replace_strict(share, return_dtype=polars.Float64)
-        means = rows.group_by("task", "ability").agg(((1 - best ** col("score")) / (1 - best)).mean().alias("score"))
-        sums = dict(means.group_by("ability").agg(col("score").sum()).iter_rows())
-        linear[name] = np.mean([sums.get(ability, 0.0) / n for ability, n in due.items()])
-    places = leaderboard(protocol, board)
-    overall = [place.standing.overall.value for place in places]
-    return float(spearmanr(overall, [linear[place.agent] for place in places]).statistic)
 
 
 def _oracle(protocol: Protocol) -> list[str]:

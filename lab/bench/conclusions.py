@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import polars
 from polars import col
 from scipy.stats import spearmanr
 
@@ -21,13 +20,13 @@ from ...core.templates import templates
 from ...runner.describe import learns, stands
 from ...runner.labels import PUBLISHED
 from .leaderboard import Place, leaderboard
-from .protocol import VERSION_1, VERSION_2, Protocol
+from .protocol import VERSION_2, Protocol
 from .reference import PUBLISHED_LINE, SAFE_LINE, TUNED_LINE, agent_of, line_name, lines, reference
-from .score import Estimate, common, query_of, regret_ratios, standing
+from .score import regret_ratios
 from .task import Task
 
 __all__ = [
-    "RECOMMENDING", "conclusions", "own_agent", "recommended", "referee", "stability", "teaches", "tuned_lines", "unsafe",
+    "RECOMMENDING", "conclusions", "own_agent", "recommended", "referee", "stability", "tuned_lines", "unsafe",
     "worst",
 ]  # fmt: skip
 
@@ -181,42 +180,6 @@ def unsafe() -> dict[str, Unsafe]:
         name: Unsafe(len(lists), float((lists > 0).mean()), -worst_tenth(-lists), float(lists.max()))
         for name, lists in counts.items()
     }
-
-
-def teaches(docs: str) -> str:
-    """The conclusions from the leaderboard of version 1, in Markdown: five points, whose numbers come from shipped results.
-
-    Args:
-        docs: where the pages lie that it links to.
-    """
-    table = reference(VERSION_1)
-    of = {name: table.filter(polars.col("ability") == name) for name in VERSION_1.abilities}
-
-    def scores(agents: Sequence[str], rows: polars.DataFrame) -> tuple[int, dict[str, Estimate]]:
-        shared = common(agents, rows)
-        overall = {name: standing(shared.filter(polars.col("agent") == name), VERSION_1).overall for name in agents}
-        return shared["task"].n_unique(), overall
-
-    changes = ["CascadeKLUCB", "CascadeSWUCB"]
-    safety = of["safety"].filter(polars.col("agent").is_in([name for name in AGENTS if name not in ("Fixed", "Oracle")]))
-    unsafe = dict(safety.group_by("agent").agg(polars.col("loss").mean()).iter_rows())
-    played = of["memory"].filter(polars.col("task").is_in(common(["MaskablePPO", "CascadeVI"], of["memory"])["task"].implode()))
-    memory = regret_ratios(played["agent"].unique().sort().to_list(), "CascadeVI", played)
-    return _render(
-        "teaches.md",
-        docs=docs,
-        sampling=scores(["PBMHB", "CascadeTS", "CascadeKLUCB", "BCMPTS", "PBMTS", "PBMUCB"], table),
-        told=scores(["PBMHB", "PBMTS"], of["standard"]),
-        change=(of["change"]["task"].n_unique(), regret_ratios(changes, "GLRCascadeKLUCB", of["change"])),
-        standard=scores(["BubbleRank", "BatchRank", "MergeRank"], of["standard"])[1],
-        unsafe=unsafe,
-        next_safe=min(unsafe.keys() - {"BubbleRank"}, key=unsafe.__getitem__),
-        horizon=safety["horizon"].unique().item(),
-        n_safety=safety["task"].n_unique(),
-        n_safety_instances=len({query_of(task, VERSION_1) for task in safety["task"].unique()}),
-        memory=memory,
-        best_bandit=min(memory.keys() & AGENTS.keys() - {"Oracle"}, key=memory.__getitem__),
-    )
 
 
 def _render(template: str, **values: object) -> str:

@@ -25,7 +25,7 @@ from .protocol import CURRENT, Board, Protocol
 from .task import Task, unshuffled
 
 __all__ = [
-    "LEVEL", "WORST", "Estimate", "Pair", "Standing", "better", "common", "improvement", "interquartile_mean", "pairs",
+    "LEVEL", "WORST", "Estimate", "Pair", "Standing", "better", "common", "improvement", "pairs",
     "query_of", "regret_ratio", "regret_ratios", "scored", "standing",
 ]  # fmt: skip
 
@@ -108,16 +108,6 @@ def scored(table: polars.DataFrame, protocol: Protocol = CURRENT, stage: int | N
             loss = rows["loss"].cast(polars.Float32).cast(polars.Float64).to_numpy()
             frames.append(rows.with_columns(score=anchor.score(loss)))
     return polars.concat(frames) if frames else table.clear().with_columns(score=polars.lit(0.0))
-
-
-def interquartile_mean(values: Scores) -> Scores:
-    """The mean of the middle half, over the last axis.
-
-    Example:
-        >>> float(interquartile_mean(np.array([-9.0, 1.0, 2.0, 99.0])))
-        1.5
-    """
-    return trim_mean(values, 0.25, axis=-1)
 
 
 # ----------------------------------------------------------------------------------------------------- abilities and boards

@@ -1,12 +1,18 @@
-"""Study of UBM-TS, which needs no knowledge of its users, beside the best published agents in six click models."""
+"""Studies of UBM-TS, which needs no knowledge of its users: in six click models, and before users for whom it is not made."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from .plots import band, finish, grid
+import numpy as np
+
+from ...core.statistics import worst_tenth
+from ...envs import Instance, load_instance
+from .plots import regret_figure
 from .reader import read_studies
-from .study import Evidence, PaperTable, Study, estimate, short
+from .study import Curves, Evidence, Finding, PaperTable, Study, estimate, less_regret, number, saved, short
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -21,6 +27,12 @@ INFORMED = "BCMPTS"
 """It is given the examination probabilities."""
 AGENTS = (OWN, *UNINFORMED, INFORMED)
 PART, LONG = "first-everywhere", "first-everywhere-long"
+BESIDE = (OWN, "PBMHB", "CascadeTS", "GRAB")
+WITH_INFORMED = (*BESIDE, INFORMED)
+CASES = {"bandit": "CMRank-v0:n_positions=1", "ties": "CMRank-v0", "clickbait": "DBNRank-v0", "bumpy": "PBMRank-v0"}
+"""The environment of each case of users for whom UBM-TS is not made."""
+TIES = 0.1
+"""In near-ties the differences of attraction are multiplied by it."""
 
 
 def table(evidence: Evidence) -> PaperTable:
@@ -36,16 +48,56 @@ def table(evidence: Evidence) -> PaperTable:
 
 def draw(evidence: Evidence) -> Figure:
     """Regret in six click models."""
-    figure, panels = grid(3, 2)
-    curves = evidence[PART]
-    late = curves.steps >= 100
-    for axes, env in zip(panels, MODELS, strict=True):
-        for agent in AGENTS:
-            band(axes, curves.steps[late], curves.units(env, agent)[:, late], agent)
-        axes.set(xscale="log", yscale="log", title=short(env), xlabel="session")
-    for axes in panels[::3]:
-        axes.set_ylabel("regret")
-    return finish(figure, panels[:1], evidence, "An agent without knowledge beside others, in six click models")
+    cases = [(short(env), PART, env) for env in MODELS]
+    return regret_figure(evidence, cases, 3, "An agent without knowledge beside others, in six click models")
+
+
+# ------------------------------------------------------------------------------------------ users for whom it is not made
+
+
+def changed(queries: Sequence[str], folder: Path, case: str) -> list[str]:
+    """Instance files of the queries with the users of a case."""
+    files = []
+    for query in queries:
+        instance = load_instance(query)
+        model: Any = instance.model(short(CASES[case]))
+        if case == "ties":
+            model = model.with_items(attraction=model.attraction.mean() + TIES * (model.attraction - model.attraction.mean()))
+        elif case == "clickbait":
+            model = model.with_items(satisfaction=1 - model.attraction)
+        else:  # the middle of the list is seen first
+            order = np.argsort(np.abs(np.arange(instance.n_positions) - instance.n_positions // 2), kind="stable")
+            examination = np.sort(model.examination[: instance.n_positions])[::-1][np.argsort(order)]
+            model = type(model)(model.attraction, examination)
+        users = Instance(f"{instance.name}-{case}", {model.kind: model}, instance.n_positions, origin=instance.origin)
+        files.append(saved(users, folder))
+    return files
+
+
+def behind(curves: Curves, case: str) -> Finding:
+    """Whether UBM-TS has more regret than the best of the others."""
+    best = min(BESIDE[1:], key=lambda agent: curves.end_units(CASES[case], agent).mean())
+    finding = less_regret(curves, CASES[case], best, OWN)
+    return finding._replace(measured=f"{best} and UBMTS: {finding.measured}")
+
+
+def limits_table(evidence: Evidence) -> PaperTable:
+    """Regret at the end, and in the worst tenth of the runs, by case."""
+    rows = [["agent", *(head for case in CASES for head in (case, "worst tenth of the runs"))]]
+    for agent in WITH_INFORMED:
+        cells = []
+        for case, env in CASES.items():
+            curves = evidence[f"limits-{case}"]
+            values = curves.ends(env, agent) if agent in curves.agents else None
+            cells += ["", ""] if values is None else [str(estimate(values.mean(axis=1))), number(-worst_tenth(-values))]
+        rows.append([agent, *cells])
+    return "Regret at the end, mean over queries with its 95 % interval", rows
+
+
+def draw_limits(evidence: Evidence) -> Figure:
+    """Regret in the four cases."""
+    cases = [(case, f"limits-{case}", env) for case, env in CASES.items()]
+    return regret_figure(evidence, cases, 2, "UBM-TS before users for whom it is not made")
 
 
 STUDIES: dict[str, Study] = read_studies(__file__, globals())

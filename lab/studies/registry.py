@@ -15,7 +15,6 @@ from . import (
     nonstat_detect,
     pdgd,
     robust,
-    ubm_ts_limits,
     unknown_examination,
     variance,
     warm_start,
@@ -47,7 +46,6 @@ FURTHER = (
     churn,
     warm_start,
     first_everywhere,
-    ubm_ts_limits,
 )
 """Of ours: on what later papers say of their algorithms, and on clicks as they come."""
 

@@ -155,9 +155,12 @@ class Curves:
         if len(self.instances) == 1 or not steps <= set(self._each(env, agent)["step"]):
             values = self.units(env, agent, column)
             return [self.rate(values, *span) for span in spans], "over runs"
-        at = {fraction: self.ends(env, agent, column, fraction).mean(axis=1) for span in spans for fraction in span}
+        ends = {fraction: self.ends(env, agent, column, fraction) for span in spans for fraction in span}
+        n_runs = min(values.shape[1] for values in ends.values())  # of some results the values of each ship for few runs
+        at = {fraction: values[:, :n_runs].mean(axis=1) for fraction, values in ends.items()}
         rates = [(at[stop] - at[start]) / (round(stop * self.horizon) - round(start * self.horizon)) for start, stop in spans]
-        return rates, self.units_of_ends
+        few = f", {n_runs} of {self.n_runs} runs each" if n_runs < self.n_runs else ""
+        return rates, f"{self.units_of_ends}{few}"
 
     def _step(self, fraction: float) -> int:
         return int(self.steps[np.searchsorted(self.steps, round(fraction * self.horizon))])

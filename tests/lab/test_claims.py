@@ -20,6 +20,7 @@ import pytest
 from polars import col
 from prose import computed, curves, entries, renewed, sentence
 from scipy.special import erf
+from scipy.stats import trim_mean
 
 import clickgym
 from clickgym.agents import AGENTS, LEARNERS
@@ -28,7 +29,6 @@ from clickgym.core.formats import regret_text
 from clickgym.envs import load_instance
 from clickgym.lab.bench.protocol import VERSION_1
 from clickgym.lab.bench.reference import reference
-from clickgym.lab.bench.score import interquartile_mean
 from clickgym.lab.shipped import read_shipped
 from clickgym.lab.studies import he2020, li2019_cascade, warm_start
 from clickgym.lab.studies.click_farms import ATTACKS
@@ -318,7 +318,7 @@ BANDITS = [
 
 def middle(**rows: str) -> float:
     """The score of some rows of the reference, as of an ability."""
-    return float(interquartile_mean(reference(VERSION_1).filter(**rows)["score"].to_numpy()))
+    return float(trim_mean(reference(VERSION_1).filter(**rows)["score"].to_numpy(), 0.25))
 
 
 def test_time_that_the_scorecard_takes(says):
