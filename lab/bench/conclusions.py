@@ -193,12 +193,20 @@ def own_agent() -> str:
     others = [place for place in places.values() if agent_of(place.agent) != OURS]
     informed = leaderboard(VERSION_2, extra)
     own = [places[line_name(OURS, setting)] for setting in (PUBLISHED_LINE, SAFE_LINE)]
-    rows = [("*overall*", *(str(place.standing.overall) for place in (*own, others[0], informed[0])))]
+    overall = [f"{place.standing.overall}, {worst(place.agent):.2f}" for place in own]
+    rows = [("*overall*", *overall, *(str(place.standing.overall) for place in (others[0], informed[0])))]
     for ability in free.abilities:
         playing = [[place for place in group if ability in place.standing.abilities] for group in (others, informed)]
         best = [max(group, key=lambda place: place.standing.abilities[ability].value) for group in playing]
-        rows.append((ability, *(_score_in(place, ability) for place in own), *(_named_score(place, ability) for place in best)))
-    header = ("", "`UBMTS`", "`UBMTS:safe=true`", "best without extra knowledge", "best with the examination probabilities")
+        scores = (f"{_score_in(place, ability)}, {worst(place.agent, ability):.2f}" for place in own)
+        rows.append((ability, *scores, *(_named_score(place, ability) for place in best)))
+    header = (
+        "",
+        "`UBMTS`, worst tenth of runs",
+        "`UBMTS:safe=true`, worst tenth",
+        "best without extra knowledge",
+        "best with the examination probabilities",
+    )
     return "\n".join(markdown_table([header, *rows]))
 
 
