@@ -132,9 +132,9 @@ def beside_reference(evidence: Evidence, reference: Mapping[str, Sequence[str]])
     steps = [f"at {fraction * curves.horizon:,.0f}" for fraction in fractions]
     rows = [["agent", "measured by", *steps, f"runs that end above {CONVERGED:g}", "below CascadeKL-UCB from"]]
     for agent, figures in reference.items():
-        rates = [estimate(rate) for rate in curves.rates(PBM, agent, *((end - 0.01, end) for end in fractions))[0]]
-        stuck = estimate((curves.final(PBM, agent) > CONVERGED).mean(axis=0))
-        rows.append([agent, "clickgym", *map(str, rates), str(stuck), "" if agent == LAST else _below_from(curves, agent)])
+        rates, over = curves.rates(PBM, agent, *((end - 0.01, end) for end in fractions))
+        cells = [*map(estimate, rates), estimate(shares(curves, agent))]
+        rows.append([agent, f"clickgym, {over}", *map(str, cells), "" if agent == LAST else _below_from(curves, agent)])
         rows.append([agent, "another implementation, 60 published queries", *figures])
     return "PBM: mean regret per session in the hundredth of the horizon before the step", rows
 
