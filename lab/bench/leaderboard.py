@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Collection, Mapping
 from functools import cache
@@ -45,7 +46,8 @@ class Place(NamedTuple):
         click_models: those that it is made for.
         seconds: of one processor, for all its runs.
         ratio: how many times the regret of the base of the board it has, over common tasks; nan in version 1.
-        number: one more than the number of lines that are better; 0 in version 1.
+        number: one more than the number of lines that are better, and no less than that of a line that stands higher; 0 in
+            version 1.
         tied: the lines that it is not told apart from.
         changes: what tuning has changed.
         early: its place after fewer sessions, by their number, where tasks of the board count so early; empty in version 1 and
@@ -117,13 +119,15 @@ def leaderboard(
     base = tables.get(board.base, reference(protocol, stage).filter(agent=board.base))
     stages = STAGES if stage is None and not quick else ()
     early = {step: {place.agent: place for place in leaderboard(protocol, board, step)} for step in stages}
+    standings = [among(place.agent, compared) for place in places]
+    numbers = itertools.accumulate((own["number"] for own in standings), max)
     return [
         place._replace(
-            **among(place.agent, compared),
+            **own | {"number": number},
             ratio=regret_ratio(tables[place.agent], base, protocol),
             early={step: of[place.agent] for step, of in early.items() if place.agent in of},
         )
-        for place in places
+        for place, own, number in zip(places, standings, numbers, strict=True)
     ]
 
 
