@@ -38,7 +38,19 @@ from ..estimation.estimator import Estimator
 from ..evaluation import LEAST_SESSIONS
 from .correction import Corrected, Correction, Gains
 from .fit import Fit, Group, check_fit
-from .lists import STEADY, DistinctLists, Lists, Measured, Refused, measure, production_list
+from .lists import (
+    BLOCKS,
+    LEAST_BLOCKS,
+    LEAST_IN_STRATUM,
+    STEADY,
+    DistinctLists,
+    Lists,
+    Measured,
+    Refused,
+    measure,
+    production_list,
+    time_blocks,
+)  # fmt: skip
 from .models import MOST_SESSIONS, Models, QuerySessions
 
 __all__ = [
@@ -378,17 +390,20 @@ class _Judge:
         return ranking
 
     @cached_property
-    def _displays(self) -> NDArray[np.int64]:
-        """``(L, K)`` how often each item was shown at each position."""
-        displays = np.zeros((len(self.log.item_labels) + 1, self.log.n_positions), np.int64)  # the last row is that of -1
-        np.add.at(displays, (self.log.items, np.arange(self.log.n_positions)), 1)
-        return displays
+    def _tried(self) -> NDArray[np.bool_]:
+        """``(L, K)`` which items the log compares at which positions with those that production has there: in 100 displays
+        or more, in blocks of time that show both. No test of fit sees what users do elsewhere."""
+        positions = np.arange(self.log.n_positions)
+        displays = np.zeros((len(self.log.item_labels) + 1, len(positions), BLOCKS), np.int64)  # the last row is that of -1
+        np.add.at(displays, (self.log.items, positions, time_blocks(self.log)[:, None]), 1)
+        both = np.minimum(displays, displays[self.production, positions]) >= LEAST_IN_STRATUM
+        return (both.sum(axis=2) >= LEAST_BLOCKS) & ((displays * both).sum(axis=2) >= LEAST_SESSIONS)
 
     def _known(self, ranking: Lists) -> bool:
-        """Whether the log tells of each item at its position: no test of fit sees what users do elsewhere."""
+        """Whether the log tells of each item that is elsewhere than in production."""
         counted = np.arange(len(ranking) if self.cutoff is None else self.cutoff)
         moved = ranking[counted] != self.production[counted]
-        return bool((self._displays[ranking[counted], counted] >= LEAST_SESSIONS)[moved].all())
+        return bool(self._tried[ranking[counted], counted][moved].all())
 
     def _exchanges(self, ranking: Lists) -> list[Lists]:
         """All lists with two items exchanged, or one by another."""

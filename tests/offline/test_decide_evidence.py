@@ -342,3 +342,14 @@ def test_what_the_list_in_production_earned_is_that_of_its_sessions_and_of_its_b
     judge = _Judge(sessions, Models(log, "clicks", 0), {}, "clicks", None, LEVEL)
     assert judge._base == pytest.approx(log.clicks[shows].sum() / shows.sum())
     assert evidence.variance == pytest.approx(log.clicks.sum(axis=1).var())
+
+
+def test_models_propose_an_item_only_if_it_was_shown_at_the_same_time(plain):
+    """The items d and e replaced a and b at one time: what changed with the items, and what with the time? Only c remained."""
+    old, new = (plain.items < 3).all(axis=1), (plain.items >= 2).all(axis=1)
+    n = min(old.sum(), 4 * new.sum())
+    rows = np.r_[np.flatnonzero(old)[:n], np.flatnonzero(new)]
+    log = ClickLog(plain.items[rows], plain.clicks[rows], np.zeros(len(rows)), LABELS, ("shoes",))
+    evidence = evidence_of(log)
+    assert evidence.fitting
+    assert not {"d", "e"} & {label for ground in evidence.grounds for label in ground.labels[:2]}
