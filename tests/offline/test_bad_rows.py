@@ -401,7 +401,7 @@ def test_a_reader_counts_repeated_sessions_and_leaves_them_out(tmp_path):
     keep, once = read_log(path), read_log(path, repeated="once")
     assert len(keep) == 3060
     what = "60 of 3,060 sessions repeat another one (same time, query, list and clicks)"
-    assert keep.notes == (f"{what}; they count, unless repeated is 'once'",)
+    assert keep.notes == (f"{what}; repeated 'once' leaves them out",)
     assert once.times.tolist() == log.times[~copies].tolist()
     assert once.notes == (f"{what}; they are left out",)
     assert read_log(path, columns={"time": ""}).notes == ()
