@@ -153,6 +153,7 @@ class Evidence:
         enough: whether there is anything to judge a list by.
         timed: whether the log has times; else the order of the file is taken for that of time.
         n_items: of the instance.
+        level: at which the grounds are judged.
     """
 
     production: tuple[str, ...]
@@ -167,6 +168,19 @@ class Evidence:
     enough: bool
     timed: bool
     n_items: int
+    level: float
+
+    @property
+    def proposal(self) -> tuple[str, ...] | None:
+        """Labels of the list that the verdict is about; None where none stands out."""
+        ground = settle(self.grounds, self.enough, self.level)[1]
+        return None if ground is None else ground.labels
+
+    @property
+    def ground(self) -> str | None:
+        """The reason for the proposal: ``"measured"`` or ``"models"``; None without a proposal."""
+        ground = settle(self.grounds, self.enough, self.level)[1]
+        return None if ground is None else ground.name
 
     @property
     def fitting(self) -> list[str]:
@@ -282,7 +296,7 @@ class _Judge:
         return Evidence(
             self._labels(self.production), tuple(grounds), float(self.shown.earned.var()), tuple(self.scores),
             tuple(fit for fit, _ in tests.values()), tests[self.scores[0].model][1], measured, self._measured_of_all[2], judged,
-            bool(measured or fitting), self.log.times is not None, self.n_items,
+            bool(measured or fitting), self.log.times is not None, self.n_items, self.level,
         )  # fmt: skip
 
     @property
