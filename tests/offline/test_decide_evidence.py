@@ -353,3 +353,15 @@ def test_models_propose_an_item_only_if_it_was_shown_at_the_same_time(plain):
     evidence = evidence_of(log)
     assert evidence.fitting
     assert not {"d", "e"} & {label for ground in evidence.grounds for label in ground.labels[:2]}
+
+
+def test_models_speak_where_sessions_are_enough_and_lists_differ(plain):
+    """Of 330 sessions 99 are held out, of 334 there are 100."""
+
+    def may_speak(log, reward="clicks"):
+        models = Models(log, reward, 0)
+        return _Judge(models.sessions("shoes"), models, {}, reward, None, LEVEL)._models_may_speak
+
+    assert [may_speak(plain[:n]) for n in (330, 334)] == [False, True]
+    assert not may_speak(plain[:334], "satisfaction")
+    assert not may_speak(plain[(plain.items == [0, 1, 2]).all(axis=1)])
