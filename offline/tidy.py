@@ -58,7 +58,7 @@ FAULTS = {
     TWO_PROPENSITIES: ("two list propensities in a session", "has two list propensities"),
     TWO_TIMES: (
         "two times in a session",
-        "has two times, {times[0]} and {times[1]}; if these are no times of sessions, call the column '' to leave it out",
+        "has two times, {times[0]} and {times[1]}; leave out a column that says something else (--time '')",
     ),
 }
 TIMES = "numbers only, or dates and times in ISO 8601 only"
@@ -195,7 +195,7 @@ class _Sessions:
         key, place = pl.when("valid").then("key"), pl.col("rank") - pl.col("number")
         among = pl.when("valid").then(place)
         neighbours = values.select(
-            "key", "valid", place=place,
+            "key", "valid", "rank", place=place,
             above=key.forward_fill().fill_null(pl.lit(self.above[0], pl.String)), below=key.backward_fill(),
             place_above=among.forward_fill().fill_null(self.above[1]), place_below=among.backward_fill(),
         )  # fmt: skip
@@ -213,7 +213,8 @@ class _Sessions:
     def _lose(self, row: dict[str, Any], damaged: bool, lost: dict[str, bool]) -> None:
         """Note in ``lost``, as in `Checked`, of which session a row was that is left out."""
         session: str | None = row["key"] if row["session"] else None
-        if session is None and not damaged and self.together:  # it is of the one whose positions it continues
+        if session is None and not damaged and self.together and row["rank"] >= 0:
+            # It is of the one whose positions it continues.
             sides = (row[side] for side in ("above", "below") if row["place"] == row[f"place_{side}"])
             session = next(sides, None)
         beside = {row["above"], row["below"]} - {None}

@@ -173,6 +173,16 @@ def test_blocks_may_end_anywhere(tmp_path, monkeypatch):
         assert log.notes[0] == "left out 6 of 60 sessions (10.00%), for bad lines"
 
 
+def test_a_row_with_neither_session_nor_position_is_of_nobody(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text(
+        "session,position,item,clicked\n0,0,a,0\n0,1,b,0\n,x,c,0\n1,0,a,0\n1,1,b,0\n1,2,c,1\n2,0,a,0\n2,1,b,0\n2,2,c,0\n"
+    )
+    log = read_tidy(path, bad_rows="skip:50%")
+    assert log.clicks.tolist() == [[0, 0, 1], [0, 0, 0]]
+    assert "left out 1 of 3 sessions (33.33%), for bad lines" in log.notes
+
+
 def test_rows_of_lists_with_one_item_count_by_themselves(tmp_path):
     path = tmp_path / "log.csv"
     path.write_text("session,position,item,clicked\n" + "".join(f"{i if i % 20 else ''},1,a,0\n" for i in range(100)))
