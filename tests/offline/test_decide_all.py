@@ -133,6 +133,8 @@ def test_a_row_of_the_table_says_what_to_test(tmp_path):
     assert row(0.001, measured) == ("not proven", (), 0.05, 0.003, None, experiment(0.05, 0.5, 0.001))
     assert row(0.005, measured) == ("better", ("d", "b"), 0.05, 0.003, None, None)
     assert row(0.005) == ("not better", (), None, 1.0, None, None)
+    refused = work._row("shoes", {"query": "shoes", "refused": "few"}, 0.005)
+    assert (refused.verdict, refused.p_value, refused.cautions) == ("refused", 1.0, ("few",))
 
 
 def test_the_table_is_sorted_filtered_and_says_how_it_was_corrected(decisions, folder):
