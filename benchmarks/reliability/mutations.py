@@ -220,7 +220,7 @@ MODULES: dict[str, list[Aim]] = {
     "statistics of decide": [
         _aim("offline/decision/lists", "test_decide_time"),
         _aim("offline/decision/correction", "test_decide_statistics"),
-        _aim("offline/decision/evidence", "test_decide_evidence test_decide", "not command and not wrong and not small"),
+        _aim("offline/decision/evidence", "test_decide_grounds test_decide_evidence"),
         _aim("offline/decision/all_queries", "test_decide_all", "not command and not wrong"),
     ],
     "reports": [

@@ -305,10 +305,11 @@ class _Work:
         to_test = larger if result == "better" else ground if result in ("likely better", "not proven") else None
         folder = self.folder / self.pages[query]
         page = f"{self.pages[query]}/decision.html" if (folder / "decision.html").exists() else ""
-        gain = (None, None, 1.0) if ground is None else (ground.difference, ground.interval, ground.p_value)
+        gain, interval = (None, None) if ground is None else (ground.difference, ground.interval)
         return QueryDecision(
             query, self.queries[query], result,
-            ground.labels[: self.settings.cutoff] if ground is not None and recommended else (), *gain, larger,
+            ground.labels[: self.settings.cutoff] if ground is not None and recommended else (), gain, interval,
+            1.0 if ground is None else ground.p_value, larger,
             None if to_test is None else experiment(to_test.difference, row["variance"], level),
             tuple(read_json(folder / "decision.json")["against"]) if page else (), page,
         )  # fmt: skip

@@ -37,8 +37,19 @@ from ..distinct import distinct
 from ..estimation.estimator import Estimator
 from ..evaluation import LEAST_SESSIONS
 from ..goodness_of_fit import Fit, Group, check_fit
+from ..log import BLOCKS, time_blocks
 from .correction import Corrected, Correction, Gains
-from .lists import STEADY, DistinctLists, Lists, Measured, Refused, measure, production_list
+from .lists import (
+    LEAST_BLOCKS,
+    LEAST_IN_STRATUM,
+    STEADY,
+    DistinctLists,
+    Lists,
+    Measured,
+    Refused,
+    measure,
+    production_list,
+)
 from .models import MOST_SESSIONS, Models, QuerySessions
 
 __all__ = [
@@ -141,6 +152,7 @@ class Evidence:
         enough: whether there is anything to judge a list by.
         timed: whether the log has times; else the order of the file is taken for that of time.
         n_items: of the instance.
+        level: at which the grounds are judged.
     """
 
     production: tuple[str, ...]
@@ -155,6 +167,19 @@ class Evidence:
     enough: bool
     timed: bool
     n_items: int
+    level: float
+
+    @property
+    def proposal(self) -> tuple[str, ...] | None:
+        """Labels of the list that the verdict is about; None where none stands out."""
+        ground = settle(self.grounds, self.enough, self.level)[1]
+        return None if ground is None else ground.labels
+
+    @property
+    def ground(self) -> str | None:
+        """The reason for the proposal: ``"measured"`` or ``"models"``; None without a proposal."""
+        ground = settle(self.grounds, self.enough, self.level)[1]
+        return None if ground is None else ground.name
 
     @property
     def fitting(self) -> list[str]:
@@ -270,7 +295,7 @@ class _Judge:
         return Evidence(
             self._labels(self.production), tuple(grounds), float(self.shown.earned.var()), tuple(self.scores),
             tuple(fit for fit, _ in tests.values()), tests[self.scores[0].model][1], measured, self._measured_of_all[2], judged,
-            bool(measured or fitting), self.log.times is not None, self.n_items,
+            bool(measured or fitting), self.log.times is not None, self.n_items, self.level,
         )  # fmt: skip
 
     @property
@@ -378,17 +403,20 @@ class _Judge:
         return ranking
 
     @cached_property
-    def _displays(self) -> NDArray[np.int64]:
-        """``(L, K)`` how often each item was shown at each position."""
-        displays = np.zeros((len(self.log.item_labels) + 1, self.log.n_positions), np.int64)  # the last row is that of -1
-        np.add.at(displays, (self.log.items, np.arange(self.log.n_positions)), 1)
-        return displays
+    def _tried(self) -> NDArray[np.bool_]:
+        """``(L, K)`` which items the log compares at which positions with those that production has there: in 100 displays
+        or more, in blocks of time that show both. No test of fit sees what users do elsewhere."""
+        positions = np.arange(self.log.n_positions)
+        displays = np.zeros((len(self.log.item_labels) + 1, len(positions), BLOCKS), np.int64)  # the last row is that of -1
+        np.add.at(displays, (self.log.items, positions, time_blocks(self.log)[:, None]), 1)
+        both = np.minimum(displays, displays[self.production, positions]) >= LEAST_IN_STRATUM
+        return (both.sum(axis=2) >= LEAST_BLOCKS) & ((displays * both).sum(axis=2) >= LEAST_SESSIONS)
 
     def _known(self, ranking: Lists) -> bool:
-        """Whether the log tells of each item at its position: no test of fit sees what users do elsewhere."""
+        """Whether the log tells of each item that is elsewhere than in production."""
         counted = np.arange(len(ranking) if self.cutoff is None else self.cutoff)
         moved = ranking[counted] != self.production[counted]
-        return bool((self._displays[ranking[counted], counted] >= LEAST_SESSIONS)[moved].all())
+        return bool(self._tried[ranking[counted], counted][moved].all())
 
     def _exchanges(self, ranking: Lists) -> list[Lists]:
         """All lists with two items exchanged, or one by another."""

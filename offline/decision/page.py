@@ -59,7 +59,7 @@ def to_dict(decision: Decision) -> dict[str, Any]:
         "scores": evidence["scores"],
         "evidence": {"p_value": getattr(ground, "p_value", 1.0)}
         | {old: getattr(ground, new, None) for old, new in OF_GROUND.items()}
-        | {name: value for name, value in evidence.items() if name not in ("scores", "groups")},
+        | {name: value for name, value in evidence.items() if name not in ("scores", "groups", "level")},
         "instance": INSTANCE,
         "curves": decision.curves.to_dict(as_series=False),
     }

@@ -342,3 +342,26 @@ def test_what_the_list_in_production_earned_is_that_of_its_sessions_and_of_its_b
     judge = _Judge(sessions, Models(log, "clicks", 0), {}, "clicks", None, LEVEL)
     assert judge._base == pytest.approx(log.clicks[shows].sum() / shows.sum())
     assert evidence.variance == pytest.approx(log.clicks.sum(axis=1).var())
+
+
+def test_models_propose_an_item_only_if_it_was_shown_at_the_same_time(plain):
+    """The items d and e replaced a and b at one time: what changed with the items, and what with the time? Only c remained."""
+    old, new = (plain.items < 3).all(axis=1), (plain.items >= 2).all(axis=1)
+    n = min(old.sum(), 4 * new.sum())
+    rows = np.r_[np.flatnonzero(old)[:n], np.flatnonzero(new)]
+    log = ClickLog(plain.items[rows], plain.clicks[rows], np.zeros(len(rows)), LABELS, ("shoes",))
+    evidence = evidence_of(log)
+    assert evidence.fitting
+    assert not {"d", "e"} & {label for ground in evidence.grounds for label in ground.labels[:2]}
+
+
+def test_models_speak_where_sessions_are_enough_and_lists_differ(plain):
+    """Of 330 sessions 99 are held out, of 334 there are 100."""
+
+    def may_speak(log, reward="clicks"):
+        models = Models(log, reward, 0)
+        return _Judge(models.sessions("shoes"), models, {}, reward, None, LEVEL)._models_may_speak
+
+    assert [may_speak(plain[:n]) for n in (330, 334)] == [False, True]
+    assert not may_speak(plain[:334], "satisfaction")
+    assert not may_speak(plain[(plain.items == [0, 1, 2]).all(axis=1)])
