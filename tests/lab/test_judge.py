@@ -39,8 +39,10 @@ from clickgym.runner.callback import Callback
 
 try:
     check_can_confine()
+    REASON = ""
 except OSError as error:
-    pytest.skip(str(error), allow_module_level=True)
+    REASON = str(error)
+pytestmark = pytest.mark.skipif(bool(REASON), reason=REASON)
 
 CHEATS = (Path(__file__).parent / "cheats.py").read_text(encoding="utf-8")
 NAMES = ("standard-01", "late-01", "warm_start-01", "churn-01", "safety-01", "contextual-01", "memory-01")
