@@ -233,7 +233,7 @@ class Judgement:
                 made=datetime.now(UTC).isoformat(timespec="seconds"),
                 tuning={},
                 trust="judged",
-                about=self.about,
+                about={**self.about, "secret": list(self.standings["secret"].overall)},
             )
             yield Shipped(PUBLISHED_LINE, part, compact(rows, block), made)
 

@@ -68,12 +68,15 @@ def _host() -> socket.socket:
     """The way to the host of this process, which ends with it."""
     ours, theirs = socket.socketpair()
     path = [each for each in sys.path if each]
-    code = f"import sys; sys.path[:] = {path!r}; from clickgym.lab.bench.seats import serve; serve({theirs.fileno()})"
+    given = f"{theirs.fileno()}, {str(cache_folder())!r}"
+    code = f"import sys; sys.path[:] = {path!r}; from clickgym.lab.bench.seats import serve; serve({given})"
     # Nothing of the environment is passed on but where the interpreter's own libraries are.
-    given = {name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ}
+    libraries = {name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ}
     command = [sys.executable, "-P", "-c", code]
     # In a session of its own, it has no terminal, and hears of no Ctrl-C.
-    subprocess.Popen(command, cwd="/", env=given, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()], start_new_session=True)
+    subprocess.Popen(
+        command, cwd="/", env=libraries, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()], start_new_session=True
+    )
     theirs.close()
     return ours
 
@@ -292,12 +295,14 @@ def read_in_seat(sandbox: Sandbox, protocol: Protocol) -> Submission:
 # ------------------------------------------------------------------------------------------------------------ host and seat
 
 
-def serve(way: int) -> None:
+def serve(way: int, kernels: str) -> None:
     """The host process: fork a seat for each request, until all clients have closed their connection.
 
     Args:
         way: the descriptor of the socket from which it is asked.
+        kernels: the folder of compiled kernels.
     """
+    keep_kernels(Path(kernels), Path(kernels))
     control, agent = socket.socket(fileno=way), CascadeTS(3, 2, seed=0)
     agent.update(None, agent.rank(), [0, 1])  # the compiler is loaded once, and not by every seat
     while True:

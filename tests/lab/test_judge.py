@@ -30,7 +30,7 @@ from clickgym.lab.bench import card as cards
 from clickgym.lab.bench import judge as judging
 from clickgym.lab.bench import make, protocol, seats, submission
 from clickgym.lab.bench import sandbox as sandboxes
-from clickgym.lab.bench.leaderboard import leaderboard
+from clickgym.lab.bench.leaderboard import header, leaderboard, row_of
 from clickgym.lab.bench.play import play, play_again, play_run, suited
 from clickgym.lab.bench.protocol import DEVELOPMENT, VERSION_2
 from clickgym.lab.bench.sandbox import check_can_confine, end_with
@@ -469,6 +469,11 @@ def test_a_judged_agent_is_a_line_of_the_board_that_says_so(submit, short, tmp_p
         "Random": "ours", "CascadeKLUCB": "ours", "CascadeTS": "ours", "by_Honest": "judged",
     }  # fmt: skip
     assert places["by_Honest"].standing.overall == judgement.standings["judged"].overall
+    assert places["by_Honest"].secret == judgement.standings["secret"].overall
+    cells = {name: dict(zip(header(whole, judgement.board), row_of(each, whole, judgement.board), strict=True))["secret score"]
+             for name, each in places.items()}  # fmt: skip
+    assert cells["Random"] == "not judged"
+    assert cells["by_Honest"] == str(judgement.standings["secret"].overall)
     assert "by_Honest" not in judging._best(whole, "standard")
 
 
@@ -690,5 +695,7 @@ def test_what_the_policy_says_of_the_judge():
     assert round(1 - (1 - 1 / 20) ** judging.AT_LEAST, 2) == 0.95
     assert judging.BITS == 128
     assert judging.LEVEL == 0.01
+    assert (sandboxes.MEMORY, sandboxes.SCRATCH, sandboxes.THREADS) == (2 << 30, 64 << 20, 64)
+    assert (seats.SECONDS, seats.PER_SESSION) == (300, 0.01)
     policy = (Path(__file__).parents[2] / "docs" / "scorecard_policy.md").read_text(encoding="utf-8")
     assert VERSION_2.frozen in policy
