@@ -3,7 +3,7 @@
 ``bwrap`` makes new namespaces and a root of what a seat needs, read-only, and starts ``cat`` there as the first process. The
 kernel ends all processes of the sandbox with that one, which ends when its input does: when whoever has opened the sandbox
 closes it or dies. A process that has loaded the package, and nothing else, enters the sandbox and gives up what is left: its
-user, if that is root, its capabilities, the system calls in `DENIED`, and all beyond the limits. Then it may load foreign code.
+user, if that is root, its capabilities, the system calls in `CALLS`, and all beyond the limits. Then it may load foreign code.
 """
 
 from __future__ import annotations
@@ -112,8 +112,10 @@ def check_can_confine() -> None:
     Raises:
         OSError: the system makes none; the message says what to do.
     """
-    if platform.machine() not in CALLS:
-        raise OSError(f"the judge confines the code of others on {' and '.join(CALLS)}, not on {platform.machine()}; {WITHOUT}")
+    if platform.machine() not in PROCESSORS:
+        raise OSError(
+            f"the judge confines the code of others on {' and '.join(PROCESSORS)}, not on {platform.machine()}; {WITHOUT}"
+        )
     Sandbox(Path("/usr/lib"), Path("/usr/lib")).open().close()
 
 
@@ -214,34 +216,20 @@ def _done(result: int) -> None:
         raise OSError(ctypes.get_errno(), f"cannot confine: {os.strerror(ctypes.get_errno())}")
 
 
+PROCESSORS = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 CALLS = {
-    "x86_64": {
-        "": 0xC000003E, "clone": 56, "clone3": 435, "fcntl": 72, "mmap": 9,
-        "fork": 57, "vfork": 58, "execve": 59, "execveat": 322,
-        "ptrace": 101, "process_vm_readv": 310, "process_vm_writev": 311, "pidfd_getfd": 438, "kcmp": 312,
-        "shmget": 29, "memfd_create": 319, "memfd_secret": 447,
-        "add_key": 248, "request_key": 249, "keyctl": 250,
-        "flock": 73, "inotify_init": 253, "inotify_init1": 294, "fanotify_init": 300, "open_by_handle_at": 304,
-        "unshare": 272, "setns": 308, "mount": 165, "pivot_root": 155, "bpf": 321, "userfaultfd": 323,
-        "perf_event_open": 298, "io_uring_setup": 425,
-    },
-    "aarch64": {
-        "": 0xC00000B7, "clone": 220, "clone3": 435, "fcntl": 25, "mmap": 222,
-        "execve": 221, "execveat": 281,
-        "ptrace": 117, "process_vm_readv": 270, "process_vm_writev": 271, "pidfd_getfd": 438, "kcmp": 272,
-        "shmget": 194, "memfd_create": 279, "memfd_secret": 447,
-        "add_key": 217, "request_key": 218, "keyctl": 219,
-        "flock": 32, "inotify_init1": 26, "fanotify_init": 262, "open_by_handle_at": 265,
-        "unshare": 97, "setns": 268, "mount": 40, "pivot_root": 41, "bpf": 280, "userfaultfd": 282,
-        "perf_event_open": 241, "io_uring_setup": 425,
-    },
+    "clone": (56, 220), "clone3": (435, 435), "fcntl": (72, 25), "mmap": (9, 222), "fork": (57,), "vfork": (58,),
+    "execve": (59, 221), "execveat": (322, 281), "shmget": (29, 194), "memfd_create": (319, 279), "memfd_secret": (447, 447),
+    "add_key": (248, 217), "request_key": (249, 218), "keyctl": (250, 219), "flock": (73, 32), "inotify_init": (253,),
+    "inotify_init1": (294, 26), "fanotify_init": (300, 262), "unshare": (272, 97), "ptrace": (101, 117), "bpf": (321, 280),
+    "userfaultfd": (323, 282), "perf_event_open": (298, 241), "io_uring_setup": (425, 425),
 }  # fmt: skip
-"""Numbers of the system calls that a sandbox denies, in whole or in part, by processor; "" is the processor itself.
+"""System calls that a sandbox denies, in whole or in part, with their numbers on each of `PROCESSORS` that has them.
 
 Denied are other processes, so that the limits of one bind the whole sandbox; memory that no limit counts; keyrings, file locks
 and watches of files, by which sandboxes that read the same files could talk; and what only widens the ground for attacks.
 """
-IN_PART = ("", "clone", "clone3", "fcntl", "mmap")
+IN_PART = ("clone", "clone3", "fcntl", "mmap")
 LOCKS = (5, 6, 7, 36, 37, 38, 1024, 1026)
 """Of ``fcntl``: locks, leases and watches of files."""
 THREAD, SHARED_NO_FILE = 0x10000, 0x21
@@ -249,14 +237,19 @@ THREAD, SHARED_NO_FILE = 0x10000, 0x21
 
 def _filter() -> bytes:
     """The program, in the kernel's language for filters, that says which system calls are denied."""
-    calls = CALLS[platform.machine()]
+    machine = list(PROCESSORS).index(platform.machine())
+    calls = {name: numbers[machine] for name, numbers in CALLS.items() if machine < len(numbers)}
     load, equal, any_of, at_least, mask, give = 0x20, 0x15, 0x45, 0x35, 0x54, 0x06
     number, processor, arguments = 0, 4, 16
     denied, absent, allowed, killed = 0x50001, 0x50026, 0x7FFF0000, 0x80000000
-    own = [(name, value) for name, value in calls.items() if name not in IN_PART]
-    program = [(load, 0, 0, processor), (equal, 1, 0, calls[""]), (give, 0, 0, killed), (load, 0, 0, number)]
+    program = [
+        (load, 0, 0, processor),
+        (equal, 1, 0, PROCESSORS[platform.machine()]),
+        (give, 0, 0, killed),
+        (load, 0, 0, number),
+    ]
     program += [(at_least, 0, 1, 0x40000000), (give, 0, 0, denied)]  # a second set of numbers, on x86_64
-    for _, value in own:
+    for value in (value for name, value in calls.items() if name not in IN_PART):
         program += [(equal, 0, 1, value), (give, 0, 0, denied)]
     program += [(equal, 0, 1, calls["clone3"]), (give, 0, 0, absent)]  # its arguments cannot be seen; clone does as well
     program += [(equal, 0, 4, calls["clone"]), (load, 0, 0, arguments), (any_of, 1, 0, THREAD), (give, 0, 0, denied)]

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from clickgym.core.kernels import cache_folder
-from clickgym.lab.bench.sandbox import CALLS
+from clickgym.lab.bench.sandbox import CALLS, PROCESSORS
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 SESSION_KEYRING, USER_KEYRING = -3, -4
@@ -21,7 +21,7 @@ CREATE = 0o1000 | 0o666
 
 
 def call(name, *arguments):
-    return LIBC.syscall(CALLS[platform.machine()][name], *arguments)
+    return LIBC.syscall(CALLS[name][list(PROCESSORS).index(platform.machine())], *arguments)
 
 
 def segment(key, flags=0):
