@@ -1,7 +1,7 @@
 """What a sandbox of the judge costs: seconds of processor for an empty one, and for a run at full speed with and without.
 
-Run as ``python benchmarks/sandbox.py``; it needs bubblewrap. The time is that of the whole machine but for what idles, so nothing
-else should run.
+Run as ``python benchmarks/sandbox.py``; it needs bubblewrap. The time is that of the whole machine, so nothing else
+should run.
 """
 
 from __future__ import annotations
