@@ -12,7 +12,7 @@ import polars
 from ...core.formats import clock
 from ...core.templates import templates
 from ...runner.labels import PUBLISHED
-from .leaderboard import TRUST, Place, leaderboard, models_of, ratio_text
+from .leaderboard import TRUST, Place, leaderboard, models_of, ratio_text, secret_text
 from .protocol import CURRENT, STAGES, Board, Protocol
 from .reference import agent_of, lines, reference
 from .score import Estimate, standing
@@ -121,7 +121,8 @@ def boards_notes(protocol: Protocol = CURRENT) -> list[str]:
         "A tuned line has the hyper-parameters that clickgym tune found on development tasks, with one budget for every "
         "agent; those of its paper have the line as published. Played by: "
         + "; ".join(f"{label}: {meaning}" for label, meaning in TRUST.items())
-        + ". The time is that of one processor for all runs.",
+        + ". Secret score: the overall score on tasks that were drawn as the line was judged. The time is that of one "
+        "processor for all runs.",
         *_oracle(protocol),
     ]
 
@@ -158,7 +159,7 @@ def table_html(table: Table, protocol: Protocol = CURRENT, links: Callable[[str]
 
 def table_values(links: Callable[[str], str] | None = None) -> dict[str, object]:
     """The values that the template of a table uses."""
-    return {"links": links or source_link, "ratio": ratio_text, "bare": _bare}
+    return {"links": links or source_link, "ratio": ratio_text, "secret": secret_text, "bare": _bare}
 
 
 def source_link(agent: str) -> str:

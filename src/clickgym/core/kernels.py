@@ -76,6 +76,7 @@ __all__ = [
     "cache_folder",
     "cause",
     "inner",
+    "keep_kernels",
     "kernel",
     "only_own_frames",
     "specialise",
@@ -161,14 +162,38 @@ def _package_sources() -> frozenset[Path]:
     return frozenset(file for folder in folders for file in folder.rglob("*.py"))
 
 
-@cache
 def cache_folder() -> Path:
     """The folder of compiled kernels, of all states of the sources and all versions of numba, NumPy and Python.
 
     Returns:
-        A path below the user's cache folder; it need not exist yet.
+        A path below the user's cache folder, or that of `keep_kernels`; it need not exist yet.
     """
+    return _own.get("folder") or _user_folder()
+
+
+@cache
+def _user_folder() -> Path:
     return Path(platformdirs.user_cache_dir("clickgym", appauthor=False)) / "kernels"
+
+
+def keep_kernels(folder: Path, sources: Path) -> None:
+    """Keep the kernels that this process compiles in a folder of its own, and those of some foreign code, too.
+
+    Args:
+        folder: takes the place of the user's cache folder.
+        sources: the folder of code that is not of the package.
+    """
+    _own.update(folder=folder, sources=sources)
+
+
+_own: dict[str, Path] = {}
+"""What `keep_kernels` was given."""
+
+
+def _may_be_kept(file: str | None) -> bool:
+    """Whether kernels in a file are cached: those of the package, and of the sources that `keep_kernels` names."""
+    sources = _own.get("sources")
+    return _lies_in_package(file) or (sources is not None and file is not None and Path(file).resolve().is_relative_to(sources))
 
 
 @cache
@@ -223,7 +248,7 @@ def _key(compiled: Dispatcher) -> str:
 def _source(compiled: Any) -> tuple[str, list[Dispatcher]]:
     """What a compiled function does by itself, with the constants that it reads; and the kernels that it names, in order."""
     function, code = compiled.py_func, compiled.py_func.__code__
-    if not _lies_in_package(code.co_filename):
+    if not _may_be_kept(code.co_filename):
         raise _NoKeyError(f"{function.__qualname__} of {code.co_filename}")
     free = {name: cell.cell_contents for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True)}
     scope = vars(builtins) | function.__globals__ | free
@@ -282,7 +307,7 @@ def _record(cls: Any) -> str:
     """A class of named tuples, with all that numba makes use of: the order of its fields, and their defaults."""
     module = sys.modules.get(cls.__module__)
     named = getattr(module, cls.__qualname__, None) is cls
-    if not named or not _lies_in_package(getattr(module, "__file__", None)):
+    if not named or not _may_be_kept(getattr(module, "__file__", None)):
         raise _NoKeyError(f"{cls.__module__}.{cls.__qualname__}")
     defaults = [(name, _constant(value)) for name, value in cls._field_defaults.items()]
     return f"{cls.__module__}.{cls.__qualname__}{cls._fields}{defaults}"
