@@ -57,6 +57,8 @@ OPTIONAL = {
     "stable_baselines3",
     "tensorboard",
     "torch",
+    "fcntl",  # of some systems
+    "msvcrt",
 }
 """Packages that functions may import: they are optional, or slow to load."""
 
