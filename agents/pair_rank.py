@@ -428,7 +428,6 @@ class PairRank(ContextualAgent):
 
     def make_room(self, n_sessions: int) -> None:
         """Grow, if need be, so that there is room for the pairs of the next sessions, and of displays that wait for clicks."""
-        check_count("n_sessions", n_sessions, 0)
         state, k = self.state, self.n_positions
         n_pairs, room = int(state.n_pairs[0]), len(state.pairs)
         n_sessions = check_count("n_sessions", n_sessions, 0) + self.display - int(state.n_learned[0])
