@@ -11,8 +11,6 @@ from ..core.checks import check_count
 from ..core.kernels import inner, kernel
 from .agent import CompiledAgent, SavedArrays, doubled
 
-__all__ = ["LeaderAgent", "find_leader", "no_leaders"]
-
 FEW = 64
 
 

@@ -24,8 +24,6 @@ from .linear import LEAST_RIDGE, TIE, cholesky, dot, solve_lower, solve_upper
 from .search_space import Range
 from .streams import new_stream, shuffle
 
-__all__ = ["PairRank"]
-
 LOSS, INSIDE = Choices(("mean", "sum")), Choices(("random", "certain"))
 FEW = 64  # pairs for which there is room at first
 PRECISION = 1e-8  # the norm of the gradient at which the model is fitted

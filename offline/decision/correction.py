@@ -29,8 +29,6 @@ from ..estimation.estimator import Estimator
 from ..log import BLOCKS, ClickLog, time_blocks
 from .lists import DistinctLists, Lists
 
-__all__ = ["FOLDS", "Corrected", "Correction", "Gains"]
-
 FOLDS = 5
 """The lists of a query fall into so many parts; those of one are predicted by the model fitted to the others."""
 ERRORS = np.geomspace(0.001, 0.6, 24)

@@ -52,11 +52,6 @@ from .lists import (
 )
 from .models import MOST_SESSIONS, Models, QuerySessions
 
-__all__ = [
-    "LEVEL", "POWER", "Evidence", "Ground", "Judged", "Score", "Verdict", "experiment", "judge", "larger_step",
-    "settle", "verdict",
-]  # fmt: skip
-
 LEVEL = 0.005
 """The most probable that a list may be no better than that in production and yet be recommended, by its ground."""
 POWER = 0.8

@@ -34,11 +34,6 @@ from ..distinct import distinct
 from ..evaluation import LEAST_SESSIONS
 from ..log import BLOCKS, ClickLog, time_blocks
 
-__all__ = [
-    "LEAST_SHOWN", "LEFT_OUT", "STEADY", "DistinctLists", "Measured", "Refused", "measure", "of_query", "per_session",
-    "production_list",
-]  # fmt: skip
-
 LEAST_SHOWN = 30
 """Sessions of a list below which nobody knows what it earned."""
 FINER = 4
