@@ -56,6 +56,11 @@ class Gains(NamedTuple):
     means: Floats
     errors: Floats
 
+    @property
+    def agreed(self) -> Floats:
+        """``(M,)`` the smaller one of both: of many lists the one with the largest correction owes it to luck in the log."""
+        return np.minimum(self.predicted, self.means)
+
 
 class Correction:
     """What all models share: the effects of the logged lists, and how well the log tells them.
