@@ -103,7 +103,7 @@ def _env_named(name: str) -> Any:
             raise ValueError(f"environment {name!r}: {what}, and has no function or class of that name") from None
     registered = [*(ENVIRONMENTS | CONTEXTUAL | MEMORY), *gym.registry]
     raise ValueError(
-        f"{unknown('environment', name, dict.fromkeys(registered))}; one that your module registers is module:Id-v0"
+        f"{unknown('environment', name, dict.fromkeys(registered))}; one that a module of your own registers is named module:Id-v0"
     )
 
 

@@ -47,6 +47,7 @@ class NoContext(NamedTuple):
 
 
 def no_context(env: Env) -> NoContext:
+    """What a metric needs of an environment, if it needs nothing."""
     return NoContext()
 
 
