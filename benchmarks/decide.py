@@ -48,7 +48,7 @@ from clickgym.envs import (
 )
 from clickgym.offline import ClickLog
 from clickgym.offline.decision.decide import AGENTS, Settings, weigh
-from clickgym.offline.decision.evidence import LEVEL, verdict
+from clickgym.offline.decision.evidence import LEVEL, larger_step, settle
 from clickgym.offline.decision.models import Models
 from clickgym.offline.distinct import distinct
 
@@ -579,9 +579,11 @@ def _verdicts(log: ClickLog) -> tuple[Sequence[str], list[tuple[str, Sequence[st
     """The list in production, and the lists that are recommended instead, each with its verdict."""
     models = Models(log, "clicks", seed=0)
     evidence = weigh(models, models.sessions("query"), Settings.check(AGENTS, 1, 1, 0, "clicks", None)).evidence
-    result = verdict(evidence, LEVEL)
-    proposal = evidence.proposal if result in ("better", "likely better") else None
-    return evidence.production, [] if proposal is None else [(result, proposal)]
+    result, ground = settle(evidence.grounds, evidence.enough, LEVEL)
+    if ground is None or result not in ("better", "likely better"):
+        return evidence.production, []
+    larger = larger_step(evidence.grounds, ground, LEVEL)
+    return evidence.production, [(result, ground.labels), *([] if larger is None else [("larger step", larger.labels)])]
 
 
 def _chance(simulated: Simulated, production: tuple[int, ...]) -> dict[str, float] | None:

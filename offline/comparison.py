@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,9 +29,7 @@ from .policies import (
     sessions_by_query,
 )
 from .readers import LOG_FORMATS, read_log, read_open_bandit
-from .rows import check_columns
-from .tables import MAX_MEMORY, check_size
-from .tidy import DUPLICATES
+from .reading import Reading, check_reading
 
 __all__ = ["Comparison", "compare", "read_policy", "read_sessions"]
 
@@ -155,10 +153,7 @@ def read_sessions(
     source: str | PathLike[str] | ClickLog | ItemPositionLog,
     log_format: str = "auto",
     query: str | None = None,
-    *,
-    columns: Mapping[str, str] | None = None,
-    duplicates: str = "refuse",
-    max_memory: int | str = MAX_MEMORY,
+    **reading: Unpack[Reading],
 ) -> ClickLog | ItemPositionLog:
     """Read a log, or the sessions of one query.
 
@@ -166,29 +161,32 @@ def read_sessions(
         source: its file, or the log itself.
         log_format: ``"obd"`` for the Open Bandit Dataset, else as for `read_log`.
         query: keep only the sessions of the query with this label; None keeps all.
-        columns, duplicates, max_memory: of a file, as for `read_log`.
+        reading: columns, duplicates, bad_rows, repeated and max_memory, of a file, as for `read_log`; of them only bad_rows for
+            the Open Bandit Dataset.
 
     Raises:
         ValueError: on an unknown format or query, or as the reader.
     """
     check_choice("log format", log_format, FORMATS)
-    check_columns(columns)
-    check_choice("way with duplicates", duplicates, DUPLICATES)
-    check_size("max_memory", max_memory)
+    given = check_reading(**reading)
     if isinstance(source, (ClickLog, ItemPositionLog)):
         log = source
     else:
         if log_format == "obd":
-            log = read_open_bandit(source)
+            if wrong := given - {"bad_rows"}:
+                raise ValueError(
+                    f"{' and '.join(sorted(wrong))} cannot be given for the Open Bandit Dataset: it has no sessions"
+                )
+            log = read_open_bandit(source, bad_rows=reading.get("bad_rows", "strict"))
         else:
-            log = read_log(source, log_format, columns=columns, duplicates=duplicates, max_memory=max_memory)
+            log = read_log(source, log_format, **reading)
     if query is not None and isinstance(log, ItemPositionLog):
         raise ValueError("a log of the Open Bandit Dataset has no queries to choose from")
     if query is None or isinstance(log, ItemPositionLog):
         return log
     if not isinstance(query, str) or query not in log.query_labels:
         raise ValueError(unknown("query", query, log.query_labels))
-    return log[log.queries == log.query_labels.index(query)]
+    return replace(log[log.queries == log.query_labels.index(query)], notes=log.notes)
 
 
 def read_policy(spec: str, log: ClickLog | ItemPositionLog, reward: str = "clicks", cutoff: int | None = None) -> Policies:

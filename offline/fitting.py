@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -33,9 +33,7 @@ from .estimation.estimator import MODEL_ESTIMATORS, Estimator
 from .estimation.settings import ITERATIONS, TOL, FitSettings
 from .log import ClickLog
 from .readers import LOG_FORMATS, read_log
-from .rows import check_columns
-from .tables import MAX_MEMORY, check_size
-from .tidy import DUPLICATES
+from .reading import Reading, check_reading, takes_strict
 
 __all__ = ["Fitted", "fit_models", "hold_out", "query_instance"]
 
@@ -59,6 +57,7 @@ class Fitted:
     instances: dict[str, Instance]
 
 
+@takes_strict
 def fit_models(
     log: ClickLog | str | PathLike[str],
     models: Sequence[str],
@@ -71,11 +70,8 @@ def fit_models(
     per_query: bool = False,
     seed: int = 0,
     log_format: str = "auto",
-    columns: Mapping[str, str] | None = None,
-    duplicates: str = "refuse",
-    strict: bool = True,
-    max_memory: int | str = MAX_MEMORY,
     on_step: Callable[[str], object] = lambda text: None,
+    **reading: Unpack[Reading],
 ) -> Fitted:
     """Fit click models to a log, score them on held-out sessions, and make instances of queries.
 
@@ -94,8 +90,9 @@ def fit_models(
         per_query: estimate examination probabilities for each query separately, which PBM and UBM support; else all queries
             share them.
         seed: of the split.
-        log_format, columns, duplicates, strict, max_memory: of a file, as for `read_log`.
+        log_format: of a file, as for `read_log`.
         on_step: is called with one line for each finished step.
+        reading: columns, duplicates, bad_rows, repeated and max_memory, of a file, as for `read_log`.
 
     Raises:
         ValueError, OSError: on wrong input, before any model is fitted.
@@ -112,20 +109,17 @@ def fit_models(
     models, queries = check_labels("models", models), check_labels("queries", queries)
     models = _check_models(models, per_query)
     test_share = check_share("test_share", test_share)
-    strict, max_memory = check_flag("strict", strict), check_size("max_memory", max_memory)
     _check_format(log_format)
     check_count("n_items", n_items)
     check_count("iterations", iterations)
     check_at_least("tol", tol, 0, strictly=True)
     check_seed(seed)
     origin = "estimated by clickgym from a click log"
-    check_columns(columns)
-    check_choice("way with duplicates", duplicates, DUPLICATES)
+    check_reading(**reading)
     check_callable("on_step", on_step)
     if not isinstance(log, ClickLog):
         origin = f"estimated by clickgym from the click log {check_path('log', log).name}"
-        arguments: dict[str, Any] = {"columns": columns, "duplicates": duplicates, "strict": strict, "max_memory": max_memory}
-        log = _read(log, log_format, arguments, on_step)
+        log = _read(log, log_format, reading, on_step)
     labels = list(queries) or [log.query_labels[int(np.bincount(log.queries).argmax())]]
     quick = {"CM": CMEstimator().fit(log)}
     for label in labels:  # what is wrong with a query is said before the work
@@ -199,14 +193,12 @@ def _one_of_each(scored: Mapping[str, Estimator], log: ClickLog, on_step: Callab
     return best
 
 
-def _read(path: str | PathLike[str], log_format: str, arguments: dict[str, Any], on_step: Callable[[str], object]) -> ClickLog:
+def _read(path: str | PathLike[str], log_format: str, reading: Reading, on_step: Callable[[str], object]) -> ClickLog:
     start = time.perf_counter()
-    log = read_log(path, log_format, **arguments)
+    log = read_log(path, log_format, **reading)
     on_step(f"read {len(log):,} sessions in {time.perf_counter() - start:.1f} s")
     for note in log.notes:
         on_step(note)
-    for reason, lines in log.skipped.items():
-        on_step(f"left out {lines:,} lines: {reason}")
     return log
 
 

@@ -108,7 +108,7 @@ def read_ratings(path: str | PathLike[str]) -> Judgements:
     Source: Harper, Konstan, *The MovieLens datasets: history and context*, TiiS 2015.
     """
     path = check_path("path", path)
-    refused = Skipped(path, strict=True)
+    refused = Skipped(path)
     names = ["userId", "movieId", "rating"]
     column, rows = read_table(path, refused, names)
     user_index: dict[str, int] = {}
@@ -166,7 +166,7 @@ def read_letor(path: str | PathLike[str], sizes: str | PathLike[str] | None = No
         try:
             documents.add(number, line)
         except Fault as fault:
-            Skipped(path, strict=True).add(fault, number)
+            Skipped(path).add(fault, number)
     if not documents.labels:
         raise ValueError(f"{path}: no document in the file")
     if not documents.columns:
@@ -266,7 +266,7 @@ def _queries_by_size(path: Path, sizes: str | PathLike[str] | None, n_documents:
         try:
             counts.append(whole_number("the size of a query", line.decode(errors="backslashreplace").strip(" \t"), 1))
         except Fault as fault:
-            Skipped(beside, strict=True).add(fault, number)
+            Skipped(beside).add(fault, number)
     if sum(counts) != n_documents:
         raise ValueError(f"{beside}: the sizes add up to {sum(counts)}; expected {n_documents}, the documents in {path.name}")
     return np.repeat(np.arange(len(counts), dtype=np.int32), counts)

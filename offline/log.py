@@ -30,6 +30,7 @@ from ..core.checks import (
 from ..core.files import sealed, write_whole
 from ..core.notebook import html_table
 from .counting import by_query, faulty_list
+from .repeated import repeated_sessions
 from .tables import ROWS
 from .tidy import read_frame
 from .times import check_times
@@ -169,6 +170,21 @@ class ClickLog:
         """
         return np.arange(len(self)) if self.times is None else np.argsort(self.times, kind="stable")
 
+    @property
+    def repeated(self) -> NDArray[np.bool_]:
+        """Which sessions repeat one above them, ``(N,)``: of the same time, query, list and clicks.
+
+        Where times are coarse, users who meet the same list at one time would also be alike. So sessions count as repeated only
+        if those that share time, query and list hardly ever differ in their clicks: at least four times as many pairs are alike
+        as chance would make alike, which follows from the pairs that differ and from how often sessions of different times with
+        the same list have the same clicks. Else, and without times, none is.
+
+        Example:
+            >>> ClickLog([[0, 1]] * 3, [[1, 0]] * 3, [0] * 3, ("a", "b"), ("q",), times=[5, 7, 5]).repeated
+            array([False, False, False])
+        """
+        return repeated_sessions(self.times, self.queries, self.items, self.clicks)
+
     def __getitem__(self, sessions: Any) -> ClickLog:
         """The log of some sessions: a boolean mask, a slice or a sequence of indices."""
         return _part(self, sessions, "items", "clicks", "queries", "propensities", "list_propensities", "context", "times")
@@ -239,6 +255,7 @@ class ItemPositionLog:
         user_features: ``(N, d_u)`` features of the user to whom it was shown; with them also
         item_features: ``(L, d_v)`` features of all items. None: there are none.
         skipped: what a reader in counting mode left out: how many lines, by reason.
+        notes: the same in words, one line each.
 
     Raises:
         ValueError: naming the array and what was expected.
@@ -256,6 +273,7 @@ class ItemPositionLog:
     user_features: NDArray[Any] | None = None
     item_features: NDArray[np.float64] | None = None
     skipped: Mapping[str, int] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         checked = partial(set_checked, self)
@@ -264,6 +282,7 @@ class ItemPositionLog:
         checked("clicks", _check_clicks, items.shape)
         checked("propensities", check_propensities, items.shape)
         checked("skipped", _check_skipped)
+        checked("notes", _check_notes)
         if (self.user_features is None) != (self.item_features is None):
             raise ValueError("user_features and item_features come together, or not at all")
         if self.user_features is not None:

@@ -2,8 +2,8 @@
 
 All of them read line by line into arrays that grow, so memory is that of the finished log: 5 bytes for each session and
 position, and the distinct labels. A malformed line is an error that names the file, the line and the reason; or, with
-``strict=False``, it is left out together with the rest of its session, and the log's ``skipped`` says how many lines
-were left out for which reason. A file that breaks off or cannot be decompressed is always an error.
+``bad_rows="skip"``, it is left out together with the rest of its session, and the log's ``skipped`` and ``notes`` say how many
+lines were left out for which reason. A file that breaks off or cannot be decompressed is always an error.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from array import array
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from itertools import islice
 from os import PathLike
 from pathlib import Path
@@ -26,6 +27,7 @@ from ..core.checks import check_choice, check_path
 from .blocks import MOST_POSITIONS, Numbers, parse_relevance
 from .counting import n_processors
 from .log import ClickLog, ItemPositionLog
+from .reading import check_reading, takes_strict
 from .rows import begins_as_table, check_columns, read_table
 from .stores import is_database, read_store
 from .tables import (
@@ -56,7 +58,7 @@ class _Pages:
 
     def __init__(self) -> None:
         self.n_positions = 0
-        self.items, self.queries, self.clicks = array("i"), array("i"), bytearray()
+        self.items, self.queries, self.clicks, self.times = array("i"), array("i"), bytearray(), array("q")
         self.item_index: dict[bytes, int] = {}
         self.query_index: dict[bytes, int] = {}
         self._labels, self._n_labels = 0, [0, 0]
@@ -80,6 +82,7 @@ class _Pages:
     def cut(self, n_pages: int) -> None:
         """Keep only the first pages; without any, the next one says how many positions there are."""
         del self.queries[n_pages:], self.items[n_pages * self.n_positions :], self.clicks[n_pages * self.n_positions :]
+        del self.times[n_pages:]
         if n_pages == 0:
             self.n_positions = 0
 
@@ -88,7 +91,7 @@ class _Pages:
         for which, index in enumerate((self.item_index, self.query_index)):
             self._labels += sum(len(label) + LABEL for label in islice(index, self._n_labels[which], None))
             self._n_labels[which] = len(index)
-        return 5 * len(self.clicks) + 4 * len(self.queries) + self._labels
+        return 5 * len(self.clicks) + 4 * len(self.queries) + 8 * len(self.times) + self._labels
 
     def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, tuple[str, ...], tuple[str, ...]]:
         """The first five fields of the log."""
@@ -102,20 +105,25 @@ class _Pages:
 # ------------------------------------------------------------------------------------------------------------ Yandex
 
 Line = tuple[bytes, bytes, bytes | None, bytes, list[bytes]]
-"""Session; Q, T, C or M; page if it has a name; query, or URL that was clicked; URLs."""
+"""Session; Q, T, C or M; page if it has a name; query, URL that was clicked, or day; URLs."""
 
 
-def read_yandex_relevance(path: str | PathLike[str], *, strict: bool = True, max_memory: int | str = MAX_MEMORY) -> ClickLog:
+@takes_strict
+def read_yandex_relevance(
+    path: str | PathLike[str], *, bad_rows: str = "strict", max_memory: int | str = MAX_MEMORY
+) -> ClickLog:
     """Read a log in the format of Yandex's Relevance Prediction Challenge 2011.
 
     Lines are tab-separated: a query ``session, time, Q, query, region, urls...`` or a click ``session, time, C, url``. All
     fields but the letter are decimal numbers. Each query is one session of the log, labelled ``query-region``. A click belongs
     to the last query of its session whose list contains the URL. Clicks may come in any order, and a URL clicked twice counts
-    once. A click on a URL that no list of the session contains is left out, and counted in ``off_list_clicks``.
+    once. A click on a URL that no list of the session contains is left out, and counted in ``off_list_clicks``. The times are
+    those since the beginning of each session, so that the log has none.
 
     Args:
         path: text file, gzipped if its name ends with ``.gz``.
-        strict: refuse a malformed line; else leave it and its session out, and count.
+        bad_rows: ``"strict"`` refuses a malformed line; ``"skip"`` leaves it and its session out, and counts, up to 1 % of the
+            sessions; ``"skip:5%"`` up to another share.
         max_memory: bytes, or words as ``"4GB"``, that may be kept of the log: 5 for each session and position, and labels.
 
     Raises:
@@ -125,7 +133,7 @@ def read_yandex_relevance(path: str | PathLike[str], *, strict: bool = True, max
     Source: Serdyukov, Craswell, Dupret, *WSCD 2012: workshop on web search click data 2012*, WSDM 2012.
     """
     path = check_path("path", path)
-    sessions = _YandexSessions(path, strict, _parse_relevance, begun=False, max_memory=max_memory)
+    sessions = _YandexSessions(path, bad_rows, _parse_relevance, begun=False, max_memory=max_memory)
     items, queries = Numbers(sessions.pages.item_index, pair=False), Numbers(sessions.pages.query_index, pair=True)
     whole = True
 
@@ -220,18 +228,23 @@ def _ahead(work: Callable[[Input], Output], inputs: Iterator[Input]) -> Iterator
             yield one, result.result()
 
 
-def read_yandex_personalized(path: str | PathLike[str], *, strict: bool = True, max_memory: int | str = MAX_MEMORY) -> ClickLog:
+@takes_strict
+def read_yandex_personalized(
+    path: str | PathLike[str], *, bad_rows: str = "strict", max_memory: int | str = MAX_MEMORY
+) -> ClickLog:
     """Read a log in the format of Yandex's Personalized Web Search Challenge 2013.
 
     Lines are tab-separated: ``session, M, day, user`` begins a session; ``session, time, Q, page, query, terms, url,domain
     ...`` is a query with its result page, and ``session, time, C, page, url`` a click on that page. Terms, and a URL with
     its domain, are separated by commas; all but the letters are decimal numbers. Each page is one session of the log. A URL
     clicked twice counts once; clicks on a URL that the page does not hold are left out and counted in ``off_list_clicks``.
-    Test queries (T instead of Q) are left out, for their clicks were withheld; ``skipped`` counts them.
+    Test queries (T instead of Q) are left out, for their clicks were withheld; ``skipped`` counts them. The log's times are the
+    days.
 
     Args:
         path: text file, gzipped if its name ends with ``.gz``.
-        strict: refuse a malformed line; else leave it and its session out, and count.
+        bad_rows: ``"strict"`` refuses a malformed line; ``"skip"`` leaves it and its session out, and counts, up to 1 % of the
+            sessions; ``"skip:5%"`` up to another share.
         max_memory: as for `read_yandex_relevance`.
 
     Raises:
@@ -241,7 +254,7 @@ def read_yandex_personalized(path: str | PathLike[str], *, strict: bool = True, 
     Source: Serdyukov, Dupret, Craswell, *Log-based personalization: the 4th web search click data (WSCD) workshop*, WSDM 2014.
     """
     path = check_path("path", path)
-    sessions = _YandexSessions(path, strict, _parse_personalized, begun=True, max_memory=max_memory)
+    sessions = _YandexSessions(path, bad_rows, _parse_personalized, begun=True, max_memory=max_memory)
     for first, block in read_blocks(path):
         sessions.read(split_lines(path, first, block))
         sessions.check_kept()
@@ -251,11 +264,11 @@ def read_yandex_personalized(path: str | PathLike[str], *, strict: bool = True, 
 class _YandexSessions:
     """Reads lines that ``parse`` understands; ``begun``: each session begins with a line M."""
 
-    def __init__(self, path: Path, strict: bool, parse: Callable[[bytes], Line], begun: bool, max_memory: int | str) -> None:
+    def __init__(self, path: Path, bad_rows: str, parse: Callable[[bytes], Line], begun: bool, max_memory: int | str) -> None:
         self.path, self.parse, self.begun = path, parse, begun
         self.max_memory = check_size("max_memory", max_memory)
-        self.pages, self.skipped = _Pages(), Skipped(path, strict)
-        self.session, self.first_page, self.n_lines = b"", 0, 0
+        self.pages, self.skipped = _Pages(), Skipped(path, bad_rows)
+        self.session, self.day, self.first_page, self.first_line, self.n_lines = b"", 0, 0, 0, 0
         self.off_list = self.off_list_before = 0
         # Of this session: page, first entry, position of each URL.
         self.lists: list[tuple[bytes | None, int, dict[bytes, int]]] = []
@@ -269,19 +282,21 @@ class _YandexSessions:
             try:
                 this, kind, page, subject, urls = parse(line)
                 if this in self.lost:
-                    skipped[REST] += 1
+                    skipped.count(REST, number)
+                    skipped.n_lost += kind == b"Q"
                     continue
                 if this != self.session:
                     if begun and kind != b"M":
                         raise Fault("a session without a line M", f"session {this.decode()} does not begin with a line M")
-                    self.session, self.first_page, self.n_lines = this, len(pages), 0
+                    self.session, self.first_page, self.first_line, self.n_lines = this, len(pages), number, 0
+                    self.day = int(subject) if begun else 0
                     self.off_list_before, self.lists, self.lost = self.off_list, [], ()
                 elif kind == b"M":
                     raise Fault("a session that begins twice", f"session {this.decode()} begins twice")
                 if kind == b"C":
                     self._click(this, page, subject)
                 elif kind == b"T":
-                    skipped["a test query, its clicks withheld"] += 1
+                    skipped.count("a test query, its clicks withheld", number)
                     continue
                 elif kind == b"Q":
                     self._query(this, page, subject, urls)
@@ -289,7 +304,10 @@ class _YandexSessions:
             except Fault as fault:
                 skipped.add(fault, number)
                 # What is already there of the session lacks clicks, perhaps.
-                skipped[REST] += self.n_lines
+                if self.n_lines:
+                    skipped.count(REST, self.first_line, self.n_lines)
+                # A line that is no click may have been a query.
+                skipped.n_lost += len(pages) - self.first_page + (not {b"C", b"M"}.intersection(line.split(b"\t")[1:3]))
                 pages.cut(self.first_page)
                 self.lost, self.lists = (self.session, line.partition(b"\t")[0]), []
                 self.n_lines, self.off_list = 0, self.off_list_before
@@ -316,6 +334,8 @@ class _YandexSessions:
         self.pages.n_positions = len(urls)
         self.lists.append((page, len(self.pages.clicks), positions))
         self.pages.add(query, urls, bytes(len(urls)))
+        if self.begun:
+            self.pages.times.append(self.day)
 
     def check_kept(self) -> None:
         """Refuse to keep more than is allowed."""
@@ -323,9 +343,11 @@ class _YandexSessions:
 
     def log(self) -> ClickLog:
         """What was read."""
+        notes = tuple(self.skipped.notes(len(self.pages)))
         if not len(self.pages):
             raise ValueError(f"{self.path}: no query in the file")
-        return ClickLog(*self.pages.arrays(), self.off_list, skipped=dict(+self.skipped))
+        times = np.frombuffer(self.pages.times, np.int64) if self.begun else None
+        return ClickLog(*self.pages.arrays(), self.off_list, skipped=dict(+self.skipped), notes=notes, times=times)
 
 
 RELEVANCE_QUERY = re.compile(rb"(\d+)\t\d+\tQ\t(\d+)\t(\d+)\t(\d+(?:\t\d+)*)")
@@ -351,7 +373,7 @@ def _parse_relevance(line: bytes) -> Line:
 
 PERSONALIZED_QUERY = re.compile(rb"(\d+)\t\d+\t([QT])\t(\d+)\t(\d+)\t\d+(?:,\d+)*\t(\d+,\d+(?:\t\d+,\d+)*)")
 PERSONALIZED_CLICK = re.compile(rb"(\d+)\t\d+\tC\t(\d+)\t(\d+)")
-PERSONALIZED_SESSION = re.compile(rb"(\d+)\tM\t\d+\t\d+")
+PERSONALIZED_SESSION = re.compile(rb"(\d+)\tM\t(\d{1,18})\t\d+")
 
 
 def _parse_personalized(line: bytes) -> Line:
@@ -360,7 +382,7 @@ def _parse_personalized(line: bytes) -> Line:
     if query := PERSONALIZED_QUERY.fullmatch(line):
         return query[1], query[2], query[3], query[4], [pair.partition(b",")[0] for pair in query[5].split(b"\t")]
     if session := PERSONALIZED_SESSION.fullmatch(line):
-        return session[1], b"M", None, b"", []
+        return session[1], b"M", None, session[2], []
     _refuse_personalized(line)
 
 
@@ -388,20 +410,21 @@ def _refuse_personalized(line: bytes) -> NoReturn:
 
 
 def _not_numbers(fields: list[bytes]) -> NoReturn:
-    bad = next(field for field in fields if not field.isdigit())
+    bad = next((field for field in fields if not field.isdigit()), max(fields, key=len))  # a day of too many digits
     raise Fault("an id or a time that is not a number", f"expected a number, got {excerpt(bad)}")
 
 
 # ------------------------------------------------------------------------------------------------------------ tables
 
 
+@takes_strict
 def read_tidy(
     path: str | PathLike[str],
     split: str | None = None,
     *,
     columns: Mapping[str, str] | None = None,
     duplicates: str = "refuse",
-    strict: bool = True,
+    bad_rows: str = "strict",
     max_memory: int | str = MAX_MEMORY,
 ) -> ClickLog:
     """Read a tidy table with one row per session and position; docs/logs.md has examples.
@@ -420,7 +443,9 @@ def read_tidy(
         split: keep only the rows whose column ``split`` says so; None keeps all.
         columns: what a column is called, if not so, as ``{"item": "doc_id"}``.
         duplicates: of rows with the same session and position, ``"refuse"`` or keep the ``"first"``.
-        strict: refuse a malformed row; else leave it and its session out, and count.
+        bad_rows: ``"strict"`` refuses a malformed row; ``"skip"`` leaves it and its session out, and counts, up to 1 % of the
+            sessions; ``"skip:5%"`` up to another share. A row that does not name its session is of the one whose positions it
+            continues; where the rows of a session do not stand together, nobody knows.
         max_memory: bytes, or words as ``"4GB"``, that may be kept of the log: 5 for each session and position, and labels; also
             the bytes of the values in Parquet, unpacked.
 
@@ -439,14 +464,15 @@ def read_tidy(
         ...     print(read_tidy(f"{folder}/log.parquet").item_labels)
         ('b', 'a')
     """
-    return ClickLog(**read_rows(check_path("path", path), split, check_columns(columns), duplicates, strict, max_memory))
+    return ClickLog(**read_rows(check_path("path", path), split, check_columns(columns), duplicates, bad_rows, max_memory))
 
 
 USER_WORDS, ITEM_WORDS = "user_feature_[0-9]+", "item_feature_[1-9][0-9]*"
 
 
+@takes_strict
 def read_open_bandit(
-    path: str | PathLike[str], item_context: str | PathLike[str] | None = None, *, strict: bool = True
+    path: str | PathLike[str], item_context: str | PathLike[str] | None = None, *, bad_rows: str = "strict"
 ) -> ItemPositionLog:
     """Read a log of the Open Bandit Dataset, in which a row is one item at one position.
 
@@ -459,7 +485,8 @@ def read_open_bandit(
         item_context: CSV file of the dataset with the columns ``item_id``, ``item_feature_0`` (a number) and
             ``item_feature_1``, ... (words), an item a line in their order. The log then has the features of users and items,
             a 0 or 1 for every word of a column, and the number standardised. None: no features are read.
-        strict: refuse a malformed row; else leave it out, and count. The item context is always read strictly.
+        bad_rows: ``"strict"`` refuses a malformed row; ``"skip"`` leaves it out, and counts, up to 1 % of the rows;
+            ``"skip:5%"`` up to another share. The item context is always read strictly.
 
     Raises:
         ValueError: naming the file and the missing column, or the line and the reason.
@@ -468,7 +495,7 @@ def read_open_bandit(
     evaluation*, NeurIPS Datasets and Benchmarks 2021.
     """
     path = check_path("path", path)
-    skipped = Skipped(path, strict)
+    skipped = Skipped(path, bad_rows)
     column, rows = read_table(path, skipped, ["item_id", "position", "click", "propensity_score"], USER_WORDS)
     displays: list[Any] = [array("i"), array("i"), array("b"), array("d")]  # of what `_display` returns
     item_features = None if item_context is None else _item_features(check_path("item_context", item_context))
@@ -481,15 +508,17 @@ def read_open_bandit(
             display = _display(fields, column, n_items)
         except Fault as fault:
             skipped.add(fault, number)
+            skipped.n_lost += 1
             continue
         words.add(fields)
         for values, value in zip(displays, display, strict=True):
             values.append(value)
+    notes = tuple(skipped.notes(len(displays[0])))
     if not displays[0]:
         raise ValueError(f"{path}: no row in the file")
     users = None if item_features is None else words.indicators()
     items, positions, clicks, propensities = map(np.asarray, displays)
-    return ItemPositionLog(items, positions, clicks, propensities, users, item_features, dict(skipped))
+    return ItemPositionLog(items, positions, clicks, propensities, users, item_features, dict(skipped), notes)
 
 
 def _display(fields: Sequence[str], column: Mapping[str, int], n_items: float) -> tuple[int, int, int, float]:
@@ -524,7 +553,7 @@ class _Words:
 
 def _item_features(path: Path) -> np.ndarray:
     """The item context of the Open Bandit Dataset: ``(items, features)``."""
-    skipped = Skipped(path, strict=True)
+    skipped = Skipped(path)
     column, rows = read_table(path, skipped, ["item_id", "item_feature_0"], ITEM_WORDS)
     words, numbers = _Words(column, ITEM_WORDS), array("d")
     for number, fields in rows:
@@ -553,13 +582,15 @@ LOG_FORMATS: dict[str, Callable[..., ClickLog]] = {
 """The readers of logs with whole lists, by the names of their formats."""
 
 
+@takes_strict
 def read_log(
     path: str | PathLike[str],
     log_format: str = "auto",
     *,
     columns: Mapping[str, str] | None = None,
     duplicates: str = "refuse",
-    strict: bool = True,
+    bad_rows: str = "strict",
+    repeated: str = "keep",
     max_memory: int | str = MAX_MEMORY,
 ) -> ClickLog:
     """Read a click log in any format that has whole lists.
@@ -568,23 +599,47 @@ def read_log(
         path: the file; see the readers.
         log_format: a name in `LOG_FORMATS`, or ``"auto"``, which looks at the name and the first line.
         columns, duplicates: of a tidy table, as for `read_tidy`.
-        strict: refuse a malformed line; else leave it and its session out, and count.
+        bad_rows: ``"strict"`` refuses a malformed line; ``"skip"`` leaves it and its session out, and counts, up to 1 % of the
+            sessions; ``"skip:5%"`` up to another share.
+        repeated: ``"keep"`` sessions that the log has several times, or ``"once"`` only the first of each; see
+            `ClickLog.repeated`. The log's ``notes`` say how many there are.
         max_memory: bytes, or words as ``"4GB"``, that may be kept of the log.
 
     Raises:
-        ValueError: on an unknown format, on a first line that fits none, and as the reader does.
+        ValueError: on an unknown format, on a first line that fits none, and as the reader does; to have repeated sessions
+            ``"once"`` from a log without times.
         OSError: if there is no such file.
     """
     path = check_path("path", path)
+    check_reading(columns=columns, duplicates=duplicates, bad_rows=bad_rows, repeated=repeated, max_memory=max_memory)
     columns = check_columns(columns)
     if isinstance(log_format, str) and log_format == "auto":
         log_format = _guess(path, columns)
     check_choice("log format", log_format, ["auto", *LOG_FORMATS])
     if log_format == "tidy":
-        return read_tidy(path, columns=columns, duplicates=duplicates, strict=strict, max_memory=max_memory)
-    if columns or duplicates != "refuse":
+        log = read_tidy(path, columns=columns, duplicates=duplicates, bad_rows=bad_rows, max_memory=max_memory)
+    elif columns or duplicates != "refuse":
         raise ValueError(f"columns and duplicates are only for tidy tables; {path} is read as {log_format}")
-    return LOG_FORMATS[log_format](path, strict=strict, max_memory=max_memory)
+    else:
+        log = LOG_FORMATS[log_format](path, bad_rows=bad_rows, max_memory=max_memory)
+    return _with_repeats(path, log, repeated)
+
+
+def _with_repeats(path: Path, log: ClickLog, repeated: str) -> ClickLog:
+    """The log with its repeated sessions or without them, and a note of how many there are."""
+    if log.times is None:
+        if repeated == "once":
+            raise ValueError(f"{path} has no times, by which repeated sessions could be recognised; expected repeated 'keep'")
+        return log
+    again = log.repeated
+    if not again.any():
+        return log
+    what = f"{again.sum():,} of {len(log):,} sessions repeat another one: its time, query, list and clicks"
+    if repeated == "keep":
+        return replace(log, notes=(*log.notes, f"{what} (repeated 'once' leaves them out)"))
+    return replace(
+        log[~again], off_list_clicks=log.off_list_clicks, skipped=log.skipped, notes=(*log.notes, f"left out: {what}")
+    )
 
 
 def _guess(path: Path, columns: Mapping[str, str]) -> str:

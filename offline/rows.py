@@ -36,7 +36,7 @@ __all__ = [
 
 COLUMNS = ("session", "query", "position", "item", "clicked")
 """The columns of a tidy table; without ``query`` all sessions are of one query."""
-OTHERS = ("region", "propensity", "list_propensity", "split")
+OTHERS = ("region", "propensity", "list_propensity", "time", "split")
 CONTEXT = re.compile("feature_[1-9][0-9]*")
 NEEDED = tuple(name for name in COLUMNS if name != "query")
 DAMAGED = "is not a Parquet table, or damaged", "restore it from a backup"
@@ -93,6 +93,9 @@ def roles_of(source: object, columns: Mapping[str, str], split: str | None, head
     """The name of the column of each role that the table has."""
     features = filter(CONTEXT.fullmatch, dict.fromkeys((*header, *columns)))
     names = {role: columns.get(role, role) for role in (*COLUMNS, *OTHERS, *features)}
+    if names["time"] == "":  # a column of this name that is no time of sessions
+        columns = {role: name for role, name in columns.items() if role != "time"}
+        del names["time"]
     needed = (*NEEDED, *(["split"] if split is not None else []), *columns)
     if absent := next((role for role in needed if names[role] not in header), None):
         purpose = f" (for {absent})" if names[absent] != absent else ""
@@ -259,8 +262,15 @@ class FrameTable:
                 raise ValueError(f"{source}: the column {name!r} holds {schema[name]}; expected texts or numbers")
         # A truth value is written as a word, unless it is a number.
         flags = [pl.col(name).cast(pl.Int8) for name in schema if schema[name] == pl.Boolean]
-        self.texts = table.with_columns(flags).select(
-            pl.col(name).cast(pl.String).fill_null("").alias(role) for role, name in self.names.items()
+        times = [
+            pl.col(name).dt.epoch("us") / 1e6
+            for role, name in self.names.items()
+            if role == "time" and isinstance(schema[name], pl.Date | pl.Datetime)
+        ]
+        self.texts = (
+            table.with_columns(flags)
+            .with_columns(times)
+            .select(pl.col(name).cast(pl.String).fill_null("").alias(role) for role, name in self.names.items())
         )
 
     def __call__(self) -> Iterator[Block]:

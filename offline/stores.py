@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from ..core.checks import check_path
 from .log import ClickLog
+from .reading import takes_strict
 from .tables import MAX_MEMORY, check_kept, check_size
 
 __all__ = [
@@ -87,12 +88,13 @@ def is_database(path: Path) -> bool:
             return error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CANTOPEN)
 
 
-def read_store(path: str | PathLike[str], *, strict: bool = True, max_memory: int | str = MAX_MEMORY) -> ClickLog:
+@takes_strict
+def read_store(path: str | PathLike[str], *, bad_rows: str = "strict", max_memory: int | str = MAX_MEMORY) -> ClickLog:
     """Read the log of a store of `clickgym.Ranker`, also while a process serves from it.
 
     Args:
         path: the store.
-        strict: nothing to be lenient about; as for other readers.
+        bad_rows: as for other readers; a store has none.
         max_memory: bytes, or words as ``"4GB"``, that may be kept of the log.
 
     Raises:

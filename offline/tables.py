@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from ..core.checks import check_count, check_flag
+from ..core.checks import check_count, short
 from ..core.files import in_bytes
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "check_size",
     "excerpt",
     "finite_number",
+    "most_bad",
     "parquet_sizes",
     "positive_probability",
     "read_blocks",
@@ -56,18 +57,65 @@ class Fault(Exception):
 
 
 class Skipped(Counter[str]):
-    """How many lines of a file (or rows of another source) were left out, by reason; strict: the first is an error."""
+    """How many lines of a file (or rows of another source) were left out, by reason, and how many sessions went with them.
 
-    def __init__(self, source: object, strict: bool, unit: str | None = None) -> None:
+    Args:
+        source: for messages.
+        bad_rows: ``"strict"`` makes the first bad line an error; else see `most_bad`.
+        unit: what a line is called.
+
+    Attributes:
+        first: the number of the first line of each reason.
+        n_lost: sessions that were left out because of bad lines.
+    """
+
+    def __init__(self, source: object, bad_rows: str = "strict", unit: str | None = None) -> None:
         super().__init__()
-        self.source, self.strict = source, check_flag("strict", strict)
+        self.source, self.bad_rows, self.most = source, bad_rows, most_bad(bad_rows)
         self.unit = unit or ("row" if str(source).endswith(".parquet") else "line")
+        self.first: dict[str, int] = {}
+        self.n_lost = 0
 
     def add(self, fault: Fault, number: int, lines: int = 1, near: str = "") -> None:
         """Count lines that were left out, for what is wrong in or near the one of this number."""
-        if self.strict:
+        if self.most is None:
             raise ValueError(f"{self.source}, {near}{self.unit} {number}: {fault.message}") from None
-        self[fault.reason] += lines
+        self.count(fault.reason, number, lines)
+
+    def count(self, reason: str, number: int, lines: int = 1) -> None:
+        """Count lines that were left out, the first of them with this number."""
+        self[reason] += lines
+        self.first[reason] = min(number, self.first.get(reason, number))
+
+    def notes(self, n_kept: int) -> list[str]:
+        """What was left out, one line for each reason.
+
+        Raises:
+            ValueError: more sessions were lost than is allowed.
+        """
+        lines = [
+            f"{count:,} {self.unit}{'s' * (count > 1)}: {reason} (first: {self.unit} {self.first[reason]:,})"
+            for reason, count in (+self).items()
+        ]
+        share = self.n_lost / max(n_kept + self.n_lost, 1)
+        sessions = f"{self.n_lost:,} of {n_kept + self.n_lost:,} sessions ({share:.2%})"
+        if self.most is not None and share > self.most:
+            allowed = f"more than the {100 * self.most:g}% that bad_rows {self.bad_rows!r} allows"
+            raise ValueError(f"{self.source}: {sessions} have bad {self.unit}s, {allowed}: {'; '.join(lines)}")
+        return [f"left out {each}" for each in ([f"{sessions}, for bad {self.unit}s"] if self.n_lost else []) + lines]
+
+
+def most_bad(bad_rows: str) -> float | None:
+    """The share of the sessions that may be lost with bad rows; None: no row may be bad.
+
+    Example:
+        >>> most_bad("strict"), most_bad("skip"), most_bad("skip:5%")
+        (None, 0.01, 0.05)
+    """
+    match = re.fullmatch(r"(strict)|skip(?::(\d+(?:\.\d+)?)%)?", bad_rows, re.ASCII) if isinstance(bad_rows, str) else None
+    if not match or not 0 < (percent := float(match[2] or 1)) <= 100:
+        raise ValueError(f"bad_rows is {short(bad_rows)}; expected 'strict', 'skip', or a share as in 'skip:5%'")
+    return None if match[1] else percent / 100
 
 
 def check_size(name: str, size: int | str) -> int:

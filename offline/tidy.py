@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -31,6 +32,7 @@ from .tables import (
     positive_probability,
     whole_number,
 )
+from .times import as_seconds
 
 __all__ = ["DUPLICATES", "read_frame", "read_rows"]
 
@@ -43,7 +45,8 @@ SPILL = 4_000_000
 """Rows that are held in memory before they go to temporary files."""
 
 NUMBER_IN_RUST = NUMBER.pattern.replace(r"\d", "[0-9]")
-REPEATED, INCOMPLETE, TWO_QUERIES, ITEM_TWICE, TWO_PROPENSITIES = range(5)  # faults of sessions; the least is reported
+REPEATED, INCOMPLETE, TWO_QUERIES, ITEM_TWICE, TWO_PROPENSITIES, TWO_TIMES = range(6)
+"""Faults of sessions; the least is reported."""
 FAULTS = {
     REPEATED: (
         "a position twice in a session",
@@ -53,18 +56,26 @@ FAULTS = {
     TWO_QUERIES: ("two queries in a session", "has two queries"),
     ITEM_TWICE: ("an item twice in a session", "shows an item twice"),
     TWO_PROPENSITIES: ("two list propensities in a session", "has two list propensities"),
+    TWO_TIMES: (
+        "two times in a session",
+        "has two times, {times[0]} and {times[1]}; if these are no times of sessions, call the column '' to leave it out",
+    ),
 }
+DATES = "a date and time in ISO 8601, as in the first rows"
+NUMBERS = "a number, as in the first rows"
 FIRST = (pl.col("run") != pl.col("run").shift()).fill_null(True)
 """Whether a row is the first one of its session."""
 STEP = pl.col("rank").diff()
+
+stack = partial(pl.concat, how="vertical_relaxed")  # times are whole numbers in some blocks only
 
 
 class Checked(NamedTuple):
     """The well-formed rows of a block.
 
     Attributes:
-        rows: columns ``key`` (the session's name), ``query``, ``item``, ``number``, ``rank`` (position), ``clicked`` and
-            those of numbers.
+        rows: columns ``key`` (the session's name), ``query``, ``item``, ``number``, ``rank`` (position), ``clicked``, those of
+            numbers, and ``time`` if it is known.
         lost: sessions of which a row was left out, and whether that is certain (else it shows in a list that is shorter than
             others).
         error: strict, of the first row that is not well-formed; the rows are those before it.
@@ -76,11 +87,11 @@ class Checked(NamedTuple):
 
 
 def read_rows(
-    path: Path, split: str | None, columns: Mapping[str, str], duplicates: str, strict: bool, max_memory: int | str
+    path: Path, split: str | None, columns: Mapping[str, str], duplicates: str, bad_rows: str, max_memory: int | str
 ) -> dict[str, Any]:
     """The arguments of a `ClickLog` from the file of a tidy table; see `read_tidy`."""
     limit, notes, columns = check_size("max_memory", max_memory), list[str](), check_columns(columns)
-    sessions = _Sessions(path, split, duplicates, Skipped(path, strict), limit, notes)
+    sessions = _Sessions(path, split, duplicates, Skipped(path, bad_rows), limit, notes)
     if path.suffix == ".parquet":
         return sessions.read(parquet_table(path, partial(roles_of, path, columns, split), limit))
     return sessions.read(tidy_text(path, columns, split, notes))
@@ -95,14 +106,14 @@ def read_frame(frame: Any, *, columns: Mapping[str, str] | None = None, duplicat
     else:
         raise TypeError(f"frame is a {type(frame).__name__}; expected a data frame of pandas or Polars")
     name, limit = "the frame", 1 << 62  # what is in memory already has no other limit
-    sessions = _Sessions(name, None, duplicates, Skipped(name, strict=True, unit="row"), limit, [])
+    sessions = _Sessions(name, None, duplicates, Skipped(name, unit="row"), limit, [])
     return sessions.read(FrameTable(name, table, partial(roles_of, name, check_columns(columns), None), limit))
 
 
 def _series(name: str, column: Any) -> pl.Series:
-    """A column of pandas; numbers as they are, all else value by value."""
+    """A column of pandas; numbers and dates as they are, all else value by value."""
     values = np.asarray(column)
-    if values.dtype.kind in "biuf":
+    if values.dtype.kind in "biufM":
         return pl.Series(name, values)
     # What is missing there differs from itself, or cannot be compared.
     missing = column.isna().to_numpy() if hasattr(column, "isna") else [value is None for value in values]
@@ -131,7 +142,14 @@ class _Sessions:
     def _begin(self, *names: str) -> None:
         """Forget all sessions; columns to be kept of each session besides length and query."""
         self.skipped.clear()
-        self.head_columns = [*names, *(name for name in self.floats if name == "list_propensity")]
+        self.skipped.first.clear()
+        self.lost: set[str] = set()  # sessions
+        self.n_unknown = self.n_gaps = 0  # rows that were lost, of which nobody knows the session; sessions that lack rows
+        self.above: tuple[str | None, int] = None, 0  # session and position of the row above a block
+        self.continued = 0, "", 0  # of the last row that did not name its session: number, session, position
+        self.dates: bool | None = None  # whether times are dates, and not numbers
+        timed = ["time"] if "time" in self.names else []
+        self.head_columns = [*names, *(name for name in self.floats if name == "list_propensity"), *timed]
         self.row_columns = ["clicked", *(name for name in self.floats if name != "list_propensity")]
         self.base: int | None = None  # the first position
         self.longest = 0  # list so far, where rows were lost
@@ -145,12 +163,14 @@ class _Sessions:
     def read(self, blocks: TextTable | FrameTable) -> dict[str, Any]:
         """The arguments of a `ClickLog`."""
         self.names = blocks.names
-        self.floats = [name for name in self.names if name not in (*COLUMNS, "region", "split")]
+        self.floats = [name for name in self.names if name not in (*COLUMNS, "region", "split", "time")]
         self._begin()
         if not self._read_as_they_stand(blocks):
             self._note("the rows of a session are not consecutive: they are sorted by session and position")
             self._begin("key")
             self._read_sorted(blocks)
+        self.skipped.n_lost = len(self.lost) + max(self.n_unknown - self.n_gaps, 0)
+        self.notes += self.skipped.notes(self.n_sessions)
         if not self.n_sessions:
             what = "session in the file" if self.split is None else f"row with split {self.split!r}"
             raise ValueError(f"{self.source}: no {what}")
@@ -170,21 +190,50 @@ class _Sessions:
             rows = rows.filter((pl.col("split") == self.split) | pl.col("number").is_in(list(faults)))
         values = self._values(rows)
         if values["valid"].all():
+            self.above = values.select("key", "rank").row(-1) if values.height else self.above
             return Checked(values.drop("valid"), {}, None)
-        key = pl.when("valid").then("key")
-        beside = values.select("key", "valid", above=key.forward_fill(), below=key.backward_fill())
+        key, rank = pl.when("valid").then("key"), pl.when("valid").then("rank")
+        neighbours = values.select(
+            "key", "valid", "rank",
+            above=key.forward_fill().fill_null(pl.lit(self.above[0], pl.String)), below=key.backward_fill(),
+            rank_above=rank.forward_fill().fill_null(self.above[1]), rank_below=rank.backward_fill(),
+        )  # fmt: skip
+        if values["valid"].any():
+            self.above = values.filter("valid").select("key", "rank").row(-1)
         lost: dict[str, bool] = {}
-        for row in pl.concat([rows, beside], how="horizontal").filter(~pl.col("valid")).iter_rows(named=True):
+        for row in pl.concat([rows, neighbours], how="horizontal").filter(~pl.col("valid")).iter_rows(named=True):
             number = row["number"]
             try:
                 self.skipped.add(faults.get(number) or self._fault(row), number)
             except ValueError as error:
                 return Checked(values.filter(pl.col("number") < number).drop("valid"), {}, error)
-            lost[row["key"]] = True
-            if number in faults:  # it may have been of the session above it, or below
-                for session in {row["above"], row["below"]} - {None}:
-                    lost.setdefault(session, False)
+            self._lose(row, number in faults, lost)
         return Checked(values.filter("valid").drop("valid"), lost, None)
+
+    def _lose(self, row: dict[str, Any], damaged: bool, lost: dict[str, bool]) -> None:
+        """Note in ``lost``, as in `Checked`, of which session a row was that is left out."""
+        session: str | None = row["key"] if row["session"] else None
+        if session is None and not damaged and self.together and row["rank"] >= 0:
+            number, above, rank_above = self.continued
+            if number == row["number"] - 1:
+                row.update(above=above, rank_above=rank_above)
+            # That whose positions it continues, above or below.
+            if row["above"] is not None and row["rank_above"] == row["rank"] - 1:
+                session = row["above"]
+            elif row["below"] is not None and row["rank_below"] == row["rank"] + 1:
+                session = row["below"]
+            if session is not None:
+                self.continued = row["number"], session, row["rank"]
+        beside = {row["above"], row["below"]} - {None}
+        sure = session is not None and (not damaged or session in beside)
+        for neighbour in () if sure else beside:
+            lost.setdefault(neighbour, False)
+        if session is not None:
+            lost[session] = True
+        if session is None or (self.together and not sure):
+            self.n_unknown += 1
+        else:
+            self.lost.add(session)
 
     def _values(self, rows: pl.DataFrame) -> pl.DataFrame:
         """The columns of `Checked.rows`, and whether a row is ``valid``."""
@@ -200,11 +249,29 @@ class _Sessions:
         values = {name: pl.col(name).cast(pl.Float64, strict=False) for name in self.floats}
         filled = [pl.col(name) != "" for name in ("session", "query", "item") if name in self.names]
         in_range = [_in_range(name, value) for name, value in values.items()]
+        if "time" in self.names:
+            values["time"] = pl.lit(self._times(rows["time"]))
+            in_range.append(values["time"].is_not_null())
         valid = pl.all_horizontal(pl.lit(ranks) >= 0, pl.lit(clicks) >= 0, *filled, *in_range).fill_null(False)
         columns = rows.lazy().select(
             "item", "number", key=key, query=query, rank=pl.lit(ranks), clicked=pl.lit(clicks), **values, valid=valid,
         )  # fmt: skip
         return columns.collect()
+
+    def _times(self, texts: pl.Series) -> pl.Series:
+        """Numbers, or the seconds of dates since 1970; null where a text is neither, or not of the kind of the first one."""
+        is_number = texts.str.contains(f"^-?{NUMBER_IN_RUST}$")
+        if self.dates is None:
+            kinds = (not number for number, text in zip(is_number, texts, strict=True) if number or _seconds(text) is not None)
+            self.dates = next(kinds, None)
+        if self.dates:
+            return _by_text(texts, _seconds, pl.Float64)
+        numbers = pl.select(pl.when(is_number).then(texts)).to_series()
+        whole = numbers.cast(pl.Int64, strict=False)
+        if whole.null_count() == numbers.null_count():
+            return whole
+        floats = numbers.cast(pl.Float64, strict=False)
+        return pl.select(pl.when(floats.is_finite()).then(floats)).to_series()
 
     def _fault(self, row: Mapping[str, str]) -> Fault:
         """What is wrong with a row."""
@@ -212,11 +279,14 @@ class _Sessions:
             whole_number("position", row["position"], 1)
             if row["clicked"].lower() not in TRUTH:
                 raise Fault("clicked is not 0 or 1", f"clicked is {row['clicked']!r}; expected 0 or 1")
-            for name in ("session", "query", "item"):
+            for name in ("session", "query", "item", "time"):
                 if row.get(name) == "":
                     raise Fault("a missing value", f"the column {self.names[name]!r} is empty")
             for name in self.floats:
                 (finite_number if CONTEXT.fullmatch(name) else positive_probability)(self.names[name], row[name])
+            if "time" in self.names:
+                kind = {None: "a number, or a date and time in ISO 8601", True: DATES, False: NUMBERS}[self.dates]
+                raise Fault("time cannot be read", f"{self.names['time']} is {row['time']!r}; expected {kind}")
         except Fault as fault:
             return fault
         raise AssertionError(row)
@@ -225,6 +295,7 @@ class _Sessions:
 
     def _read_as_they_stand(self, blocks: TextTable | FrameTable) -> bool:
         """Read the sessions in the order of their rows; whether those of each stand together."""
+        self.together = True
         fault: ValueError | None = None  # of a session, unless its rows are not consecutive
         names: list[pl.Series] = []
         for rows, lost, error in self._whole_sessions(blocks):
@@ -246,7 +317,7 @@ class _Sessions:
         lost_above: dict[str, bool] = {}
         for block in blocks():
             rows, lost, error = self._checked(block)
-            rows = rows if rest is None else pl.concat([rest, rows])
+            rows = rows if rest is None else stack([rest, rows])
             end = rows.height - sum(rows["key"].rle().struct.field("len").tail(1))
             yield Checked(rows[:end], lost | lost_above, error)
             rest, lost_above = rows[end:], lost
@@ -257,6 +328,7 @@ class _Sessions:
 
     def _read_sorted(self, blocks: TextTable | FrameTable) -> None:
         """Read the sessions in the order of their names; those that are numbers by their value."""
+        self.together = False
         lost: dict[str, bool] = {}
 
         def checked() -> Iterator[pl.DataFrame]:
@@ -292,9 +364,10 @@ class _Sessions:
         if rows.select((~FIRST & (STEP < 0)).any()).item():
             rows = rows.sort("run", "rank", maintain_order=True)
         if self.duplicates == "first":
-            n_rows = rows.height
-            rows = rows.filter(FIRST | (STEP != 0))
-            self.skipped["a repeated row"] += n_rows - rows.height
+            again = rows.filter(~FIRST & (STEP == 0))["number"]
+            if len(again):
+                rows = rows.filter(FIRST | (STEP != 0))
+                self.skipped.count("a repeated row", int(again.min()), len(again))  # type: ignore[arg-type]
         items, labels = _coded(rows["item"])
         faults = rows.select(self._faults(items, len(labels))).to_series()
         if lost or faults.null_count() < rows.height:
@@ -314,7 +387,9 @@ class _Sessions:
         self.heads.append(heads.select(*self.head_columns, length=lengths, query=queries))
         self.n_rows += rows.height
         self.n_sessions += heads.height
-        size = (5 + 8 * len(self.floats)) * self.n_rows + 8 * self.n_sessions + self.label_bytes
+        timed = 8 * ("time" in self.names)
+        size = (5 + 8 * len(self.floats)) * self.n_rows + (8 + timed) * self.n_sessions + self.label_bytes
+        size += LABEL * len(self.lost)
         check_kept(self.source, size, self.max_memory, f"the first {self.n_sessions:,} sessions")
         return None
 
@@ -334,6 +409,8 @@ class _Sessions:
         }
         if "list_propensity" in self.floats:
             cases[TWO_PROPENSITIES] = ~FIRST & (propensity != propensity.shift())
+        if "time" in self.names:
+            cases[TWO_TIMES] = ~FIRST & (pl.col("time") != pl.col("time").shift())
         return pl.coalesce(pl.when(case).then(pl.lit(fault, pl.Int8)) for fault, case in cases.items())
 
     def _without_faults(self, rows: pl.DataFrame, lost: Mapping[str, bool]) -> pl.DataFrame:
@@ -358,8 +435,14 @@ class _Sessions:
             message = "position is '0'; expected a whole number from 1, as in the first session"
         else:
             twice = ranks.filter(ranks.is_duplicated()).first()
-            message = f"session {rows['key'][0]} {words.format(twice=twice, base=self.base, last=ranks[-1])}"
+            times = [*map(self._time_in_words, rows["time"].unique(maintain_order=True))] if "{times" in words else []
+            message = f"session {rows['key'][0]} {words.format(twice=twice, base=self.base, last=ranks[-1], times=times)}"
+        self.n_gaps += reason == FAULTS[INCOMPLETE][0] and rows["key"][0] not in self.lost
+        self.lost.add(rows["key"][0])
         self.skipped.add(Fault(reason, message), number, rows.height, near)  # type: ignore[arg-type]
+
+    def _time_in_words(self, time: float) -> str:
+        return datetime.fromtimestamp(time, UTC).isoformat() if self.dates else str(time)
 
     def _numbers(self, index: dict[str, int], labels: pl.Series) -> pl.Series:
         """The numbers of labels, new ones in their order."""
@@ -371,7 +454,7 @@ class _Sessions:
 
     def _sort(self) -> None:
         """Put the sessions in the order of their names, and number labels as they come."""
-        heads, rows = pl.concat(self.heads), pl.concat(self.rows)
+        heads, rows = stack(self.heads), pl.concat(self.rows)
         numeric = heads["key"].str.contains("^(0|[1-9][0-9]{0,17})$").all()
         order = (heads["key"].cast(pl.Int64) if numeric else heads["key"]).arg_sort()
         length = pl.col("length")
@@ -383,7 +466,7 @@ class _Sessions:
         self.rows, self.heads = [rows.with_columns(item=item)], [heads.with_columns(query=query)]
 
     def _arguments(self) -> dict[str, Any]:
-        rows, heads = pl.concat(self.rows), pl.concat(self.heads)
+        rows, heads = pl.concat(self.rows), stack(self.heads)
         lengths = heads["length"].to_numpy()
         shape = len(lengths), int(lengths.max())
         size = (5 + 8 * len(self.floats)) * shape[0] * shape[1] + self.label_bytes
@@ -411,6 +494,7 @@ class _Sessions:
             "context": np.stack([padded(name, 0) for name in features], axis=2) if features else None,
             "skipped": dict(+self.skipped),
             "notes": tuple(self.notes),
+            "times": heads["time"].to_numpy(writable=True) if "time" in self.names else None,
         }
 
 
@@ -429,7 +513,15 @@ def _rank(text: str) -> int:
         return -1
 
 
-def _by_text(texts: pl.Series, value: Callable[[str], int], dtype: type[pl.DataType]) -> pl.Series:
+def _seconds(text: str) -> float | None:
+    """Of a date; None if it is none."""
+    try:
+        return as_seconds(text)
+    except ValueError:
+        return None
+
+
+def _by_text(texts: pl.Series, value: Callable[[str], float | None], dtype: type[pl.DataType]) -> pl.Series:
     """The value of each text, of which there are few different ones."""
     codes, distinct = _coded(texts)
     return pl.Series([value(text) for text in distinct], dtype=dtype).gather(codes)
@@ -465,12 +557,12 @@ def _sorted_parts(blocks: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
                 _spill(rows, folder, n_spills)
             parts = ([pl.read_ipc(file) for file in folder.glob(f"{part}-*")] for part in range(PARTS))
         for part in filter(None, parts):
-            yield pl.concat(part).sort("key", "rank", "number")
+            yield stack(part).sort("key", "rank", "number")
 
 
 def _spill(rows: list[pl.DataFrame], folder: Path, n_spills: int) -> int:
     """Move rows to files by a hash of their sessions; returns how many times that was done."""
-    table = pl.concat(rows).with_columns(part=pl.col("key").hash() % PARTS)
+    table = stack(rows).with_columns(part=pl.col("key").hash() % PARTS)
     for (number,), some in table.partition_by("part", as_dict=True, include_key=False).items():
         path = folder / f"{number}-{n_spills}"
         with writing(path):

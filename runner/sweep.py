@@ -38,6 +38,7 @@ from ..core.checks import (
 from ..core.files import check_disk, check_memory, in_bytes, make_folder
 from ..core.kernels import WorkerError
 from ..core.trust import from_file
+from ..core.workers import watched
 from .callback import Callback
 from .cast import Cast
 from .event_log import check_tensorboard
@@ -432,7 +433,8 @@ def _play_some(trials: list[Trial], work: _Work, out: Path, n_jobs: int, prefer:
         n_jobs = max(min(n_jobs, len(trials)), 2)  # a single one would be this process itself
     parallel = joblib.Parallel(n_jobs=n_jobs, prefer=prefer, return_as="generator_unordered", batch_size=1)
     with deaf_to_interrupts():
-        results = parallel(joblib.delayed(_play)(trial, work, on_chunk if shared else None) for trial in trials)
+        arguments = ((trial, work, on_chunk if shared else None) for trial in trials)
+        results = parallel(joblib.delayed(watched)(os.getpid(), _play, *each) for each in arguments)
     try:
         for trial, frame in results:
             write_trial(out, trial, frame)

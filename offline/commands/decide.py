@@ -17,8 +17,9 @@ from ...runner.progress import Progress
 from ..decision.all_queries import Decisions, decide_all
 from ..decision.decide import AGENTS, Decision
 from ..decision.decide import decide as decide_
+from ..decision.evidence import LEVEL
 from ..decision.page import write_decision
-from .logs import LOG_FORMAT, Columns, Duplicates, MaxMemory, columns_of
+from .logs import LOG_FORMAT, BadRows, Columns, Duplicates, MaxMemory, Repeated, Time, reading_of
 
 __all__ = ["decide"]
 
@@ -61,21 +62,29 @@ def decide(
     cutoff: Annotated[int | None, typer.Option(
         metavar="N", help="Count only the first N positions.", show_default="all",
     )] = None,
+    level: Annotated[float, typer.Option(
+        metavar="P", help="The highest probability of recommending a list that is no better, by what was measured and by click "
+        "models each; below 0.5.",
+    )] = LEVEL,
     log_format: Annotated[str, typer.Option(
         "--format", metavar=LOG_FORMAT, help="Format of the log, see [bold]clickgym fit --help[/].",
     )] = "auto",
     columns: Columns = "",
+    time: Time = None,
     duplicates: Duplicates = "refuse",
+    bad_rows: BadRows = "strict",
+    repeated: Repeated = "keep",
     max_memory: MaxMemory = "4GB",
     seed: Annotated[int, typer.Option(metavar="N", help="The same seed gives the same decision.")] = 0,
     pdf: Pdf = False,
 ) -> None:  # fmt: skip
     """Recommend a list for a query of a click log, with the expected gain and the objections.
 
-    A list is recommended if the log shows it often and it earned more than the production ranking. A list that the log shows
-    rarely is recommended if every click model that fits the held-out clicks predicts, after correction, that it earns more.
-    Otherwise no list is recommended. Agents propose lists: they learn on users simulated by the best click model. Off-policy
-    estimators, tested on logged lists, estimate what these lists would earn.
+    A list is recommended if the log shows it often and it earned more than the production ranking at the same times. Beside it,
+    or alone, a list is recommended for an experiment if every click model that fits the held-out clicks predicts, after
+    correction, that it earns more. Otherwise no list is recommended, and where a gain is likely but not proven, the page says
+    how many sessions of an experiment would prove it. Agents propose lists: they learn on users simulated by the best click
+    model. Off-policy estimators, tested on logged lists, estimate what these lists would earn.
 
     [bold]Examples[/]
 
@@ -90,14 +99,14 @@ def decide(
       clickgym decide log.csv --top 50 --out results/queries
     """
     how: dict[str, Any] = {
-        "agents": agents or AGENTS, "horizon": number(horizon), "runs": runs, "reward": reward, "cutoff": cutoff, "seed": seed,
-        "log_format": log_format, "columns": columns_of(columns), "duplicates": duplicates, "max_memory": max_memory,
-        "on_step": partial(say, errors()),
+        "agents": agents or AGENTS, "horizon": number(horizon), "runs": runs, "reward": reward, "cutoff": cutoff,
+        "level": level, "seed": seed, "log_format": log_format, "on_step": partial(say, errors()),
+        **reading_of(columns, time, duplicates, bad_rows, repeated, max_memory),
     }  # fmt: skip
     if all_queries or top is not None:
         if pdf:
             raise ValueError("--pdf cannot be given with --all or --top: it is for the figure of one query")
-        return _decide_all(log, out, query, (all_queries, top), jobs, how)
+        return _decide_all(context, log, out, query, (all_queries, top), jobs, how)
     progress = context.obj = Progress(errors())
     with progress:
         decision = decide_(log, query, out=out, callback=progress, **how)
@@ -120,8 +129,35 @@ def _print_decision(decision: Decision, files: list[Path], out: Path) -> None:
     say(console, f"In {out}: {', '.join(file.name for file in files)}")
 
 
+class _Queries:
+    """How far the queries are, for what is said if the command is stopped.
+
+    Attributes:
+        started: whether the arguments were accepted and work began.
+    """
+
+    def __init__(self) -> None:
+        self.started = False
+        self._done: dict[str, tuple[int, int]] = {}
+
+    def advance(self, what: str, done: int, total: int) -> None:
+        """So many queries are judged, or written."""
+        self.started = True
+        self._done[what] = done, total
+
+    def kept(self, out: Path) -> str:
+        """What is kept in the folder."""
+        return f"{' and '.join(f'{done} of {total} queries are {what}' for what, (done, total) in self._done.items())} in {out}"
+
+
 def _decide_all(
-    log: Path, out: Path, query: str | None, which: tuple[bool, int | None], jobs: int, how: dict[str, Any]
+    context: typer.Context,
+    log: Path,
+    out: Path,
+    query: str | None,
+    which: tuple[bool, int | None],
+    jobs: int,
+    how: dict[str, Any],
 ) -> None:
     """Decide many queries, with a bar for what is judged and one for what is written."""
     all_queries, top = which
@@ -131,8 +167,10 @@ def _decide_all(
         raise ValueError("--all cannot be given with --top; expected one of them")
     bar = progress_bar(errors())
     tasks: dict[str, Any] = {}
+    queries = context.obj = _Queries()
 
     def advance(what: str, done: int, total: int) -> None:
+        queries.advance(what, done, total)
         if what not in tasks:
             tasks[what] = bar.add_task(f"queries {what}", total=total)
         bar.update(tasks[what], completed=done)
@@ -164,7 +202,7 @@ def _print_decisions(decisions: Decisions, out: Path) -> None:
         say(console, f"and {len(rows) - MOST_ROWS:,} more")
     say(
         console,
-        f"A list is recommended if the p-value of its gain is at most {decisions.threshold:.2g} "
-        f"(Benjamini–Hochberg: at most {decisions.level:.1%} of the recommended lists are expected to be no better).",
+        f"A list is recommended if the p-value of its gain is at most {decisions.threshold:.2g} (Benjamini–Hochberg: at most "
+        f"{decisions.level:.2%} of the recommended lists are expected to be no better, for each of the two grounds).",
     )
     say(console, f"In {out}: decisions.html, decisions.csv and a page for each query")

@@ -19,7 +19,7 @@ from ...envs import REWARDS
 from ..comparison import Comparison, compare, read_sessions
 from ..evaluation import ESTIMATORS, Evaluation
 from ..log import ClickLog
-from .logs import LOG_FORMAT, Columns, Duplicates, MaxMemory, columns_of
+from .logs import LOG_FORMAT, BadRows, Columns, Duplicates, MaxMemory, Repeated, Time, reading_of
 
 __all__ = ["evaluate"]
 
@@ -45,7 +45,10 @@ def evaluate(
         help="Format of the log, see [bold]clickgym fit --help[/]; [bold]obd[/] is the Open Bandit Dataset.",
     )] = "auto",
     columns: Columns = "",
+    time: Time = None,
     duplicates: Duplicates = "refuse",
+    bad_rows: BadRows = "strict",
+    repeated: Repeated = "keep",
     max_memory: MaxMemory = "4GB",
     query: Annotated[str | None, typer.Option(
         metavar="NAME", help="Only the sessions of one query.", show_default="all",
@@ -95,10 +98,8 @@ def evaluate(
     logged one. The column [bold]better[/] is the share of bootstrap resamples in which the policy gains.
     """
     with compiling_told(console := errors()):
-        logged = read_sessions(
-            log, log_format, query, columns=columns_of(columns), duplicates=duplicates, max_memory=max_memory
-        )
-        for note in logged.notes if isinstance(logged, ClickLog) else ():
+        logged = read_sessions(log, log_format, query, **reading_of(columns, time, duplicates, bad_rows, repeated, max_memory))
+        for note in logged.notes:
             tell(console, note)
         compared = compare(
             logged, policy, estimator, log_format=log_format, logging=logging, reward=reward, cutoff=cutoff,

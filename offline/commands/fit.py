@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+from time import perf_counter
 from typing import Annotated, Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from ...core.terminal import Column, print_table, say
 from ..estimation.estimator import MODEL_ESTIMATORS, ConvergenceWarning
 from ..estimation.settings import ITERATIONS, TOL
 from ..fitting import Fitted, fit_models
-from .logs import LOG_FORMAT, Columns, Duplicates, MaxMemory, columns_of
+from .logs import LOG_FORMAT, BadRows, Columns, Duplicates, MaxMemory, Repeated, Time, reading_of
 
 __all__ = ["fit"]
 
@@ -41,7 +41,10 @@ def fit(
         "session, query, position, item, clicked.",
     )] = "auto",
     columns: Columns = "",
+    time: Time = None,
     duplicates: Duplicates = "refuse",
+    bad_rows: BadRows = "strict",
+    repeated: Repeated = "keep",
     max_memory: MaxMemory = "4GB",
     queries: Annotated[list[str] | None, typer.Option(
         "--queries", "-q", metavar="QUERY...", show_default="the most frequent",
@@ -61,7 +64,7 @@ def fit(
     )] = False,
     seed: Annotated[int, typer.Option(metavar="N", help="Seed of the choice of the held-out sessions.")] = 0,
     skip_malformed: Annotated[bool, typer.Option(
-        "--skip-malformed", help="Skip and count sessions with malformed lines, instead of refusing the log.",
+        "--skip-malformed", hidden=True,
     )] = False,
     as_json: Json = False,
 ) -> None:  # fmt: skip
@@ -84,17 +87,17 @@ def fit(
         warnings.simplefilter("ignore", ConvergenceWarning)  # the table shows it
         fitted = fit_models(
             log, model, queries or (), n_items=items, test_share=test_share, iterations=iterations, tol=tol,
-            per_query=per_query, seed=seed, log_format=log_format, columns=columns_of(columns), duplicates=duplicates,
-            strict=not skip_malformed, max_memory=max_memory, on_step=progress,
+            per_query=per_query, seed=seed, log_format=log_format, on_step=progress,
+            **reading_of(columns, time, duplicates, bad_rows, repeated, max_memory, skip_malformed),
         )  # fmt: skip
     for name, estimator in fitted.estimators.items():
         if getattr(estimator, "converged_", None) is False:
             progress(f"{name} has not converged after {iterations} steps; allow more --iterations")
-    start = time.perf_counter()
+    start = perf_counter()
     scores, written = _scores(fitted), []
     _print_scores(console, fitted, scores)
     if len(fitted.test):
-        progress(f"scored in {time.perf_counter() - start:.1f} s")
+        progress(f"scored in {perf_counter() - start:.1f} s")
     for query, instance in fitted.instances.items():
         file = files(query)
         make_folder(file.parent)

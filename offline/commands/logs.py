@@ -6,9 +6,12 @@ from typing import Annotated
 
 import typer
 
+from ...core.console import errors
+from ...core.terminal import say
 from ..readers import LOG_FORMATS
+from ..reading import Reading
 
-__all__ = ["LOG_FORMAT", "Columns", "Duplicates", "MaxMemory", "columns_of"]
+__all__ = ["LOG_FORMAT", "BadRows", "Columns", "Duplicates", "MaxMemory", "Repeated", "Time", "reading_of"]
 
 LOG_FORMAT = f"auto|{'|'.join(LOG_FORMATS)}"
 """The values of ``--format``, as help texts show them."""
@@ -17,17 +20,49 @@ Columns = Annotated[str, typer.Option(
     metavar="NAME=COLUMN,...", show_default="the standard names",
     help="Names of the columns of your tidy log, as in [bold]item=doc_id,clicked=is_click[/].",
 )]  # fmt: skip
+Time = Annotated[str | None, typer.Option(
+    metavar="COLUMN", show_default="time, if there is one",
+    help="The column of your tidy log that says when a session was: a number, or a date and time in ISO 8601, the same in all "
+    "rows of a session; '' for none.",
+)]  # fmt: skip
 Duplicates = Annotated[str, typer.Option(
     metavar="refuse|first", help="If rows have the same session and position: refuse the log, or keep the first of them.",
+)]  # fmt: skip
+BadRows = Annotated[str, typer.Option(
+    metavar="strict|skip|skip:P%", help="If rows are malformed: refuse the log, or leave out and count their sessions, up to "
+    "1 % (or P %) of all sessions.",
+)]  # fmt: skip
+Repeated = Annotated[str, typer.Option(
+    metavar="keep|once", help="If the log has the same session several times (same time, query, list and clicks): keep all, or "
+    "the first one.",
 )]  # fmt: skip
 MaxMemory = Annotated[str, typer.Option(
     metavar="SIZE", help="Maximum memory for the log: 5 bytes for each session and position, and the labels.",
 )]  # fmt: skip
 
 
-def columns_of(words: str) -> dict[str, str]:
-    """What ``item=doc_id,clicked=is_click`` says."""
-    parts = [part.partition("=") for part in words.split(",") if part]
+def reading_of(
+    columns: str, time: str | None, duplicates: str, bad_rows: str, repeated: str, max_memory: str, skip_malformed: bool = False
+) -> Reading:
+    """What the options say, as keywords of `read_log`.
+
+    Args:
+        columns: as ``item=doc_id,clicked=is_click``.
+        time: the name of one more column.
+        duplicates, bad_rows, repeated, max_memory: as they are.
+        skip_malformed: what ``--bad-rows skip:100%`` was in version 2.
+    """
+    parts = [part.partition("=") for part in columns.split(",") if part]
     if not all(name and column for name, _, column in parts) or len({name for name, _, _ in parts}) < len(parts):
-        raise ValueError(f"--columns is {words!r}; expected NAME=COLUMN,... with each name once, as in item=doc_id")
-    return {name: column for name, _, column in parts}
+        raise ValueError(f"--columns is {columns!r}; expected NAME=COLUMN,... with each name once, as in item=doc_id")
+    names = {name: column for name, _, column in parts}
+    if time is not None:
+        if "time" in names:
+            raise ValueError(f"--columns names the time, {names['time']!r}, and --time is {time!r}; expected one of them")
+        names["time"] = time
+    if skip_malformed:
+        bad_rows = "skip:100%"
+        say(errors(), f"--skip-malformed is deprecated; write --bad-rows {bad_rows}")
+    return {
+        "columns": names, "duplicates": duplicates, "bad_rows": bad_rows, "repeated": repeated, "max_memory": max_memory
+    }  # fmt: skip

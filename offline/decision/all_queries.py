@@ -1,11 +1,13 @@
 """Decisions for many queries of a log. The log is read once, click models are fitted once, and verdicts are corrected for the
 number of queries.
 
-Each query is judged as `decide` judges it alone, which gives the probability of its list being recommended by chance. Of all
-queries those are recommended that the procedure of Benjamini and Hochberg keeps: with m queries and sorted probabilities p(1) ≤
-… ≤ p(m) all up to the largest p(k) ≤ level k / m. So among the recommended lists, the expected share of those that are no
-better than the list in production is at most ``level``, as long as queries are independent or depend on one another in one
-direction.
+Each query is judged as `decide` judges it alone, by the same function, `settle`, at another level: that of the procedure of
+Benjamini and Hochberg. With m queries and sorted p-values p(1) ≤ … ≤ p(m) it is level k / m for the largest k with p(k) ≤
+level k / m. The p-value of a query is the smaller one of its two grounds, the smallest level at which one of its lists would be
+recommended. Where no list is better, each ground is below x with a probability of at most x, so that the smaller one is with at
+most 2 x. So of all recommended lists, the expected share of those that are no better than the list in production is at most
+``level`` for each of the two grounds, together 2 ``level``, as long as queries are independent or depend on one another in one
+direction. With a single query the level is that of `decide`.
 """
 
 from __future__ import annotations
@@ -14,12 +16,12 @@ import json
 import os
 import re
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import joblib
 import numpy as np
@@ -30,11 +32,13 @@ from ...core.checks import check_count, check_flag
 from ...core.files import make_folder, read_json, write_whole
 from ...core.formats import to_csv
 from ...core.templates import templates
-from ...runner.sweep import check_workers
+from ...core.workers import watched
+from ...runner.sweep import check_workers, deaf_to_interrupts
 from ..log import ClickLog
-from ..tables import MAX_MEMORY
+from ..reading import Reading
 from .decide import AGENTS, Settings, Weighed, conclude, open_log, weigh
-from .evidence import LEVEL, Verdict, verdict_on
+from .evidence import LEVEL, Ground, Verdict, experiment, larger_step, settle
+from .lists import STEADY
 from .models import Models
 from .page import INSTANCE, to_dict, to_html
 from .words import UNITS
@@ -61,6 +65,9 @@ class QueryDecision:
         difference, interval: the gain of the best list over the production list and its 95 % interval; None if no list stands
             out.
         p_value: the p-value of the null hypothesis that there is no gain; 1 if no list stands out.
+        larger: beside a measured list that is better: the list for which models predict more.
+        test_sessions: of an experiment (A/B test) that proves the gain of the list that is to be tested (the larger step, or
+            one that is likely better or not proven), see `experiment`; None if none is to be tested.
         cautions: the objections, by keyword; for a refused query the reason.
         page: its page, beside that of all queries; empty where there is none.
     """
@@ -72,6 +79,8 @@ class QueryDecision:
     difference: float | None
     interval: tuple[float, float] | None
     p_value: float
+    larger: Ground | None
+    test_sessions: int | None
     cautions: tuple[str, ...]
     page: str
 
@@ -84,7 +93,8 @@ class Decisions:
         log: the name of the log's file, or a description of the log.
         reward, cutoff: how the reward of a list is counted.
         n_sessions: the number of sessions of the log.
-        level: the highest expected share of recommended lists that are no better than production.
+        level: for each of the two grounds, the highest expected share of recommended lists that are no better than
+            production.
         threshold: the largest p-value with which a list is recommended.
         queries: the decisions, the most frequent query first.
     """
@@ -109,13 +119,19 @@ class Decisions:
                 "gain_low": None if each.interval is None else each.interval[0],
                 "gain_high": None if each.interval is None else each.interval[1],
                 "p_value": each.p_value,
+                "larger_step": "" if each.larger is None else " ".join(each.larger.labels),
+                "larger_gain": None if each.larger is None else each.larger.difference,
+                "larger_gain_low": None if each.larger is None else each.larger.interval[0],
+                "larger_gain_high": None if each.larger is None else each.larger.interval[1],
+                "test_sessions": each.test_sessions,
                 "cautions": "; ".join(each.cautions),
                 "page": each.page,
             }
             for each in self.queries
         ]
-        floats = dict.fromkeys(("gain", "gain_low", "gain_high", "p_value"), polars.Float64)
-        return polars.DataFrame(rows, schema_overrides=floats)
+        numbers = ("gain", "gain_low", "gain_high", "p_value", "larger_gain", "larger_gain_low", "larger_gain_high")
+        types = dict.fromkeys(numbers, polars.Float64) | {"test_sessions": polars.Int64}
+        return polars.DataFrame(rows, schema_overrides=types)
 
 
 def decide_all(
@@ -128,15 +144,14 @@ def decide_all(
     runs: int = 5,
     reward: str = "clicks",
     cutoff: int | None = None,
+    level: float = LEVEL,
     seed: int = 0,
     pages: bool = True,
     n_jobs: int = -1,
     log_format: str = "auto",
-    columns: Mapping[str, str] | None = None,
-    duplicates: str = "refuse",
-    max_memory: int | str = MAX_MEMORY,
     on_step: Callable[[str], object] = lambda text: None,
     on_progress: Callable[[str, int, int], object] = lambda what, done, total: None,
+    **reading: Unpack[Reading],
 ) -> Decisions:
     """Decide for many queries of a log which list to show.
 
@@ -147,7 +162,7 @@ def decide_all(
         out: the folder for the page ``decisions.html``, for ``decisions.csv``, and for a page of each query; created if
             missing.
         top: decide only for so many of the most frequent queries; None takes all.
-        agents, horizon, runs, reward, cutoff, seed, log_format, columns, duplicates, max_memory: as for `decide`.
+        agents, horizon, runs, reward, cutoff, level, seed, log_format, reading: as for `decide`.
         pages: whether to make a page for each query. Its agents take most of the time; without pages there are only verdicts.
         n_jobs: workers, as in joblib: -1 for all processors. A ``joblib.parallel_config`` around the call may name another
             backend (Dask).
@@ -168,12 +183,12 @@ def decide_all(
         >>> decisions.queries[0].verdict, decisions.queries[0].recommended
         ('better', ('2', '1'))
     """
-    settings = Settings.check(agents, horizon, runs, seed, reward, cutoff)
+    settings = Settings.check(agents, horizon, runs, seed, reward, cutoff, level)
     check_workers(n_jobs)
     check_flag("pages", pages)
     if top is not None:
         top = check_count("top", top)
-    name, logged = open_log(log, settings, log_format, columns, duplicates, max_memory)
+    name, logged = open_log(log, settings, log_format, reading)
     counts = np.bincount(logged.queries, minlength=len(logged.query_labels))
     order = np.argsort(-counts, kind="stable")[: int((counts > 0).sum())][:top]
     queries = {logged.query_labels[index]: int(counts[index]) for index in order.tolist()}
@@ -182,7 +197,7 @@ def decide_all(
     work = _Work(folder, name, settings, queries, n_jobs, on_progress)
     for note in logged.notes:
         on_step(note)
-    on_step(f"{len(logged):,} sessions in {name}, {len(queries):,} of {int((counts > 0).sum()):,} queries are decided")
+    on_step(f"{len(logged):,} sessions in {name}, deciding {len(queries):,} of {int((counts > 0).sum()):,} queries")
     models = Models(logged, reward, settings.seed)
     return work.all(models, pages, on_step)
 
@@ -214,13 +229,13 @@ class _Work:
     def all(self, models: Models, pages: bool, on_step: Callable[[str], object]) -> Decisions:
         """Verdicts, the threshold that follows, pages, and the table."""
         weighed = self._verdicts(models, on_step)
-        level = threshold([row["p_value"] for row in weighed.values()], LEVEL)
-        on_step(f"{sum(_of(row, level) in ('better', 'likely better') for row in weighed.values()):,} lists are recommended")
+        level = threshold([_p_value(row) for row in weighed.values()], self.settings.level)
+        on_step(f"{sum(_of(row, level)[0] in ('better', 'likely better') for row in weighed.values()):,} lists are recommended")
         if pages:
             self._write_pages(models, weighed, level)
         rows = tuple(self._row(query, weighed[query], level) for query in self.queries)
         settings = self.settings
-        decisions = Decisions(self.name, settings.reward, settings.cutoff, len(models.log), LEVEL, level, rows)
+        decisions = Decisions(self.name, settings.reward, settings.cutoff, len(models.log), settings.level, level, rows)
         write_whole(self.folder / "decisions.csv", to_csv(decisions.to_frame()))
         write_whole(self.folder / "decisions.html", _page(decisions))
         return decisions
@@ -267,9 +282,14 @@ class _Work:
         n_batches = -(-len(due) // min(MOST_IN_BATCH, -(-len(due) // workers)))  # each takes the models along
         batches = [due[start::n_batches] for start in range(n_batches)]
         parallel = joblib.Parallel(n_jobs=workers, return_as="generator_unordered", batch_size=1)
-        tasks = (joblib.delayed(_batch)(function, models.part(batch), self.settings, batch, *arguments) for batch in batches)
+        tasks = (
+            joblib.delayed(watched)(os.getpid(), _batch, function, models.part(batch), self.settings, batch, *arguments)
+            for batch in batches
+        )
         try:
-            for results in parallel(tasks):
+            with deaf_to_interrupts():
+                batches_done = parallel(tasks)
+            for results in batches_done:
                 yield from results
                 done += len(results)
                 self.on_progress(what, done, len(self.queries))
@@ -277,23 +297,33 @@ class _Work:
             raise MemoryError("a worker process was killed, perhaps because memory ran out; fewer workers need less") from None
 
     def _row(self, query: str, row: dict[str, Any], level: float) -> QueryDecision:
-        if "refused" in row:
-            return QueryDecision(query, self.queries[query], "refused", (), None, None, 1.0, (row["refused"],), "")
-        result = _of(row, level)
-        recommended = tuple(row["proposal"][: self.settings.cutoff]) if result in ("better", "likely better") else ()
+        result, ground = _of(row, level)
+        if result == "refused":
+            return QueryDecision(query, self.queries[query], result, (), None, None, 1.0, None, None, (row["refused"],), "")
+        recommended = result in ("better", "likely better")
+        larger = larger_step(_grounds(row), ground, level)
+        to_test = larger if result == "better" else ground if result in ("likely better", "not proven") else None
         folder = self.folder / self.pages[query]
         page = f"{self.pages[query]}/decision.html" if (folder / "decision.html").exists() else ""
-        cautions = tuple(read_json(folder / "decision.json")["against"]) if page else ()
-        interval = None if row["interval"] is None else (row["interval"][0], row["interval"][1])
         return QueryDecision(
-            query, self.queries[query], result, recommended, row["difference"], interval, row["p_value"], cautions, page
+            query,
+            self.queries[query],
+            result,
+            ground.labels[: self.settings.cutoff] if ground is not None and recommended else (),
+            None if ground is None else ground.difference,
+            None if ground is None else ground.interval,
+            1.0 if ground is None else ground.p_value,
+            larger,
+            None if to_test is None else experiment(to_test.difference, row["variance"], level),
+            tuple(read_json(folder / "decision.json")["against"]) if page else (),
+            page,
         )
 
 
 def _begin(folder: Path, log: ClickLog, settings: Settings, queries: list[str], name: str) -> None:
     """Make the folder; refuse one that holds decisions from another log or with other settings."""
     digest = sha256()
-    for array in (log.items, log.clicks, log.queries):
+    for array in (log.items, log.clicks, log.queries, *([] if log.times is None else [log.times])):
         digest.update(np.ascontiguousarray(array).tobytes())
     labels = json.dumps([log.item_labels, log.query_labels])
     digest.update(labels.encode())
@@ -303,6 +333,9 @@ def _begin(folder: Path, log: ClickLog, settings: Settings, queries: list[str], 
     file = folder / CONFIG
     if file.exists():
         before = read_json(file)
+        if "level" not in before:
+            made = before.get("clickgym", "an earlier version")
+            raise ValueError(f"{folder} holds decisions of clickgym {made}, which had no level; choose another folder")
         for key, value in config.items():
             if before.get(key) != value:
                 raise ValueError(
@@ -324,17 +357,24 @@ def _weighed(models: Models, settings: Settings, query: str) -> dict[str, Any]:
     try:
         sessions.check()
     except ValueError as error:
-        return {"query": query, "refused": str(error), "p_value": 1.0}
+        return {"query": query, "refused": str(error)}
     evidence = weigh(models, sessions, settings).evidence
-    fields = ("proposal", "ground", "p_value", "difference", "interval", "enough")
-    return {"query": query} | {name: getattr(evidence, name) for name in fields}
+    grounds = [asdict(ground) for ground in evidence.grounds]
+    return {"query": query, "grounds": grounds, "enough": evidence.enough, "variance": evidence.variance}
 
 
-def _of(row: dict[str, Any], level: float) -> str:
-    """The verdict for a query."""
-    if "refused" in row:
-        return "refused"
-    return verdict_on(row["ground"], row["p_value"], row["enough"], level)
+def _grounds(row: dict[str, Any]) -> list[Ground]:
+    return [Ground(**ground | {"labels": tuple(ground["labels"])}) for ground in row.get("grounds", ())]
+
+
+def _p_value(row: dict[str, Any]) -> float:
+    """The smallest level at which a list is recommended."""
+    return min([1.0, *(ground.p_value for ground in _grounds(row) if ground.doubt <= STEADY)])
+
+
+def _of(row: dict[str, Any], level: float) -> tuple[Verdict | str, Ground | None]:
+    """The verdict for a query, and the list that it is about."""
+    return ("refused", None) if "refused" in row else settle(_grounds(row), row["enough"], level)
 
 
 def _written(

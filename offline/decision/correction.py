@@ -10,6 +10,9 @@ over a grid follows from the log in closed form. So the gain of any list over th
 - where it does not, the standard error holds the model's typical error, the larger the less the list is like the logged ones;
 - a short log says little about τ, so that errors of some percent of the reward stay possible.
 
+Users may click more at one time than at another. So what lists earned above the prediction is compared within blocks of time
+only: each of the twenty blocks has a level of its own, about which nothing is assumed.
+
 Only lists without other effects are judged rightly: where an effect needs three items at certain places, nothing here sees it.
 """
 
@@ -24,7 +27,7 @@ from scipy import linalg, sparse
 
 from ..estimation.estimator import Estimator
 from ..log import ClickLog
-from .lists import DistinctLists, Lists
+from .lists import BLOCKS, DistinctLists, Lists, time_blocks
 
 __all__ = ["FOLDS", "Corrected", "Correction", "Gains"]
 
@@ -84,7 +87,14 @@ class Correction:
         self.rows = np.sort(np.argsort(-shown.counts, kind="stable")[:MOST_LISTS])
         self.precision = self.precision[self.rows]
         self.effects = self._effects(shown.lists[self.rows])
+        cells = shown.index * BLOCKS + time_blocks(log)
+        size = len(shown.lists) * BLOCKS
+        sessions, earned = (np.bincount(cells, of, size).reshape(-1, BLOCKS)[self.rows] for of in (None, shown.earned))
+        self.in_block = sessions / np.maximum(sessions.sum(axis=0), 1)  # shares of the lists
+        self.level = earned.sum(axis=0) / np.maximum(sessions.sum(axis=0), 1)
+        self.per_block = self.effects.T @ (sessions / max(variance, 1e-12))
         information = (self.effects.T @ sparse.diags(self.precision) @ self.effects).toarray()
+        information -= self.per_block @ (self.effects.T @ self.in_block).T
         values, self.directions = linalg.eigh(information, driver="evd")
         self.information = np.maximum(values, 0.0)
 
@@ -165,6 +175,7 @@ class Corrected:
             if rows.any():
                 predicted[rows] = correction.predict(estimator, lists[rows])
         beyond = correction.effects.T @ (correction.precision * (shown.means[correction.rows] - predicted))
+        beyond -= correction.per_block @ (correction.level - predicted @ correction.in_block)
         self.beyond = correction.directions.T @ beyond
         self.variances = (ERRORS * correction.average) ** 2
         shrunk = self.variances[:, None] / (1 + self.variances[:, None] * correction.information)

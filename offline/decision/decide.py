@@ -2,8 +2,8 @@
 
 1. Click models are fitted to a part of the sessions. They are scored on the held-out sessions of the query, and tested: does
    chance explain their errors? The best model simulates the users.
-2. The verdict (`evidence.judge`): a logged list that earned more, or a list for which all models that fit predict a gain after
-   a correction by their errors on logged lists. Agents have no influence on it.
+2. The verdict (`evidence.settle`): a logged list that earned more at the same times, or a list for which all models that fit
+   predict a gain after a correction by their errors on logged lists. Agents have no influence on it.
 3. Agents learn to rank for the simulated users: how fast do they learn such a list?
 4. Off-policy estimators estimate from the held-out sessions of the query, which neither models nor agents have seen, what the
    lists would earn. If the log has no propensities, they are estimated from frequencies.
@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 import gymnasium as gym
 import numpy as np
@@ -26,7 +26,7 @@ import polars
 from numpy.typing import NDArray
 
 from ...agents import Agent
-from ...core.checks import check_count, check_horizon, check_labels, check_seed, unknown
+from ...core.checks import check_between, check_count, check_horizon, check_labels, check_seed, unknown
 from ...core.files import make_folder
 from ...envs import REWARDS, ClickModel
 from ...envs.instances import Instance
@@ -43,8 +43,8 @@ from ..fitting import query_instance
 from ..log import ClickLog
 from ..model_weights import MODEL_BASED
 from ..policies import FixedPolicy, empirical_policies
-from ..tables import MAX_MEMORY
-from .evidence import LEVEL, Evidence, Score, Verdict, judge, verdict
+from ..reading import Reading
+from .evidence import LEVEL, Evidence, Ground, Score, Verdict, judge, larger_step, settle
 from .lists import LEAST_SHOWN, DistinctLists
 from .models import Models, QuerySessions
 from .words import advice, objections
@@ -62,8 +62,8 @@ JUDGES = ("pbm", "ubm", "dcm", "dbn", "ips", "cascade", "item-position", "dr", "
 CHECKED = ("pbm", "ubm", "dcm", "dbn", "cascade", "item-position")
 """The estimators that are tested on logged lists; `ips` cannot estimate a list that was left out."""
 
-GROUNDS = {"measured": "logged, measured better", "models": "proposed by the models that fit", None: ""}
-"""What a proposed list is called, by its ground."""
+GROUNDS = {"measured": "logged", "models": "proposed by the models that fit"}
+"""What a list is called, by its ground."""
 MOST_LISTS = 10
 LEAST_LISTS = 3
 """The fewest logged lists with which the estimators can be tested."""
@@ -121,7 +121,7 @@ class Decision:
         n_sessions, n_queries: of the log.
         n_of_query, n_held_out: sessions of the query, and those of them that were held out.
         evidence: the evidence for the verdict.
-        level: the highest probability of recommending a list that is no better.
+        level: the highest probability, of each of the two grounds, of recommending a list that is no better.
         n_decided: the number of queries for which `level` was corrected; 1 without correction.
         instance: the simulated users, as a ranking problem: those of the click model that predicts best.
         regret: of each agent at the end, mean over runs, least first.
@@ -179,8 +179,18 @@ class Decision:
 
     @property
     def proposal(self) -> Candidate:
-        """The list that the log supports; if it supports none, the list of the agent with the lowest regret."""
+        """The list of `ground`; if there is none, the list of the agent with the lowest regret."""
         return self.candidates[1]
+
+    @property
+    def ground(self) -> Ground | None:
+        """What the verdict is about: the proposal's gain, if the log tells of one."""
+        return settle(self.evidence.grounds, self.evidence.enough, self.level)[1]
+
+    @property
+    def larger(self) -> Ground | None:
+        """Beside a measured list that is better: the list for which models predict more. It is worth an experiment."""
+        return larger_step(self.evidence.grounds, self.ground, self.level)
 
     @property
     def winner(self) -> str:
@@ -202,15 +212,14 @@ def decide(
     runs: int = 5,
     reward: str = "clicks",
     cutoff: int | None = None,
+    level: float = LEVEL,
     seed: int = 0,
     out: str | os.PathLike[str] | None = None,
     log_format: str = "auto",
-    columns: Mapping[str, str] | None = None,
-    duplicates: str = "refuse",
-    max_memory: int | str = MAX_MEMORY,
     truth: ClickModel | None = None,
     callback: Callback | None = None,
     on_step: Callable[[str], object] = lambda text: None,
+    **reading: Unpack[Reading],
 ) -> Decision:
     """Decide from a click log which list to show for a query.
 
@@ -220,13 +229,15 @@ def decide(
         agents: names or specs of the agents to compare.
         horizon, runs: sessions per run of an agent, and runs per agent.
         reward, cutoff: how the reward of a list is counted, as in `ClickModel.expected_reward`.
+        level: the highest probability, of each of the two grounds, of recommending a list that is no better; below 0.5.
         seed: of the split into held-out sessions, of the agents and of the bootstrap.
         out: the folder for ``instance.json`` and the agents' results; created if missing. None leaves no files.
             `write_decision` writes the page.
-        log_format, columns, duplicates, max_memory: of a file, as for `read_log`.
+        log_format: of a file, as for `read_log`.
         truth: the true users of a simulated log, over its item indices.
         callback: receives the progress of the agents.
         on_step: is called with one line for each finished step.
+        reading: columns, duplicates, bad_rows, repeated and max_memory, of a file, as for `read_log`.
 
     Returns:
         The decision with all figures that it rests on.
@@ -242,8 +253,8 @@ def decide(
         >>> decision.verdict, decision.recommended
         ('better', ('2', '1'))
     """
-    settings = Settings.check(agents, horizon, runs, seed, reward, cutoff)
-    name, logged = open_log(log, settings, log_format, columns, duplicates, max_memory)
+    settings = Settings.check(agents, horizon, runs, seed, reward, cutoff, level)
+    name, logged = open_log(log, settings, log_format, reading)
     models = Models(logged, reward, settings.seed)
     sessions = models.sessions(logged.query_labels[int(np.bincount(logged.queries).argmax())] if query is None else query)
     sessions.check()
@@ -264,9 +275,12 @@ class Settings(NamedTuple):
     seed: int
     reward: str
     cutoff: int | None
+    level: float
 
     @classmethod
-    def check(cls, agents: Sequence[str], horizon: int, runs: int, seed: int, reward: str, cutoff: int | None) -> Settings:
+    def check(
+        cls, agents: Sequence[str], horizon: int, runs: int, seed: int, reward: str, cutoff: int | None, level: float = LEVEL
+    ) -> Settings:
         """The settings; an error says what is wrong with one."""
         agents = check_labels("agents", agents)
         if not agents:
@@ -274,7 +288,7 @@ class Settings(NamedTuple):
         horizon, runs, seed = check_horizon(horizon), check_count("runs", runs), check_seed(seed)
         if not isinstance(reward, str) or reward not in REWARDS:
             raise ValueError(unknown("reward", reward, REWARDS))
-        return cls(agents, horizon, runs, seed, reward, cutoff)
+        return cls(agents, horizon, runs, seed, reward, cutoff, check_between("level", level, 0, 0.5))
 
 
 class Weighed(NamedTuple):
@@ -297,10 +311,11 @@ def weigh(models: Models, sessions: QuerySessions, settings: Settings) -> Weighe
     Args:
         models: of the log.
         sessions: of the query.
-        settings: the reward and the cutoff count.
+        settings: the reward, the cutoff and the level count.
     """
     estimators = models.of(sessions)
-    return Weighed(sessions, estimators, judge(sessions, models, estimators, settings.reward, settings.cutoff))
+    evidence = judge(sessions, models, estimators, settings.reward, settings.cutoff, settings.level)
+    return Weighed(sessions, estimators, evidence)
 
 
 def conclude(
@@ -309,7 +324,7 @@ def conclude(
     settings: Settings,
     *,
     name: str,
-    level: float = LEVEL,
+    level: float | None = None,
     n_decided: int = 1,
     out: Path | None = None,
     truth: ClickModel | None = None,
@@ -324,13 +339,14 @@ def conclude(
         weighed: of the query.
         settings: as `decide` has them.
         name: of the log.
-        level, n_decided: see `Decision`.
+        level, n_decided: see `Decision`; None takes the level of the settings.
         out, truth, callback, on_step: as for `decide`.
         n_jobs: workers that play the agents.
     """
     sessions, estimators, evidence = weighed
     reward, cutoff, horizon = settings.reward, settings.cutoff, settings.horizon
-    result = verdict(evidence, level)
+    level = settings.level if level is None else level
+    result, ground = settle(evidence.grounds, evidence.enough, level)
     best = evidence.scores[0].model
     instance = _instance(sessions, evidence, {best: estimators[best]}, name)
     on_step(
@@ -342,7 +358,8 @@ def conclude(
     regret = dict(curves.filter(step=horizon).sort("regret", "agent").select("agent", "regret").rows())
     winner = next(agent for agent in regret if agent in settings.agents)
     on_step(f"{winner} loses least to them in {horizon:,} sessions")
-    candidates = _candidates(arena.lists(winner, evidence), instance, sessions.test, estimators, truth, settings)
+    grounds = [each for each in (ground, larger_step(evidence.grounds, ground, level)) if each is not None]
+    candidates = _candidates(arena.lists(winner, evidence, grounds), instance, sessions.test, estimators, truth, settings)
     on_step(f"{len(candidates)} lists estimated from the held-out sessions")
     earned, noise, checks = _check(sessions.own, reward, cutoff)
     on_step(f"{len(checks)} estimators tried on {len(earned)} logged lists")
@@ -371,24 +388,26 @@ def conclude(
         checks=checks,
         believed=_believed(candidates[1], checks),
         verdict=result,
-        recommended={"unknown": None, "not better": evidence.production[:cutoff]}.get(result, candidates[1].labels),
+        recommended={
+            "unknown": None,
+            "not better": evidence.production[:cutoff],
+            "not proven": evidence.production[:cutoff],
+        }.get(result, candidates[1].labels),
     )
     headline, summary = advice(decision)
-    return replace(decision, headline=headline, summary=summary, against=objections(decision, sessions.own))
+    return replace(decision, headline=headline, summary=summary, against=objections(decision, sessions.own, models.n_repeated))
 
 
 def open_log(
     log: str | os.PathLike[str] | ClickLog,
     settings: Settings,
     log_format: str,
-    columns: Mapping[str, str] | None,
-    duplicates: str,
-    max_memory: int | str,
+    reading: Reading,
 ) -> tuple[str, ClickLog]:
     """What to call the log, and its sessions; refused are one of which nothing can be decided, and agents that cannot rank its
     lists."""
     name = "a log in memory" if isinstance(log, ClickLog) else Path(log).name
-    logged = read_sessions(log, log_format, columns=columns, duplicates=duplicates, max_memory=max_memory)
+    logged = read_sessions(log, log_format, **reading)
     if not isinstance(logged, ClickLog):
         raise ValueError("the log holds single items, not lists; expected one that fit reads")
     if not len(logged):
@@ -446,12 +465,13 @@ class _Arena:
         )  # fmt: skip
         return results.frame.group_by("agent", "step").agg(polars.col("regret").mean()).sort("step", "agent")
 
-    def lists(self, winner: str, evidence: Evidence) -> dict[str, NDArray[np.int64]]:
-        """The lists to be estimated, of the instance's items: in production, the proposed one, and others to compare with.
+    def lists(self, winner: str, evidence: Evidence, grounds: Sequence[Ground]) -> dict[str, NDArray[np.int64]]:
+        """The lists to be estimated, of the instance's items: in production, the proposed ones, and others to compare with.
 
         Args:
             winner: the agent that loses least.
-            evidence: whose proposal comes first, if there is one.
+            evidence: with the logged lists.
+            grounds: the list of the verdict, and the larger step, as far as there are any.
         """
         settings, users, initial_ranking = self.settings, _users(self.instance), self.instance.initial_ranking
         assert initial_ranking is not None
@@ -462,8 +482,8 @@ class _Arena:
         observation, _ = env.reset(seed=settings.seed)
         number = {label: item for item, label in enumerate(self.instance.estimation["items"])}
         lists = {"in production": initial_ranking[: self.instance.n_positions]}
-        if evidence.proposal is not None:
-            lists[GROUNDS[evidence.ground]] = np.array([number[label] for label in evidence.proposal])
+        for ground in grounds:
+            lists[GROUNDS[ground.name]] = np.array([number[label] for label in ground.labels])
         lists[f"learned by {winner}"] = np.array(agent.rank(observation))
         lists["best under the model"] = users.optimal_ranking(settings.reward, settings.cutoff)
         logged = [np.array([number[label] for label in each.labels]) for each in evidence.measured]

@@ -1,28 +1,33 @@
 """The evidence of a log about the lists of a query, and the verdict that follows; no agent plays here.
 
-A list is recommended for one of two reasons (grounds):
+A list may be better for one of two reasons (grounds):
 
-- **measured**: the list was logged in at least 100 sessions and earned significantly more than the list in production, after
-  a correction for the number of lists. This assumes nothing about users. Such a list has priority.
-- **models**: the list was rarely shown, but every click model that fits the held-out clicks predicts a significant gain after
-  a correction by the model's errors on logged lists (see `correction`). If no model fits, this ground does not exist.
+- **measured**: the list was logged in at least 100 sessions and earned significantly more than the list in production in the
+  same blocks of time (see `lists`), after a correction for the number of lists. This assumes nothing about users.
+- **models**: every click model that fits the held-out clicks, at all times, predicts a significant gain after a correction by
+  the model's errors on logged lists (see `correction`). If no model fits, this ground does not exist. A list that the log
+  cannot compare, because the lists changed with time, is never proposed.
+
+Both are always looked for, and judged at the same level by one function, `settle`. A measured list comes first.
 
 | verdict | ground | advice |
 |---|---|---|
 | ``better`` | measured | the list |
 | ``likely better`` | models | the list, as an experiment |
+| ``not proven`` | none at this level, but a 95 % interval of a gain without 0 | the list in production, and an experiment |
 | ``not better`` | none, although lists or models could be compared | the list in production |
 | ``unknown`` | none, because nothing could be compared | nothing |
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import NormalDist
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,16 +38,21 @@ from ..estimation.estimator import Estimator
 from ..evaluation import LEAST_SESSIONS
 from .correction import Corrected, Correction, Gains
 from .fit import Fit, Group, check_fit
-from .lists import DistinctLists, Lists, Measured, measure, production_list
+from .lists import STEADY, DistinctLists, Lists, Measured, Refused, measure, production_list
 from .models import MOST_SESSIONS, Models, QuerySessions
 
-__all__ = ["LEVEL", "Evidence", "Judged", "Score", "Verdict", "judge", "verdict", "verdict_on"]
+__all__ = [
+    "LEVEL", "POWER", "Evidence", "Ground", "Judged", "Score", "Verdict", "experiment", "judge", "larger_step",
+    "settle", "verdict",
+]  # fmt: skip
 
 LEVEL = 0.005
 """The most probable that a list may be no better than that in production and yet be recommended, by its ground."""
+POWER = 0.8
+"""The probability with which an experiment of the advised length proves a gain as large as the estimated one."""
 MOST_STEPS = 12
 
-Verdict = Literal["better", "likely better", "not better", "unknown"]
+Verdict = Literal["better", "likely better", "not proven", "not better", "unknown"]
 
 
 @dataclass(frozen=True)
@@ -82,36 +92,68 @@ class Judged:
 
 
 @dataclass(frozen=True)
+class Ground:
+    """A list that may be better than the list in production, and what speaks for it.
+
+    Attributes:
+        name: ``"measured"`` or ``"models"``.
+        labels: of its items, from the top.
+        difference, standard_error: the gain per session; of the models that of the most doubtful.
+        base: what the list in production earns.
+        p_value: of there being no gain; of a measured list times the number of lists that stood to choose.
+        doubt: of a measured list the p-value that shows whether a few stretches of time carry the gain, see `Measured`; else 0.
+    """
+
+    name: Literal["measured", "models"]
+    labels: tuple[str, ...]
+    difference: float
+    standard_error: float
+    base: float
+    p_value: float
+    doubt: float = 0.0
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Of the gain, with probability 95 %, as if no other list had stood to choose."""
+        half = NormalDist().inv_cdf(0.975) * self.standard_error
+        return self.difference - half, self.difference + half
+
+    def holds(self, level: float) -> bool:
+        """Whether the gain is proven at a level."""
+        return self.p_value <= level and self.doubt <= STEADY
+
+
+@dataclass(frozen=True)
 class Evidence:
     """The evidence of the log about the lists of a query.
 
     Attributes:
         production: labels of the production list.
-        proposal: labels of the list that may be better; None where none stands out.
-        ground: the reason for the proposal: ``"measured"`` or ``"models"``; None without a proposal.
-        p_value: of there being no gain, on this ground; 1 without one.
-        difference, interval: the gain and its 95 % interval, of the models that of the most doubtful; None without a proposal.
+        grounds: the lists that may be better: of the measured ones those that no other surpasses in certainty and gain, then
+            the one that the models propose.
+        variance: of what a session of the query earned.
         scores: of the click models, best first.
         fits: their tests of fit, in the same order.
         groups: held-out displays beside the predictions of the best model, with the names of their patterns.
         measured: the logged lists that can be compared with that in production.
-        judged: what the models that fit say of the proposal.
+        refused: the logged lists that cannot, because lists changed with time.
+        judged: what the models that fit say of the list that they propose.
         enough: whether there is anything to judge a list by.
+        timed: whether the log has times; else the order of the file is taken for that of time.
         n_items: of the instance.
     """
 
     production: tuple[str, ...]
-    proposal: tuple[str, ...] | None
-    ground: Literal["measured", "models"] | None
-    p_value: float
-    difference: float | None
-    interval: tuple[float, float] | None
+    grounds: tuple[Ground, ...]
+    variance: float
     scores: tuple[Score, ...]
     fits: tuple[Fit, ...]
     groups: tuple[tuple[str, Group], ...]
     measured: tuple[Measured, ...]
+    refused: tuple[Refused, ...]
     judged: tuple[Judged, ...]
     enough: bool
+    timed: bool
     n_items: int
 
     @property
@@ -122,18 +164,68 @@ class Evidence:
 
 def verdict(evidence: Evidence, level: float) -> Verdict:
     """The verdict, if each ground may be wrong with probability ``level``."""
-    return verdict_on(evidence.ground, evidence.p_value, evidence.enough, level)
+    return settle(evidence.grounds, evidence.enough, level)[0]
 
 
-def verdict_on(ground: Literal["measured", "models"] | None, p_value: float, enough: bool, level: float) -> Verdict:
-    """As `verdict`, from the three fields of the evidence that it needs."""
-    if ground is not None and p_value <= level:
-        return "better" if ground == "measured" else "likely better"
-    return "not better" if enough else "unknown"
+def settle(grounds: Sequence[Ground], enough: bool, level: float) -> tuple[Verdict, Ground | None]:
+    """The verdict at a level, and the list that it is about.
+
+    Args:
+        grounds, enough: of the evidence.
+        level: the probability with which each of the two grounds may be wrong; for many queries the corrected one.
+
+    Returns:
+        The verdict; the list to show, or to test, or, where nothing is proven, the most promising one, if there is one.
+
+    Example:
+        >>> ground = Ground("measured", ("b", "a"), 0.2, 0.05, 1.0, 0.0003, 0.001)
+        >>> [settle([ground], True, level)[0] for level in (0.005, 0.0001)]
+        ['better', 'not proven']
+    """
+    words: dict[str, Verdict] = {"measured": "better", "models": "likely better"}
+    for ground in grounds:
+        if ground.holds(level):
+            return words[ground.name], ground
+    promising = [ground for ground in grounds if ground.interval[0] > 0]
+    if promising:
+        return "not proven", min(promising, key=lambda ground: ground.p_value)
+    by_models = next((ground for ground in grounds if ground.name == "models"), None)
+    return "not better" if enough else "unknown", by_models
+
+
+def larger_step(grounds: Sequence[Ground], ground: Ground | None, level: float) -> Ground | None:
+    """The list of the models beside a measured one that is better: if its gain is proven and larger, it is worth an experiment.
+
+    Args:
+        grounds: of the evidence.
+        ground: the one of the verdict.
+        level: that of the verdict.
+    """
+    if ground is None or ground.name == "models" or not ground.holds(level):
+        return None
+    larger = (each for each in grounds if each.name == "models" and each.difference > ground.difference and each.holds(level))
+    return next((each for each in larger if each.labels != ground.labels), None)
+
+
+def experiment(gain: float, variance: float, level: float) -> int:
+    """The sessions of an experiment (A/B test) that proves a gain at a level with probability `POWER`, both halves together;
+    each half has as many as a measured list, at least.
+
+    Example:
+        >>> experiment(0.1, 0.8, 0.005)
+        3738
+    """
+    z = NormalDist().inv_cdf(1 - level) + NormalDist().inv_cdf(POWER)
+    return 2 * max(LEAST_SESSIONS, math.ceil(2 * variance * (z / gain) ** 2))
 
 
 def judge(
-    sessions: QuerySessions, models: Models, estimators: dict[str, Estimator], reward: str, cutoff: int | None
+    sessions: QuerySessions,
+    models: Models,
+    estimators: dict[str, Estimator],
+    reward: str,
+    cutoff: int | None,
+    level: float = LEVEL,
 ) -> Evidence:
     """Collect the evidence of a log about the lists of a query.
 
@@ -142,29 +234,25 @@ def judge(
         models: of the log.
         estimators: those of the query, by name, as `Models.of` returns them.
         reward, cutoff: what a list earns.
+        level: of the intervals of measured lists.
     """
-    return _Judge(sessions, models, estimators, reward, cutoff).evidence()
-
-
-class _Ground(NamedTuple):
-    """What speaks for a list; the fields as of `Evidence`, and the standard error of the difference."""
-
-    proposal: tuple[str, ...] | None = None
-    name: Literal["measured", "models"] | None = None
-    p_value: float = 1.0
-    difference: float | None = None
-    error: float = 0.0
-    judged: tuple[Judged, ...] = ()
+    return _Judge(sessions, models, estimators, reward, cutoff, level).evidence()
 
 
 class _Judge:
     """The arguments of `judge`, and what follows from them."""
 
     def __init__(
-        self, sessions: QuerySessions, models: Models, estimators: dict[str, Estimator], reward: str, cutoff: int | None
+        self,
+        sessions: QuerySessions,
+        models: Models,
+        estimators: dict[str, Estimator],
+        reward: str,
+        cutoff: int | None,
+        level: float,
     ) -> None:
         self.sessions, self.models, self.estimators, self.reward, self.cutoff = sessions, models, estimators, reward, cutoff
-        self.log = sessions.own
+        self.log, self.level = sessions.own, level
         self._corrections: dict[str, Corrected] = {}
         self.shown = DistinctLists(self.log, reward, cutoff)
         self.production = production_list(self.shown)
@@ -183,26 +271,27 @@ class _Judge:
         }
         measured = self._measured()
         fitting = [name for name, (fit, _) in tests.items() if fit.fits] if self._models_may_speak else []
-        ground = self._ground(measured, fitting)
-        half = NormalDist().inv_cdf(0.975) * ground.error
+        ranking = self._proposed(fitting) if fitting else None
+        judged = () if ranking is None else self._judged(fitting, ranking)
+        grounds = _measured_grounds(measured, self.level)
+        if ranking is not None:
+            doubtful = max(judged, key=lambda each: each.p_value)
+            grounds.append(
+                Ground(
+                    "models", self._labels(ranking), doubtful.difference, doubtful.standard_error, self._base, doubtful.p_value
+                )
+            )
         return Evidence(
-            self._labels(self.production), ground.proposal, ground.name, ground.p_value, ground.difference,
-            None if ground.difference is None else (ground.difference - half, ground.difference + half),
-            tuple(self.scores), tuple(fit for fit, _ in tests.values()), tests[self.scores[0].model][1], measured,
-            ground.judged, bool(measured or fitting), self.n_items,
+            self._labels(self.production), tuple(grounds), float(self.shown.earned.var()), tuple(self.scores),
+            tuple(fit for fit, _ in tests.values()), tests[self.scores[0].model][1], measured, self._measured_of_all[2], judged,
+            bool(measured or fitting), self.log.times is not None, self.n_items,
         )  # fmt: skip
 
-    def _ground(self, measured: Sequence[Measured], fitting: Sequence[str]) -> _Ground:
-        """What speaks for a list: a measured one comes first."""
-        if measured and measured[0].p_value <= LEVEL:
-            best = measured[0]
-            return _Ground(best.labels, "measured", best.p_value, best.difference, best.standard_error)
-        ranking = self._proposed(fitting) if fitting else None
-        if ranking is None:
-            return _Ground()
-        judged = self._judged(fitting, ranking)
-        doubtful = max(judged, key=lambda each: each.p_value)
-        return _Ground(self._labels(ranking), "models", doubtful.p_value, doubtful.difference, doubtful.standard_error, judged)
+    @property
+    def _base(self) -> float:
+        """What the list in production and its beginnings earned."""
+        rows = [row for length in np.unique(self.shown.lengths) if (row := self.shown.row(self.production, length)) >= 0]
+        return float(np.average(self.shown.means[rows], weights=self.shown.counts[rows]))
 
     def _labels(self, ranking: Lists) -> tuple[str, ...]:
         return tuple(self.log.item_labels[item] for item in ranking.tolist())
@@ -229,22 +318,25 @@ class _Judge:
     @cached_property
     def _wanted(self) -> list[Lists]:
         """The list in production, and the one that measured best of all if it did better."""
-        measured, lists = self._measured_of_all
-        return [
-            self.production,
-            *(ranking for gain, ranking in zip(measured[:1], lists, strict=False) if gain.p_value <= LEVEL),
-        ]
+        measured, lists, _ = self._measured_of_all
+        better = (
+            ranking
+            for gain, ranking in zip(measured, lists, strict=True)
+            if gain.p_value <= self.level and gain.doubt <= STEADY
+        )
+        return [self.production, *itertools.islice(better, 1)]
 
     @cached_property
-    def _measured_of_all(self) -> tuple[tuple[Measured, ...], tuple[Lists, ...]]:
+    def _measured_of_all(self) -> tuple[tuple[Measured, ...], tuple[Lists, ...], tuple[Refused, ...]]:
         if self.reward == "satisfaction":
-            return (), ()
-        return measure(self.log, self.shown, self.production, LEVEL)
+            return (), (), ()
+        return measure(self.log, self.shown, self.production, self.level)
 
     def _measured(self) -> tuple[Measured, ...]:
         """The measured lists of ranked items."""
         ranked = set(self._items)
-        return tuple(gain for gain, ranking in zip(*self._measured_of_all, strict=True) if ranked.issuperset(ranking.tolist()))
+        measured, lists, _ = self._measured_of_all
+        return tuple(gain for gain, ranking in zip(measured, lists, strict=True) if ranked.issuperset(ranking.tolist()))
 
     @property
     def _items(self) -> list[int]:
@@ -277,6 +369,9 @@ class _Judge:
             self._corrections[name] = Corrected(self._correction, whole, parts, part_of)
         lists = np.unique([self._climb(self._corrections[name]) for name in fitting], axis=0).astype(np.int32)
         lists = lists[(lists != self.production).any(axis=1) & np.isin(lists, self._items).all(axis=1)]
+        lists = lists[[self._known(ranking) for ranking in lists]]
+        refused = {each.labels[: self.cutoff] for each in self._measured_of_all[2]}
+        lists = lists[[self._labels(ranking)[: self.cutoff] not in refused for ranking in lists]]
         if not len(lists):
             return None
         sure = np.min([_lower(self._corrections[name], lists) for name in fitting], axis=0)
@@ -289,12 +384,26 @@ class _Judge:
         ranked = set(self._items)
         ranking = np.array([item if item in ranked else next(others) for item in self.production.tolist()], np.int32)
         for _ in range(MOST_STEPS):
-            lists = np.vstack([ranking, *self._exchanges(ranking)])
+            lists = np.vstack([ranking, *filter(self._known, self._exchanges(ranking))])
             best = int(_lower(model, lists, rough=True).argmax())
             if best == 0:
                 break
             ranking = lists[best]
         return ranking
+
+    @cached_property
+    def _displays(self) -> NDArray[np.int64]:
+        """``(L, K)`` how often each item was shown at each position."""
+        rows, positions = np.nonzero(self.log.items >= 0)
+        n_items, n_positions = len(self.log.item_labels), self.log.n_positions
+        cells = self.log.items[rows, positions] * np.int64(n_positions) + positions
+        return np.bincount(cells, minlength=n_items * n_positions).reshape(n_items, n_positions)
+
+    def _known(self, ranking: Lists) -> bool:
+        """Whether the log tells of each item at its position: no test of fit sees what users do elsewhere."""
+        counted = np.arange(len(ranking) if self.cutoff is None else self.cutoff)
+        moved = ranking[counted] != self.production[counted]
+        return bool((self._displays[ranking[counted], counted] >= LEAST_SESSIONS)[moved].all())
 
     def _exchanges(self, ranking: Lists) -> list[Lists]:
         """All lists with two items exchanged, or one by another."""
@@ -318,6 +427,23 @@ class _Judge:
             predicted, mean, error = (float(values[0]) for values in gains)
             result.append(Judged(name, predicted, mean, error, model.error, _chance(gains)))
         return tuple(result)
+
+
+def _measured_grounds(measured: Sequence[Measured], level: float) -> list[Ground]:
+    """Of the lists whose gain is proven at the level those that are surer than all of larger gains, so that the list of the
+    largest proven gain comes first at any smaller level, too; of the others the most promising one."""
+    grounds = [
+        Ground(
+            "measured", each.labels, each.difference, each.standard_error, each.base, each.p_value, each.doubt
+        )
+        for each in measured
+    ]  # fmt: skip
+    result: list[Ground] = []
+    for ground in grounds:
+        if ground.holds(level) and ground.p_value < min([1.0, *(each.p_value for each in result)]):
+            result.append(ground)
+    others = [ground for ground in grounds if not ground.holds(level)]
+    return result + sorted(others, key=lambda ground: (ground.interval[0] <= 0, ground.p_value))[:1]
 
 
 def _ways(model: Corrected) -> tuple[bool, ...]:

@@ -98,7 +98,7 @@ def _unexplained(decision: Decision, axes: Axes, ink: str) -> None:
                 predicted,
                 observed,
                 yerr=1.96 * errors,
-                fmt="os^"[place],
+                fmt="os^Dv"[place],
                 color=colour,
                 markersize=3,
                 linewidth=0.6,

@@ -2,11 +2,14 @@
 
 A click model knows each item by one attraction (and satisfaction) and each position by its examination. So it cannot follow
 users for whom an item gains or loses by its neighbours, or by a position of its own. Clicks are therefore summed over all
-displays of an item at a position, of an item right below another, and of an item right above another. Under a model that fits,
-the sums of observed less predicted clicks differ from 0 by chance alone. Their squares in units of their standard errors are
-added up over the groups of a pattern; the sum follows a scaled chi-squared law (Satterthwaite), whose scale and degrees of
-freedom come from the covariance of the groups, counted in the sessions. It also counts that the predictions were estimated:
-from n sessions, m held out, the variance is up to 1 + m / n times that of the clicks.
+displays of an item at a position, of an item right below another, and of an item right above another. Nor does a model know the
+time: where rates change, it takes the rates of a time for the attraction of the items that were shown then. So clicks are also
+summed over each of twenty blocks of time, and over the displays of an item in each fifth of it.
+
+Under a model that fits, the sums of observed less predicted clicks differ from 0 by chance alone. Their squares in units of
+their standard errors are added up over the groups of a pattern; the sum follows a scaled chi-squared law (Satterthwaite), whose
+scale and degrees of freedom come from the covariance of the groups, counted in the sessions. It also counts that the
+predictions were estimated: from n sessions, m held out, the variance is up to 1 + m / n times that of the clicks.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ from scipy.special import chdtrc
 from ..distinct import distinct
 from ..estimation.estimator import Estimator
 from ..log import ClickLog
+from .lists import BLOCKS, time_blocks
 
 __all__ = ["FITS", "PATTERNS", "Fit", "Group", "Pattern", "check_fit"]
 
@@ -33,7 +37,8 @@ LEAST_EXPECTED = 5
 """Clicks that a model expects in it, and displays without: of fewer no sum is nearly normal."""
 MOST_GROUPS = 500
 
-PATTERNS = ("item at position", "item below item", "item above item")
+PATTERNS = ("item at position", "item below item", "item above item", "block of time", "item in a fifth of the time")
+FIFTHS = 5
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -149,6 +154,13 @@ def _members(log: ClickLog) -> Iterator[tuple[str, Indices, Indices, Indices, Ca
     pair = items[rows, above].astype(np.int64) * n_items + items[rows, above + 1]
     yield PATTERNS[1], rows, above + 1, pair, lambda member: f"{label[member % n_items]} below {label[member // n_items]}"
     yield PATTERNS[2], rows, above, pair, lambda member: f"{label[member // n_items]} above {label[member % n_items]}"
+    rows, positions = np.nonzero(items >= 0)
+    blocks = time_blocks(log)[rows]
+    yield PATTERNS[3], rows, positions, blocks, lambda member: f"block {member + 1} of {BLOCKS}"
+    yield (
+        PATTERNS[4], rows, positions, blocks // (BLOCKS // FIFTHS) * n_items + items[rows, positions],
+        lambda member: f"{label[member % n_items]} in fifth {member // n_items + 1} of the time",
+    )  # fmt: skip
 
 
 def _deviations(

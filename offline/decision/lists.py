@@ -1,27 +1,60 @@
 """The lists of a query in the log, their rewards, and the differences between them.
 
-Nothing is assumed of users here: a list is judged by the sessions that showed it, and of several lengths by those of each
-length. A list of K items is shown in short where a session has fewer results: its first ones. So what it earned more than the
-list in production is the mean over the lengths that tell of both, weighed by their shares of the sessions.
+Nothing is assumed of users here: a list is judged by the sessions that showed it. Two things must not count as its gain:
+
+- *Time.* Users click more in one week than in another, and lists change, too. So a list is compared with the production list
+  within blocks of time only, twenty of equal numbers of sessions.
+- *Length.* A list of K items is shown in short where a session has fewer results: its first ones. So lists are compared among
+  sessions of one length. Where both begin with the same items, the gain is 0.
+
+In each stratum (block and length) that shows both lists often enough, b, with n(Q) and n(P) sessions of the list and of the
+production list, d(b) is the difference of mean rewards, and v(b) its variance. The gain is Δ = Σ w(b) d(b) / Σ w(b) with the
+weights w(b) = n(Q) n(P) / (n(Q) + n(P)), its standard error √(Σ w(b)² v(b)) / Σ w(b).
+
+A change that lasts for a while, such as a visit of bots, can fall into one list's sessions even within a block. So a gain has
+to be there, too, if any four neighbouring blocks are left out. And where the gains of the blocks differ by more than chance
+(Cochran's test), most blocks must have one (sign test), as some visits at different times could not bring about. Where lists
+hardly ever were shown in the same block, the log cannot compare them: such a list is refused.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import bdtrc, chdtrc, ndtr
 
 from ..distinct import distinct
 from ..evaluation import LEAST_SESSIONS
 from ..log import ClickLog
 
-__all__ = ["LEAST_SHOWN", "DistinctLists", "Measured", "measure", "of_query", "per_session", "production_list"]
+__all__ = [
+    "BLOCKS", "LEAST_SHOWN", "LEFT_OUT", "STEADY", "DistinctLists", "Measured", "Refused", "measure", "of_query", "per_session",
+    "production_list", "time_blocks",
+]  # fmt: skip
 
 LEAST_SHOWN = 30
 """Sessions of a list below which nobody knows what it earned."""
+BLOCKS = 20
+"""Blocks of time."""
+LEAST_IN_STRATUM = 5
+"""Sessions of each of two lists with which a stratum compares them."""
+LEAST_BLOCKS = 4
+"""Blocks that have to compare two lists."""
+LEAST_SHARE = 0.5
+"""Share of a list's sessions that these blocks have to hold."""
+LEFT_OUT = 4
+"""Neighbouring blocks that a gain must be able to do without."""
+STEADY = 0.05
+"""The largest p-value of a gain without them; and that of the sign test of blocks that differ."""
+UNEVEN = 0.001
+"""The p-value of Cochran's test below which blocks differ by more than chance."""
+WIDEST = 0.025
+"""Simultaneous intervals err with this probability on each side, or less."""
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -51,6 +84,13 @@ def per_session(log: ClickLog, reward: str, cutoff: int | None) -> Floats:
     return np.minimum(clicks, 1.0) if reward == "any_click" else clicks.astype(np.float64)
 
 
+def time_blocks(log: ClickLog) -> Indices:
+    """``(N,)`` the block of time of each session: `BLOCKS` blocks of equal numbers of sessions."""
+    blocks = np.empty(len(log), np.int64)
+    blocks[log.order] = BLOCKS * np.arange(len(log)) // len(log)
+    return blocks
+
+
 class DistinctLists:
     """The distinct lists of some sessions, and their rewards.
 
@@ -61,20 +101,27 @@ class DistinctLists:
         counts: ``(M,)`` sessions.
         means, variances: ``(M,)`` of what a session earned.
         lengths: ``(M,)`` items.
+        earned: ``(N,)`` by each session.
     """
 
     def __init__(self, log: ClickLog, reward: str, cutoff: int | None) -> None:
         self.first, self.index, self.counts = distinct(log.items)
         self.lists = log.items[self.first]
-        earned = per_session(log, reward, cutoff)
+        self.earned = earned = per_session(log, reward, cutoff)
         self.means = np.bincount(self.index, earned) / self.counts
         self.variances = np.maximum(np.bincount(self.index, earned**2) / self.counts - self.means**2, 0.0)
         self.lengths = (self.lists >= 0).sum(axis=1)
 
+    @cached_property
+    def _rows(self) -> dict[tuple[int, ...], int]:
+        return {
+            tuple(ranking[:length]): row
+            for row, (ranking, length) in enumerate(zip(self.lists.tolist(), self.lengths.tolist(), strict=True))
+        }
+
     def row(self, ranking: Sequence[int] | Lists, length: int) -> int:
         """The row of a list of so many items that begins as ``ranking``; -1 if it was not shown."""
-        same = (self.lengths == length) & (self.lists[:, :length] == np.asarray(ranking)[:length]).all(axis=1)
-        return int(same.argmax()) if same.any() else -1
+        return self._rows.get(tuple(np.asarray(ranking)[:length].tolist()), -1)
 
 
 def production_list(shown: DistinctLists) -> Lists:
@@ -94,17 +141,22 @@ def production_list(shown: DistinctLists) -> Lists:
 
 @dataclass(frozen=True)
 class Measured:
-    """A logged list compared with the production list, by the sessions that showed them.
+    """A logged list compared with the production list, by the sessions that showed them in the same block of time.
 
     Attributes:
         labels: of its items, from the top.
         sessions: that showed it.
         share: of the query's sessions, those of lengths that tell of both lists.
         value: what it earned per session.
-        difference: how much more than the list in production.
+        difference: how much more than the list in production, in the blocks that showed both.
         standard_error: of the difference.
         interval: of the difference; all lists' intervals hold at once.
         p_value: of there being no gain, times the number of lists that stood to choose; at most 1.
+        worst_p_value: the largest p-value, not multiplied, if any `LEFT_OUT` neighbouring blocks are left out.
+        sign_p_value: where blocks differ by more than chance, the p-value of as many of them with a gain; else 0.
+        base: what the production list earned in the same blocks.
+        pooled: the difference if time is ignored.
+        blocks: how many showed both.
     """
 
     labels: tuple[str, ...]
@@ -115,56 +167,200 @@ class Measured:
     standard_error: float
     interval: tuple[float, float]
     p_value: float
+    worst_p_value: float
+    sign_p_value: float
+    base: float
+    pooled: float
+    blocks: int
+
+    @property
+    def doubt(self) -> float:
+        """The larger one of the two p-values that show whether a few stretches of time carry the gain alone."""
+        return max(self.worst_p_value, self.sign_p_value)
+
+
+@dataclass(frozen=True)
+class Refused:
+    """A logged list that the log cannot compare with the production list, because the lists changed with time.
+
+    Attributes:
+        labels: of its items, from the top.
+        sessions: that showed it.
+        blocks: how many showed both lists.
+        share: of its sessions, those in these blocks.
+    """
+
+    labels: tuple[str, ...]
+    sessions: int
+    blocks: int
+    share: float
 
 
 def measure(
     log: ClickLog, shown: DistinctLists, production: Lists, level: float
-) -> tuple[tuple[Measured, ...], tuple[Lists, ...]]:
+) -> tuple[tuple[Measured, ...], tuple[Lists, ...], tuple[Refused, ...]]:
     """Compare logged lists with the production list; the most certain gain comes first.
 
     Args:
         log: the sessions of the query.
         shown: its distinct lists.
         production: the list in production.
-        level: probability that any of the intervals errs on one side.
+        level: probability that any of the intervals errs on one side; at most `WIDEST`.
 
     Returns:
-        What was measured, and the lists.
+        What was measured, the lists, and those that the log cannot compare.
     """
-    longest = (shown.lengths == len(production)) & (shown.counts >= LEAST_SESSIONS)
-    rows = [row for row in np.flatnonzero(longest).tolist() if (shown.lists[row] != production).any()]
-    comparisons = [(row, gain) for row in rows if (gain := _gain(shown, shown.lists[row], production)) is not None]
-    z = NormalDist().inv_cdf(1 - level / max(len(comparisons), 1))
+    often = (shown.lengths == len(production)) & (shown.counts >= LEAST_SESSIONS)
+    rows = np.flatnonzero(often & (shown.lists[:, : len(production)] != production).any(axis=1))
+    strata = _Strata(log, shown, production, rows)
+    compared = np.flatnonzero(strata.comparable)
+    z = NormalDist().inv_cdf(1 - min(level, WIDEST) / max(len(compared), 1))
     measured: list[tuple[Measured, Lists]] = []
-    for row, (difference, error, share, whole) in comparisons:
-        ranking = shown.lists[row]
-        labels = tuple(log.item_labels[item] for item in ranking.tolist())
-        # A list that gains in sessions that show a part of it alone is not better.
-        p_value = min(1.0, len(comparisons) * NormalDist().cdf(-difference / error)) if whole > 0 else 1.0
-        interval = difference - z * error, difference + z * error
-        sessions, value = int(shown.counts[row]), float(shown.means[row])
-        measured.append((Measured(labels, sessions, share, value, difference, error, interval, p_value), ranking))
-    measured.sort(key=lambda pair: (pair[0].p_value > level, -pair[0].interval[0]))
-    return tuple(each for each, _ in measured), tuple(ranking for _, ranking in measured)
+    for place in compared.tolist():
+        row = rows[place]
+        numbers = {name: float(getattr(strata, name)[place]) for name in _Strata.NUMBERS}
+        difference, error = numbers["difference"], numbers["standard_error"]
+        gain = Measured(
+            labels=_labels(log, shown.lists[row]),
+            sessions=int(shown.counts[row]),
+            value=float(shown.means[row]),
+            interval=(difference - z * error, difference + z * error),
+            # A list that gains in sessions that show a part of it alone is not better.
+            p_value=min(1.0, len(compared) * float(ndtr(-difference / error))) if strata.whole[place] > 0 else 1.0,
+            blocks=int(strata.blocks[place]),
+            **numbers,
+        )
+        measured.append((gain, shown.lists[row]))
+    measured.sort(key=lambda pair: (pair[0].p_value > level or pair[0].doubt > STEADY, -pair[0].interval[0]))
+    refused = tuple(
+        Refused(_labels(log, shown.lists[row]), int(shown.counts[row]), int(blocks), float(share))
+        for row, comparable, blocks, share in zip(rows, strata.comparable, strata.blocks, strata.kept, strict=True)
+        if not comparable
+    )
+    return tuple(each for each, _ in measured), tuple(ranking for _, ranking in measured), refused
 
 
-def _gain(shown: DistinctLists, ranking: Lists, production: Lists) -> tuple[float, float, float, float] | None:
-    """What a list earned more than that in production, the standard error, the share of the sessions that tell, and what it
-    earned more in sessions that show the whole list; None where these do not tell."""
-    total = difference = variance = whole = 0.0
-    for length in np.unique(shown.lengths).tolist():
-        sessions = float(shown.counts[shown.lengths == length].sum())
-        if (ranking[:length] == production[:length]).all():
-            total += sessions
-            continue
-        rows = [shown.row(each, length) for each in (ranking, production)]
-        if min(rows) < 0 or min(shown.counts[row] for row in rows) < LEAST_SHOWN:
-            if length == len(production):
-                return None
-            continue
-        whole = float(shown.means[rows[0]] - shown.means[rows[1]])  # in the end of the longest lists
-        total += sessions
-        difference += sessions * float(shown.means[rows[0]] - shown.means[rows[1]])
+def _labels(log: ClickLog, ranking: Lists) -> tuple[str, ...]:
+    return tuple(log.item_labels[item] for item in ranking.tolist())
+
+
+class _Strata:
+    """Lists compared with the production list, by blocks of time and lengths. Axes: C lists, lengths, `BLOCKS` blocks.
+
+    Args:
+        log: the sessions of the query.
+        shown: its distinct lists.
+        production: the list in production.
+        rows: ``(C,)`` the rows of the lists, all as long as it.
+
+    Attributes:
+        blocks: ``(C,)`` how many compare a list with production.
+        kept: ``(C,)`` share of a list's sessions in these blocks.
+        comparable: ``(C,)`` whether these are enough.
+        share, difference, standard_error, worst_p_value, sign_p_value, base, pooled: ``(C,)`` see `Measured`.
+        whole: ``(C,)`` the gain in sessions that show whole lists.
+    """
+
+    NUMBERS = ("share", "difference", "standard_error", "worst_p_value", "sign_p_value", "base", "pooled")
+
+    def __init__(self, log: ClickLog, shown: DistinctLists, production: Lists, rows: Indices) -> None:
+        lengths = np.unique(shown.lengths)
+        differs = np.array([(shown.lists[rows, :length] != production[:length]).any(axis=1) for length in lengths]).T
+        of_list = np.array([[shown.row(shown.lists[row], length) for length in lengths.tolist()] for row in rows], np.int64)
+        of_list = of_list.reshape(len(rows), len(lengths))
+        of_production = np.array([shown.row(production, length) for length in lengths.tolist()])
+        table = _Table(shown, time_blocks(log), np.append(of_list, of_production))
+        lists, (counts, means, variances) = table(of_list), table(of_production)
+        enough = (np.minimum(lists[0], counts) >= LEAST_IN_STRATUM) & differs[:, :, None]
+        weights = np.where(enough, lists[0] * counts / np.maximum(lists[0] + counts, 1), 0.0)
+        gains = lists[1] - means
         # A session more or less of another reward: no variance is 0 because a few sessions were alike.
-        variance += sessions**2 * sum(float(shown.variances[row] + 1 / shown.counts[row]) / shown.counts[row] for row in rows)
-    return difference / total, variance**0.5 / total, total / float(shown.counts.sum()), whole
+        errors = sum((v + 1 / np.maximum(n, 1)) / np.maximum(n, 1) for n, _, v in (lists, (counts, means, variances)))
+
+        shows_both = enough.any(axis=1)
+        self.blocks = shows_both.sum(axis=1)
+        sessions = (lists[0] * differs[:, :, None]).sum(axis=1)
+        self.kept = (sessions * shows_both).sum(axis=1) / sessions.sum(axis=1)
+        at_length = weights.sum(axis=2)
+        self.comparable = (self.blocks >= LEAST_BLOCKS) & (self.kept >= LEAST_SHARE) & (at_length[:, -1] > 0)
+
+        # Sessions of lengths at which both lists are one tell of both: that nothing is gained.
+        of_length = np.bincount(shown.lengths, shown.counts)[lengths]
+        telling, alike = (at_length > 0) @ of_length, ~differs @ of_length
+        self.share = (telling + alike) / of_length.sum()
+        part = telling / np.maximum(telling + alike, 1)
+        with np.errstate(invalid="ignore"):  # of lists that are not comparable
+            total = at_length.sum(axis=1)
+            self.difference = part * (weights * gains).sum(axis=(1, 2)) / total
+            self.standard_error = part * np.sqrt((weights**2 * errors).sum(axis=(1, 2))) / total
+            self.whole = (weights * gains)[:, -1].sum(axis=1)
+            ours, theirs = table.over_blocks(of_list), table.over_blocks(of_production)
+            pooled = np.where(at_length > 0, ours[0] * theirs[0] / np.maximum(ours[0] + theirs[0], 1), 0.0)
+            self.pooled = part * (pooled * (ours[1] - theirs[1])).sum(axis=1) / pooled.sum(axis=1)
+            both = ~differs * (of_length * (theirs[0] > 0))
+            same = (both @ theirs[1]) / np.maximum(both.sum(axis=1), 1)
+            self.base = part * (weights * means).sum(axis=(1, 2)) / total + (1 - part) * same
+        by_block = tuple(each.sum(axis=1) for each in (weights, weights * gains, weights**2 * errors))
+        self.worst_p_value, self.sign_p_value = _worst(*by_block[1:]), _signs(*by_block)
+
+
+class _Table:
+    """What lists earned in each block of time.
+
+    Args:
+        shown: the distinct lists.
+        blocks: ``(N,)`` the block of each session.
+        rows: of the lists that are looked for, in any order, also several times; -1 is a list that was not shown.
+    """
+
+    def __init__(self, shown: DistinctLists, blocks: Indices, rows: Indices) -> None:
+        wanted = np.setdiff1d(rows, -1)
+        self.place = np.full(len(shown.lists) + 1, len(wanted))
+        self.place[wanted] = np.arange(len(wanted))
+        cells = self.place[shown.index] * BLOCKS + blocks
+        size = (len(wanted) + 1) * BLOCKS
+        self.sums = [np.bincount(cells, weights, size).reshape(-1, BLOCKS) for weights in (None, shown.earned, shown.earned**2)]
+        for each in self.sums:
+            each[-1] = 0  # the sessions of all other lists
+
+    def __call__(self, rows: Indices) -> tuple[Floats, Floats, Floats]:
+        """``(..., BLOCKS)`` sessions of the lists, their mean rewards and the variances of these."""
+        return _moments(*(each[self.place[rows]] for each in self.sums))
+
+    def over_blocks(self, rows: Indices) -> tuple[Floats, Floats, Floats]:
+        """The same, of all blocks together."""
+        return _moments(*(each[self.place[rows]].sum(axis=-1) for each in self.sums))
+
+
+def _moments(counts: Floats, sums: Floats, squares: Floats) -> tuple[Floats, Floats, Floats]:
+    shown = np.maximum(counts, 1)
+    means = sums / shown
+    return counts, means, np.maximum(squares / shown - means**2, 0.0)
+
+
+def _worst(gains: Floats, variances: Floats) -> Floats:
+    """``(C,)`` the largest p-value of no gain without any `LEFT_OUT` neighbouring blocks.
+
+    Args:
+        gains: ``(C, BLOCKS)`` weighted differences.
+        variances: ``(C, BLOCKS)`` of these; 0 in blocks that compare nothing.
+    """
+    starts = np.arange(BLOCKS - LEFT_OUT + 1)[:, None]
+    rest = (np.arange(BLOCKS) < starts) | (np.arange(BLOCKS) >= starts + LEFT_OUT)
+    left, error = gains @ rest.T, np.sqrt(variances @ rest.T)
+    p_values: Floats = np.where(error > 0, ndtr(-left / np.where(error > 0, error, 1.0)), 1.0)
+    return p_values.max(axis=1)
+
+
+def _signs(weights: Floats, gains: Floats, variances: Floats) -> Floats:
+    """``(C,)`` the p-value of the sign test over blocks, of lists whose blocks differ by more than chance; 0 of others.
+
+    Args:
+        weights: ``(C, BLOCKS)`` 0 in blocks that compare nothing.
+        gains, variances: ``(C, BLOCKS)`` as for `_worst`.
+    """
+    n_blocks, total = (weights > 0).sum(axis=1), np.maximum(weights.sum(axis=1, keepdims=True), 1e-12)
+    squares = (gains - weights * gains.sum(axis=1, keepdims=True) / total) ** 2 / np.where(weights > 0, variances, 1.0)
+    differ = chdtrc(np.maximum(n_blocks - 1, 1), squares.sum(axis=1)) < UNEVEN
+    p_values: Floats = np.where(differ, bdtrc((gains > 0).sum(axis=1) - 1, n_blocks, 0.5), 0.0)
+    return p_values

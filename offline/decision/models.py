@@ -68,16 +68,22 @@ class Models:
     """The click models of a log, fitted once for all queries.
 
     Args:
-        log: sessions of any queries.
+        log: sessions of any queries; if it has times, the decisions do not depend on the order of the file, and a session that
+            the log has several times counts once: its copies tell nothing new.
         reward: what a list earns; only models that know it are fitted.
         seed: of the held-out sessions.
 
     Attributes:
         n_sessions, n_queries: of the log.
+        n_repeated: how many sessions were left out.
         fitted: by name, to the sessions of all queries that are not held out.
     """
 
     def __init__(self, log: ClickLog, reward: str, seed: int) -> None:
+        again = log.repeated
+        self.n_repeated = int(again.sum())
+        if log.times is not None:
+            log = log[log.order[~again[log.order]]]
         self.log, self.seed = log, seed
         self.n_sessions, self.n_queries = len(log), len(np.unique(log.queries))
         self.kinds = {name: kind for name, kind in MODEL_ESTIMATORS.items() if reward in kind.model_class.rewards}

@@ -20,6 +20,7 @@ from .decide import AGENTS, NEAR, Decision
 from .evidence import LEVEL
 from .figures import MOST_GAINS, PANELS, decision_figure, panel_svg
 from .fit import FITS, PATTERNS
+from .lists import BLOCKS, LEAST_BLOCKS, LEFT_OUT, STEADY
 from .words import UNITS
 
 __all__ = ["command_of", "to_dict", "to_html", "write_decision"]
@@ -49,11 +50,18 @@ def write_decision(decision: Decision, folder: str | Path, *, pdf: bool = False)
 
 def to_dict(decision: Decision) -> dict[str, Any]:
     """All numbers of a decision for JSON; nan becomes null."""
-    evidence = vars(decision.evidence)
+    evidence, ground = vars(decision.evidence), decision.ground
     figures = vars(decision) | {
-        # What version 1.0 called so stands where it stood.
+        # What versions 1.0 and 2.0 called so stands where it stood.
         "scores": evidence["scores"],
-        "evidence": {name: value for name, value in evidence.items() if name not in ("scores", "groups")},
+        "evidence": {
+            "proposal": None if ground is None else ground.labels,
+            "ground": None if ground is None else ground.name,
+            "p_value": 1.0 if ground is None else ground.p_value,
+            "difference": None if ground is None else ground.difference,
+            "interval": None if ground is None else ground.interval,
+        }
+        | {name: value for name, value in evidence.items() if name not in ("scores", "groups")},
         "instance": INSTANCE,
         "curves": decision.curves.to_dict(as_series=False),
     }
@@ -82,7 +90,10 @@ def to_html(decision: Decision) -> str:
         moves=[(label, place.get(label)) for label in decision.proposal.labels],
         near=NEAR,
         fits=FITS,
-        level=LEVEL,
+        blocks=BLOCKS,
+        least_blocks=LEAST_BLOCKS,
+        left_out=LEFT_OUT,
+        steady=STEADY,
         patterns=PATTERNS,
         least_sessions=LEAST_SESSIONS,
         most_gains=MOST_GAINS,
@@ -105,7 +116,7 @@ def command_of(decision: Decision) -> str:
         words.append(f"--agents {' '.join(agents)}")
     for option, value, usual in (
         ("reward", decision.reward, "clicks"), ("cutoff", decision.cutoff, None), ("horizon", decision.horizon, 100_000),
-        ("runs", decision.runs, 5), ("seed", decision.seed, 0),
+        ("level", decision.level, LEVEL), ("runs", decision.runs, 5), ("seed", decision.seed, 0),
     ):  # fmt: skip
         if value != usual:
             words.append(f"--{option} {value}")

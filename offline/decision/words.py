@@ -11,9 +11,12 @@ from ..distinct import sorted_distinct
 from ..evaluation import LEAST_SESSIONS
 from ..log import ClickLog
 from ..model_weights import MODEL_BASED
+from .evidence import POWER, experiment
+from .lists import BLOCKS, LEFT_OUT, STEADY, time_blocks
 
 if TYPE_CHECKING:
     from .decide import Decision
+    from .evidence import Ground
     from .lists import Measured
 
 __all__ = ["UNITS", "advice", "and_", "objections"]
@@ -31,14 +34,22 @@ SURE = 3.0
 def advice(decision: Decision) -> tuple[str, tuple[str, ...]]:
     """The headline, and the sentences of its evidence."""
     if decision.verdict == "unknown":
-        return "Nothing can be recommended", tuple(_lacks(decision))
+        return "Nothing can be recommended", (*_lacks(decision), *_refused(decision))
     if decision.verdict == "not better":
-        return "Keep the list in production", (*_no_ground(decision), *_same(decision), *_fit(decision))
-    if decision.evidence.ground == "measured":
-        return "Show the proposed list", (*_measured(decision), *_certainty(decision), *_precision(decision))
+        sentences = (*_no_ground(decision), *_refused(decision), *_same(decision), *_fit(decision))
+        return "Keep the list in production", sentences
+    ground = decision.ground
+    assert ground is not None
+    told = (_measured if ground.name == "measured" else _modelled)(decision, ground)
+    if decision.verdict == "not proven":
+        sentences = (*told, *_unproven(decision, ground), *_refused(decision), *_fit(decision))
+        return "Keep the list in production until an experiment decides", sentences
+    estimates = *_certainty(decision), *_precision(decision)
+    if decision.verdict == "better":
+        return "Show the proposed list", (*told, *estimates, *_larger(decision))
     return "Try the proposed list in an experiment", (
-        *_modelled(decision), *_certainty(decision), *_precision(decision), "Test the list in an experiment (A/B test) before "
-        "you show it to all users.",
+        *told, *estimates, f"Test the list before you show it to all users. {_experiment(decision, ground)}",
+        *_refused(decision),
     )  # fmt: skip
 
 
@@ -77,23 +88,76 @@ def _lacks(decision: Decision) -> Iterable[str]:
 def _no_ground(decision: Decision) -> Iterable[str]:
     """Why no list is recommended, although lists could be compared."""
     evidence, unit = decision.evidence, UNITS[decision.reward]
-    if evidence.measured and evidence.ground != "measured":
+    if evidence.measured:
         best = max(evidence.measured, key=lambda each: each.difference)
         yield (
-            f"None of the {_count(len(evidence.measured), 'logged list')} with at least {LEAST_SESSIONS} sessions earned "
-            f"significantly more than the list in production; the largest difference is {_with_interval(best)} {unit}."
+            f"No logged list with at least {LEAST_SESSIONS} sessions earned significantly more than the list in production at "
+            f"the same times ({len(evidence.measured):,} compared); the largest difference is {_with_interval(best)} {unit}."
         )
-    if evidence.proposal is None:
+    ground = decision.ground
+    if ground is None:
         if evidence.fitting:
             yield f"No click model that fits ({and_(evidence.fitting)}) predicts a significant gain for another list."
         return
-    assert evidence.difference is not None
-    assert evidence.interval is not None
-    low, high = evidence.interval
-    source = "measured in the log" if evidence.ground == "measured" else f"the lowest prediction of {and_(evidence.fitting)}"
+    low, high = ground.interval
     yield (
-        f"The most promising list may gain {evidence.difference:+.3f} {unit} ({low:+.3f} to {high:+.3f}), {source}. This gain "
-        f"is not significant: its p-value is {evidence.p_value:.2g}, and {_threshold(decision)}."
+        f"The most promising list may gain {ground.difference:+.3f} {unit} ({low:+.3f} to {high:+.3f}), the lowest prediction "
+        f"of {and_(evidence.fitting)}. This gain is not significant: its p-value is {ground.p_value:.2g}, and "
+        f"{_threshold(decision)}."
+    )
+
+
+def _refused(decision: Decision) -> Iterable[str]:
+    """The logged lists that cannot be compared with the list in production."""
+    refused = decision.evidence.refused
+    if not refused:
+        return
+    most = max(refused, key=lambda each: each.sessions)
+    where = f"{most.share:.0%} of them in the {most.blocks} of {BLOCKS} blocks of time that show both often enough"
+    if not most.blocks:
+        where = "hardly ever at the same time as the list in production"
+    yield (
+        f"{len(refused):,} of the lists with at least {LEAST_SESSIONS} sessions cannot be compared with the list in "
+        f"production: the lists changed with time; this log cannot compare them. {', '.join(most.labels)} was shown in "
+        f"{most.sessions:,} sessions, {where}. To compare lists, show them at the same time, in an experiment (A/B test)."
+    )
+
+
+def _unproven(decision: Decision, ground: Ground) -> Iterable[str]:
+    """Why a gain is not proven although its interval is without 0, and what would prove it."""
+    if ground.p_value > decision.level:
+        yield f"This gain is not proven: its p-value is {ground.p_value:.2g}, and {_threshold(decision)}."
+    measured = next((each for each in decision.evidence.measured if each.labels == ground.labels), None)
+    if measured is not None and measured.worst_p_value > STEADY:
+        yield (
+            f"The gain rests on one stretch of time: without {LEFT_OUT} neighbouring blocks of {BLOCKS} (a fifth of the log), "
+            f"its p-value is {measured.worst_p_value:.2g}, and {STEADY} or less is required."
+        )
+    elif measured is not None and measured.sign_p_value > STEADY:
+        yield (
+            "The gain rests on some stretches of time: the blocks differ by more than chance, and too few of them show a gain "
+            f"(sign test: p-value {measured.sign_p_value:.2g}; {STEADY} or less is required)."
+        )
+    yield f"Next step: test {', '.join(ground.labels[: decision.cutoff])}. {_experiment(decision, ground)}"
+
+
+def _larger(decision: Decision) -> Iterable[str]:
+    """The list that promises more than the measured one."""
+    larger = decision.larger
+    if larger is not None:
+        yield (
+            f"This list is the safe step. A larger one may be {', '.join(larger.labels[: decision.cutoff])}: according to "
+            f"{and_(decision.evidence.fitting)}, it earns at least {_gain(larger)} {UNITS[decision.reward]} more than the list "
+            f"in production{_relative(larger)}. Test it. {_experiment(decision, larger)}"
+        )
+
+
+def _experiment(decision: Decision, ground: Ground) -> str:
+    """How long an experiment has to be."""
+    sessions = experiment(ground.difference, decision.evidence.variance, decision.level)
+    return (
+        f"An experiment (A/B test) of {sessions:,} sessions, half of them for each list, proves a gain of this size with "
+        f"probability {POWER:.0%} at the level {decision.level:.2g}."
     )
 
 
@@ -110,42 +174,50 @@ def _same(decision: Decision) -> Iterable[str]:
         "production."
 
 
-def _measured(decision: Decision) -> Iterable[str]:
+def _measured(decision: Decision, ground: Ground) -> Iterable[str]:
     """The measured gain of a list that the log shows often."""
-    evidence = decision.evidence
-    best, n = evidence.measured[0], len(evidence.measured)
+    evidence, unit = decision.evidence, UNITS[decision.reward]
+    best, n = next(each for each in evidence.measured if each.labels == ground.labels), len(evidence.measured)
     others = f", as the best of {n} such lists" if n > 1 else ""
     yield (
-        f"The log showed this list in {best.sessions:,} sessions. It earned {_with_interval(best)} {UNITS[decision.reward]} "
-        f"more than the list in production{_relative(decision, best.difference)}{others}. The interval is corrected for "
-        "choosing the best list, and it assumes no click model."
+        f"The log showed {', '.join(best.labels[: decision.cutoff])} in {best.sessions:,} sessions. In the {best.blocks} of "
+        f"{BLOCKS} blocks of time that showed both lists, it earned {_with_interval(best)} {unit} more than the list in "
+        f"production{_relative(ground)}{others}. This assumes no click model, and the interval holds for all compared lists at "
+        "once."
     )
+    if abs(best.pooled - best.difference) > 2 * best.standard_error:
+        yield (
+            f"Over the whole log the difference is {best.pooled:+.3f}: rates changed while the lists changed, and only "
+            "sessions of the same time can be compared."
+        )
     if best.share < COMPLETE:
         yield f"This holds for the {best.share:.0%} of sessions whose number of results allows to measure both lists."
-    if decision.n_decided > 1:
+    if decision.n_decided > 1 and decision.verdict == "better":
         yield f"The p-value of this gain is {best.p_value:.2g}; {_threshold(decision)}."
 
 
-def _modelled(decision: Decision) -> Iterable[str]:
-    """The gain that click models predict for a list that the log rarely shows."""
+def _modelled(decision: Decision, ground: Ground) -> Iterable[str]:
+    """The gain that click models predict for a list."""
     evidence = decision.evidence
-    assert evidence.difference is not None
-    assert evidence.interval is not None
-    low, high = evidence.interval
     models, several = and_(each.model for each in evidence.judged), len(evidence.judged) > 1
     yield (
-        f"The log shows this list too rarely to measure it. {models} {'fit' if several else 'fits'} the held-out clicks. "
-        f"According to {'the most pessimistic of them' if several else 'this model'}, it earns {evidence.difference:+.3f} "
-        f"({low:+.3f} to {high:+.3f}) {UNITS[decision.reward]} more than the list in "
-        f"production{_relative(decision, evidence.difference)}."
+        f"{models} {'fit' if several else 'fits'} the held-out clicks at all times. According to "
+        f"{'the most pessimistic of them' if several else 'this model'}, {', '.join(ground.labels[: decision.cutoff])} earns "
+        f"{_gain(ground)} {UNITS[decision.reward]} more than the list in production{_relative(ground)}."
     )
     errors = _range(each.typical_error for each in evidence.judged)
     yield (
         f"Each prediction is corrected by the model's errors on logged lists. The interval includes the typical error for a "
         f"list that is not in the log, {errors}."
     )
-    if decision.n_decided > 1:
-        yield f"The p-value of this gain is {evidence.p_value:.2g}; {_threshold(decision)}."
+    if decision.n_decided > 1 and decision.verdict == "likely better":
+        yield f"The p-value of this gain is {ground.p_value:.2g}; {_threshold(decision)}."
+    other = next((each for each in evidence.grounds if each.name == "measured" and each.interval[0] > 0), None)
+    if other is not None:
+        yield (
+            f"Of the logged lists {', '.join(other.labels[: decision.cutoff])} earned {_gain(other)} {UNITS[decision.reward]} "
+            "more at the same times, which is not proven at this level."
+        )
 
 
 def _fit(decision: Decision) -> Iterable[str]:
@@ -182,10 +254,14 @@ def _precision(decision: Decision) -> Iterable[str]:
         )
 
 
-def _relative(decision: Decision, difference: float) -> str:
-    """A gain in percent of what the list in production earns by the models, or by what was logged."""
-    base = decision.production.predicted
-    return f" ({100 * difference / base:+.0f} %)" if base > 0 else ""
+def _relative(ground: Ground) -> str:
+    """A gain in percent of what the list in production earned."""
+    return f" ({100 * ground.difference / ground.base:+.0f} %)" if ground.base > 0 else ""
+
+
+def _gain(ground: Ground) -> str:
+    low, high = ground.interval
+    return f"{ground.difference:+.3f} ({low:+.3f} to {high:+.3f})"
 
 
 def _with_interval(gain: Measured) -> str:
@@ -193,16 +269,13 @@ def _with_interval(gain: Measured) -> str:
     return f"{gain.difference:+.3f} ({low:+.3f} to {high:+.3f})"
 
 
-def _count(n: int, what: str) -> str:
-    return f"{n:,} {what}s" if n > 1 else f"one {what}"
-
-
-def objections(decision: Decision, log: ClickLog) -> dict[str, str]:
+def objections(decision: Decision, log: ClickLog, n_repeated: int = 0) -> dict[str, str]:
     """The objections to the decision: one or two sentences, by catchword.
 
     Args:
         decision: all but its words.
         log: all sessions of the query.
+        n_repeated: the sessions of all queries that were left out, because they repeat another one.
     """
     sentences = {
         "Overlap": _overlap(decision, log),
@@ -213,7 +286,9 @@ def objections(decision: Decision, log: ClickLog) -> dict[str, str]:
         "Lists of several lengths": _lengths(log),
         "A short log": _short(decision),
         "How lists were chosen": _counted(log),
-        "Changes over time": _drift(log, decision.cutoff),
+        "Order of the sessions": _order(decision),
+        "Repeated sessions": _repeated(n_repeated),
+        "Changes over time": _drift(decision, log),
         "One query": _mix(decision),
         "Few candidates": _few(decision, log),
     }
@@ -233,8 +308,9 @@ def _overlap(decision: Decision, log: ClickLog) -> str:
         words += f". {never} of its {len(ranking)} items never had the position that they have in it"
     refused = [name for name in proposal.refused if name not in MODEL_BASED]
     if refused:
-        words += f". Estimators without a click model cannot estimate it ({and_(refused)}); all estimates of it assume a "
-        "click model"
+        words += (
+            f". Estimators without a click model cannot estimate it ({and_(refused)}); all estimates of it assume a click model"
+        )
     return f"{words}."
 
 
@@ -291,7 +367,7 @@ def _disagreement(decision: Decision) -> str:
 
 def _optimism(decision: Decision) -> str:
     promised = decision.proposal.predicted - decision.production.predicted
-    if not decision.believed or decision.evidence.ground == "measured":
+    if not decision.believed or decision.verdict == "better":
         return ""
     differences = [gain.difference or 0.0 for gain in decision.gains.values()]
     if promised <= np.mean(differences) or decision.proposal.labels == decision.production.labels:
@@ -322,26 +398,45 @@ def _counted(log: ClickLog) -> str:
     )
 
 
-def _drift(log: ClickLog, cutoff: int | None) -> str:
-    """Whether the first half of the sessions, as the log has them, earned another number of clicks, or had another list."""
+def _order(decision: Decision) -> str:
+    if decision.evidence.timed:
+        return ""
+    return (
+        "The log has no times. Its sessions are taken in the order of the file: if the file is shuffled, changes over time "
+        "cannot be seen. If there is a column of times, name it (--time)."
+    )
+
+
+def _repeated(n_repeated: int) -> str:
+    if not n_repeated:
+        return ""
+    return f"{n_repeated:,} sessions of the log repeat another one: its time, query, list and clicks. Each counts once here."
+
+
+def _drift(decision: Decision, log: ClickLog) -> str:
+    """Whether the first half of the sessions earned another number of clicks, or had another list; and what follows."""
     half = len(log) // 2
-    clicks = log.clicks[:, :cutoff].sum(axis=1).astype(float)
+    early = time_blocks(log) < BLOCKS // 2
+    clicks = log.clicks[:, : decision.cutoff].sum(axis=1).astype(float)
     _, index, counts = sorted_distinct(log.items)
     usual = (index == counts.argmax()).astype(float)
     jumps = []
     for what, values, form in (("clicks per session", clicks, "{:.3f}"), ("share of the most frequent list", usual, "{:.1%}")):
-        first, second = values[:half], values[half:]
-        if not len(first):
+        first, second = values[early], values[~early]
+        if not half:
             continue
         error = np.sqrt(first.var() / len(first) + second.var() / len(second))
         if abs(second.mean() - first.mean()) > SURE * error:
             jumps.append(f"the {what} went from {form.format(first.mean())} to {form.format(second.mean())}")
     if not jumps:
         return ""
-    return (
-        f"From the first half of the log to the second {and_(jumps)}, by more than {SURE:.0f} standard errors. If users and "
-        "lists changed at the same time, the estimates cannot separate their effects."
-    )
+    words = f"From the first half of the log to the second {and_(jumps)}, by more than {SURE:.0f} standard errors"
+    if decision.verdict == "better":
+        return (
+            f"{words}. The gain does not come from this: it was measured between sessions of the same time, and no fifth of "
+            "the log carries it alone. The estimates of steps 3 to 5 do not separate users from lists."
+        )
+    return f"{words}. If users and lists changed at the same time, the estimates cannot separate their effects."
 
 
 def _mix(decision: Decision) -> str:

@@ -15,16 +15,16 @@ from clickgym.offline.readers import _parse_relevance, _YandexSessions
 from clickgym.offline.tables import check_size, read_lines
 
 
-def line_by_line(path, strict=True):
-    sessions = _YandexSessions(path, strict, _parse_relevance, begun=False, max_memory=10**9)
+def line_by_line(path, bad_rows="strict"):
+    sessions = _YandexSessions(path, bad_rows, _parse_relevance, begun=False, max_memory=10**9)
     sessions.read(read_lines(path))
     return sessions.log()
 
 
-def outcome(read, path, strict):
+def outcome(read, path, bad_rows):
     """All that a reader says: the log, or its message."""
     try:
-        log = read(path, strict=strict)
+        log = read(path, bad_rows=bad_rows)
     except ValueError as error:
         return str(error)
     arrays = [log.items.tolist(), log.clicks.tolist(), log.queries.tolist()]
@@ -61,21 +61,21 @@ def logs(draw):
 
 
 @pytest.mark.usefixtures("small_blocks")
-@pytest.mark.parametrize("strict", [True, False])
+@pytest.mark.parametrize("bad_rows", ["strict", "skip:100%"])
 @settings(max_examples=40)
 @given(text=logs())
 @example(text="1\t0\tQ\t7\t1\t1\t2\t3\nx\n1\t0\tQ\t7\t1\t1\t2\t3\n1\t0\tC\t3\n" * 4)
 @example(text="5\t0\tQ\t7\t1\t1\t2\t3\n7\t0\tC\n7\t0\tQ\t7\t1\t1\t2\t3\n" * 3)
-def test_both_readers_say_the_same(tmp_path_factory, text, strict):
+def test_both_readers_say_the_same(tmp_path_factory, text, bad_rows):
     path = tmp_path_factory.getbasetemp() / "both.tsv"
     path.write_bytes(text.encode())
-    assert outcome(read_yandex_relevance, path, strict) == outcome(line_by_line, path, strict)
+    assert outcome(read_yandex_relevance, path, bad_rows) == outcome(line_by_line, path, bad_rows)
 
 
 @pytest.mark.usefixtures("small_blocks")
-@pytest.mark.parametrize("strict", [True, False])
+@pytest.mark.parametrize("bad_rows", ["strict", "skip:100%"])
 @pytest.mark.parametrize("cut", [0.3, 0.9])
-def test_of_a_file_that_breaks_off_what_comes_first_is_named(tmp_path, strict, cut):
+def test_of_a_file_that_breaks_off_what_comes_first_is_named(tmp_path, bad_rows, cut):
     rng = np.random.default_rng(0)
     lines = [f"{session}\t0\tQ\t1\t1\t" + "\t".join(map(str, rng.choice(10**6, 3, replace=False))) for session in range(2000)]
     for fault in (None, 3, 1990):
@@ -85,9 +85,9 @@ def test_of_a_file_that_breaks_off_what_comes_first_is_named(tmp_path, strict, c
         path = tmp_path / "log.gz"
         whole = gzip.compress("\n".join(faulty).encode())
         path.write_bytes(whole[: int(cut * len(whole))])
-        said = outcome(read_yandex_relevance, path, strict)
-        assert said == outcome(line_by_line, path, strict)
-        assert ("line 4: expected" if fault == 3 and strict else "the compressed file is damaged") in said
+        said = outcome(read_yandex_relevance, path, bad_rows)
+        assert said == outcome(line_by_line, path, bad_rows)
+        assert ("line 4: expected" if fault == 3 and bad_rows == "strict" else "the compressed file is damaged") in said
 
 
 def test_both_readers_read_the_same_real_log(data_folder):

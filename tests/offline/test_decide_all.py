@@ -16,7 +16,7 @@ from clickgym.command_line import main
 from clickgym.core.formats import to_csv
 from clickgym.envs import PositionBasedModel
 from clickgym.offline import ClickLog, write_tidy
-from clickgym.offline.decision.all_queries import PAGES, threshold
+from clickgym.offline.decision.all_queries import PAGES, _of, _p_value, threshold
 from clickgym.offline.decision.page import write_decision
 
 pytestmark = pytest.mark.usefixtures("undrawn_here")  # the pictures of a page are those of `test_decide.py`
@@ -78,10 +78,35 @@ def test_the_page_of_a_query_is_the_one_that_decide_writes(decisions, log, folde
     ours, theirs = (json.loads((place / "decision.json").read_text(encoding="utf-8")) for place in (
         (folder / decisions.queries[1].page).parent, tmp_path,
     ))  # fmt: skip
-    correction = {"level", "n_decided", "summary"}
+    correction = {"level", "n_decided", "summary", "command"}
     assert {key for key in theirs if ours[key] != theirs[key]} <= correction
     assert (ours["n_decided"], theirs["n_decided"]) == (4, 1)
     assert ours["level"] <= theirs["level"]
+
+
+def test_a_list_has_one_verdict(decisions, log):
+    """`decide` at the threshold of all queries says of each query what the table says."""
+    for each in decisions.queries[:3]:
+        alone = clickgym.decide(log, each.query, agents=["TopRank"], horizon=500, runs=1, level=decisions.threshold)
+        assert (alone.verdict, alone.larger) == (each.verdict, each.larger)
+        assert each.recommended == (alone.recommended if each.verdict in ("better", "likely better") else ())
+        if alone.ground is not None:
+            assert (alone.ground.difference, alone.ground.p_value) == (each.difference, each.p_value)
+
+
+def test_a_measured_list_that_is_not_proven_does_not_silence_the_models():
+    """Of eight queries one: proven alone, not at the corrected level; the models' list is."""
+    measured = {"name": "measured", "labels": ["d", "b"], "difference": 0.05, "standard_error": 0.018, "base": 1.0}
+    models = {"name": "models", "labels": ["d", "c"], "difference": 0.5, "standard_error": 0.05, "base": 1.0}
+    row = {"grounds": [measured | {"p_value": 0.003, "doubt": 0.01}, models | {"p_value": 1e-9, "doubt": 0.0}], "enough": True}
+    level = threshold([_p_value(row), *[1.0] * 7], 0.005)
+    assert _p_value(row) == 1e-9
+    assert level == 0.005 / 8
+    assert [(_of(row, each)[0], _of(row, each)[1].labels) for each in (0.005, level)] == [
+        ("better", ("d", "b")), ("likely better", ("d", "c"))
+    ]  # fmt: skip
+    assert _p_value(row | {"grounds": [measured | {"p_value": 0.003, "doubt": 0.06}]}) == 1.0
+    assert _p_value({"query": "gloves", "refused": "few"}) == 1.0
 
 
 def test_the_table_is_sorted_filtered_and_says_how_it_was_corrected(decisions, folder):
@@ -125,6 +150,14 @@ def test_workers_decide_the_same(decisions, log, tmp_path, backend):
 def test_a_folder_of_other_decisions_is_refused(decisions, log, folder):
     with pytest.raises(ValueError, match=r"holds decisions with horizon = 500, here it is 600; choose another folder"):
         clickgym.decide_all(log, folder, **QUICK | {"horizon": 600})
+    with pytest.raises(ValueError, match=r"holds decisions with level = 0.005, here it is 0.01; choose another folder"):
+        clickgym.decide_all(log, folder, **QUICK | {"level": 0.01})
+
+
+def test_a_folder_of_version_2_is_refused(log, tmp_path):
+    (tmp_path / "config.json").write_text('{"clickgym": "2.0.0", "log": "a log in memory", "horizon": 500}')
+    with pytest.raises(ValueError, match=r"holds decisions of clickgym 2.0.0, which had no level; choose another folder"):
+        clickgym.decide_all(log, tmp_path, **QUICK)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from clickgym.envs import DynamicBayesianModel, PositionBasedModel
 from clickgym.offline import ClickLog, FixedPolicy, PBMEstimator, contributions, empirical_policies, evaluate
 from clickgym.offline.decision.correction import Corrected, Correction
 from clickgym.offline.decision.decide import AGENTS, Settings, _check, decide, weigh
-from clickgym.offline.decision.evidence import LEVEL, verdict
+from clickgym.offline.decision.evidence import LEVEL, settle, verdict
 from clickgym.offline.decision.fit import check_fit
 from clickgym.offline.decision.lists import DistinctLists, measure, production_list
 from clickgym.offline.decision.models import Models
@@ -59,7 +59,9 @@ def test_distinct_rows_are_those_of_numpy():
         np.testing.assert_array_equal(one, other)
 
 
-SEVERAL = np.repeat([[0, 1, 2], [3, 1, 0], [0, 1, -1], [3, 1, -1]], [200, 150, 120, 90], axis=0)
+SEVERAL = np.random.default_rng(12).permutation(
+    np.repeat([[0, 1, 2], [3, 1, 0], [0, 1, -1], [3, 1, -1]], [800, 600, 480, 360], axis=0)
+)
 
 
 def test_lists_of_several_lengths_are_measured_each_by_its_own_sessions():
@@ -67,12 +69,15 @@ def test_lists_of_several_lengths_are_measured_each_by_its_own_sessions():
     shown = DistinctLists(log, "clicks", None)
     production = production_list(shown)
     assert production.tolist() == [0, 1, 2]
-    ((gain,), (ranking,)) = measure(log, shown, production, 0.05)
+    ((gain,), (ranking,), _) = measure(log, shown, production, 0.05)
     assert ranking.tolist() == [3, 1, 0]
     earned = log.clicks.sum(axis=1)
     means = [earned[(log.items == row).all(axis=1)].mean() for row in ([3, 1, 0], [0, 1, 2], [3, 1, -1], [0, 1, -1])]
-    assert gain.difference == pytest.approx((350 * (means[0] - means[1]) + 210 * (means[2] - means[3])) / 560)
-    assert (gain.sessions, gain.share, gain.labels) == (150, 1.0, ("d", "b", "a"))
+    weights = 600 * 800 / 1400, 360 * 480 / 840
+    pooled = (weights[0] * (means[0] - means[1]) + weights[1] * (means[2] - means[3])) / sum(weights)
+    assert gain.pooled == pytest.approx(pooled)
+    assert gain.difference == pytest.approx(pooled, abs=gain.standard_error / 2)
+    assert (gain.sessions, gain.share, gain.labels) == (600, 1.0, ("d", "b", "a"))
 
 
 def test_the_list_in_production_is_the_one_that_most_sessions_begin():
@@ -87,7 +92,7 @@ def test_a_list_that_gains_in_short_only_is_not_better():
     whole = (log.items >= 0).all(axis=1)
     clicks = np.where(whole[:, None], 0, (log.items == 3) | (rng.random(log.items.shape) < 0.01)) * (log.items >= 0)
     shown = DistinctLists(replace(log, clicks=clicks), "clicks", None)
-    ((gain,), _) = measure(log, shown, production_list(shown), 0.05)
+    ((gain,), _, _) = measure(log, shown, production_list(shown), 0.05)
     assert gain.interval[0] > 0
     assert gain.p_value == 1.0
 
@@ -97,7 +102,7 @@ def test_estimators_are_tried_on_the_lists_of_every_length():
     rng = np.random.default_rng(3)
     short = [[a, b, -1] for a in range(5) for b in range(5) if a != b][:10]
     whole = [[0, 1, 2], [3, 1, 0], [2, 3, 4], [4, 0, 1]]
-    log = log_of(np.repeat(short + whole, [300] * 10 + [200] * 4, axis=0), rng)
+    log = log_of(rng.permutation(np.repeat(short + whole, [300] * 10 + [200] * 4, axis=0)), rng)
     earned, _, checks = _check(log, "clicks", None)
     assert len(earned) == 10
     (pbm,) = [check for check in checks if check.estimator == "pbm"]
@@ -157,7 +162,7 @@ def neighbours():
 def test_a_model_fits_its_own_users_and_no_others(plain):
     fit, groups = check_fit("PBM", PBMEstimator().fit(plain[:14_000]), plain[14_000:], 14_000)
     assert fit.fits
-    assert len(fit.patterns) == 3
+    assert len(fit.patterns) == 5
     assert sum(abs(group.deviation) > 3 for _, group in groups) <= 1
     users = DynamicBayesianModel([0.2, 0.5, 0.7, 0.9, 0.4], [0.8] * 5, 0.8, n_positions=3)
     rng = np.random.default_rng(9)
@@ -180,7 +185,7 @@ def test_users_who_look_at_neighbours_fit_no_model(neighbours):
     evidence = evidence_of(neighbours)
     assert evidence.fitting == []
     assert {pattern.name for pattern in evidence.fits[0].patterns} == {
-        "item at position", "item below item", "item above item"
+        "item at position", "item below item", "item above item", "block of time", "item in a fifth of the time"
     }  # fmt: skip
     worst = min(evidence.fits[0].patterns, key=lambda pattern: pattern.p_value).worst
     assert abs(worst.deviation) > 5
@@ -189,9 +194,8 @@ def test_users_who_look_at_neighbours_fit_no_model(neighbours):
 def test_where_no_model_fits_only_measured_lists_are_recommended(neighbours):
     evidence = evidence_of(neighbours)
     assert evidence.judged == ()
-    assert evidence.ground in (None, "measured")
-    if evidence.ground == "measured":
-        assert evidence.proposal in {gain.labels for gain in evidence.measured}
+    assert {ground.name for ground in evidence.grounds} <= {"measured"}
+    assert {ground.labels for ground in evidence.grounds} <= {gain.labels for gain in evidence.measured}
 
 
 def test_too_few_displays_are_no_proof_of_fit():
@@ -248,20 +252,21 @@ def test_click_models_alone_never_say_better(plain):
     """The best list was hardly shown: the models that fit propose it, as an experiment."""
     rare = plain[~(plain.items == [3, 2, 1]).all(axis=1)]
     evidence = evidence_of(ClickLog(rare.items, rare.clicks, rare.queries, LABELS, ("shoes",)))
-    assert evidence.proposal is not None
-    if evidence.ground == "models":
-        assert verdict(evidence, LEVEL) == "likely better"
-        assert {each.model for each in evidence.judged} == set(evidence.fitting)
-        assert evidence.p_value == max(each.p_value for each in evidence.judged)
+    result, ground = settle([each for each in evidence.grounds if each.name == "models"], evidence.enough, LEVEL)
+    assert (result, ground.name, ground.labels) == ("likely better", "models", ("d", "c", "b"))
+    assert {each.model for each in evidence.judged} == set(evidence.fitting)
+    doubtful = max(evidence.judged, key=lambda each: each.p_value)
+    assert (ground.p_value, ground.difference) == (doubtful.p_value, doubtful.difference)
 
 
 def test_a_logged_list_that_measured_better_comes_first(plain):
     evidence = evidence_of(plain)
-    assert evidence.ground == "measured"
-    assert verdict(evidence, LEVEL) == "better"
+    result, ground = settle(evidence.grounds, evidence.enough, LEVEL)
+    assert (result, ground.name) == ("better", "measured")
     best = evidence.measured[0]
-    assert evidence.proposal == best.labels
+    assert ground.labels == best.labels
     assert best.interval[0] > 0
+    assert verdict(evidence, LEVEL) == "better"
 
 
 @pytest.mark.parametrize("seed", range(6))

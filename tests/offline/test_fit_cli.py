@@ -147,7 +147,7 @@ def test_malformed_lines_are_refused_or_counted(tmp_path, capsys):
     assert main([*words, "--skip-malformed"]) == 0
     progress = capsys.readouterr().err
     assert "read 199 sessions" in progress
-    assert "left out 1 lines: wrong number of fields" in progress
+    assert "left out 1 line: wrong number of fields (first: line 501)" in progress
     assert "left out 4 lines: an incomplete session" in progress
 
 

@@ -202,7 +202,7 @@ def test_parquet_with_other_types_and_damaged(tmp_path):
     frame.with_columns(item=pl.when(pl.col("session") == 2).then(None).otherwise(pl.col("item"))).write_parquet(path)
     with pytest.raises(ValueError, match=r"log\.parquet, row 5: the column 'item' is empty"):
         read_tidy(path)
-    assert read_tidy(path, strict=False).skipped == {"a missing value": 2}
+    assert read_tidy(path, bad_rows="skip:100%").skipped == {"a missing value": 2}
     path.write_bytes(b"PAR1 nothing PAR1")
     with pytest.raises(ValueError, match="not a Parquet table"):
         read_tidy(path)
@@ -241,7 +241,7 @@ def test_strict_tidy_names_the_line_and_counting_leaves_the_session_out(tmp_path
     path.write_text(TIDY + line + "\n4,q,1,a,1,1\n4,q,2,b,0,1\n")
     with pytest.raises(ValueError, match=message):
         read_tidy(path)
-    log = read_tidy(path, strict=False)
+    log = read_tidy(path, bad_rows="skip:100%")
     assert len(log) == 4
     assert rows(log)[3] == ("q", ["a", "b"], [1, 0])
     assert sum(log.skipped.values()) == line.count("\n") + 1
@@ -250,7 +250,7 @@ def test_strict_tidy_names_the_line_and_counting_leaves_the_session_out(tmp_path
 def test_a_first_session_that_lost_a_line_does_not_say_how_many_positions_there_are(tmp_path):
     path = tmp_path / "log.csv"
     path.write_text(TIDY.replace("0,q,2,b,1,", "0,q,2,b,7,"))
-    log = read_tidy(path, strict=False)
+    log = read_tidy(path, bad_rows="skip:100%")
     assert log.n_positions == 2
     assert len(log) == 2
     assert log.skipped == {"clicked is not 0 or 1": 1, "an incomplete session": 1}
@@ -311,7 +311,7 @@ def test_personalized_reader_names_the_line_and_counting_leaves_the_session_out(
     path.write_text(PERSONALIZED + line + "\n3\tM\t5\t77\n3\t0\tQ\t0\t9\t1\t1,1\t2,2\t3,3\n3\t1\tC\t0\t3\n")
     with pytest.raises(ValueError, match=message):
         read_yandex_personalized(path)
-    log = read_yandex_personalized(path, strict=False)
+    log = read_yandex_personalized(path, bad_rows="skip:100%")
     assert [row[0] for row in rows(log)] == ["5", "6", "9"]
     assert sum(log.skipped.values()) == 1 + 1 + 2  # the test query, the bad line, and two more lines of session 1
 
@@ -319,7 +319,7 @@ def test_personalized_reader_names_the_line_and_counting_leaves_the_session_out(
 def test_relevance_reader_in_counting_mode_leaves_out_whole_sessions(tmp_path):
     path = tmp_path / "log.tsv"
     path.write_text(RELEVANCE + "1\t13\tC\t12\tx\n1\t14\tC\t12\n2\t0\tQ\t7\t1\t11\t12\t13\n2\t1\tC\t12\n")
-    log = read_yandex_relevance(path, strict=False)
+    log = read_yandex_relevance(path, bad_rows="skip:100%")
     assert rows(log) == [("7-1", ["11", "12", "13"], [0, 0, 1]), ("7-1", ["11", "12", "13"], [0, 1, 0])]
     assert log.skipped == {"wrong number of fields": 1, "in a session with a malformed line": 4}
     assert log.off_list_clicks == 1
@@ -330,7 +330,7 @@ def test_a_damaged_gzip_file_is_named(tmp_path, reader):
     path = tmp_path / "log.gz"
     path.write_bytes(gzip.compress(RELEVANCE.encode() * 1000)[:-40])
     with pytest.raises(ValueError, match=r"log\.gz"):
-        reader(path, strict=False)
+        reader(path, bad_rows="skip:100%")
 
 
 def test_files_without_a_session(tmp_path):
@@ -362,7 +362,7 @@ def test_open_bandit_reader(tmp_path):
     path.write_text(BANDIT + "2,t,3,0,0,0.5,x\n3,t,3,1,0,0.5\n4,t,3,1,0,0.5,x\n")
     with pytest.raises(ValueError, match=r"line 4: position is '0'; expected a whole number from 1"):
         read_open_bandit(path)
-    log = read_open_bandit(path, strict=False)
+    log = read_open_bandit(path, bad_rows="skip:100%")
     assert len(log) == 3
     assert sum(log.skipped.values()) == 2
 
@@ -703,7 +703,7 @@ def test_mutated_files_are_read_rightly_or_refused_with_the_line(tmp_path, name,
     refusals = r"line \d|no column|two columns|no query in the file|no session in|no row in"
     for expected in read_mutated(path, text, n_inputs, reader, slow, content_of, refusals):
         try:
-            counted = reader(path, strict=False)
+            counted = reader(path, bad_rows="skip:100%")
         except ValueError:
             assert expected is None
         else:

@@ -89,16 +89,20 @@ def compiling_told(console: Console) -> Iterator[None]:
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Within, Ctrl-C is a KeyboardInterrupt, which can be told; the process of the command is ended by it at other times."""
+    """Within, Ctrl-C and SIGTERM are a KeyboardInterrupt, which can be told; the process of the command is ended by them at
+    other times.
+    """
     if threading.current_thread() is not threading.main_thread():  # only there it arrives, and only there it can be set
         yield
         return
-    before = signal.getsignal(signal.SIGINT)
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        for number in before:
+            signal.signal(number, signal.default_int_handler)
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def bold(word: str) -> str:

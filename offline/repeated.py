@@ -1,0 +1,51 @@
+"""Sessions that a log has several times."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["repeated_sessions"]
+
+MARGIN = 4
+"""How many times as many pairs of sessions must be alike as chance would make."""
+
+
+def repeated_sessions(
+    times: NDArray[Any] | None, queries: NDArray[np.int32], items: NDArray[np.int32], clicks: NDArray[np.int8]
+) -> NDArray[np.bool_]:
+    """``(N,)`` which sessions repeat one above them; see `ClickLog.repeated`."""
+    again = np.zeros(len(items), np.bool_)
+    if times is None:
+        return again
+    rng = np.random.default_rng(0)
+    lists = _codes(rng, queries, *items.T)
+    moment, clicked = _codes(rng, np.unique(times, return_inverse=True)[1]), _codes(rng, *clicks.T)
+    _, first, counts = np.unique(lists + moment + clicked, return_index=True, return_counts=True)
+    alike = _pairs(counts)
+    if not alike:
+        return again
+    met, same_list, same_clicks = (
+        _pairs(np.unique(codes, return_counts=True)[1]) for codes in (lists + moment, lists, lists + clicked)
+    )
+    # Of two sessions with the same list, at different times, how often the clicks are the same.
+    share = (same_clicks - alike) / max(same_list - met, 1)
+    if alike * (1 - share) >= MARGIN * share * (met - alike + 1):  # one more pair that differs than there are: of few, by luck
+        again[:] = True
+        again[first] = False
+    return again
+
+
+def _codes(rng: np.random.Generator, *columns: NDArray[np.integer]) -> NDArray[np.uint64]:
+    """A number of 64 bits for each row, column by column, because the columns of a log together take much memory."""
+    codes = np.zeros(len(columns[0]), np.uint64)
+    with np.errstate(over="ignore"):
+        for column in columns:
+            codes += (column + 2).astype(np.uint64) * (rng.integers(1, 2**63, dtype=np.uint64) * np.uint64(2) + np.uint64(1))
+    return codes
+
+
+def _pairs(counts: NDArray[np.int64]) -> int:
+    return int((counts * (counts - 1) // 2).sum())
