@@ -34,7 +34,7 @@ SURE = 3.0
 def advice(decision: Decision) -> tuple[str, tuple[str, ...]]:
     """The headline, and the sentences of its evidence."""
     if decision.verdict == "unknown":
-        return "Nothing can be recommended", (*_lacks(decision), *_refused(decision))
+        return "Nothing can be recommended", (*_refused(decision), *_lacks(decision))
     if decision.verdict == "not better":
         sentences = (*_no_ground(decision), *_refused(decision), *_same(decision), *_fit(decision))
         return "Keep the list in production", sentences
@@ -64,10 +64,11 @@ def _lacks(decision: Decision) -> Iterable[str]:
             "be tested."
         )
         return
-    yield (
-        f"No other list was shown in at least {LEAST_SESSIONS} sessions, so that none can be compared with the list in "
-        f"production."
-    )
+    if not decision.evidence.refused:
+        yield (
+            f"No other list was shown in at least {LEAST_SESSIONS} sessions, so that none can be compared with the list in "
+            f"production."
+        )
     if few:
         yield (
             f"The {decision.n_held_out:,} held-out sessions contain only {min(few.values()):.0f} effective sessions for the "

@@ -417,15 +417,17 @@ def test_a_query_of_a_few_sessions_is_refused():
 
 @pytest.mark.slow
 def test_the_real_sample(data_folder, tmp_path):
-    """What the documentation tells: no model fits, and no list that was logged often earned more than the one in production."""
+    """What the documentation tells: no model fits, and lists changed with time, so that none can be compared."""
     name = data_folder / "yandex_sample" / "yandex_sample_relpred_format.tsv.gz"
     found = decide(name, horizon=2000, runs=1, agents=["Random"])
     assert (found.query, found.n_of_query, found.n_held_out) == ("9982-0", 23_885, 7175)
     assert found.scores[0].model == "UBM by query"
     assert found.evidence.fitting == []
     assert found.evidence.fits[0].patterns[1].worst.name == "46601 below 84493"
-    assert [gain.sessions for gain in found.evidence.measured] == [660, 207]
-    assert found.verdict == "not better"
+    assert (found.evidence.measured, len(found.evidence.refused)) == ((), 24)
+    most = max(found.evidence.refused, key=lambda each: each.sessions)
+    assert (most.sessions, most.blocks, round(most.share, 2)) == (2068, 3, 0.34)
+    assert found.verdict == "unknown"
     assert set(found.believed) == {"pbm", "dbn"}
     assert len(found.earned) == 10
     assert {check.estimator: round(check.error, 3) for check in found.checks}["pbm"] == 0.045
