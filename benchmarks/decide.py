@@ -32,7 +32,7 @@ from typing import Any
 import joblib
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, logit
+from scipy import special
 from scipy.stats import binomtest
 
 import clickgym
@@ -222,7 +222,7 @@ def _model(kind: str, n_items: int, n_positions: int, ranges: Ranges) -> Callabl
     """A click model, by what is added to the logits of its attractions."""
     rng = ranges.rng
     a, b = ranges.draw("attraction")
-    base = logit(rng.beta(a, b, n_items).clip(0.003, 0.95))
+    base = special.logit(rng.beta(a, b, n_items).clip(0.003, 0.95))
     examination = np.sort(rng.uniform(ranges.draw("lowest examination"), 1.0, n_positions))[::-1]
     make: Callable[[Floats], ClickModel]
     if kind == "CM":
@@ -241,7 +241,7 @@ def _model(kind: str, n_items: int, n_positions: int, ranges: Ranges) -> Callabl
     else:
         stops = rng.uniform([0.6, 0.3, 0.1], [0.98, 0.95, 0.8])
         make = lambda attraction: ClickChainModel(attraction, *stops, n_positions)  # noqa: E731
-    return lambda shift: make(expit(base + shift))
+    return lambda shift: make(special.expit(base + shift))
 
 
 def _users(kind: str, n_items: int, n_positions: int, ranges: Ranges) -> Users:
