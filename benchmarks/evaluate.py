@@ -4,7 +4,7 @@ For each of six click models instances are drawn: 5 to 9 items, 3 to 5 positions
 random lists with their propensities, and the best list and three random ones are evaluated with the defaults. The truth is the
 expected number of clicks of a list, and the mean of all lists for the logged policy. A verdict is *firm* if it says "better" or
 "worse", and *against the truth* if the difference has the other sign. *Covered* are the intervals of the value and of the
-difference, of the estimates on which the verdict rests.
+difference, of the estimates on which the verdict rests, and the verdict's own.
 
     python benchmarks/evaluate.py --instances 20 --seed 1 --out evaluate.jsonl --processes 1
 
@@ -37,11 +37,11 @@ from clickgym.envs import (
     PositionBasedModel,
     UserBrowsingModel,
 )
-from clickgym.offline import ClickLog, compare
-from clickgym.offline.commands.evaluate import _verdict
+from clickgym.offline import ClickLog, Comparison, compare
 
 MODELS = ("CM", "PBM", "DCM", "UBM", "DBN", "CCM")
 SESSIONS, RANDOM_LISTS = 50_000, 3
+FIRM = {"better": 1, "worse": -1}
 LAWS = ((1, 2), (1, 5), (2, 2), (1, 20), (4, 2))
 """Of attraction: beta distributions."""
 
@@ -82,10 +82,11 @@ def evaluated(kind: str, seed: int) -> dict[str, Any]:
     logged = float(np.mean([*values.values()]))
     start = time.process_time()
     with warnings.catch_warnings(action="ignore"):
-        judged = [_judged(log, ranking) for ranking in lists]
+        specs = ["fixed:" + ",".join(log.item_labels[item] for item in ranking) for ranking in lists]
+        compared = compare(log, specs)
     rows = [
-        {"list": ranking, "truth": values[ranking], "difference": values[ranking] - logged, "verdict": verdict, "by": estimates}
-        for ranking, (verdict, estimates) in zip(lists, judged, strict=True)
+        {"list": ranking, "truth": values[ranking], "difference": values[ranking] - logged} | _judged(compared, spec)
+        for ranking, spec in zip(lists, specs, strict=True)
     ]
     return {
         "model": kind, "seed": seed, "version": clickgym.__version__, "logged": logged, "lists": rows,
@@ -111,13 +112,18 @@ def _values(model: ClickModel) -> dict[tuple[int, ...], float]:
     return {ranking: model.expected_reward(ranking) for ranking in lists}
 
 
-def _judged(log: ClickLog, ranking: Sequence[int]) -> tuple[str, list[dict[str, Any]]]:
+def _judged(compared: Comparison, policy: str) -> dict[str, Any]:
     """The default verdict on a list, and the estimates on which it rests."""
-    compared = compare(log, "fixed:" + ",".join(log.item_labels[item] for item in ranking))
-    return _verdict(compared.evaluations), [
+    verdict = compared.verdicts[policy]
+    assert verdict is not None
+    by = [
         {"estimator": each.estimator, "value": each.interval, "difference": each.difference_interval}
-        for each in compared.evaluations
+        for each in compared.by_policy[policy]
+        if each.estimator in verdict.estimators
     ]
+    if verdict.interval is not None:
+        by.append({"estimator": "the verdict", "value": None, "difference": verdict.interval})
+    return {"verdict": verdict.word, "reason": verdict.reason, "by": by}
 
 
 # -------------------------------------------------------------------------------------------------------------- summary
@@ -126,7 +132,7 @@ def _judged(log: ClickLog, ranking: Sequence[int]) -> tuple[str, list[dict[str, 
 def summary(rows: Sequence[dict[str, Any]]) -> str:
     """The tables, as Markdown: verdicts by model, and intervals by estimator."""
     lines = [
-        "| users | lists | firm | right | against the truth | contradiction | undecided |",
+        "| users | lists | firm | right | against the truth | not different | no verdict |",
         "|---|---|---|---|---|---|---|",
         *(_verdicts(kind, [row for row in rows if row["model"] == kind]) for kind in MODELS),
         _verdicts("all", rows),
@@ -141,26 +147,20 @@ def summary(rows: Sequence[dict[str, Any]]) -> str:
 
 def _verdicts(kind: str, rows: Sequence[dict[str, Any]]) -> str:
     lists = [each for row in rows for each in row["lists"]]
-    signs = [_sign(each["verdict"]) * np.sign(each["difference"]) for each in lists]
-    contradictions = sum("contradict" in each["verdict"] for each in lists)
-    right, wrong = signs.count(1), signs.count(-1)
-    shares = [f"{right + wrong}", f"{right}", f"{wrong}{_bounds(wrong, len(lists))}", f"{contradictions}"]
-    return f"| {' | '.join([kind, str(len(lists)), *shares, str(len(lists) - right - wrong - contradictions)])} |"
-
-
-def _sign(verdict: str) -> int:
-    """Which way a verdict goes; 0 if it is not firm."""
-    firm = "contradict" not in verdict
-    return firm * (verdict.startswith("better") - verdict.startswith("worse"))
+    signs = [FIRM.get(each["verdict"], 0) * np.sign(each["difference"]) for each in lists]
+    right, wrong, none = signs.count(1), signs.count(-1), sum(each["verdict"] == "no verdict" for each in lists)
+    shares = [right + wrong, right, f"{wrong}{_bounds(wrong, len(lists))}", len(lists) - right - wrong - none, none]
+    return f"| {' | '.join(map(str, [kind, len(lists), *shares]))} |"
 
 
 def _coverage(name: str, lists: Sequence[dict[str, Any]]) -> str:
+    """Of an estimator; or of all, without the verdicts."""
+    pairs = [(each, by) for each in lists for by in each["by"]]
+    pairs = [(each, by) for each, by in pairs if by["estimator"] == name or (name == "all" and by["value"])]
     cells = [name]
     for what, truth in (("value", "truth"), ("difference", "difference")):
-        covered = [
-            by[what][0] <= each[truth] <= by[what][1] for each in lists for by in each["by"] if name in ("all", by["estimator"])
-        ]
-        cells += [str(len(covered)), f"{np.mean(covered):.1%}{_bounds(sum(covered), len(covered))}"]
+        covered = [by[what][0] <= each[truth] <= by[what][1] for each, by in pairs if by[what]]
+        cells += [str(len(covered)), f"{np.mean(covered):.1%}{_bounds(sum(covered), len(covered))}" if covered else "–"]
     return f"| {' | '.join(cells)} |"
 
 
