@@ -634,12 +634,11 @@ def _with_repeats(path: Path, log: ClickLog, repeated: str) -> ClickLog:
     again = log.repeated
     if not again.any():
         return log
-    what = f"{again.sum():,} of {len(log):,} sessions repeat another one: its time, query, list and clicks"
+    what = f"{again.sum():,} of {len(log):,} sessions repeat another one (same time, query, list and clicks)"
     if repeated == "keep":
-        return replace(log, notes=(*log.notes, f"{what} (repeated 'once' leaves them out)"))
-    return replace(
-        log[~again], off_list_clicks=log.off_list_clicks, skipped=log.skipped, notes=(*log.notes, f"left out: {what}")
-    )
+        return replace(log, notes=(*log.notes, f"{what}; repeated 'once' leaves them out"))
+    notes = (*log.notes, f"{what}; they are left out")
+    return replace(log[~again], off_list_clicks=log.off_list_clicks, skipped=log.skipped, notes=notes)
 
 
 def _guess(path: Path, columns: Mapping[str, str]) -> str:

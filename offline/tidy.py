@@ -58,11 +58,10 @@ FAULTS = {
     TWO_PROPENSITIES: ("two list propensities in a session", "has two list propensities"),
     TWO_TIMES: (
         "two times in a session",
-        "has two times, {times[0]} and {times[1]}; if these are no times of sessions, call the column '' to leave it out",
+        "has two times, {times[0]} and {times[1]}; leave out a column that says something else (--time '')",
     ),
 }
-DATES = "a date and time in ISO 8601, as in the first rows"
-NUMBERS = "a number, as in the first rows"
+TIMES = "numbers only, or dates and times in ISO 8601 only"
 FIRST = (pl.col("run") != pl.col("run").shift()).fill_null(True)
 """Whether a row is the first one of its session."""
 STEP = pl.col("rank").diff()
@@ -145,8 +144,7 @@ class _Sessions:
         self.skipped.first.clear()
         self.lost: set[str] = set()  # sessions
         self.n_unknown = self.n_gaps = 0  # rows that were lost, of which nobody knows the session; sessions that lack rows
-        self.above: tuple[str | None, int] = None, 0  # session and position of the row above a block
-        self.continued = 0, "", 0  # of the last row that did not name its session: number, session, position
+        self.above: Any = (None, 0)  # session and place of the row above a block, as in `_checked`
         self.dates: bool | None = None  # whether times are dates, and not numbers
         timed = ["time"] if "time" in self.names else []
         self.head_columns = [*names, *(name for name in self.floats if name == "list_propensity"), *timed]
@@ -190,16 +188,18 @@ class _Sessions:
             rows = rows.filter((pl.col("split") == self.split) | pl.col("number").is_in(list(faults)))
         values = self._values(rows)
         if values["valid"].all():
-            self.above = values.select("key", "rank").row(-1) if values.height else self.above
+            if values.height:
+                self.above = values.select("key", pl.col("rank") - pl.col("number")).row(-1)
             return Checked(values.drop("valid"), {}, None)
-        key, rank = pl.when("valid").then("key"), pl.when("valid").then("rank")
+        # A row whose position continues those of another one has its place, if both are counted from there.
+        key, place = pl.when("valid").then("key"), pl.col("rank") - pl.col("number")
+        among = pl.when("valid").then(place)
         neighbours = values.select(
-            "key", "valid", "rank",
+            "key", "valid", "rank", place=place,
             above=key.forward_fill().fill_null(pl.lit(self.above[0], pl.String)), below=key.backward_fill(),
-            rank_above=rank.forward_fill().fill_null(self.above[1]), rank_below=rank.backward_fill(),
+            place_above=among.forward_fill().fill_null(self.above[1]), place_below=among.backward_fill(),
         )  # fmt: skip
-        if values["valid"].any():
-            self.above = values.filter("valid").select("key", "rank").row(-1)
+        self.above = neighbours.select("above", "place_above").row(-1)
         lost: dict[str, bool] = {}
         for row in pl.concat([rows, neighbours], how="horizontal").filter(~pl.col("valid")).iter_rows(named=True):
             number = row["number"]
@@ -214,16 +214,9 @@ class _Sessions:
         """Note in ``lost``, as in `Checked`, of which session a row was that is left out."""
         session: str | None = row["key"] if row["session"] else None
         if session is None and not damaged and self.together and row["rank"] >= 0:
-            number, above, rank_above = self.continued
-            if number == row["number"] - 1:
-                row.update(above=above, rank_above=rank_above)
-            # That whose positions it continues, above or below.
-            if row["above"] is not None and row["rank_above"] == row["rank"] - 1:
-                session = row["above"]
-            elif row["below"] is not None and row["rank_below"] == row["rank"] + 1:
-                session = row["below"]
-            if session is not None:
-                self.continued = row["number"], session, row["rank"]
+            # It is of the one whose positions it continues.
+            sides = (row[side] for side in ("above", "below") if row["place"] == row[f"place_{side}"])
+            session = next(sides, None)
         beside = {row["above"], row["below"]} - {None}
         sure = session is not None and (not damaged or session in beside)
         for neighbour in () if sure else beside:
@@ -262,10 +255,12 @@ class _Sessions:
         """Numbers, or the seconds of dates since 1970; null where a text is neither, or not of the kind of the first one."""
         is_number = texts.str.contains(f"^-?{NUMBER_IN_RUST}$")
         if self.dates is None:
-            kinds = (not number for number, text in zip(is_number, texts, strict=True) if number or _seconds(text) is not None)
+            kinds = (
+                not number for number, text in zip(is_number, texts, strict=True) if number or as_seconds(text) is not None
+            )
             self.dates = next(kinds, None)
         if self.dates:
-            return _by_text(texts, _seconds, pl.Float64)
+            return _by_text(texts, as_seconds, pl.Float64)
         numbers = pl.select(pl.when(is_number).then(texts)).to_series()
         whole = numbers.cast(pl.Int64, strict=False)
         if whole.null_count() == numbers.null_count():
@@ -285,8 +280,8 @@ class _Sessions:
             for name in self.floats:
                 (finite_number if CONTEXT.fullmatch(name) else positive_probability)(self.names[name], row[name])
             if "time" in self.names:
-                kind = {None: "a number, or a date and time in ISO 8601", True: DATES, False: NUMBERS}[self.dates]
-                raise Fault("time cannot be read", f"{self.names['time']} is {row['time']!r}; expected {kind}")
+                message = f"{self.names['time']} is {row['time']!r}; expected {TIMES}"
+                raise Fault("time cannot be read", message)
         except Fault as fault:
             return fault
         raise AssertionError(row)
@@ -417,7 +412,8 @@ class _Sessions:
         """The rows of the sessions without a fault of which no row was lost; the others are counted or refused."""
         key, length = pl.col("key"), pl.len().over("run")
         if lost:
-            self.longest = max(self.longest, rows.select(length.max()).item())
+            sound = pl.col("fault").min().over("run").is_null()
+            self.longest = max(self.longest, rows.select(pl.when(sound).then(length).max()).item() or 0)
         certain = [session for session, is_certain in lost.items() if is_certain]
         incomplete = key.is_in(certain) | (key.is_in(list(lost)) & (length < self.longest))
         fault = pl.coalesce(pl.col("fault").min().over("run"), pl.when(incomplete).then(pl.lit(INCOMPLETE, pl.Int8)))
@@ -511,14 +507,6 @@ def _rank(text: str) -> int:
         return whole_number("position", text, 0)
     except Fault:
         return -1
-
-
-def _seconds(text: str) -> float | None:
-    """Of a date; None if it is none."""
-    try:
-        return as_seconds(text)
-    except ValueError:
-        return None
 
 
 def _by_text(texts: pl.Series, value: Callable[[str], float | None], dtype: type[pl.DataType]) -> pl.Series:

@@ -13,17 +13,17 @@ from ..core.checks import as_array, integers, numbers, short
 __all__ = ["as_seconds", "check_times"]
 
 
-def as_seconds(text: str) -> float:
-    """The seconds since 1970 in UTC of a date or a date and time in ISO 8601; without an offset it is taken for UTC.
-
-    Raises:
-        ValueError: it is none.
+def as_seconds(text: str) -> float | None:
+    """The seconds since 1970 of a date or a date and time in ISO 8601, without an offset taken for UTC; None if it is none.
 
     Example:
-        >>> as_seconds("1970-01-02"), as_seconds("1970-01-01T02:00:00.5+01:00")
-        (86400.0, 3600.5)
+        >>> as_seconds("1970-01-02"), as_seconds("1970-01-01T02:00:00.5+01:00"), as_seconds("soon")
+        (86400.0, 3600.5, None)
     """
-    moment = datetime.fromisoformat(text)
+    try:
+        moment = datetime.fromisoformat(text)
+    except (ValueError, TypeError):
+        return None
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
@@ -33,17 +33,15 @@ def check_times(name: str, values: Any, shape: tuple[int, ...]) -> NDArray[np.fl
     array = as_array(name, values)
     if array.dtype.kind == "M":
         array = array.astype("datetime64[us]").astype(str)
-    if array.dtype.kind == "U" or (array.dtype.kind == "O" and any(isinstance(value, str) for value in array.flat)):
-        entries = array.tolist() if isinstance(values, np.ndarray) else values  # NumPy would make texts of numbers beside texts
-        values = [_seconds_at(f"{name}[{place}]", value) for place, value in enumerate(entries)]
+    if array.dtype.kind in "UO" and any(isinstance(value, str) for value in array.flat):
+        entries = (
+            array.tolist() if isinstance(values, np.ndarray) else [*values]
+        )  # NumPy would make texts of numbers among texts
+        values = [*map(as_seconds, entries)]
+        if None in values:
+            place = values.index(None)
+            expected = "expected a date and time in ISO 8601, as 2026-01-31T12:30:00+00:00, or numbers only"
+            raise ValueError(f"{name}[{place}] is {short(entries[place])}; {expected}")
     elif array.dtype.kind in "iu":
         return integers(name, array, shape, -(2**63), empty=True)
     return numbers(name, values, shape, empty=True, copy=False)
-
-
-def _seconds_at(place: str, value: Any) -> float:
-    try:
-        return as_seconds(value)
-    except (ValueError, TypeError):
-        expected = "expected a date and time in ISO 8601, as 2026-01-31T12:30:00+00:00, or numbers only"
-        raise ValueError(f"{place} is {short(value)}; {expected}") from None

@@ -209,6 +209,12 @@ MODULES: dict[str, list[Aim]] = {
         ),
     ],
     "decision": [_aim("offline/decision/decide offline/decision/words", "test_decide")],
+    "statistics of decide": [
+        _aim("offline/decision/lists", "test_decide_time"),
+        _aim("offline/decision/fit offline/decision/correction", "test_decide_statistics"),
+        _aim("offline/decision/evidence", "test_decide_grounds test_decide_evidence"),
+        _aim("offline/decision/all_queries", "test_decide_all", "not command and not wrong"),
+    ],
     "reports": [
         _aim("runner/words runner/reports/exports runner/sweep_results", "test_report test_python_results"),
         _aim("runner/reports/bounds runner/theory/describe", "test_theory_reports"),

@@ -130,24 +130,19 @@ def _print_decision(decision: Decision, files: list[Path], out: Path) -> None:
 
 
 class _Queries:
-    """How far the queries are, for what is said if the command is stopped.
-
-    Attributes:
-        started: whether the arguments were accepted and work began.
-    """
+    """How far the queries are, for what is said if the command is stopped: by step, how many of how many."""
 
     def __init__(self) -> None:
-        self.started = False
-        self._done: dict[str, tuple[int, int]] = {}
+        self.done: dict[str, tuple[int, int]] = {}
 
-    def advance(self, what: str, done: int, total: int) -> None:
-        """So many queries are judged, or written."""
-        self.started = True
-        self._done[what] = done, total
+    @property
+    def started(self) -> bool:
+        """Whether the arguments were accepted and work began."""
+        return bool(self.done)
 
     def kept(self, out: Path) -> str:
         """What is kept in the folder."""
-        return f"{' and '.join(f'{done} of {total} queries are {what}' for what, (done, total) in self._done.items())} in {out}"
+        return f"{' and '.join(f'{done} of {total} queries are {what}' for what, (done, total) in self.done.items())} in {out}"
 
 
 def _decide_all(
@@ -170,7 +165,7 @@ def _decide_all(
     queries = context.obj = _Queries()
 
     def advance(what: str, done: int, total: int) -> None:
-        queries.advance(what, done, total)
+        queries.done[what] = done, total
         if what not in tasks:
             tasks[what] = bar.add_task(f"queries {what}", total=total)
         bar.update(tasks[what], completed=done)

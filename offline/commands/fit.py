@@ -64,7 +64,7 @@ def fit(
     )] = False,
     seed: Annotated[int, typer.Option(metavar="N", help="Seed of the choice of the held-out sessions.")] = 0,
     skip_malformed: Annotated[bool, typer.Option(
-        "--skip-malformed", hidden=True,
+        "--skip-malformed", help="Deprecated: means [bold]--bad-rows skip:100%[/].",
     )] = False,
     as_json: Json = False,
 ) -> None:  # fmt: skip

@@ -119,10 +119,10 @@ class Decisions:
                 "gain_low": None if each.interval is None else each.interval[0],
                 "gain_high": None if each.interval is None else each.interval[1],
                 "p_value": each.p_value,
-                "larger_step": "" if each.larger is None else " ".join(each.larger.labels),
-                "larger_gain": None if each.larger is None else each.larger.difference,
-                "larger_gain_low": None if each.larger is None else each.larger.interval[0],
-                "larger_gain_high": None if each.larger is None else each.larger.interval[1],
+                "larger_step": " ".join(getattr(each.larger, "labels", ())),
+                "larger_gain": getattr(each.larger, "difference", None),
+                "larger_gain_low": getattr(each.larger, "interval", (None, None))[0],
+                "larger_gain_high": getattr(each.larger, "interval", (None, None))[1],
                 "test_sessions": each.test_sessions,
                 "cautions": "; ".join(each.cautions),
                 "page": each.page,
@@ -305,19 +305,14 @@ class _Work:
         to_test = larger if result == "better" else ground if result in ("likely better", "not proven") else None
         folder = self.folder / self.pages[query]
         page = f"{self.pages[query]}/decision.html" if (folder / "decision.html").exists() else ""
+        gain, interval = (None, None) if ground is None else (ground.difference, ground.interval)
         return QueryDecision(
-            query,
-            self.queries[query],
-            result,
-            ground.labels[: self.settings.cutoff] if ground is not None and recommended else (),
-            None if ground is None else ground.difference,
-            None if ground is None else ground.interval,
-            1.0 if ground is None else ground.p_value,
-            larger,
+            query, self.queries[query], result,
+            ground.labels[: self.settings.cutoff] if ground is not None and recommended else (), gain, interval,
+            1.0 if ground is None else ground.p_value, larger,
             None if to_test is None else experiment(to_test.difference, row["variance"], level),
-            tuple(read_json(folder / "decision.json")["against"]) if page else (),
-            page,
-        )
+            tuple(read_json(folder / "decision.json")["against"]) if page else (), page,
+        )  # fmt: skip
 
 
 def _begin(folder: Path, log: ClickLog, settings: Settings, queries: list[str], name: str) -> None:

@@ -346,6 +346,7 @@ def conclude(
     sessions, estimators, evidence = weighed
     reward, cutoff, horizon = settings.reward, settings.cutoff, settings.horizon
     level = settings.level if level is None else level
+    evidence = replace(evidence, level=level)
     result, ground = settle(evidence.grounds, evidence.enough, level)
     best = evidence.scores[0].model
     instance = _instance(sessions, evidence, {best: estimators[best]}, name)

@@ -38,7 +38,19 @@ from ..estimation.estimator import Estimator
 from ..evaluation import LEAST_SESSIONS
 from .correction import Corrected, Correction, Gains
 from .fit import Fit, Group, check_fit
-from .lists import STEADY, DistinctLists, Lists, Measured, Refused, measure, production_list
+from .lists import (
+    BLOCKS,
+    LEAST_BLOCKS,
+    LEAST_IN_STRATUM,
+    STEADY,
+    DistinctLists,
+    Lists,
+    Measured,
+    Refused,
+    measure,
+    production_list,
+    time_blocks,
+)  # fmt: skip
 from .models import MOST_SESSIONS, Models, QuerySessions
 
 __all__ = [
@@ -141,6 +153,7 @@ class Evidence:
         enough: whether there is anything to judge a list by.
         timed: whether the log has times; else the order of the file is taken for that of time.
         n_items: of the instance.
+        level: at which the grounds are judged.
     """
 
     production: tuple[str, ...]
@@ -155,6 +168,19 @@ class Evidence:
     enough: bool
     timed: bool
     n_items: int
+    level: float
+
+    @property
+    def proposal(self) -> tuple[str, ...] | None:
+        """Labels of the list that the verdict is about; None where none stands out."""
+        ground = settle(self.grounds, self.enough, self.level)[1]
+        return None if ground is None else ground.labels
+
+    @property
+    def ground(self) -> str | None:
+        """The reason for the proposal: ``"measured"`` or ``"models"``; None without a proposal."""
+        ground = settle(self.grounds, self.enough, self.level)[1]
+        return None if ground is None else ground.name
 
     @property
     def fitting(self) -> list[str]:
@@ -220,12 +246,7 @@ def experiment(gain: float, variance: float, level: float) -> int:
 
 
 def judge(
-    sessions: QuerySessions,
-    models: Models,
-    estimators: dict[str, Estimator],
-    reward: str,
-    cutoff: int | None,
-    level: float = LEVEL,
+    sessions: QuerySessions, models: Models, estimators: dict[str, Estimator], reward: str, cutoff: int | None, level: float
 ) -> Evidence:
     """Collect the evidence of a log about the lists of a query.
 
@@ -243,14 +264,9 @@ class _Judge:
     """The arguments of `judge`, and what follows from them."""
 
     def __init__(
-        self,
-        sessions: QuerySessions,
-        models: Models,
-        estimators: dict[str, Estimator],
-        reward: str,
-        cutoff: int | None,
+        self, sessions: QuerySessions, models: Models, estimators: dict[str, Estimator], reward: str, cutoff: int | None,
         level: float,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.sessions, self.models, self.estimators, self.reward, self.cutoff = sessions, models, estimators, reward, cutoff
         self.log, self.level = sessions.own, level
         self._corrections: dict[str, Corrected] = {}
@@ -275,16 +291,12 @@ class _Judge:
         judged = () if ranking is None else self._judged(fitting, ranking)
         grounds = _measured_grounds(measured, self.level)
         if ranking is not None:
-            doubtful = max(judged, key=lambda each: each.p_value)
-            grounds.append(
-                Ground(
-                    "models", self._labels(ranking), doubtful.difference, doubtful.standard_error, self._base, doubtful.p_value
-                )
-            )
+            most, base = max(judged, key=lambda each: each.p_value), self._base
+            grounds.append(Ground("models", self._labels(ranking), most.difference, most.standard_error, base, most.p_value))
         return Evidence(
             self._labels(self.production), tuple(grounds), float(self.shown.earned.var()), tuple(self.scores),
             tuple(fit for fit, _ in tests.values()), tests[self.scores[0].model][1], measured, self._measured_of_all[2], judged,
-            bool(measured or fitting), self.log.times is not None, self.n_items,
+            bool(measured or fitting), self.log.times is not None, self.n_items, self.level,
         )  # fmt: skip
 
     @property
@@ -392,18 +404,20 @@ class _Judge:
         return ranking
 
     @cached_property
-    def _displays(self) -> NDArray[np.int64]:
-        """``(L, K)`` how often each item was shown at each position."""
-        rows, positions = np.nonzero(self.log.items >= 0)
-        n_items, n_positions = len(self.log.item_labels), self.log.n_positions
-        cells = self.log.items[rows, positions] * np.int64(n_positions) + positions
-        return np.bincount(cells, minlength=n_items * n_positions).reshape(n_items, n_positions)
+    def _tried(self) -> NDArray[np.bool_]:
+        """``(L, K)`` which items the log compares at which positions with those that production has there: in 100 displays
+        or more, in blocks of time that show both. No test of fit sees what users do elsewhere."""
+        positions = np.arange(self.log.n_positions)
+        displays = np.zeros((len(self.log.item_labels) + 1, len(positions), BLOCKS), np.int64)  # the last row is that of -1
+        np.add.at(displays, (self.log.items, positions, time_blocks(self.log)[:, None]), 1)
+        both = np.minimum(displays, displays[self.production, positions]) >= LEAST_IN_STRATUM
+        return (both.sum(axis=2) >= LEAST_BLOCKS) & ((displays * both).sum(axis=2) >= LEAST_SESSIONS)
 
     def _known(self, ranking: Lists) -> bool:
-        """Whether the log tells of each item at its position: no test of fit sees what users do elsewhere."""
+        """Whether the log tells of each item that is elsewhere than in production."""
         counted = np.arange(len(ranking) if self.cutoff is None else self.cutoff)
         moved = ranking[counted] != self.production[counted]
-        return bool((self._displays[ranking[counted], counted] >= LEAST_SESSIONS)[moved].all())
+        return bool(self._tried[ranking[counted], counted][moved].all())
 
     def _exchanges(self, ranking: Lists) -> list[Lists]:
         """All lists with two items exchanged, or one by another."""
@@ -433,11 +447,9 @@ def _measured_grounds(measured: Sequence[Measured], level: float) -> list[Ground
     """Of the lists whose gain is proven at the level those that are surer than all of larger gains, so that the list of the
     largest proven gain comes first at any smaller level, too; of the others the most promising one."""
     grounds = [
-        Ground(
-            "measured", each.labels, each.difference, each.standard_error, each.base, each.p_value, each.doubt
-        )
+        Ground("measured", each.labels, each.difference, each.standard_error, each.base, each.p_value, each.doubt)
         for each in measured
-    ]  # fmt: skip
+    ]
     result: list[Ground] = []
     for ground in grounds:
         if ground.holds(level) and ground.p_value < min([1.0, *(each.p_value for each in result)]):

@@ -50,7 +50,7 @@ LEAST_SHARE = 0.5
 LEFT_OUT = 4
 """Neighbouring blocks that a gain must be able to do without."""
 STEADY = 0.05
-"""The largest p-value of a gain without them; and that of the sign test of blocks that differ."""
+"""The largest p-value of a gain without them; that of the sign test of blocks that differ; and that of whole lists alone."""
 UNEVEN = 0.001
 """The p-value of Cochran's test below which blocks differ by more than chance."""
 WIDEST = 0.025
@@ -226,7 +226,7 @@ def measure(
             value=float(shown.means[row]),
             interval=(difference - z * error, difference + z * error),
             # A list that gains in sessions that show a part of it alone is not better.
-            p_value=min(1.0, len(compared) * float(ndtr(-difference / error))) if strata.whole[place] > 0 else 1.0,
+            p_value=min(1.0, len(compared) * float(ndtr(-difference / error))) if strata.whole[place] else 1.0,
             blocks=int(strata.blocks[place]),
             **numbers,
         )
@@ -258,7 +258,7 @@ class _Strata:
         kept: ``(C,)`` share of a list's sessions in these blocks.
         comparable: ``(C,)`` whether these are enough.
         share, difference, standard_error, worst_p_value, sign_p_value, base, pooled: ``(C,)`` see `Measured`.
-        whole: ``(C,)`` the gain in sessions that show whole lists.
+        whole: ``(C,)`` whether it gains in sessions that show whole lists, too; significantly, if others also compare it.
     """
 
     NUMBERS = ("share", "difference", "standard_error", "worst_p_value", "sign_p_value", "base", "pooled")
@@ -293,7 +293,8 @@ class _Strata:
             total = at_length.sum(axis=1)
             self.difference = part * (weights * gains).sum(axis=(1, 2)) / total
             self.standard_error = part * np.sqrt((weights**2 * errors).sum(axis=(1, 2))) / total
-            self.whole = (weights * gains)[:, -1].sum(axis=1)
+            gain, error = (weights * gains)[:, -1].sum(axis=1), np.sqrt((weights**2 * errors)[:, -1].sum(axis=1))
+            self.whole = (gain > 0) & (((at_length > 0).sum(axis=1) == 1) | (ndtr(-gain / error) <= STEADY))
             ours, theirs = table.over_blocks(of_list), table.over_blocks(of_production)
             pooled = np.where(at_length > 0, ours[0] * theirs[0] / np.maximum(ours[0] + theirs[0], 1), 0.0)
             self.pooled = part * (pooled * (ours[1] - theirs[1])).sum(axis=1) / pooled.sum(axis=1)

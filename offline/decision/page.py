@@ -26,6 +26,8 @@ from .words import UNITS
 __all__ = ["command_of", "to_dict", "to_html", "write_decision"]
 
 INSTANCE = "instance.json"
+OF_GROUND = {"proposal": "labels", "ground": "name", "difference": "difference", "interval": "interval"}
+"""What version 2.0 called the fields of the ground of a decision."""
 
 
 def write_decision(decision: Decision, folder: str | Path, *, pdf: bool = False) -> list[Path]:
@@ -52,16 +54,11 @@ def to_dict(decision: Decision) -> dict[str, Any]:
     """All numbers of a decision for JSON; nan becomes null."""
     evidence, ground = vars(decision.evidence), decision.ground
     figures = vars(decision) | {
-        # What versions 1.0 and 2.0 called so stands where it stood.
+        # What version 1.0 called so stands where it stood.
         "scores": evidence["scores"],
-        "evidence": {
-            "proposal": None if ground is None else ground.labels,
-            "ground": None if ground is None else ground.name,
-            "p_value": 1.0 if ground is None else ground.p_value,
-            "difference": None if ground is None else ground.difference,
-            "interval": None if ground is None else ground.interval,
-        }
-        | {name: value for name, value in evidence.items() if name not in ("scores", "groups")},
+        "evidence": {"p_value": getattr(ground, "p_value", 1.0)}
+        | {old: getattr(ground, new, None) for old, new in OF_GROUND.items()}
+        | {name: value for name, value in evidence.items() if name not in ("scores", "groups", "level")},
         "instance": INSTANCE,
         "curves": decision.curves.to_dict(as_series=False),
     }

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import signal
+from dataclasses import asdict
 
 import joblib
 import numpy as np
@@ -16,7 +18,9 @@ from clickgym.command_line import main
 from clickgym.core.formats import to_csv
 from clickgym.envs import PositionBasedModel
 from clickgym.offline import ClickLog, write_tidy
-from clickgym.offline.decision.all_queries import PAGES, _of, _p_value, threshold
+from clickgym.offline.decision.all_queries import PAGES, _of, _p_value, _Work, threshold
+from clickgym.offline.decision.decide import Settings
+from clickgym.offline.decision.evidence import Ground, experiment
 from clickgym.offline.decision.page import write_decision
 
 pytestmark = pytest.mark.usefixtures("undrawn_here")  # the pictures of a page are those of `test_decide.py`
@@ -107,6 +111,30 @@ def test_a_measured_list_that_is_not_proven_does_not_silence_the_models():
     ]  # fmt: skip
     assert _p_value(row | {"grounds": [measured | {"p_value": 0.003, "doubt": 0.06}]}) == 1.0
     assert _p_value({"query": "gloves", "refused": "few"}) == 1.0
+
+
+def test_a_row_of_the_table_says_what_to_test(tmp_path):
+    """Beside a measured list the larger step; a list of the models; a list that is not proven."""
+    measured, models = (
+        Ground("measured", ("d", "b"), 0.05, 0.018, 1.0, 0.003),
+        Ground("models", ("d", "c"), 0.5, 0.05, 1.0, 1e-9),
+    )
+    settings = Settings.check(("TopRank",), 1, 1, 0, "clicks", None)
+    work = _Work(tmp_path, "log", settings, {"shoes": 100}, 1, lambda *_: None)
+
+    def row(level, *grounds):
+        row = {"grounds": [asdict(ground) for ground in grounds], "enough": True, "variance": 0.5}
+        found = work._row("shoes", row, level)
+        return found.verdict, found.recommended, found.difference, found.p_value, found.larger, found.test_sessions
+
+    wanted = ("better", ("d", "b"), 0.05, 0.003, models, experiment(0.5, 0.5, 0.005))
+    assert row(0.005, measured, models) == wanted
+    assert row(0.001, measured, models) == ("likely better", ("d", "c"), 0.5, 1e-9, None, experiment(0.5, 0.5, 0.001))
+    assert row(0.001, measured) == ("not proven", (), 0.05, 0.003, None, experiment(0.05, 0.5, 0.001))
+    assert row(0.005, measured) == ("better", ("d", "b"), 0.05, 0.003, None, None)
+    assert row(0.005) == ("not better", (), None, 1.0, None, None)
+    refused = work._row("shoes", {"query": "shoes", "refused": "few"}, 0.005)
+    assert (refused.verdict, refused.p_value, refused.cautions) == ("refused", 1.0, ("few",))
 
 
 def test_the_table_is_sorted_filtered_and_says_how_it_was_corrected(decisions, folder):
@@ -201,6 +229,21 @@ def test_the_command_decides_the_most_frequent_queries(file, capsys):
     assert "Benjamini–Hochberg" in printed
     assert (out / "decisions.html").is_file()
     assert len(list(out.glob("queries/*/decision.html"))) == 2
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_stopped_command_says_how_far_it_is(file, capsys, monkeypatch, number):
+    def stopped(*_, on_progress, **__):
+        on_progress("judged", 8, 8)
+        on_progress("written", 3, 8)
+        signal.raise_signal(number)
+
+    monkeypatch.setattr("clickgym.offline.commands.decide.decide_all", stopped)
+    assert main(["decide", str(file), "--all", "--out", "out"]) == 130
+    told = (
+        "clickgym: stopped; 8 of 8 queries are judged and 3 of 8 queries are written in out, and the same command resumes it\n"
+    )
+    assert capsys.readouterr().err == told
 
 
 WRONG = {

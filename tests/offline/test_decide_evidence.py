@@ -11,7 +11,7 @@ from clickgym.envs import DynamicBayesianModel, PositionBasedModel
 from clickgym.offline import ClickLog, FixedPolicy, PBMEstimator, contributions, empirical_policies, evaluate
 from clickgym.offline.decision.correction import Corrected, Correction
 from clickgym.offline.decision.decide import AGENTS, Settings, _check, decide, weigh
-from clickgym.offline.decision.evidence import LEVEL, settle, verdict
+from clickgym.offline.decision.evidence import LEVEL, _Judge, settle, verdict
 from clickgym.offline.decision.fit import check_fit
 from clickgym.offline.decision.lists import DistinctLists, measure, production_list
 from clickgym.offline.decision.models import Models
@@ -92,6 +92,13 @@ def test_a_list_that_gains_in_short_only_is_not_better():
     whole = (log.items >= 0).all(axis=1)
     clicks = np.where(whole[:, None], 0, (log.items == 3) | (rng.random(log.items.shape) < 0.01)) * (log.items >= 0)
     shown = DistinctLists(replace(log, clicks=clicks), "clicks", None)
+    ((gain,), _, _) = measure(log, shown, production_list(shown), 0.05)
+    assert gain.interval[0] > 0
+    assert gain.p_value == 1.0
+    hardly = clicks.copy()  # of whole lists every tenth has a click, and of those in production every eleventh
+    for first, every in ((3, 10), (0, 11)):
+        hardly[np.flatnonzero(whole & (log.items[:, 0] == first))[::every], 0] = 1
+    shown = DistinctLists(replace(log, clicks=hardly), "clicks", None)
     ((gain,), _, _) = measure(log, shown, production_list(shown), 0.05)
     assert gain.interval[0] > 0
     assert gain.p_value == 1.0
@@ -290,3 +297,71 @@ def test_a_list_is_proposed_of_ranked_items_alone(monkeypatch):
     assert decision.instance.estimation["items"] == ["b", "c", "d"]
     assert set(decision.proposal.labels) == {"b", "c", "d"}
     assert "The list in production also shows a and e" in decision.against["Few candidates"]
+
+
+def by_models(log):
+    """The list that models propose; None where they propose none."""
+    return next((ground.labels for ground in evidence_of(log).grounds if ground.name == "models"), None)
+
+
+def without(log, rows):
+    return ClickLog(log.items[~rows], log.clicks[~rows], log.queries[~rows], LABELS, ("shoes",))
+
+
+def test_models_do_not_propose_a_list_that_was_refused(plain):
+    """The best list was shown in the end alone, so that it is not compared; models would propose it."""
+    rare = without(plain, (plain.items == [3, 2, 1]).all(axis=1))
+    assert by_models(rare) == ("d", "c", "b")
+    rng = np.random.default_rng(13)
+    items = np.vstack([rare.items, np.tile([3, 2, 1], (1500, 1))])
+    log = ClickLog(items, np.vstack([rare.clicks, clicks_of(items[-1500:], rng)]), np.zeros(len(items)), LABELS, ("shoes",))
+    evidence = evidence_of(log)
+    assert [each.labels for each in evidence.refused] == [("d", "c", "b")]
+    assert evidence.fitting
+    assert ("d", "c", "b") not in [ground.labels for ground in evidence.grounds]
+
+
+def test_models_propose_an_item_only_where_it_was_shown(plain):
+    """The item d never had the first position: nobody knows what users do there."""
+    hidden = without(plain, plain.items[:, 0] == 3)
+    proposed = by_models(hidden)
+    assert proposed is not None
+    assert proposed[0] != "d"
+    few = ClickLog(
+        np.vstack([hidden.items, plain.items[plain.items[:, 0] == 3][:99]]),
+        np.vstack([hidden.clicks, plain.clicks[plain.items[:, 0] == 3][:99]]), np.zeros(len(hidden) + 99), LABELS, ("shoes",),
+    )  # fmt: skip
+    assert by_models(few)[0] != "d"
+
+
+def test_what_the_list_in_production_earned_is_that_of_its_sessions_and_of_its_beginnings():
+    log = log_of(SEVERAL, np.random.default_rng(14))
+    shows = (log.items[:, :2] == [0, 1]).all(axis=1)
+    evidence = evidence_of(log)
+    sessions = Models(log, "clicks", 0).sessions("shoes")
+    judge = _Judge(sessions, Models(log, "clicks", 0), {}, "clicks", None, LEVEL)
+    assert judge._base == pytest.approx(log.clicks[shows].sum() / shows.sum())
+    assert evidence.variance == pytest.approx(log.clicks.sum(axis=1).var())
+
+
+def test_models_propose_an_item_only_if_it_was_shown_at_the_same_time(plain):
+    """The items d and e replaced a and b at one time: what changed with the items, and what with the time? Only c remained."""
+    old, new = (plain.items < 3).all(axis=1), (plain.items >= 2).all(axis=1)
+    n = min(old.sum(), 4 * new.sum())
+    rows = np.r_[np.flatnonzero(old)[:n], np.flatnonzero(new)]
+    log = ClickLog(plain.items[rows], plain.clicks[rows], np.zeros(len(rows)), LABELS, ("shoes",))
+    evidence = evidence_of(log)
+    assert evidence.fitting
+    assert not {"d", "e"} & {label for ground in evidence.grounds for label in ground.labels[:2]}
+
+
+def test_models_speak_where_sessions_are_enough_and_lists_differ(plain):
+    """Of 330 sessions 99 are held out, of 334 there are 100."""
+
+    def may_speak(log, reward="clicks"):
+        models = Models(log, reward, 0)
+        return _Judge(models.sessions("shoes"), models, {}, reward, None, LEVEL)._models_may_speak
+
+    assert [may_speak(plain[:n]) for n in (330, 334)] == [False, True]
+    assert not may_speak(plain[:334], "satisfaction")
+    assert not may_speak(plain[(plain.items == [0, 1, 2]).all(axis=1)])

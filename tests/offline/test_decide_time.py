@@ -15,7 +15,7 @@ import pytest
 
 from clickgym.offline import ClickLog
 from clickgym.offline.decision.decide import Settings, weigh
-from clickgym.offline.decision.lists import DistinctLists, measure, time_blocks
+from clickgym.offline.decision.lists import DistinctLists, measure, per_session, time_blocks
 from clickgym.offline.decision.models import Models
 
 PRODUCTION, OTHER, REST = [0, 1, 2], [3, 1, 0], [2, 4, 3]
@@ -219,6 +219,32 @@ def test_several_lengths_are_strata():
     wanted = by_hand(log, (2, 3))
     assert (found.difference, found.standard_error, found.worst_p_value) == pytest.approx((wanted[0], wanted[1], wanted[3]))
     assert found.share == 1.0
+    counts, means = np.zeros((2, 2)), np.zeros((2, 2))
+    for row, length in enumerate((2, 3)):
+        for column, wanted in enumerate((OTHER, PRODUCTION)):
+            here = ((lists >= 0).sum(axis=1) == length) & (lists[:, :length] == wanted[:length]).all(axis=1)
+            counts[row, column], means[row, column] = here.sum(), clicks[here].sum() / here.sum()
+    weights = counts.prod(axis=1) / counts.sum(axis=1)
+    assert found.pooled == pytest.approx(weights @ (means[:, 0] - means[:, 1]) / weights.sum())
+
+
+def test_a_list_that_is_compared_in_short_alone_is_refused():
+    """Whole lists were never shown together: what the list earns where its end is shown too, nobody knows."""
+    whole = log_of_blocks([(80, 16, 0, 0)] * 10 + [(0, 0, 10, 5)] * 10)
+    short = log_of_blocks([(40, 8, 30, 10)] * 20)
+    items = np.vstack([np.where(np.arange(3) == 2, -1, short.items), whole.items])
+    order = np.argsort(np.r_[np.arange(len(short)) / len(short), np.arange(len(whole)) / len(whole)], kind="stable")
+    log = ClickLog(items[order], np.vstack([short.clicks, whole.clicks])[order], np.zeros(len(items)), LABELS, ("shoes",))
+    found, _ = measured(log)
+    assert (found.sessions, found.blocks) == (100, 20)
+    assert not hasattr(found, "p_value")
+
+
+def test_a_session_earns_its_clicks_or_one_for_any():
+    log = ClickLog([[0, 1, 2]] * 3, [[1, 0, 1], [0, 0, 0], [0, 0, 1]], [0] * 3, LABELS, ("shoes",))
+    assert per_session(log, "clicks", None).tolist() == [2.0, 0.0, 1.0]
+    assert per_session(log, "any_click", None).tolist() == [1.0, 0.0, 1.0]
+    assert per_session(log, "any_click", 2).tolist() == [1.0, 0.0, 0.0]
 
 
 def test_lengths_at_which_both_lists_are_one_tell_of_no_gain():

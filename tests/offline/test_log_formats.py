@@ -365,7 +365,7 @@ BLOCKS = [(language, text) for language, text in BLOCKS if language != "sh"]  # 
 
 
 def test_every_example_of_the_page_is_read(tmp_path):
-    assert len(BLOCKS) == 10
+    assert len(BLOCKS) == 11
     logs = []
     for index, (_, text) in enumerate(BLOCKS):
         path = tmp_path / f"{index}.txt"
@@ -383,6 +383,8 @@ def test_every_example_of_the_page_is_read(tmp_path):
     assert [log.query_labels for log in logs[:5]] == [("shoes",)] * 4 + [("all",)]
     assert logs[5].items.tolist() == [[0, 1, 2], [1, -1, -1]]
     assert logs[6].clicks.tolist() == [[1, 0], [1, 0]]
-    assert [len(log) for log in logs[7:]] == [2, 2]
+    assert (logs[7].times - logs[7].times[0]).tolist() == [0, 90]
+    assert [log.times is None or log.times.tolist() for log in logs[8:]] == [True, [3, 3]]
+    assert [len(log) for log in logs[7:]] == [2, 2, 2]
     assert json.loads(BLOCKS[2][1].splitlines()[0])["item"] == "a"
     assert fit_models(logs[5], ["PBM"], n_items=3, test_share=0).instances["shoes"].n_positions == 3
