@@ -52,47 +52,49 @@ from clickgym.offline.decision.evidence import LEVEL, larger_step, settle
 from clickgym.offline.decision.models import Models
 from clickgym.offline.distinct import distinct
 
-SETS = ("development", "report")
+SETS = ("development", "report", "report-2")
+# fmt: off
 PARAMETERS: dict[str, tuple[Any, ...]] = {
     # A pair is a range, a list has the choices; by set, in the order of `SETS`.
-    "positions": ((3, 6), (2, 7)),
-    "more items than positions": ((2, 6), (2, 8)),
-    "attraction": ([(1, 2), (1, 5), (2, 2)], [(1, 2), (1, 5), (2, 4), (1, 25), (2, 60)]),  # of a beta distribution
-    "lowest examination": ((0.15, 0.5), (0.05, 0.7)),
-    "size of the neighbours' effect": ((0.1, 0.6), (0.2, 0.9)),
-    "other lists": ((2, 14), (1, 20)),  # drawn at random, and as many variants of production
-    "shown as often as production": ((0.3, 2.0), (0.1, 3.0)),  # all others together
-    "share of a swap": ((0.2, 0.6), (0.05, 0.8)),
-    "steepness": ((0.4, 1.2), (0.2, 1.8)),  # of Plackett-Luce
-    "sessions, log10": ((3.48, 5.48), (3.48, 5.7)),
-    "several lengths": (1 / 3, 0.45),  # a share of the logs, as the next
-    "shuffled file": (0.15, 0.15),  # with times
-    "tick": ([1, 1000], [1, 1000, 60_000]),  # of the clock, in ms
-    "days": ([1, 7, 28], [1, 3, 14, 90]),
-    "segments": ([97], [211]),  # in which nothing changes
-    "drift": (["line", "step", "wave", "walk"], ["ramp", "hump", "saw", "decay", "step", "walk"]),
-    "size of the drift": ((0.2, 1.0), (0.1, 1.6)),  # in logits, from the mean
-    "each item's own drift": ((0.0, 0.15), (0.0, 0.25)),
-    "begin": ((0.3, 0.9), (0.1, 0.96)),  # of lists that begin late; of those that end early, the end of the log less this
-    "late share": ((0.3, 1.0), (0.0, 1.0)),  # of the lists
-    "replaced": (0.4, 0.5),  # production ends where others begin, in a share of the logs
-    "overlap": ((0.0, 0.1), (0.0, 0.25)),
-    "season": (["wave"], ["wave", "day and night", "day and week"]),
-    "season cycles": ((1, 14), (2, 31)),
-    "size of the season": ((0.2, 0.8), (0.1, 1.2)),
-    "shares follow": ((0.3, 1.5), (0.2, 2.5)),
-    "re-ranked every": ((1, 10), (1, 30)),  # segments
-    "memory of clicks": ((0.3, 1.0), (0.0, 1.0)),
-    "bots, share of the log": ((0.01, 1 / 6), (0.003, 1 / 6)),
-    "bots, share of the sessions": ((0.1, 1.0), (0.05, 1.0)),
-    "bots click": ([0.0, 0.5, 1.0, 1.0], [0.0, 0.1, 0.3, 0.7, 1.0]),
-    "bots on production": (0.2, 0.35),
-    "visits": ((2, 4), (2, 6)),
-    "long campaign": ((0.2, 0.5), (0.2, 0.6)),
-    "repeated, share": ((0.05, 0.5), (0.02, 0.8)),
-    "repeated, times": ((2, 6), (2, 12)),
-    "populations, swing": ((0.2, 0.45), (0.05, 0.5)),
+    "positions": ((3, 6), (2, 7), (2, 8)),
+    "more items than positions": ((2, 6), (2, 8), (2, 5)),
+    "attraction": ([(1, 2), (1, 5), (2, 2)], [(1, 2), (1, 5), (2, 4), (1, 25), (2, 60)], [(1, 3), (2, 6), (1, 10), (1, 30), (3, 60), (3, 3)]),  # of a beta distribution
+    "lowest examination": ((0.15, 0.5), (0.05, 0.7), (0.1, 0.8)),
+    "size of the neighbours' effect": ((0.1, 0.6), (0.2, 0.9), (0.15, 0.8)),
+    "other lists": ((2, 14), (1, 20), (2, 25)),  # drawn at random, and as many variants of production
+    "shown as often as production": ((0.3, 2.0), (0.1, 3.0), (0.2, 4.0)),  # all others together
+    "share of a swap": ((0.2, 0.6), (0.05, 0.8), (0.1, 0.7)),
+    "steepness": ((0.4, 1.2), (0.2, 1.8), (0.3, 2.2)),  # of Plackett-Luce
+    "sessions, log10": ((3.48, 5.48), (3.48, 5.7), (3.48, 5.7)),
+    "several lengths": (1 / 3, 0.45, 0.4),  # a share of the logs, as the next
+    "shuffled file": (0.15, 0.15, 0.15),  # with times
+    "tick": ([1, 1000], [1, 1000, 60_000], [1, 100, 10_000]),  # of the clock, in ms
+    "days": ([1, 7, 28], [1, 3, 14, 90], [2, 10, 30, 60]),
+    "segments": ([97], [211], [307]),  # in which nothing changes
+    "drift": (["line", "step", "wave", "walk"], ["ramp", "hump", "saw", "decay", "step", "walk"], ["ramp", "wave", "saw", "decay", "hump", "line"]),
+    "size of the drift": ((0.2, 1.0), (0.1, 1.6), (0.2, 1.4)),  # in logits, from the mean
+    "each item's own drift": ((0.0, 0.15), (0.0, 0.25), (0.0, 0.2)),
+    "begin": ((0.3, 0.9), (0.1, 0.96), (0.2, 0.93)),  # of lists that begin late; in mirror writing of those that end early
+    "late share": ((0.3, 1.0), (0.0, 1.0), (0.1, 0.9)),  # of the lists
+    "replaced": (0.4, 0.5, 0.35),  # production ends where others begin, in a share of the logs
+    "overlap": ((0.0, 0.1), (0.0, 0.25), (0.0, 0.4)),
+    "season": (["wave"], ["wave", "day and night", "day and week"], ["wave", "day and night", "day and week"]),
+    "season cycles": ((1, 14), (2, 31), (3, 35)),
+    "size of the season": ((0.2, 0.8), (0.1, 1.2), (0.15, 1.0)),
+    "shares follow": ((0.3, 1.5), (0.2, 2.5), (0.3, 2.0)),
+    "re-ranked every": ((1, 10), (1, 30), (2, 40)),  # segments
+    "memory of clicks": ((0.3, 1.0), (0.0, 1.0), (0.2, 0.9)),
+    "bots, share of the log": ((0.01, 1 / 6), (0.003, 1 / 6), (0.005, 1 / 6)),
+    "bots, share of the sessions": ((0.1, 1.0), (0.05, 1.0), (0.1, 1.0)),
+    "bots click": ([0.0, 0.5, 1.0, 1.0], [0.0, 0.1, 0.3, 0.7, 1.0], [0.0, 0.2, 0.5, 0.9, 1.0]),
+    "bots on production": (0.2, 0.35, 0.3),
+    "visits": ((2, 4), (2, 6), (2, 5)),
+    "long campaign": ((0.2, 0.5), (0.2, 0.6), (0.25, 0.5)),
+    "repeated, share": ((0.05, 0.5), (0.02, 0.8), (0.03, 0.7)),
+    "repeated, times": ((2, 6), (2, 12), (2, 9)),
+    "populations, swing": ((0.2, 0.45), (0.05, 0.5), (0.1, 0.5)),
 }
+# fmt: on
 
 USERS = ("CM", "PBM", "UBM", "DBN", "CCM", "trust bias", "neighbours", "two kinds")
 DESCRIBED = ("CM", "PBM", "UBM", "DBN", "CCM")
