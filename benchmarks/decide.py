@@ -58,7 +58,10 @@ PARAMETERS: dict[str, tuple[Any, ...]] = {
     # A pair is a range, a list has the choices; by set, in the order of `SETS`.
     "positions": ((3, 6), (2, 7), (2, 8)),
     "more items than positions": ((2, 6), (2, 8), (2, 5)),
-    "attraction": ([(1, 2), (1, 5), (2, 2)], [(1, 2), (1, 5), (2, 4), (1, 25), (2, 60)], [(1, 3), (2, 6), (1, 10), (1, 30), (3, 60), (3, 3)]),  # of a beta distribution
+    "attraction": (  # of a beta distribution
+        [(1, 2), (1, 5), (2, 2)], [(1, 2), (1, 5), (2, 4), (1, 25), (2, 60)],
+        [(1, 3), (2, 6), (1, 10), (1, 30), (3, 60), (3, 3)],
+    ),
     "lowest examination": ((0.15, 0.5), (0.05, 0.7), (0.1, 0.8)),
     "size of the neighbours' effect": ((0.1, 0.6), (0.2, 0.9), (0.15, 0.8)),
     "other lists": ((2, 14), (1, 20), (2, 25)),  # drawn at random, and as many variants of production
@@ -71,7 +74,10 @@ PARAMETERS: dict[str, tuple[Any, ...]] = {
     "tick": ([1, 1000], [1, 1000, 60_000], [1, 100, 10_000]),  # of the clock, in ms
     "days": ([1, 7, 28], [1, 3, 14, 90], [2, 10, 30, 60]),
     "segments": ([97], [211], [307]),  # in which nothing changes
-    "drift": (["line", "step", "wave", "walk"], ["ramp", "hump", "saw", "decay", "step", "walk"], ["ramp", "wave", "saw", "decay", "hump", "line"]),
+    "drift": (
+        ["line", "step", "wave", "walk"], ["ramp", "hump", "saw", "decay", "step", "walk"],
+        ["ramp", "wave", "saw", "decay", "hump", "line"],
+    ),
     "size of the drift": ((0.2, 1.0), (0.1, 1.6), (0.2, 1.4)),  # in logits, from the mean
     "each item's own drift": ((0.0, 0.15), (0.0, 0.25), (0.0, 0.2)),
     "begin": ((0.3, 0.9), (0.1, 0.96), (0.2, 0.93)),  # of lists that begin late; in mirror writing of those that end early
