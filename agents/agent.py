@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections import namedtuple
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO, ClassVar, NamedTuple, Self
+from typing import Any, BinaryIO, ClassVar, NamedTuple, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -356,6 +356,7 @@ class CompiledAgent(Agent):
                 that rank by features also need ``context (n, K, d)``, the features of the item at each position.
 
         Raises:
+            TypeError: what is given has no rankings and clicks.
             ValueError: the agent learns only from its own displays, or lists or clicks are impossible. Then nothing is
                 learned.
 
@@ -416,7 +417,7 @@ class CompiledAgent(Agent):
 
     def is_open(self, display: int) -> bool:
         """Whether a display waits for its clicks."""
-        return display in self._open or bool(display == self.display and self.ranking[0] >= 0)
+        return check_count("display", display, 0) in self._open or bool(display == self.display and self.ranking[0] >= 0)
 
     def keep_open(self) -> None:
         """Store the last display among the open ones, if it still waits for its clicks."""
@@ -504,7 +505,12 @@ class CompiledAgent(Agent):
 
         Args:
             path: the file; or a binary file that is open for writing, such as ``io.BytesIO()``.
+
+        Raises:
+            TypeError: it is neither.
+            OSError: the file cannot be written.
         """
+        to = None if hasattr(path, "write") else check_path("path", path)
         description = {
             "module": type(self).__module__,
             "agent": type(self).__qualname__,
@@ -527,10 +533,10 @@ class CompiledAgent(Agent):
 
         file = io.BytesIO()
         np.savez(file, description=np.array(json.dumps(description)), ranking=self.ranking, **arrays)
-        if isinstance(path, str | Path):
-            write_whole(Path(path), file.getvalue())
+        if to is None:
+            cast(BinaryIO, path).write(file.getvalue())
         else:
-            path.write(file.getvalue())
+            write_whole(to, file.getvalue())
 
     def _arrays(self) -> dict[str, Any]:
         """The arrays of the state, by name."""

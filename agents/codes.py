@@ -72,8 +72,11 @@ def codes_of_log(log: Any, n_items: int | None, n_positions: int) -> tuple[NDArr
         n_positions: K.
 
     Raises:
+        TypeError: on what is no log.
         ValueError: on an impossible session; the message names the first one.
     """
+    if not (hasattr(log, "rankings") and hasattr(log, "clicks")):
+        raise TypeError(f"log is {short(log)}; expected an object with rankings and clicks, as a ClickLog")
     rankings, clicks = as_array("rankings", log.rankings), as_array("clicks", log.clicks)
     if rankings.ndim != 2 or rankings.shape != clicks.shape or rankings.shape[1] > n_positions:
         raise ValueError(

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.checks import check_count
 from ..core.kernels import inner, kernel
 from .agent import CompiledAgent, SavedArrays, doubled
 
@@ -77,8 +78,9 @@ class LeaderAgent(CompiledAgent):
 
     def make_room(self, n_sessions: int) -> None:
         """Enlarge the table, if necessary, until each of the next sessions could bring a new leader."""
+        check_count("n_sessions", n_sessions, 0)
         n_leaders, room = int(self.state.n_leaders[0]), len(self.state.led)
-        if n_leaders + n_sessions <= room:
+        if n_leaders + check_count("n_sessions", n_sessions, 0) <= room:
             return
         room = doubled(room, n_leaders + n_sessions)
         leaders, led = np.zeros((room, self.state.leaders.shape[1]), np.int32), np.zeros(room, np.int64)

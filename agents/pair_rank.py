@@ -16,7 +16,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.checks import Choices, check_at_least, check_choice, check_flag
+from ..core.checks import Choices, check_at_least, check_choice, check_count, check_flag
 from ..core.kernels import inner, kernel
 from .agent import ANY_LIST, ContextualAgent, Seed, doubled
 from .kernels import show, shuffle_front, sort_by_index
@@ -428,9 +428,10 @@ class PairRank(ContextualAgent):
 
     def make_room(self, n_sessions: int) -> None:
         """Grow, if need be, so that there is room for the pairs of the next sessions, and of displays that wait for clicks."""
+        check_count("n_sessions", n_sessions, 0)
         state, k = self.state, self.n_positions
         n_pairs, room = int(state.n_pairs[0]), len(state.pairs)
-        n_sessions += self.display - int(state.n_learned[0])
+        n_sessions = check_count("n_sessions", n_sessions, 0) + self.display - int(state.n_learned[0])
         needed = n_pairs + n_sessions * (k // 2 if state.is_disjoint else k * k // 4)
         if needed <= room:
             return

@@ -10,7 +10,6 @@ are waiting times; all others are of the processor. ``SERVING_IMPRESSIONS=1e5`` 
 from __future__ import annotations
 
 import importlib.util
-import itertools
 import os
 import random
 import tempfile
@@ -30,6 +29,8 @@ from clickgym import Ranker
 from clickgym.agents import Agent
 from clickgym.core.files import in_bytes
 from clickgym.offline import fit_models, read_log
+from clickgym.offline.stores import sum_of, sum_of_click, sum_of_impression
+from clickgym.serving.ranker import CLICK, IMPRESSION
 
 QUERIES, SESSIONS, K = 100, 10_000, 5
 CANDIDATES = [f"sku-{i}" for i in range(10)]
@@ -120,27 +121,24 @@ def large(folder: Path) -> list[list[str]]:
     model = gym.make("PBMRank-v0").unwrapped.model
     with closing(clickgym.serving.store.sqlite3.connect(store, isolation_level=None)) as connection:
         connection.execute("BEGIN")
-        connection.executemany(
-            "INSERT INTO queries VALUES (?, ?, 20, NULL, NULL)", ((i, f"query-{i}") for i in range(2, n_queries + 2))
-        )
+        queries = [(i, f"query-{i}", 20, None, None) for i in range(2, n_queries + 2)]
+        connection.executemany("INSERT INTO queries VALUES (?, ?, ?, ?, ?, ?)", ((*row, sum_of(*row)) for row in queries))
         bits = np.packbits(np.arange(20) < 10).tobytes()
         for first in range(2, LARGE, 500_000):
             n = min(500_000, LARGE - first)
             lists = np.argsort(rng.random((n, 10)), axis=1)[:, :K].astype(np.int32)
-            queries = rng.integers(2, n_queries + 2, n).tolist()
-            when = range(first, first + n)
-            blobs = map(bytes, lists)
-            connection.executemany(
-                "INSERT INTO impressions VALUES (?, ?, ?, 0, NULL, ?, ?, NULL, ?, 5, ?)",
-                zip(when, queries, when, (row.tobytes() for row in lists), itertools.repeat(bits), when, when, strict=False),
+            rows = (
+                (when, query, when, 0, None, shown.tobytes(), bits, None, when, 5, when)
+                for when, query, shown in zip(
+                    range(first, first + n), rng.integers(2, n_queries + 2, n).tolist(), lists, strict=True
+                )
             )
-            del blobs
+            connection.executemany(IMPRESSION, ((*row, sum_of_impression(*row)) for row in rows))
             clicked = rng.random((n, K)) < model.attraction[lists] * model.examination
-            rows, places = np.nonzero(clicked)
-            connection.executemany(
-                "INSERT INTO clicks VALUES (?, ?, 0, 0)", zip((rows + first).tolist(), (places + 1).tolist(), strict=True)
-            )
-        connection.execute("UPDATE settings SET value = ? WHERE name = 'tick'", (LARGE + 1000,))
+            places = np.argwhere(clicked) + np.array([first, 1])
+            connection.executemany(CLICK, ((*place, 0, 0, sum_of_click(*place, 0, 0)) for place in places.tolist()))
+        values = (LARGE + 1000, sum_of("tick", LARGE + 1000))
+        connection.execute("UPDATE settings SET value = ?, checksum = ? WHERE name = 'tick'", values)
         connection.execute("COMMIT")
     begin = time.perf_counter()
     ranker = Ranker(n_positions=K, store=store)

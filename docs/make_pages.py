@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import polars
+import prose
 import yaml
 from matplotlib.figure import Figure
 
@@ -24,7 +25,7 @@ from clickgym.core.files import read_json
 from clickgym.core.formats import amount, duration, markdown_table, markdown_text, regret_text
 from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, MEMORY, load_instance
 from clickgym.lab.bench.boards import boards_notes, boards_tables, source_file
-from clickgym.lab.bench.conclusions import conclusions, own_agent, referee, teaches
+from clickgym.lab.bench.conclusions import RECOMMENDING, conclusions, own_agent, referee
 from clickgym.lab.bench.figures import leaderboard_figure
 from clickgym.lab.bench.leaderboard import Place, leaderboard, row_of
 from clickgym.lab.bench.leaderboard import header as heads
@@ -75,14 +76,19 @@ def pages() -> dict[Path, str]:
             late.append((name, agent.learns_from, *can, *shown_by))
     readme, listed, named = ROOT / "README.md", DOCS / "environments.md", DOCS / "agents.md"
     made = {
-        readme: _between(readme.read_text(encoding="utf-8"), "teaches", conclusions(PAGE)),
+        readme: _between(readme.read_text(encoding="utf-8"), "teaches", "\n".join(conclusions(PAGE)[:RECOMMENDING])),
         listed: _fill(listed.read_text(encoding="utf-8"), "environments", ("id", "users"), rows),
         named: _fill(named.read_text(encoding="utf-8"), "agents", ("name", "source", "made for", "is given"), agents),
     }
     made[named] = _fill(made[named], "late", LATE, late)
     made |= {DOCS / "citing.md": citing_page(), ROOT / "paper.bib": bibtex()}
     made[ROOT / ".zenodo.json"] = _zenodo()
-    return texts | made | _sweeps() | _studies() | _when_rl_pays() | _practice() | _leaderboard() | _rules()
+    texts |= made | _sweeps() | _studies() | _when_rl_pays() | _practice() | _leaderboard() | _rules()
+    entries = prose.entries()
+    for entry in entries:
+        file = ROOT / entry["page"]
+        texts[file] = prose.renewed(texts.get(file) or file.read_text(encoding="utf-8"), entry)
+    return texts | {prose.FILE: prose.written(map(prose.computed, entries))}
 
 
 DESCRIPTION = (
@@ -285,9 +291,10 @@ def _leaderboard() -> dict[Path, str]:
         for name, about in VERSION_1.abilities.items()
     ]
     header = ("ability", "what it is about", "tasks", "of them in `--quick`", "dropped")
-    text = _between(_fill(text, "abilities", header, abilities), "teaches", teaches(PAGE))
+    text = _fill(text, "abilities", header, abilities)
+    boards = _between(current.read_text(encoding="utf-8"), "boards", "\n\n".join(_boards()))
     return {
-        current: _between(current.read_text(encoding="utf-8"), "boards", "\n\n".join(_boards())),
+        current: _between(boards, "teaches", "\n".join(conclusions(PAGE))),
         first: text,
         DOCS / "referee.md": referee(list(read_json(STABILITY).values())),
         own: _between(own.read_text(encoding="utf-8"), "scores", own_agent()),
@@ -327,9 +334,10 @@ def _rules() -> dict[Path, str]:
     for ability, about in VERSION_2.abilities.items():
         own = [task for task in VERSION_2.candidates if task.ability == ability]
         models, [horizon] = dict.fromkeys(task.click_model for task in own), {task.horizon for task in own}
-        counts = len(own), len({task.query for task in own}), sum(task.quick for task in own)
-        rows.append((f"`{ability}`", about, str(counts[0]), str(counts[1]), ", ".join(models), f"{horizon:,}", str(counts[2])))
-    header = ("ability", "what it is about", "tasks", "instances", "click models", "sessions", "in `--quick`")
+        dropped = ", ".join(f"`{task.name}`" for task in own if not VERSION_2.anchor(task).kept)
+        counts = [len(own), len({task.query for task in own}), sum(task.quick for task in own)]
+        rows.append((f"`{ability}`", about, *map(str, counts), ", ".join(models), f"{horizon:,}", dropped or "–"))
+    header = ("ability", "what it is about", "tasks", "instances", "in `--quick`", "click models", "sessions", "dropped")
     path = DOCS / "scorecard.md"
     return {path: _fill(path.read_text(encoding="utf-8"), "abilities", header, rows)}
 

@@ -94,7 +94,7 @@ def _facts(env: ClickEnv | ClickVectorEnv) -> dict[str, Any]:
 
 def _checked_seed(seed: Any, options: Any) -> int | None:
     """The seed of ``reset``, whose arguments are checked."""
-    if options and options.keys() - FOREIGN_OPTIONS:
+    if options is not None and (not isinstance(options, Mapping) or options.keys() - FOREIGN_OPTIONS):
         raise ValueError(f"options are {short(options)}; expected none, because reset has no options")
     return None if seed is None else check_seed(seed)
 

@@ -28,7 +28,7 @@ import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -61,6 +61,14 @@ MAX_SEARCH = 10_000_000
 """The most lists, ``L! / (L - m)!``, among which `ClickModel.optimal_ranking` searches where no theorem names the best."""
 
 
+class _NoShapes:
+    """The ``shapes`` of a class that declares none."""
+
+    def __get__(self, instance: object, owner: type) -> Mapping[str, str]:
+        expected = "a mapping with an entry for each parameter, as {'attraction': 'L', 'examination': 'K'}"
+        raise TypeError(f"the click model {owner.__module__}.{owner.__qualname__} declares no shapes; expected {expected}")
+
+
 class ClickModel(Users, abstract=True):
     """Base class of all click models: how a user examines and clicks a ranked list.
 
@@ -83,7 +91,7 @@ class ClickModel(Users, abstract=True):
     that are only fitted to logs."""
     default_instance: ClassVar[str | None] = None
     """The instance of the ids when none is asked for; None: they need an instance or parameters."""
-    shapes: ClassVar[Mapping[str, str]]
+    shapes: ClassVar[Mapping[str, str]] = cast(Mapping[str, str], _NoShapes())
     """Each parameter of the constructor but ``n_items`` and ``n_positions``: ``"L"`` where it belongs to an item, ``"K"`` to a
     position, ``"KK"`` to a position and the last click above it, ``""`` a single number. The probability that an examined item
     is clicked, if there is one, is called ``attraction`` and comes first; without it there are no contextual environments."""

@@ -14,7 +14,7 @@ from gymnasium.spaces import MultiDiscrete
 from gymnasium.vector.utils import batch_space, iterate
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.checks import as_array, check_count, check_positions, check_seed, short
+from ..core.checks import as_array, check_count, check_positions, check_seed, is_sequence, short
 
 __all__ = ["BatchedRankedList", "RankedList", "check_order", "check_ranking", "decode_lehmer", "named_ranking"]
 
@@ -239,8 +239,8 @@ class BatchedRankedList(MultiDiscrete):
                 return decode_lehmer(self.np_random.integers(bounds, size=self.shape))
             mask = self.available
         for given in (mask, probability):
-            if given is not None and len(given) != self.n:
-                raise ValueError(f"expected one mask or probability for each of {self.n} lists, got {len(given)}")
+            if given is not None and not (is_sequence(given) and len(given) == self.n):
+                raise ValueError(f"expected one mask or probability for each of {self.n} lists, got {short(given)}")
         masks = [None] * self.n if mask is None else mask
         probabilities = [None] * self.n if probability is None else probability
         return np.stack(

@@ -3,63 +3,133 @@
     pip install 'clickgym[service]'
     python examples/service.py --store ranker.db --positions 5
     curl localhost:8000/rank -d '{"query": "red shoes", "candidates": ["a", "b", "c", "d", "e", "f"]}'
-    curl localhost:8000/click -d '{"impression": "AAAAAAAB...", "item": "c"}'
-    curl localhost:8000/close -d '{"impression": "AAAAAAAB...", "seen": 3}'
+    curl localhost:8000/click -d '{"impression": "AAAAAAAB...", "token": "3f0c...", "item": "c"}'
+    curl localhost:8000/close -d '{"impression": "AAAAAAAB...", "token": "3f0c...", "seen": 3}'
 
-Each may be sent again after an answer that was lost; a list that was asked for twice is two impressions. One process serves a
-store. Whoever may click may teach the agents: put what you know of users and bots before it.
+Send the candidates in the order in which you show them today: a tenth of the lists are their first items, for comparison. Each
+call may be sent again after an answer that was lost; a list that was asked for twice is two impressions. One process serves a
+store.
+
+Nobody can click without the token, which only the answer of /rank tells: ids of impressions may stand in logs. The key of the
+tokens is in a file beside the store. Whoever may ask for lists may teach the agents: put what you know of users and bots before
+it. Bodies that are too long, nested too deeply, or too slow are refused.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
-from collections.abc import AsyncIterator
+import hashlib
+import hmac
+import json
+import re
+import secrets
+from asyncio import BaseTransport, TimerHandle
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
 from typing import Any
 
+import h11
 import uvicorn
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from clickgym import Ranker
 
+MOST_BYTES, DEEPEST = 1_000_000, 3
+"""Of a body; a list of features is nested three times."""
+SECONDS = 10.0
+"""In which a request must arrive, and after which a service that is stopped ends."""
+MARK = re.compile(rb'"(?:[^"\\]|\\.)*"?|[][{}]', re.DOTALL)
+"""A text of JSON, or what nests."""
 
-def application(ranker: Ranker) -> Starlette:
+
+class Impatient(H11Protocol):
+    """Closes connections whose request is not complete in time, however slowly its bytes come."""
+
+    deadline: TimerHandle | None = None
+
+    def connection_made(self, transport: BaseTransport) -> None:
+        super().connection_made(transport)  # type: ignore[arg-type]
+        self.deadline = self.loop.call_later(SECONDS, self.transport.abort)
+
+    def data_received(self, data: bytes) -> None:
+        if self.deadline is None:
+            self.deadline = self.loop.call_later(SECONDS, self.transport.abort)
+        super().data_received(data)
+        if self.conn.their_state not in (h11.IDLE, h11.SEND_BODY):
+            self.deadline.cancel()
+            self.deadline = None
+
+
+def key_of(store: str) -> bytes:
+    """The key of the tokens, which is made once for a store."""
+    file = Path(f"{store}.key")
+    if not file.exists():
+        file.touch(mode=0o600)
+        file.write_bytes(secrets.token_bytes(32))
+    return file.read_bytes()
+
+
+def application(ranker: Ranker, key: bytes) -> Starlette:
     """The routes; what a call refuses is an answer of status 400, a full disk one of 503."""
 
+    def token_of(impression: object) -> str:
+        return hmac.new(key, str(impression).encode(errors="replace"), hashlib.sha256).hexdigest()[:32]
+
     async def body(request: Request) -> dict[str, Any]:
-        content = await request.json()
-        if not isinstance(content, dict):
-            raise ValueError(f"the body is {content!r}; expected a JSON object")
-        return content
+        content, depth = bytearray(), 0
+        async for part in request.stream():
+            content += part
+            if len(content) > MOST_BYTES:
+                raise HTTPException(413, f"the body is longer than {MOST_BYTES:,} bytes", {"connection": "close"})
+        for mark in MARK.finditer(content):
+            depth += (mark[0] in b"[{") - (mark[0] in b"]}")
+            if depth > DEEPEST:
+                raise HTTPException(400, f"the body is nested more than {DEEPEST} times")
+        arguments = json.loads(content)
+        if not isinstance(arguments, dict):
+            raise ValueError(f"the body is {arguments!r:.100}; expected a JSON object")
+        return arguments
+
+    async def of_user(request: Request) -> dict[str, Any]:
+        """The arguments of a call about an impression, if its token is right."""
+        arguments = await body(request)
+        token = str(arguments.pop("token", "")).encode(errors="replace")
+        if not hmac.compare_digest(token, token_of(arguments.get("impression")).encode()):
+            raise HTTPException(403, "the token is not that of the impression, as /rank returned it")
+        return arguments
 
     async def rank(request: Request) -> Response:
         shown = await run_in_threadpool(ranker.rank, **await body(request))
-        return JSONResponse({"impression": shown.id, "items": shown.items})
+        return JSONResponse({"impression": shown.id, "token": token_of(shown.id), "items": shown.items})
 
     async def click(request: Request) -> Response:
-        return JSONResponse({"new": await run_in_threadpool(ranker.click, **await body(request))})
+        return JSONResponse({"new": await run_in_threadpool(ranker.click, **await of_user(request))})
 
     async def close(request: Request) -> Response:
-        return JSONResponse({"new": await run_in_threadpool(ranker.close, **await body(request))})
+        return JSONResponse({"new": await run_in_threadpool(ranker.close, **await of_user(request))})
 
     async def report(request: Request) -> Response:
         return HTMLResponse((await run_in_threadpool(ranker.report)).to_html())
 
-    async def refused(request: Request, error: Exception) -> Response:
-        status = 503 if isinstance(error, OSError) else 400
-        return JSONResponse({"error": str(error)}, status)
+    async def refused(request: Request, error: Any) -> Response:
+        if isinstance(error, HTTPException):
+            return JSONResponse({"error": error.detail}, error.status_code, error.headers)
+        return JSONResponse({"error": str(error)}, 503 if isinstance(error, OSError) else 400)
 
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         yield
-        ranker.shut_down()
+        ranker.shut_down(timeout=SECONDS)
 
     routes = [Route(f"/{call.__name__}", call, methods=["POST"]) for call in (rank, click, close)]
-    errors: Any = dict.fromkeys((ValueError, TypeError, OSError), refused)
+    errors: Any = dict.fromkeys((HTTPException, ValueError, TypeError, OSError), refused)
     return Starlette(routes=[*routes, Route("/report", report)], exception_handlers=errors, lifespan=lifespan)
 
 
@@ -68,12 +138,26 @@ def main() -> None:
     parser.add_argument("--store", required=True, help="the file in which all is kept")
     parser.add_argument("--positions", type=int, required=True, help="how many items a list shows")
     parser.add_argument("--agent", default="CascadeTS", help="who ranks, as for clickgym run (default CascadeTS)")
+    parser.add_argument(
+        "--production-share", type=float, default=0.1,
+        help="the share of lists that are the first candidates, as production shows them; 0: none (default 0.1)",
+    )  # fmt: skip
     parser.add_argument("--patience", type=float, default=1800.0, help="seconds until a session counts as over (default 1800)")
     parser.add_argument("--durable", choices=("kill", "power"), default="kill", help="what an answered call survives")
     parser.add_argument("--port", type=int, default=8000, help="on which this machine is asked (default 8000)")
     words = parser.parse_args()
-    ranker = Ranker(words.agent, n_positions=words.positions, store=words.store, patience=words.patience, durable=words.durable)
-    uvicorn.run(application(ranker), port=words.port, log_level="warning")
+
+    def production(query: str | int, candidates: Sequence[str | int]) -> Sequence[str | int]:
+        return candidates
+
+    compared: Any = {"production": production, "production_share": words.production_share} if words.production_share else {}
+    ranker = Ranker(
+        words.agent, n_positions=words.positions, store=words.store, patience=words.patience, durable=words.durable, **compared
+    )
+    uvicorn.run(
+        application(ranker, key_of(words.store)), port=words.port, log_level="warning", http=Impatient,
+        timeout_graceful_shutdown=int(SECONDS),
+    )  # fmt: skip
 
 
 if __name__ == "__main__":

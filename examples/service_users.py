@@ -37,7 +37,7 @@ class Service:
             free.bind(("127.0.0.1", 0))
             self.port: int = free.getsockname()[1]
         script = Path(__file__).with_name("service.py")
-        words = ["--store", store, "--agent", agent, "--positions", n_positions, "--port", self.port]
+        words = ["--store", store, "--agent", agent, "--positions", n_positions, "--port", self.port, "--production-share", 0]
         self._command = [sys.executable, script, *map(str, words)]
         self._process = subprocess.Popen(self._command)
 
@@ -89,7 +89,7 @@ class User(threading.Thread):
     def run(self) -> None:
         """Live."""
         candidates = [f"item-{i}" for i in range(self.model.n_items)]
-        waiting: list[tuple[int, str, list[str]]] = []  # when, of which impression, the items that were clicked
+        waiting: list[tuple[int, str, str, list[str]]] = []  # when, of which impression, its token, the clicked items
         for session in range(self.sessions):
             self.random.shuffle(candidates)
             shown = self.ask("rank", {"query": self.random.choice(self.queries), "candidates": candidates})
@@ -97,20 +97,21 @@ class User(threading.Thread):
             clicked = np.flatnonzero(self.model.sample(ranking, self.rng)).tolist()
             if self.random.random() >= self.lost:
                 when = session + int(self.random.expovariate(1.0) * self.delay)
-                heapq.heappush(waiting, (when, shown["impression"], [shown["items"][place] for place in clicked]))
+                items = [shown["items"][place] for place in clicked]
+                heapq.heappush(waiting, (when, shown["impression"], shown["token"], items))
             while waiting and waiting[0][0] <= session:
                 self.tell(*heapq.heappop(waiting)[1:])
             self.done += 1
         while waiting:
             self.tell(*heapq.heappop(waiting)[1:])
 
-    def tell(self, impression: str, items: list[str]) -> None:
+    def tell(self, impression: str, token: str, items: list[str]) -> None:
         """Send clicks, in any order and some of them twice, and the end of the session."""
         self.random.shuffle(items)
         for item in items:
             for _ in range(1 + (self.random.random() < self.twice)):
-                self.ask("click", {"impression": impression, "item": item})
-        self.ask("close", {"impression": impression})
+                self.ask("click", {"impression": impression, "token": token, "item": item})
+        self.ask("close", {"impression": impression, "token": token})
 
     def ask(self, route: str, content: dict[str, Any]) -> dict[str, Any]:
         """Ask until there is an answer: what was sent already does no harm."""

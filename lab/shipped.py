@@ -1,7 +1,7 @@
 """Compact result files that ship with the package, with fingerprints that detect when they are stale.
 
 A file holds the curves of one or several sweeps in one table: the mean over the instances of each run at every step, and of
-each instance what it had reached at 0.99 of the horizon and at the end. What made them stands in the metadata of the file.
+each instance what it had reached at some fractions of the horizon. What made them stands in the metadata of the file.
 """
 
 from __future__ import annotations
@@ -66,7 +66,12 @@ class Shipped:
 
 
 def compact(
-    table: polars.DataFrame, columns: Sequence[str], facts: Sequence[str] = (), *, each: bool = False
+    table: polars.DataFrame,
+    columns: Sequence[str],
+    facts: Sequence[str] = (),
+    *,
+    each: bool = False,
+    fractions: Sequence[float] = (0.99, 1.0),
 ) -> polars.DataFrame:
     """A table of results without what no curve shows.
 
@@ -75,10 +80,11 @@ def compact(
         columns: those of which curves are kept.
         facts: further columns, constant in each instance.
         each: keep whole curves of each instance, too.
+        fractions: of the horizon, at which the values of each instance are kept.
 
     Returns:
-        Rows without an instance, the means over the instances; then rows of each instance, at 0.99 of the horizon and at the
-        end, or at all steps.
+        Rows without an instance, the means over the instances; then rows of each instance, at the first steps from these
+        fractions on, or at all steps.
 
     Example:
         >>> rows = [("E", i, "A", 0, step, float(step)) for i in "xy" for step in (50, 99, 100)]
@@ -88,15 +94,11 @@ def compact(
     pairs = ["env", "agent", "run", "step"]
     means = table.group_by(pairs, maintain_order=True).agg(polars.col(*columns).mean())
     steps = table["step"].unique().sort()
-    late = table if each else table.filter(polars.col("step").is_in(_ends(steps.to_list())))
+    kept = [next(step for step in steps if step >= round(fraction * steps[-1])) for fraction in fractions]
+    late = table if each else table.filter(polars.col("step").is_in(kept))
     names = dict.fromkeys([*columns, *(name for name in ALWAYS if name in table.columns), *facts])
     both = polars.concat([means, late.select(*KEYS, *names)], how="diagonal_relaxed")
     return both.select(*KEYS, polars.col(*names).cast(polars.Float32))
-
-
-def _ends(steps: Sequence[int]) -> list[int]:
-    """The first step from 0.99 of the horizon on, and the last."""
-    return [next(step for step in steps if step >= round(0.99 * steps[-1])), steps[-1]]
 
 
 def of_files(instances: Iterable[str]) -> bool:

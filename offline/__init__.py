@@ -30,6 +30,7 @@ from .policies import (
     empirical_policies,
 )
 from .readers import read_log, read_open_bandit, read_tidy, read_yandex_personalized, read_yandex_relevance
+from .verdict import Verdict
 from .yandex60 import convert_yandex60
 
 __all__ = [
@@ -60,6 +61,7 @@ __all__ = [
     "TruncatedSVD",
     "UBMEstimator",
     "UniformPolicy",
+    "Verdict",
     "compare",
     "contextual_instance",
     "contributions",

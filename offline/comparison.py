@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import product
 from os import PathLike
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.checks import check_choice, check_kind, check_labels, unknown
+from ..core.checks import check_between, check_choice, check_count, check_kind, check_labels, check_seed, unknown
 from ..core.files import read_arrays, reading
 from ..envs import CLICK_MODELS, Instance, load_instance
 from ..envs.users import REWARDS
@@ -30,6 +29,7 @@ from .policies import (
 )
 from .readers import LOG_FORMATS, read_log, read_open_bandit
 from .reading import Reading, check_reading
+from .verdict import Judge, Verdict, agreement
 
 __all__ = ["Comparison", "compare", "read_policy", "read_sessions"]
 
@@ -46,6 +46,7 @@ class Comparison:
         by_policy: the estimates of each policy, in the order of the estimators; refused estimates are left out.
         refused: the reason why there is no estimate, by policy and estimator; empty unless another estimate exists.
         on_policy: the reward per session in the policy's own log; None without one.
+        verdicts: whether each policy is better than the logged one; None where the log does not tell what that one earned.
     """
 
     log: ClickLog | ItemPositionLog
@@ -53,6 +54,7 @@ class Comparison:
     by_policy: dict[str, tuple[Evaluation, ...]]
     refused: dict[tuple[str, str], str]
     on_policy: float | None
+    verdicts: dict[str, Verdict | None]
 
     @property
     def evaluations(self) -> tuple[Evaluation, ...]:
@@ -87,7 +89,7 @@ class Comparison:
 def compare(
     log: str | PathLike[str] | ClickLog | ItemPositionLog,
     policies: str | Sequence[str],
-    estimators: Sequence[str] = ("item-position",),
+    estimators: Sequence[str] | None = None,
     *,
     log_format: str = "auto",
     query: str | None = None,
@@ -104,7 +106,8 @@ def compare(
     Args:
         log: a log that another policy made, or its file.
         policies: one or several specs, as in `read_policy`.
-        estimators: names of `ESTIMATORS`.
+        estimators: names of `ESTIMATORS`. None: those whose assumptions are tested on the log and hold, and ``item-position``.
+            Then there is a verdict only where a click model that fits and an estimator that assumes less agree (`Verdict`).
         log_format, query: as for `read_sessions`.
         logging: the policy that made the log, as a spec; None takes the probabilities that the log recorded.
         reward, cutoff, bootstrap, level, seed: as for `evaluate`.
@@ -118,27 +121,39 @@ def compare(
         >>> compare(log, "fixed:a,b", ["ips", "pbm"], logging="uniform").evaluations[0].value
         1.0
     """
-    estimators = _some("estimators", estimators)
+    estimators = None if estimators is None else _some("estimators", estimators)
     policies = _some("policies", [policies] if isinstance(policies, str) else policies)
-    for name in estimators:
+    check_choice("reward", reward, REWARDS)
+    for name in estimators or ():
         check_estimator(name, reward)
     logged = read_sessions(log, log_format, query)
     targets = {spec: read_policy(spec, logged, reward, cutoff) for spec in policies}
     source = None if logging is None else read_policy(logging, logged)
-    estimate = partial(
-        evaluate, logged, logging=source, reward=reward, cutoff=cutoff, bootstrap=bootstrap, level=level, seed=seed
-    )
+    settings: dict[str, Any] = {
+        "reward": reward, "cutoff": cutoff, "bootstrap": check_count("bootstrap", bootstrap),
+        "level": check_between("level", level, 0.0, 1.0), "seed": check_seed(seed),
+    }  # fmt: skip
     by_policy: dict[str, tuple[Evaluation, ...]] = dict.fromkeys(targets, ())
     refused: dict[tuple[str, str], str] = {}
-    for spec, name in product(targets, estimators):
-        try:
-            by_policy[spec] += (estimate(targets[spec], name),)
-        except ValueError as error:
-            refused[spec, name] = str(error)
+    verdicts: dict[str, Verdict | None] = {}
+    if estimators is None and isinstance(logged, ClickLog):
+        if settings.pop("reward") != "clicks":
+            raise ValueError(f"estimators are not given, which tells only of clicks; expected some that tell {reward!r}")
+        judge = Judge(logged, targets, source, **settings)
+        for spec in targets:
+            by_policy[spec], reasons, verdicts[spec] = judge.judge(spec)
+            refused |= {(spec, name): why for name, why in reasons.items()}
+    else:
+        for spec, name in product(targets, estimators or ("item-position",)):
+            try:
+                by_policy[spec] += (evaluate(logged, targets[spec], name, logging=source, **settings),)
+            except ValueError as error:
+                refused[spec, name] = str(error)
+        verdicts = {spec: agreement(results, estimators is None) for spec, results in by_policy.items()}
     if not any(by_policy.values()):
         raise ValueError(next(iter(refused.values())))
     own = None if on_policy is None else logged_reward(read_sessions(on_policy, log_format, query), reward, cutoff)
-    return Comparison(logged, targets, by_policy, refused, own)
+    return Comparison(logged, targets, by_policy, refused, own, verdicts)
 
 
 def _some(name: str, words: Sequence[str]) -> tuple[str, ...]:

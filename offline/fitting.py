@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any, Unpack
 
@@ -30,12 +30,16 @@ from ..envs.instances import Instance
 from .distinct import sorted_distinct
 from .estimation.cascading import CMEstimator
 from .estimation.estimator import MODEL_ESTIMATORS, Estimator
+from .estimation.refits import refits
 from .estimation.settings import ITERATIONS, TOL, FitSettings
 from .log import ClickLog
 from .readers import LOG_FORMATS, read_log
 from .reading import Reading, check_reading, takes_strict
 
 __all__ = ["Fitted", "fit_models", "hold_out", "query_instance"]
+
+REFIT_SESSIONS = 20_000
+"""A refit draws a quarter of the sessions, but not fewer than these, if there are so many."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +51,10 @@ class Fitted:
             sessions and none, if none are held out.
         scored: the estimators fitted to ``train``, by the short names of their models.
         estimators: those fitted to the whole log.
-        instances: what the latter say of each query, by its label.
+        instances: what the latter say of each query, by its label. With a ``bootstrap`` ``estimation["standard_errors"]`` has
+            the standard error of each parameter by model and name, None where clicks do not tell it (see `fit_models`).
+        variety: by query how many lists the log shows, and the share of displays in which an item is at its most frequent
+            position.
     """
 
     train: ClickLog
@@ -55,6 +62,7 @@ class Fitted:
     scored: dict[str, Estimator]
     estimators: dict[str, Estimator]
     instances: dict[str, Instance]
+    variety: dict[str, tuple[int, float]]
 
 
 @takes_strict
@@ -69,6 +77,7 @@ def fit_models(
     tol: float = TOL,
     per_query: bool = False,
     seed: int = 0,
+    bootstrap: int = 0,
     log_format: str = "auto",
     on_step: Callable[[str], object] = lambda text: None,
     **reading: Unpack[Reading],
@@ -89,7 +98,10 @@ def fit_models(
         iterations, tol: of the EM algorithms.
         per_query: estimate examination probabilities for each query separately, which PBM and UBM support; else all queries
             share them.
-        seed: of the split.
+        seed: of the split and of the bootstrap.
+        bootstrap: refits to resampled sessions, from which the instances have standard errors; 0 for none. Clicks do not tell
+            what no session has shown, leaving after the last position (DCM), and the common factor of attraction and
+            examination (PBM, UBM): there the errors hold for the examination at position 1 as it is in the instance.
         log_format: of a file, as for `read_log`.
         on_step: is called with one line for each finished step.
         reading: columns, duplicates, bad_rows, repeated and max_memory, of a file, as for `read_log`.
@@ -114,6 +126,8 @@ def fit_models(
     check_count("iterations", iterations)
     check_at_least("tol", tol, 0, strictly=True)
     check_seed(seed)
+    if check_count("bootstrap", bootstrap, 0) == 1:
+        raise ValueError("bootstrap is 1; expected 0 or at least 2 refits, as one has no spread")
     origin = "estimated by clickgym from a click log"
     check_reading(**reading)
     check_callable("on_step", on_step)
@@ -136,7 +150,15 @@ def fit_models(
     }
     best = {name: estimators[name] for name in names}
     instances = {label: query_instance(log, label, best, n_items, origin=origin, estimation=method) for label in labels}
-    return Fitted(train, test, scored, estimators, instances)
+    if bootstrap:
+        start = time.perf_counter()
+        settings = FitSettings(iterations, tol, per_query)
+        errors = _standard_errors(best, instances, log, settings, bootstrap, seed)
+        for label, instance in instances.items():
+            told = {**instance.estimation, "refits": bootstrap, "standard_errors": errors[label]}
+            instances[label] = replace(instance, estimation=told)
+        on_step(f"fitted {bootstrap} times to resampled sessions in {time.perf_counter() - start:.1f} s")
+    return Fitted(train, test, scored, estimators, instances, {label: _variety(log, label) for label in labels})
 
 
 def _check_format(log_format: str) -> None:
@@ -166,6 +188,64 @@ def _fit(
             estimators[name] = settings.fit(MODEL_ESTIMATORS[name], log, start=scored[name])
         on_step(f"fitted {name} in {time.perf_counter() - start:.1f} s")
     return scored, estimators
+
+
+def _variety(log: ClickLog, query: str) -> tuple[int, float]:
+    """How many lists the log shows for a query, and the share of displays in which an item is at its most frequent position."""
+    lists, _, counts = sorted_distinct(log.items[log.queries == log.query_labels.index(query)])
+    displays = np.zeros((lists.max() + 1, log.n_positions))
+    rows, positions = np.nonzero(lists >= 0)
+    np.add.at(displays, (lists[rows, positions], positions), counts[rows])
+    return len(lists), float(displays.max(axis=1).sum() / displays.sum())
+
+
+def _standard_errors(
+    estimators: Mapping[str, Estimator],
+    instances: Mapping[str, Instance],
+    log: ClickLog,
+    settings: FitSettings,
+    n: int,
+    seed: int,
+) -> dict[str, dict[str, Any]]:
+    """By query, click model and parameter."""
+    errors: dict[str, dict[str, Any]] = {label: {} for label in instances}
+    size = max(len(log) // 4, min(len(log), REFIT_SESSIONS))
+    for name, estimator in estimators.items():
+        models = {label: instance.model(kind := estimator.model_class.short) for label, instance in instances.items()}
+        draws: dict[str, list[dict[str, Any]]] = {label: [] for label in instances}
+        for _, drawn in refits(estimator, settings, log, n, seed, size):
+            for label, instance in instances.items():
+                (model,) = _models({name: drawn}, label, instance.estimation["items"], unseen=True).values()
+                draws[label].append(_parameters(model, models[label]))
+        for label, instance in instances.items():
+            shown = log.items[log.queries == log.query_labels.index(label)]
+            displays = np.array([(shown == log.item_labels.index(item)).sum() for item in instance.estimation["items"]])
+            of_query = {key: np.std([draw[key] for draw in draws[label]], axis=0, ddof=1) for key in draws[label][0]}
+            errors[label][kind] = {
+                key: _told(models[label], key, spread * np.sqrt(size / len(log)), displays) for key, spread in of_query.items()
+            }
+    return errors
+
+
+def _parameters(model: ClickModel, like: ClickModel) -> dict[str, Any]:
+    """Its parameters, those of PBM and UBM with the examination at position 1 of another."""
+    values = {name: np.asarray(getattr(model.parameters, name)) for name in model.shapes}
+    if "examination" in values:
+        factor = values["examination"].flat[0] / like.parameters.examination.flat[0]
+        values |= {"attraction": values["attraction"] * factor, "examination": values["examination"] / factor}
+    return values
+
+
+def _told(model: ClickModel, name: str, errors: Any, displays: Any) -> Any:
+    """Standard errors as an instance holds them: None where clicks do not tell the parameter."""
+    values = np.asarray(getattr(model.parameters, name))
+    untold = (errors == 0.0) & (values == 0.5)  # nothing has moved it from where EM starts
+    if name in ("examination", "termination"):
+        untold.flat[0 if name == "examination" else -1] = True
+    if name in model.item_parameters():  # no item is known better than from its displays under a Beta(1, 1) prior
+        errors = np.maximum(errors, np.sqrt(values * (1 - values) / (displays + 3)))
+    told: Any = np.where(untold, None, errors.round(6))
+    return told.tolist()
 
 
 def _check_models(models: tuple[str, ...], per_query: bool) -> tuple[str, ...]:
@@ -297,11 +377,13 @@ def _check_estimators(estimators: Any) -> None:
         check_kind(f"estimators[{name!r}]", estimator, Estimator, "a fitted estimator")
 
 
-def _models(estimators: Mapping[str, Estimator], query: str, labels: list[str]) -> dict[str, ClickModel]:
+def _models(
+    estimators: Mapping[str, Estimator], query: str, labels: list[str], *, unseen: bool = False
+) -> dict[str, ClickModel]:
     """What the estimators say of a query's items, by kinds of models."""
     models: dict[str, ClickModel] = {}
     for estimator in estimators.values():
-        model = estimator.click_model(query, labels)
+        model = estimator.click_model(query, labels, unseen=unseen)
         if isinstance(model, DependentClickModel) and model.n_positions > 1:
             # No log tells whether a user left after a click at the last position: it repeats the position above.
             model = DependentClickModel(model.attraction, [*model.termination[:-1], model.termination[-2]])

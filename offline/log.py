@@ -35,7 +35,10 @@ from .tables import ROWS
 from .tidy import read_frame
 from .times import check_times
 
-__all__ = ["ClickLog", "ItemPositionLog", "set_checked", "write_tidy"]
+__all__ = ["BLOCKS", "ClickLog", "ItemPositionLog", "set_checked", "time_blocks", "write_tidy"]
+
+BLOCKS = 20
+"""Blocks of time, within which what changes with time can be told from what the lists do."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -336,6 +339,13 @@ class ItemPositionLog:
             raise ValueError("the log has no features of users and items")
         users = np.broadcast_to(self.user_features[display], (len(self.item_features), self.user_features.shape[1]))
         return np.hstack([users, self.item_features]) / self._norm
+
+
+def time_blocks(log: ClickLog, n_blocks: int = BLOCKS) -> NDArray[np.int64]:
+    """``(N,)`` the block of time of each session, in blocks of equal numbers of sessions."""
+    blocks = np.empty(len(log), np.int64)
+    blocks[log.order] = n_blocks * np.arange(len(log)) // len(log)
+    return blocks
 
 
 def set_checked(record: Any, name: str, check: Callable[..., Any], *arguments: Any, **keywords: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Read the store of `clickgym.Ranker`: check its version, and make a click log from it.
+"""Read the store of `clickgym.Ranker`: check its version and its checksums, and make a click log from it.
 
 The tables are described in ``serving/store.py`` and in docs/service.md.
 """
@@ -6,75 +6,334 @@ The tables are described in ``serving/store.py`` and in docs/service.md.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
-from contextlib import closing
+import struct
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from functools import cache
+from itertools import islice, starmap
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
+from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..core.checks import check_path
+from ..core.files import FileError
+from ..core.formats import one_line
 from .log import ClickLog
 from .reading import takes_strict
 from .tables import MAX_MEMORY, check_kept, check_size
 
 __all__ = [
     "APPLICATION",
+    "COLUMNS",
     "LOGGED",
+    "UNCHECKED",
     "VERSION",
+    "add_sums",
     "as_items",
+    "check_content",
     "check_version",
+    "check_wal",
+    "fault_of",
     "is_database",
     "log_of",
     "open_store",
     "read_columns",
     "read_store",
+    "reading",
+    "row_of",
+    "rows_of",
+    "settings_of",
+    "sum_of",
+    "sum_of_click",
+    "sum_of_impression",
 ]
 
 APPLICATION = 0x636C6B67
 """SQLite's ``application_id`` of a store: "clkg" in ASCII."""
-VERSION = 1
+VERSION = 2
 """Its ``user_version``: the version of the tables."""
+UNCHECKED = 1
+"""The version of the tables of clickgym 1.0 and 2.0, whose rows have no checksum."""
 LOGGED = 4
 """The source of impressions that were learned from a log, and that no user of the store has seen."""
-ROWS = 500_000
-"""Impressions that are read at once."""
+ROWS = 50_000
+"""Rows that are read at once."""
+COLUMNS = {
+    "settings": "name, value",
+    "items": "number, id",
+    "queries": "number, id, capacity, n_features, guarded",
+    "slots": "query, since, slot, item",
+    "impressions": "number, query, shown, source, share, items, candidates, features, closed, seen, learned",
+    "clicks": "impression, position, clicked, late",
+    "snapshots": "query, tick, state",
+}
+"""The columns of each table, of which the last one, ``checksum``, is made."""
 
 
-def check_version(connection: sqlite3.Connection, path: object) -> None:
-    """Raise an error if the file is no store, or a store of another version."""
+# ---------------------------------------------------------------------------------------------------------------- checksums
+
+
+_SHOWN, _CLOSED, _CLICK = (struct.Struct(form).pack for form in ("<4qd", "<3q", "<4q"))
+NOTHING = -(2**63)
+"""Stands for a tick that is NULL."""
+
+
+def sum_of(*values: Any) -> int:
+    """The checksum of a row of small tables."""
+    return crc32(ascii(values).encode())
+
+
+def sum_of_impression(
+    number: int, query: int, shown: int, source: int, share: float | None, items: bytes, candidates: bytes | None,
+    features: bytes | None, closed: int | None, seen: int | None, learned: int | None, *_: Any,
+) -> int:  # fmt: skip
+    """The checksum of a row of ``impressions``."""
+    result = crc32(_SHOWN(number, query, shown, source, -1.0 if share is None else share) + items + (candidates or b""))
+    if features is not None:
+        result = crc32(features, result + 1)
+    if closed is None and seen is None and learned is None:
+        return result
+    return crc32(_CLOSED(closed, seen, NOTHING if learned is None else learned), result)
+
+
+def sum_of_click(impression: int, position: int, clicked: int, late: int, *_: Any) -> int:
+    """The checksum of a row of ``clicks``."""
+    return crc32(_CLICK(impression, position, clicked, late))
+
+
+SUMS: dict[str, Callable[..., int]] = {"impressions": sum_of_impression, "clicks": sum_of_click}
+
+
+def _checked(table: str, rows: list[Any]) -> list[Any]:
+    """Rows of a table with their checksums, if these match."""
+    make = SUMS.get(table)
+    try:
+        sums = [*starmap(make, rows)] if make else [sum_of(*row[:-1]) for row in rows]
+    except (TypeError, struct.error):  # the damage gave a value another type
+        sums = []
+    if sums != [row[-1] for row in rows]:
+        raise sqlite3.DatabaseError(f"the checksum of a row of {table} does not match")
+    return rows
+
+
+@cache
+def _select(table: str, rest: str) -> str:
+    return f"SELECT {COLUMNS[table]}, checksum FROM {table} {rest}"
+
+
+def rows_of(connection: sqlite3.Connection, table: str, rest: str = "", *values: Any) -> Iterator[tuple[Any, ...]]:
+    """Rows of a table, each with its checksum, which is checked.
+
+    Args:
+        connection: to the store.
+        table: its name.
+        rest: what stands behind it in the query.
+        values: of the question marks in ``rest``.
+    """
+    cursor = connection.execute(_select(table, rest), values)
+    while block := cursor.fetchmany(ROWS):
+        yield from _checked(table, block)
+
+
+def row_of(connection: sqlite3.Connection, table: str, rest: str, *values: Any) -> Any:
+    """The first of `rows_of`, or None."""
+    row = connection.execute(_select(table, rest), values).fetchone()
+    return None if row is None else _checked(table, [row])[0]
+
+
+def settings_of(connection: sqlite3.Connection) -> dict[str, Any]:
+    """What the store was made with; empty where it is being made."""
+    return {name: value for name, value, _ in rows_of(connection, "settings")}
+
+
+def add_sums(connection: sqlite3.Connection) -> None:
+    """Let SQL compute checksums: ``sum_of_TABLE(columns)``."""
+    for table, columns in COLUMNS.items():
+        connection.create_function(f"sum_of_{table}", columns.count(",") + 1, SUMS.get(table, sum_of), deterministic=True)
+
+
+# ------------------------------------------------------------------------------------------------------------------ opening
+
+
+OF_SYSTEM = {
+    sqlite3.SQLITE_BUSY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_PERM, sqlite3.SQLITE_READONLY,
+}  # fmt: skip
+"""Errors of SQLite that say nothing about what is in the file."""
+
+
+LONGEST = 120
+"""Characters of what SQLite says that are passed on: it quotes the damaged text."""
+
+
+def fault_of(path: object, error: sqlite3.Error) -> ValueError | None:
+    """What is said of a damaged store; None if the error has another cause.
+
+    Args:
+        path: the store.
+        error: of SQLite, or of a checksum.
+    """
+    code, reason = getattr(error, "sqlite_errorcode", 0), one_line(" ".join(str(error).split())[:LONGEST])
+    if code & 0xFF in OF_SYSTEM and code != sqlite3.SQLITE_IOERR_SHORT_READ:
+        return None
+    if code & 0xFF == sqlite3.SQLITE_NOTADB:
+        return ValueError(f"{path} is no store of a clickgym.Ranker, or damaged ({reason})")
+    return ValueError(f"{path} is damaged ({reason}); restore a copy of it")
+
+
+@contextmanager
+def reading(path: object) -> Iterator[None]:
+    """What may be said where a store is read."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise fault_of(path, error) or FileError(f"{path} cannot be read: {error}") from None
+
+
+def check_version(connection: sqlite3.Connection, path: object) -> int:
+    """The version of a store's tables; an error if the file is no store, or a store of a later version."""
     (application,), (version,) = (
         connection.execute(f"PRAGMA {name}").fetchone() for name in ("application_id", "user_version")
     )
     if application != APPLICATION:
         raise ValueError(f"{path} is an SQLite file, but no store of a clickgym.Ranker")
-    if version != VERSION:
-        raise ValueError(f"{path} has version {version} of the store's tables; this clickgym reads version {VERSION}")
+    if version not in (UNCHECKED, VERSION):
+        raise ValueError(
+            f"{path} has version {version} of the store's tables; this clickgym reads versions {UNCHECKED} and {VERSION}"
+        )
+    return int(version)
 
 
-def open_store(path: Path) -> sqlite3.Connection:
+def check_content(connection: sqlite3.Connection, check: str) -> float:
+    """Let SQLite check the file; returns how many seconds that took.
+
+    Args:
+        connection: to the store.
+        check: ``"quick_check"``, or ``"integrity_check"``, which also compares the indices with the tables.
+    """
+    begin = time.perf_counter()
+    (answer,) = connection.execute(f"PRAGMA {check}(1)").fetchone()
+    if answer != "ok":
+        raise sqlite3.DatabaseError(" ".join(answer.split()))
+    return time.perf_counter() - begin
+
+
+def open_store(path: Path, check: bool = True) -> sqlite3.Connection:
     """A connection that only reads, also beside a process that serves, or in it.
 
     SQLite must open the file itself. If the same process opened and closed the file directly, it would release the locks of its
     other SQLite connections.
 
+    Args:
+        path: the store.
+        check: whether it may be damaged.
+
     Raises:
         FileNotFoundError: there is no such file.
-        ValueError: it is no store, or one of another version.
+        ValueError: it is no store, one of a later version, or damaged.
+        FileError: it cannot be read.
     """
     path.stat()
-    connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
-    try:
-        check_version(connection, path)
-    except sqlite3.Error as error:
-        connection.close()
-        raise ValueError(f"{path} is no store of a clickgym.Ranker that can be read ({error})") from None
-    except BaseException:
-        connection.close()
-        raise
+    with reading(path):
+        if check:
+            check_wal(path)
+        connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
+        try:
+            version = check_version(connection, path)
+            if check:
+                check_content(connection, "quick_check")
+            if version == UNCHECKED:  # is read as if it had checksums
+                add_sums(connection)
+                for table, columns in COLUMNS.items():
+                    connection.execute(
+                        f"CREATE TEMP VIEW {table} AS SELECT *, sum_of_{table}({columns}) AS checksum FROM main.{table}"
+                    )
+        except BaseException:
+            connection.close()
+            raise
     return connection
+
+
+WAL_HEAD, FRAME_HEAD, FRAMES = 32, 24, 1000
+"""Bytes before the first frame of SQLite's write-ahead log, and before the page of each frame; frames that are read at once."""
+
+
+@cache
+def _powers(n: int) -> NDArray[np.uint32]:
+    """``(n + 1, 2, 2)``: how a checksum of a write-ahead log depends on n pairs of words and, last, on that before."""
+    step, power = np.array([[1, 1], [1, 2]], np.uint32), np.eye(2, dtype=np.uint32)
+    rows = []
+    for _ in range(n):
+        rows.append(power @ np.array([[1, 0], [1, 1]], np.uint32))
+        power = power @ step
+    return np.stack([*rows[::-1], power])
+
+
+def _sums(words: NDArray[np.uint32], before: NDArray[np.uint32]) -> NDArray[np.uint32]:
+    """``(n, 2)`` checksums of rows of words, each after another checksum."""
+    powers = _powers(words.shape[1] // 2)
+    return np.einsum("npj,pij->ni", words.reshape(len(words), -1, 2), powers[:-1]) + before @ powers[-1].T
+
+
+def check_wal(path: Path) -> None:
+    """Raise an error if SQLite's write-ahead log beside a store lost something that a process wrote which was killed since.
+
+    SQLite takes what follows a damaged frame as never written; but a later frame that ends a transaction tells that it was. The
+    frame that was being written when the process was killed is no damage. Nor is anything after a loss of power, after which
+    the machine started again.
+    """
+    wal = path.with_name(f"{path.name}-wal")
+    for _ in range(3):  # a process that serves may be writing just now
+        try:
+            if wal.stat().st_mtime < time.time() - time.monotonic():
+                return
+            with wal.open("rb") as file:
+                fault = _fault_of_wal(file)
+                if file.tell() and not path.stat().st_size:
+                    fault = "belongs to a store that is empty now"
+        except FileNotFoundError:
+            return
+        if not fault:
+            return
+        time.sleep(0.01)
+    raise sqlite3.DatabaseError(f"{wal.name} {fault}")
+
+
+def _fault_of_wal(file: BinaryIO) -> str:
+    """What is wrong with a write-ahead log, in words; nothing if it may be what a killed process left."""
+    content = file.read(WAL_HEAD)
+    if not content:
+        return ""
+    head = np.frombuffer(content.ljust(WAL_HEAD, b"\0"), ">u4").astype(np.uint32)
+    order, size = "<>"[head[0] & 1] + "u4", FRAME_HEAD + int(head[2])
+    words = np.frombuffer(content.ljust(WAL_HEAD, b"\0"), order)[None, :6].astype(np.uint32)
+    before, n, broken, last = head[None, 6:], 0, -1, -1
+    if (_sums(words, np.zeros((1, 2), np.uint32)) != before).any():
+        return "has a damaged head"
+    ends: list[int] = []  # frames from the first broken one on that end a transaction
+    salts, rest = content[16:24], b""
+    while content := file.read(FRAMES * size):
+        rest = content[len(content) // size * size :]
+        frames = np.frombuffer(content, np.uint8, len(content) // size * size).reshape(-1, size)
+        heads = np.ascontiguousarray(frames[:, :FRAME_HEAD]).view(">u4").astype(np.uint32)
+        words = np.concatenate([frames[:, :8], frames[:, FRAME_HEAD:]], axis=1).view(order).astype(np.uint32)
+        own = (heads[:, 2:4] == head[4:6]).all(axis=1)  # not of what was there before
+        wrong = ~own | (_sums(words, np.concatenate([before, heads[:-1, 4:]])) != heads[:, 4:]).any(axis=1)
+        if broken < 0 and wrong.any():
+            broken = n + int(wrong.argmax())
+        if broken >= 0:
+            ends += [n + i for i in np.flatnonzero(own & (heads[:, 1] > 0)).tolist() if n + i >= broken]
+        last = n + int(np.flatnonzero(own)[-1]) if own.any() else last
+        before, n = heads[-1:, 4:], n + len(frames)
+    interrupted = ends == [broken] and last == broken < n - 1  # with older frames behind it
+    if ends and not interrupted:
+        return f"is damaged in frame {broken + 1:,} of {n:,}"
+    return "ends in the middle of a frame" if len(rest) not in (0, FRAME_HEAD) and salts.startswith(rest[8:16]) else ""
 
 
 def is_database(path: Path) -> bool:
@@ -103,7 +362,7 @@ def read_store(path: str | PathLike[str], *, bad_rows: str = "strict", max_memor
     """
     path = check_path("path", path)
     most = check_size("max_memory", max_memory)
-    with closing(open_store(path)) as connection:
+    with reading(path), closing(open_store(path)) as connection:
         log = log_of(connection, lambda n_bytes: check_kept(path, n_bytes, most, "its impressions"))
     if not len(log):
         raise ValueError(f"{path} holds no closed impression yet")
@@ -125,15 +384,16 @@ def log_of(connection: sqlite3.Connection, check: Callable[[int], object] = lamb
 
 
 def _log_of(connection: sqlite3.Connection, check: Callable[[int], object]) -> ClickLog:
-    n_positions = int(connection.execute("SELECT value FROM settings WHERE name = 'n_positions'").fetchone()[0])
-    where = f"closed IS NOT NULL AND source <> {LOGGED}"
-    (n,) = connection.execute(f"SELECT count(*) FROM impressions WHERE {where}").fetchone()
+    n_positions = int(settings_of(connection)["n_positions"])
+    (n,) = connection.execute(f"SELECT count(*) FROM impressions WHERE closed IS NOT NULL AND source <> {LOGGED}").fetchone()
     check(n * (5 * n_positions + 12))
-    rows = connection.execute(f"SELECT number, query, seen, shown, items FROM impressions WHERE {where} ORDER BY number")
-    numbers, queries, seen, shown, blob = read_columns(rows, 5)
-    items = np.frombuffer(bytearray(blob), np.int32).reshape(-1, n_positions)
+    names = ("number", "query", "seen", "shown", "source", "items")
+    *columns, source, blob = read_columns(connection, "impressions", names, "ORDER BY number")  # damage is seen in all rows
+    users = (columns[2] >= 0) & (source != LOGGED)
+    numbers, queries, seen, shown = (column[users] for column in columns)
+    items = as_items(bytes(blob)).reshape(-1, n_positions)[users]
     clicks = np.zeros((n, n_positions), np.int8)
-    impressions, positions = read_columns(connection.execute("SELECT impression, position FROM clicks ORDER BY impression"), 2)
+    impressions, positions = read_columns(connection, "clicks", ("impression", "position"), "ORDER BY impression")
     place = np.searchsorted(numbers, impressions).clip(0, max(n - 1, 0))
     known = numbers[place] == impressions if n else np.zeros(0, np.bool_)  # the others are of open impressions, or of a log
     clicks[place[known], positions[known] - 1] = 1
@@ -154,12 +414,14 @@ def _log_of(connection: sqlite3.Connection, check: Callable[[int], object]) -> C
     )
 
 
-def read_columns(rows: sqlite3.Cursor, n_columns: int) -> list[Any]:
-    """The columns of a table: integers or floats as an array, blobs as one."""
-    blocks: list[list[Any]] = [[] for _ in range(n_columns)]
-    while block := rows.fetchmany(ROWS):
-        for i, column in enumerate(blocks):
-            values = [row[i] for row in block]
+def read_columns(connection: sqlite3.Connection, table: str, names: Sequence[str], rest: str = "") -> list[Any]:
+    """Some columns of `rows_of`: integers or floats as an array, -1 for NULL; blobs as one."""
+    places = [COLUMNS[table].split(", ").index(name) for name in names]
+    blocks: list[list[Any]] = [[] for _ in names]
+    rows = rows_of(connection, table, rest)
+    while block := list(islice(rows, ROWS)):
+        for place, column in zip(places, blocks, strict=True):
+            values: list[Any] = [-1 if row[place] is None else row[place] for row in block]
             column.append(b"".join(values) if isinstance(values[0], bytes) else np.array(values))
     return [b"".join(column) if column and isinstance(column[0], bytes) else _joined(column) for column in blocks]
 
@@ -170,7 +432,7 @@ def _joined(arrays: list[NDArray[Any]]) -> NDArray[Any]:
 
 def _labels(connection: sqlite3.Connection, table: str) -> dict[int, str]:
     """What ids are called in a log, which knows only texts: an integer that is also there as a text gets a word behind it."""
-    ids = dict(connection.execute(f"SELECT number, id FROM {table} WHERE id IS NOT NULL"))
+    ids = {number: identity for number, identity, *_ in rows_of(connection, table) if identity is not None}
     texts = {text for text in ids.values() if isinstance(text, str)}
     return {number: _label(each, texts) for number, each in ids.items()}
 

@@ -43,6 +43,8 @@ SEEDS = 100
 """Runs of each order of the items."""
 FIRST = (1, 4, 16)
 """Of whose first sessions the regret is compared."""
+WHOLE_NUMBERS = (1, 2)
+"""Values of hyper-parameters that are floats: given as integers they mean the same."""
 SIGMAS = 5.0
 """The difference of two means, in standard errors, that cannot be chance."""
 
@@ -55,8 +57,9 @@ def check_agent(agent: AgentLike) -> None:
     The agent plays small problems, which depend on the arguments of its constructor: items that stay the same; with
     ``n_features``, candidates with features; with ``n_states``, users with a memory. It checks the constructor. It checks the
     lists: distinct items, as many as positions, also with a single item and after the horizon. A seed must repeat the lists.
-    Agents must not change one another or the arrays that they are given. The numbers of the items must mean nothing. The
-    ``search_space`` must fit the constructor and its defaults. For a `CompiledAgent` it also checks both engines, saving and
+    Agents must not change one another or the arrays that they are given. The numbers of the items must mean nothing. A whole
+    number for a hyper-parameter whose default is a float must mean the same as an integer. The ``search_space`` must fit the
+    constructor and its defaults. For a `CompiledAgent` it also checks both engines, saving and
     loading, hyper-parameters and errors. It does not check whether the agent learns.
 
     Args:
@@ -85,7 +88,7 @@ def check_agent(agent: AgentLike) -> None:
     """
     trial = _Trial(agent)
     then = [trial.seeds, trial.company, trial.inputs, trial.late_clicks, trial.horizon, trial.numbers_of_items]
-    then += [trial.search_space, trial.description]
+    then += [trial.search_space, trial.whole_numbers, trial.description]
     if isinstance(trial.first, CompiledAgent):
         then += [trial.ownership, trial.kinds_of_clicks, trial.refusals, trial.hyperparameters, trial.arguments, trial.engines]
     if isinstance(trial.first, CompiledAgent) or all(hasattr(trial.first, name) for name in ("save", "load")):
@@ -270,6 +273,19 @@ class _Trial:
         for key in space.keys() & values.keys():  # None stands for a default that follows from the horizon
             fits = values[key] is None or contains(space[key], values[key])
             expect(fits, f"the default {key} = {values[key]!r} is not in {space[key]}")
+
+    def whole_numbers(self) -> None:
+        """Whole numbers."""
+        agent, env = cast(Any, self.agent), self.env()
+        for name in [name for name, value in defaults(self.maker).items() if type(value) is float and name not in self.given]:
+            for number in WHOLE_NUMBERS:
+                try:
+                    made = [make_agent((agent, {name: kind(number)}), env, horizon=SESSIONS, seed=0) for kind in (float, int)]
+                except (TypeError, ValueError):
+                    continue  # it is out of the range, or no integer is taken
+                of_float, of_int = (self.play([each], 100) for each in made)
+                what = f"with {name}={number} it shows other lists than with {name}={number}.0"
+                expect(of_float == of_int, f"{what}; make it a float")
 
     # ------------------------------------------------------------------------------------------- of compiled agents only
 

@@ -12,10 +12,9 @@ from ..core.docstrings import entries, sections
 from ..envs import CONTEXTUAL, ENVIRONMENTS, MEMORY
 from ..envs.click_env import ClickEnv
 from ..envs.contextual.model import ContextualModel, LabelledModel
-from ..envs.problem import Problem
 from ..envs.registration import Environment
 from .labels import in_braces
-from .make import agent_class, is_required, make_env
+from .make import agent_class, env_maker, is_required, make_env
 from .metrics import DERIVED, LEARNED, METRICS
 
 __all__ = [
@@ -198,23 +197,30 @@ def describe_environment(env_id: str) -> Description:
     """Describe an environment: its users, spaces, rewards, parameters and default instance.
 
     Args:
-        env_id: a key of `ENVIRONMENTS`, `CONTEXTUAL` or `MEMORY`.
+        env_id: a key of `ENVIRONMENTS`, `CONTEXTUAL` or `MEMORY`, or ``module:Id``, where the module registers the id.
+
+    Raises:
+        ValueError: there is no such id, or it is not one of `clickgym.register`.
 
     Example:
         >>> described = describe_environment("PBMRank-v0")
         >>> described.facts["actions"], described.facts["rewards"]
         ('RankedList(n_items=10, n_positions=5)', 'clicks (default), any_click')
     """
-    environment = (ENVIRONMENTS | CONTEXTUAL | MEMORY)[env_id]
-    rows = [tuple(map(_plain, row)) for row in arguments(env_id)]
+    key = getattr(env_maker(env_id)[0], "id", "")  # which imports a module first, so that it registers the id
+    environment = (ENVIRONMENTS | CONTEXTUAL | MEMORY).get(key)
+    if environment is None:
+        raise ValueError(f"{env_id} is no environment that clickgym.register made, and only these are described")
+    rows = [tuple(map(_plain, row)) for row in arguments(key)]
     default = next(text for name, text, _ in rows if name == "instance").strip('"').removeprefix("–")
     rewards = environment.click_model.rewards
     users = environment.users if environment.form else environment.click_model
+    spaces = _spaces(env_id) if default else {}
     facts = {
-        **(_spaces(env_id) if default else {}),
+        **spaces,
         "rewards": ", ".join(f"{name}{' (default)' * (name == environment.default_reward)}" for name in rewards),
-        "default instance": default,
-        "source": _plain(sections(users.__doc__ or "")["Source"]),
+        "default instance": default if spaces else "",
+        "source": _plain(sections(users.__doc__ or "").get("Source", "")),
         "page": f"docs/environments/{env_id}.md" if environment.click_model.__module__.startswith("clickgym.") else "",
     }
     table = TableOfWords(f"Parameters (gym.make, or {env_id}:NAME=VALUE)", _HEADINGS, rows)
@@ -222,7 +228,10 @@ def describe_environment(env_id: str) -> Description:
 
 
 def _spaces(env_id: str) -> dict[str, str]:
-    env = make_env(env_id)
+    try:
+        env = make_env(env_id)
+    except ValueError:  # the default instance has no click model of your own
+        return {}
     return {"actions": repr(env.action_space), "observations": _plain(str(env.observation_space))}
 
 
@@ -244,7 +253,7 @@ def _lines_of_contextual(environment: Environment) -> dict[str, str]:
     """The arguments of a form with candidates that change: its own, and those of its click model for each item."""
     model, theta = environment.click_model, _args(environment.users)["theta"]
     lines = _args(ContextualModel) | {"theta": theta, "attraction": f"instead of `theta`: {_args(LabelledModel)['attraction']}"}
-    return lines | {name: f"of each item: {_args(model)[name]}" for name in model.item_parameters()[1:]}
+    return lines | {name: f"of each item: {_args(model).get(name, '')}" for name in model.item_parameters()[1:]}
 
 
 def _args(thing: Any) -> dict[str, str]:
@@ -255,8 +264,7 @@ def _args(thing: Any) -> dict[str, str]:
 def _shared(environment: Environment) -> dict[str, tuple[str, str]]:
     """The arguments that all environments have: what is shown as the default, and the description."""
     own = _args(ClickEnv)
-    model, form = environment.click_model, environment.form
-    instance = Problem.default_instance(form, model)
+    instance = environment.default_instance
     defaults = {
         "instance": f'`"{instance}"`' if instance else "–",
         "n_positions": "of the instance",

@@ -17,7 +17,7 @@ from gymnasium.envs.registration import EnvSpec
 
 from ..agents import LEARNERS, Agent, Learner
 from ..agents.generic_rl import adopt
-from ..core.checks import AN_ENV, check_horizon, check_kind, hint, short, unknown
+from ..core.checks import AN_ENV, check_horizon, check_kind, short, unknown
 from ..core.trust import UntrustedError, check_trust, is_library, looking_in, reads_file
 from ..envs import CONTEXTUAL, ENVIRONMENTS, MEMORY, CascadeMDP, ClickEnv, ContextualModel, Instance, Users
 from ..envs.guests import sizes_of
@@ -111,11 +111,11 @@ def _env_named(name: str) -> Any:
         try:
             return _attribute("environment", name, imported, gym.Env)
         except AttributeError:
-            raise ValueError(f"environment {name!r}: the module {module!r} registers no {rest!r}, and has none") from None
-    ours = ", ".join(ENVIRONMENTS | CONTEXTUAL | MEMORY)
+            what = f"the module {module!r} registers no id {rest!r} (by clickgym.register, when it is imported)"
+            raise ValueError(f"environment {name!r}: {what}, and has no function or class of that name") from None
+    registered = [*(ENVIRONMENTS | CONTEXTUAL | MEMORY), *gym.registry]
     raise ValueError(
-        f"unknown environment {name!r}{hint(name, gym.registry)} (there is: {ours}, and what else is registered with "
-        "Gymnasium); one that a module of your own registers is named module:Id-v0"
+        f"{unknown('environment', name, dict.fromkeys(registered))}; one that your module registers is module:Id-v0"
     )
 
 

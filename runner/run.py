@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..agents import Agent, CompiledAgent, Learner
-from ..core.checks import check_callable, check_horizon, check_path, check_seed, integers, unknown
+from ..core.checks import check_callable, check_count, check_horizon, check_path, check_seed, integers, unknown
 from ..core.compiling import CompilationNote
 from ..core.notebook import html_table
 from ..envs.click_env import ClickEnv, name_of
@@ -118,7 +118,7 @@ class Result:
                 "env": [self.env] * len(self.steps),
                 "instance": [self.instance] * len(self.steps),
                 "agent": [self.agent] * len(self.steps),
-                "run": np.full(len(self.steps), run, np.int64),
+                "run": np.full(len(self.steps), check_count("run", run, 0), np.int64),
                 "step": self.steps,
                 "regret": self.regret,
                 "reward": self.reward,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import polars
 from polars import col
 
-from ..core.checks import check_path, short, unknown
+from ..core.checks import check_choice, check_flag, check_kind, check_path, short
 from ..core.files import check_file, reading
 from ..core.formats import duration, regret_text
 from ..core.notebook import html_table
@@ -271,17 +271,15 @@ class Results(_LikeFrame):
         return [row["env"], str(row["place"]), row["agent"], total, ties, reward, *time]
 
     def _config(self, per_instance: bool) -> dict[str, Any]:
-        return {**self.config, "per_instance": per_instance}
+        return {**self.config, "per_instance": check_flag("per_instance", per_instance)}
 
 
 def _checked(what: str, names: Iterable[str] | None, existing: list[str]) -> list[str]:
     if names is None:
         return existing
-    names = [names] if isinstance(names, str) else list(dict.fromkeys(names))
-    for name in names:
-        if name not in existing:
-            raise ValueError(unknown(what, name, existing))
-    return names
+    check_kind(f"{what}s", names, Iterable, "a name or names")
+    names = [names] if isinstance(names, str) else names
+    return list(dict.fromkeys(check_choice(what, name, existing) for name in names))
 
 
 def _rows_of(path: Path) -> polars.DataFrame:

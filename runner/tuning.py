@@ -118,7 +118,7 @@ class Tuning:
             n: how many rows.
         """
         complete = self.trials.filter(col("state") == COMPLETE)
-        return complete.sort("final_score", "score", nulls_last=True, maintain_order=True).head(n)
+        return complete.sort("final_score", "score", nulls_last=True, maintain_order=True).head(check_count("n", n, 0))
 
     def importances(self) -> dict[str, float]:
         """How much each hyper-parameter matters: shares that sum to 1, the largest first.

@@ -5,7 +5,9 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
+from collections import Counter
 from collections.abc import Iterable
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -46,13 +48,17 @@ def check_id(name: str, value: Any) -> Id:
     return value
 
 
-def check_ids(name: str, values: Any) -> tuple[Id, ...]:
-    """Check that ids are distinct and in an order; the error names the argument."""
+def check_ids(name: str, values: Any, most: int | None = None) -> tuple[Id, ...]:
+    """Check that ids are distinct, in an order and, if ``most`` is given, not too many; the error names the argument."""
     if isinstance(values, str | bytes | dict | set | frozenset) or not isinstance(values, Iterable):
         raise TypeError(f"{name} is {short(values)}; expected a list of ids")
-    ids = tuple(check_id(f"{name}[{place}]", value) for place, value in enumerate(values))
+    ids = tuple(
+        check_id(f"{name}[{place}]", value) for place, value in enumerate(islice(values, None if most is None else most + 1))
+    )
+    if most is not None and len(ids) > most:
+        raise ValueError(f"{name} has more than most_candidates = {most:,} items")
     if len(set(ids)) < len(ids):
-        twice = next(each for place, each in enumerate(ids) if each in ids[:place])
+        twice = next(each for each, times in Counter(ids).items() if times > 1)
         raise ValueError(f"{name} holds {short(twice)} twice; expected each id once")
     return ids
 

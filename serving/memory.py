@@ -2,39 +2,44 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections import OrderedDict
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..core.checks import short
-from ..offline.stores import as_items
+from ..offline.stores import as_items, row_of, rows_of, sum_of
 from .ids import Id, seed_of
 from .served import AGENT, BY_LOT, Event, Recipe, ReplayError, Served
 from .store import Store, scalar
 
-__all__ = ["LEARNED", "Agents", "event_of"]
+__all__ = ["Agents", "clicks_in_time", "event_of"]
 
 SNAPSHOT = 200
 """Events of an agent after which its state is written, so that loading it replays no more."""
-
-LEARNED = "number, query, source, share, candidates, features, seen"
-EVENTS = f"{LEARNED}, learned, items"
 
 
 def event_of(row: Sequence[Any], positions: Sequence[int]) -> Event:
     """What an agent learns from an impression.
 
     Args:
-        row: the columns `LEARNED`.
+        row: of the table ``impressions``.
         positions: those that were clicked in time, from 1.
     """
-    number, _, source, share, candidates, features, seen, *_ = row
+    number, _, _, source, share, _, candidates, features, _, seen, *_ = row
     clicks = [int(place in positions) for place in range(1, max(seen, *positions, 0) + 1)]
     given = None if features is None else _matrix(features, len(as_items(candidates)))
     return Event(number, source, given, clicks, share)
+
+
+def clicks_in_time(connection: Any, impression: int) -> list[int]:
+    """The positions of an impression that were clicked before it was closed."""
+    return [row[1] for row in rows_of(connection, "clicks", "WHERE impression = ?", impression) if not row[3]]
 
 
 def _matrix(blob: bytes, n_rows: int) -> NDArray[np.float64]:
@@ -47,8 +52,8 @@ def _mask(bits: bytes, length: int) -> NDArray[np.bool_]:
 
 def _last_mask(connection: Any, served: Served) -> NDArray[np.bool_] | None:
     """Which slots could be shown in the last impression of a query."""
-    bits = scalar(connection, "SELECT candidates FROM impressions WHERE query = ? ORDER BY number DESC LIMIT 1", served.number)
-    return None if bits is None else _mask(bits, len(served.items))
+    row = row_of(connection, "impressions", "WHERE query = ? ORDER BY number DESC LIMIT 1", served.number)
+    return None if row is None else _mask(row[6], len(served.items))
 
 
 class Agents:
@@ -82,12 +87,10 @@ class Agents:
         if served is not None:
             self._agents.move_to_end(number)
             return served
-        row = self._connection.execute(
-            "SELECT id, capacity, n_features, guarded FROM queries WHERE number = ?", (number,)
-        ).fetchone()
+        row = row_of(self._connection, "queries", "WHERE number = ?", number)
         if row is None:
             return None
-        served = self._load(number, *row)
+        served = self._load(*row[:-1])
         self._keep(served)
         return served
 
@@ -124,13 +127,26 @@ class Agents:
         """
         for slot, item in served.new_slots(items):
             served.place(slot, item, number)
-            self._connection.execute("INSERT INTO slots VALUES (?, ?, ?, ?)", (served.number, number, slot, item))
+            values = (served.number, number, slot, item)
+            self._connection.execute("INSERT INTO slots VALUES (?, ?, ?, ?, ?)", (*values, sum_of(*values)))
         mask = served.mask_of(items)
         served.candidates, served.present = candidates, (items, mask, np.packbits(mask).tobytes())
 
-    def save_all(self) -> int:
-        """Write the states of all agents in memory that have changed; returns how many were written."""
-        return sum(self.write_state(served) for served in self._agents.values() if served.events)
+    def save_all(self, seconds: float = math.inf) -> int:
+        """Write the states of the agents in memory that have changed, first of those whose replay takes longest.
+
+        Args:
+            seconds: after which no other is begun.
+
+        Returns:
+            How many were written.
+        """
+        until, n = time.monotonic() + seconds, 0
+        for served in sorted(self._agents.values(), key=lambda served: -served.events):
+            if not served.events or time.monotonic() >= until:
+                break
+            n += self.write_state(served)
+        return n
 
     def save_if_due(self, served: Served) -> None:
         """Write the state of an agent if it has changed by many events since the last snapshot."""
@@ -138,7 +154,8 @@ class Agents:
             self.write_state(served)
 
     def _insert_query(self, number: int, query: Id | None, capacity: int | None, n_features: int | None) -> None:
-        self._connection.execute("INSERT INTO queries VALUES (?, ?, ?, ?, NULL)", (number, query, capacity, n_features))
+        values = (number, query, capacity, n_features, None)
+        self._connection.execute("INSERT INTO queries VALUES (?, ?, ?, ?, ?, ?)", (*values, sum_of(*values)))
         self._n_queries = max(self._n_queries, number + 1)
 
     def number_of(self, query: Id) -> int:
@@ -159,7 +176,8 @@ class Agents:
         if content is None:
             return False
         self._store.touch()
-        self._connection.execute("INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?)", (served.number, served.tick, content))
+        values = (served.number, served.tick, content)
+        self._connection.execute("INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?, ?)", (*values, sum_of(*values)))
         served.events = 0
         return True
 
@@ -167,33 +185,28 @@ class Agents:
         """An agent as the events of the store make it, from its last snapshot on."""
         served = self._make(number, query, capacity, n_features)
         served.guarded = guarded is not None
-        row = self._connection.execute("SELECT tick, state FROM snapshots WHERE query = ?", (number,)).fetchone()
+        row = row_of(self._connection, "snapshots", "WHERE query = ?", number)
         if row is not None:
-            served.restore(*row)
+            served.restore(*row[1:3])
         self._replay(served)
         return served
 
     def _replay(self, served: Served) -> None:
         """Let an agent meet the events that it has not seen, in their order."""
-        run, since = self._connection.execute, served.tick
+        since = served.tick
+        read = partial(rows_of, self._connection)
         where, known = ("", []) if served.number == 0 else ("query = ? AND ", [served.number])
-        rows = run(f"SELECT {EVENTS} FROM impressions WHERE {where}number > ? ORDER BY number", (*known, since)).fetchall()
+        rows = list(read("impressions", f"WHERE {where}number > ? ORDER BY number", *known, since))
         shown = list(rows)
         for number in [*served.open]:
-            rows += run(f"SELECT {EVENTS} FROM impressions WHERE number = ? AND learned > ?", (number, since)).fetchall()
-        learned = [row for row in rows if row[7] is not None]
+            rows += [row for row in read("impressions", "WHERE number = ?", number) if (row[10] or 0) > since]
+        learned = [row for row in rows if row[10] is not None]
         slots: dict[int, list[tuple[int, int]]] = {}
-        for tick, slot, item in run(
-            "SELECT since, slot, item FROM slots WHERE query = ? AND since > ? ORDER BY since", (served.number, since)
-        ):
+        for _, tick, slot, item, _ in read("slots", "WHERE query = ? AND since > ? ORDER BY since", served.number, since):
             slots.setdefault(tick, []).append((slot, item))
-        clicks: dict[int, list[int]] = {}
-        for row in learned:
-            clicks[row[0]] = [
-                place for (place,) in run("SELECT position FROM clicks WHERE impression = ? AND NOT late", row[:1])
-            ]
+        clicks = {row[0]: clicks_in_time(self._connection, row[0]) for row in learned}
         events = sorted(
-            [(row[0], True, row) for row in shown] + [(row[7], False, row) for row in learned], key=lambda each: each[:2]
+            [(row[0], True, row) for row in shown] + [(row[10], False, row) for row in learned], key=lambda each: each[:2]
         )
         for tick, is_shown, row in events:
             if is_shown:
@@ -208,7 +221,7 @@ class Agents:
 
     def _show_again(self, served: Served, row: Sequence[Any]) -> None:
         """Show a list as it was shown."""
-        number, _, source, share, candidates, features, _, _, items = row
+        number, _, _, source, share, items, candidates, features, *_ = row
         own, shown = source in (AGENT, BY_LOT), as_items(items).tolist()
         if features is not None:
             rows = as_items(candidates).tolist()

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import logging
+import math
 import secrets
+import sqlite3
 import time
+from array import array
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
@@ -29,10 +32,20 @@ from ..core.checks import (
 )
 from ..offline.decision.decide import FALLBACK
 from ..offline.log import ClickLog
-from ..offline.stores import as_items, log_of, open_store
+from ..offline.stores import (
+    log_of,
+    open_store,
+    reading,
+    row_of,
+    rows_of,
+    settings_of,
+    sum_of,
+    sum_of_click,
+    sum_of_impression,
+)
 from ..runner.labels import AgentLike
 from .ids import COLUMN, Id, check_id, check_ids, impression_id, impression_number, lot
-from .memory import LEARNED, Agents, event_of
+from .memory import Agents, clicks_in_time, event_of
 from .report import Report, report_of
 from .served import AGENT, BY_GUARD, BY_LOT, LOGGED, PRODUCTION, Event, Recipe, ReplayError, Served
 from .store import DURABLE, Store, scalar
@@ -44,6 +57,8 @@ Production = Callable[[Id, Sequence[Id]], Sequence[Id] | None] | Mapping[Id, Seq
 
 RESERVED = 1000
 """Ticks that are given without writing the last of them."""
+IMPRESSION = "INSERT INTO impressions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+CLICK = "INSERT OR IGNORE INTO clicks VALUES (?, ?, ?, ?, ?)"
 AT_ONCE = 4
 """Impressions whose time is over and that one call closes, so that no user waits for those of others."""
 
@@ -87,6 +102,7 @@ class Ranker:
         update_seconds: agents also learn when so many seconds have passed since the first of these impressions was closed;
             None: only ``update_every`` counts.
         memory: how many agents are kept in memory; the others are loaded from the store when they are needed.
+        most_candidates: the largest number of candidates that a call may pass: time and memory of an agent grow with it.
         production: the ranking that you show today, to compare with: a function of query and candidates, or lists by query. For
             a query without such a list (None), only the agent ranks.
         production_share: the probability that an impression shows the list of production.
@@ -127,6 +143,7 @@ class Ranker:
         update_every: int = 1,
         update_seconds: float | None = None,
         memory: int = 10_000,
+        most_candidates: int = 10_000,
         production: Production | None = None,
         production_share: float = 0.1,
         confidence: float = 0.95,
@@ -140,6 +157,7 @@ class Ranker:
         self._update_every = check_count("update_every", update_every)
         self._update_seconds = None if update_seconds is None else check_at_least("update_seconds", update_seconds, 0.0)
         self._memory = check_count("memory", memory)
+        self._most_candidates = check_count("most_candidates", most_candidates, self.n_positions)
         self._production = _checked_production(production, self.n_positions)
         self._share = check_between("production_share", production_share, 0.0, 1.0)
         confidence = check_between("confidence", confidence, 0.0, 1.0)
@@ -148,7 +166,7 @@ class Ranker:
         wanted = None if seed is None else check_within("seed", seed, 0, COLUMN - 1)
         self._recipe = Recipe(agent, self.n_positions, confidence)
         self._clock, self._latest = clock, -1
-        self._oldest: tuple[int, int] | None = None  # the open impression that was shown first, and when
+        self._oldest: tuple[Any, ...] | None = None  # the row of the open impression that was shown first
         self._now()
         self._store = Store(None if store is None else check_path("store", store), durable, self._forget)
         self._connection = self._store.connection
@@ -162,13 +180,14 @@ class Ranker:
 
     def _agree(self, seed: int | None) -> None:
         """Write the settings of a new store; refuse other ones than those of an old one."""
-        settings = dict(self._connection.execute("SELECT name, value FROM settings"))
+        settings = settings_of(self._connection)
         given = {"agent": self._recipe.label, "n_positions": self.n_positions, "seed": seed}
         if not settings:
             given["seed"] = secrets.randbits(62) if seed is None else seed
             settings = {**given, "secret": secrets.token_bytes(16), "tick": 0}
             self._store.touch()
-            self._connection.executemany("INSERT INTO settings VALUES (?, ?)", settings.items())
+            rows = [(name, value, sum_of(name, value)) for name, value in settings.items()]
+            self._connection.executemany("INSERT INTO settings VALUES (?, ?, ?)", rows)
         for name, value in given.items():
             if value is not None and settings[name] != value:
                 raise ValueError(
@@ -179,16 +198,15 @@ class Ranker:
 
     def _forget(self) -> None:
         """Begin with what the store says, and nothing else."""
-        run = self._connection.execute
-        self._tick = self._reserved = int(scalar(self._connection, "SELECT value FROM settings WHERE name = 'tick'") or 0)
+        self._tick = self._reserved = int(settings_of(self._connection).get("tick", 0))
         self._items: dict[Id, int] = {}
         self._item_ids: list[Id] = []
-        for number, identity in run("SELECT number, id FROM items ORDER BY number"):
+        for number, identity, _ in rows_of(self._connection, "items", "ORDER BY number"):
             self._items[identity] = number
             self._item_ids.append(identity)
         self._agents = Agents(self._store, self._recipe, self.seed, self._memory)
-        waiting = run("SELECT number FROM impressions WHERE learned IS NULL AND closed IS NOT NULL ORDER BY closed, number")
-        self._waiting = deque(number for (number,) in waiting)
+        waiting = "WHERE learned IS NULL AND closed IS NOT NULL ORDER BY closed, number"
+        self._waiting = deque(rows_of(self._connection, "impressions", waiting))
         self._learn_at = None if self._update_seconds is None else 0
         self._find_oldest()
 
@@ -212,7 +230,7 @@ class Ranker:
         """
         query = check_id("query", query)
         if candidates is not None and type(candidates) is not tuple:
-            candidates = tuple(candidates) if isinstance(candidates, list) else check_ids("candidates", candidates)
+            candidates = tuple(candidates) if isinstance(candidates, list) else self._checked_candidates(candidates)
         with self._store.call():
             now = self._now()
             if self._recipe.sees_features:
@@ -240,12 +258,12 @@ class Ranker:
             FileError: the store cannot be written.
         """
         with self._store.call():
-            number, row = self._impression(impression, "items, closed")
-            place = self._position(impression, as_items(row[0]).tolist(), item, position)
+            number, items, closed = self._impression(impression, self._shown)
+            place = self._position(impression, memoryview(items).cast("i").tolist(), item, position)
             now = self._now()
             self._store.touch()
-            values = (number, place, now, row[1] is not None)
-            new = self._connection.execute("INSERT OR IGNORE INTO clicks VALUES (?, ?, ?, ?)", values).rowcount
+            values = (number, place, now, int(closed is not None))
+            new = self._connection.execute(CLICK, (*values, sum_of_click(*values))).rowcount
             self._catch_up(now)
             return bool(new)
 
@@ -266,15 +284,15 @@ class Ranker:
         if seen is not None:
             seen = check_within("seen", seen, 0, self.n_positions, "n_positions = ")
         with self._store.call():
-            number, (closed,) = self._impression(impression, "closed")
-            if closed is not None:
+            row = self._impression(impression, self._row)
+            if row[8] is not None:
                 return False
-            lowest = scalar(self._connection, "SELECT max(position) FROM clicks WHERE impression = ?", number)
+            lowest = scalar(self._connection, "SELECT max(position) FROM clicks WHERE impression = ?", row[0])
             if seen is not None and lowest is not None and lowest > seen:
                 raise ValueError(f"seen is {seen}, but position {lowest} of the impression {impression} was clicked")
             now = self._now()
             self._store.touch()
-            self._close(number, self.n_positions if seen is None else seen, now)
+            self._close(row, self.n_positions if seen is None else seen, now)
             self._catch_up(now)
             return True
 
@@ -285,18 +303,24 @@ class Ranker:
             query: your own id.
             features: ``(n, d)`` features of the candidates, only for an agent that ranks by features.
             candidates: your own ids of the candidates, only for such an agent; other agents take the candidates of the query's
-                last call.
+                last call, and none may be passed.
 
         Returns:
             At most K of your own ids, the best first.
 
         Raises:
-            ValueError: the query was never ranked, or the agent has no such list.
+            ValueError: the query was never ranked; the agent has no such list; or it does not rank by features, and candidates
+                or features were passed.
         """
         query = check_id("query", query)
+        if not self._recipe.sees_features and (features is not None or candidates is not None):
+            name = "features" if candidates is None else "candidates"
+            raise ValueError(
+                f"{name} was given, and {self._recipe.name} does not rank by features: it takes those of the last call"
+            )
         with self._store.call():
             if self._recipe.sees_features:
-                ids = check_ids("candidates", candidates)
+                ids = self._checked_candidates(candidates)
                 served = self._agents.get(0)
                 if served is None:
                     raise ValueError("no query was ranked yet")
@@ -320,7 +344,7 @@ class Ranker:
         with self._store.call():
             now = self._now()
             while self._oldest is not None and self._is_over(now):
-                self._close(self._oldest[0], self.n_positions, now)
+                self._close(self._oldest, self.n_positions, now)
             return self._learn()
 
     def snapshot(self) -> int:
@@ -344,7 +368,7 @@ class Ranker:
     def report(self) -> Report:
         """Counts of impressions and clicks, and the difference between agent and production. You may look at it at any time."""
         confidence = self._recipe.confidence
-        now = self._clock()
+        now = self._read_clock() / 1e6
         return self._reading(lambda connection: report_of(connection, now, confidence, self._production is not None))
 
     @classmethod
@@ -380,13 +404,25 @@ class Ranker:
             raise
         return ranker
 
-    def shut_down(self) -> None:
+    def shut_down(self, timeout: float | None = None) -> None:
         """Write the states of the agents, and close the store. If you do not call this, nothing is lost, but the next start
         takes longer.
+
+        Args:
+            timeout: seconds after which no further state is written; first are those of agents with the longest replay. What is
+                not written is computed from the impressions when it is needed. None: all states are written.
+
+        Raises:
+            ValueError: ``timeout`` is negative; or the store was shut down before.
+            FileError: the store cannot be written; it is closed in any case.
         """
-        with self._store.call():
-            self._agents.save_all()
-        self._store.shut_down()
+        seconds = math.inf if timeout is None else check_at_least("timeout", timeout, 0.0)
+        self._store.check_usable()
+        try:
+            with self._store.call():
+                self._agents.save_all(seconds)
+        finally:
+            self._store.shut_down()
 
     def __enter__(self) -> Self:
         return self
@@ -407,7 +443,7 @@ class Ranker:
         same = served is not None and (candidates is None or candidates == served.candidates)
         if not same:
             assert candidates is not None
-            candidates = check_ids("candidates", candidates)
+            candidates = self._checked_candidates(candidates)
             capacity = self._checked_number(candidates, served)
         elif served is not None:
             candidates = served.candidates or tuple(self._item_ids[item] for item in served.present[0])
@@ -429,7 +465,7 @@ class Ranker:
     def _rank_by_features(self, query: Id, candidates: Any, features: Any, now: int) -> Impression:
         if candidates is None or features is None:
             raise ValueError(f"{self._recipe.name} ranks by features: each call needs candidates, and their features")
-        candidates = check_ids("candidates", candidates)
+        candidates = self._checked_candidates(candidates)
         served = self._agents.get(0)
         if served is None:
             self._checked_number(candidates, None)
@@ -454,6 +490,9 @@ class Ranker:
         of_query = self._agents.number_of(query)
         return self._record(number, served, of_query, now, source, share, shown, np.array(items, np.int32).tobytes(), given)
 
+    def _checked_candidates(self, candidates: Any) -> tuple[Id, ...]:
+        return check_ids("candidates", candidates, self._most_candidates)
+
     def _checked_number(self, candidates: tuple[Id, ...], served: Served | None) -> int:
         """How many slots a query has, or is to have."""
         if len(candidates) < self.n_positions:
@@ -473,7 +512,8 @@ class Ranker:
         given = self._production.get(query) if isinstance(self._production, Mapping) else self._production(query, candidates)
         if given is None:
             return None
-        ids = [each for each in _checked_list(query, given, self.n_positions) if each in candidates]
+        there = set(candidates)
+        ids = [each for each in _checked_list(query, given, self.n_positions) if each in there]
         if len(ids) < self.n_positions:
             raise ValueError(f"{_list_of(query)} has {len(ids)} candidates; expected at least {self.n_positions}")
         return tuple(ids[: self.n_positions])
@@ -491,25 +531,25 @@ class Ranker:
         candidates: bytes, features: NDArray[np.float64] | None,
     ) -> Impression:  # fmt: skip
         blob = None if features is None else features.tobytes()
-        self._connection.execute(
-            "INSERT INTO impressions VALUES (?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL, NULL)",
-            (number, query, now, source, share, np.array(shown, np.int32).tobytes(), candidates, blob),
-        )
+        row = (number, query, now, source, share, array("i", shown).tobytes(), candidates, blob, None, None, None)
+        self._connection.execute(IMPRESSION, (*row, sum_of_impression(*row)))
         if self._oldest is None:
-            self._oldest = (number, now)
+            self._oldest = row
         self._agents.save_if_due(served)
         items = [self._item_ids[item] for item in shown]
         return Impression(impression_id(self._secret, number), items, "agent" if source in (AGENT, BY_LOT) else "production")
 
     # ---------------------------------------------------------------------------------------------------------- learning
 
-    def _close(self, number: int, seen: int, now: int) -> None:
+    def _close(self, row: tuple[Any, ...], seen: int, now: int) -> None:
         self._store.touch()
-        self._connection.execute("UPDATE impressions SET closed = ?, seen = ? WHERE number = ?", (now, seen, number))
+        row = (*row[:8], now, seen, None)
+        values = (now, seen, sum_of_impression(*row), row[0])
+        self._connection.execute("UPDATE impressions SET closed = ?, seen = ?, checksum = ? WHERE number = ?", values)
         if not self._waiting:
             self._learn_at = None if self._update_seconds is None else now + round(self._update_seconds * 1e6)
-        self._waiting.append(number)
-        if self._oldest is not None and number == self._oldest[0]:
+        self._waiting.append(row)
+        if self._oldest is not None and row[0] == self._oldest[0]:
             self._find_oldest()
 
     def _catch_up(self, now: int) -> None:
@@ -517,19 +557,19 @@ class Ranker:
         for _ in range(AT_ONCE):
             if self._oldest is None or not self._is_over(now):
                 break
-            self._close(self._oldest[0], self.n_positions, now)
+            self._close(self._oldest, self.n_positions, now)
         if len(self._waiting) >= self._update_every or (self._waiting and self._learn_at is not None and now >= self._learn_at):
             self._learn()
 
     def _is_over(self, now: int) -> bool:
         """Whether the time of the oldest open impression is over; also if the clock went back since by more than that."""
         assert self._oldest is not None
-        return abs(now - self._oldest[1]) >= self._patience * 1e6
+        return abs(now - self._oldest[2]) >= self._patience * 1e6
 
     def _find_oldest(self) -> None:
-        self._oldest = self._connection.execute(
-            "SELECT number, shown FROM impressions WHERE learned IS NULL AND closed IS NULL ORDER BY number LIMIT 1"
-        ).fetchone()
+        self._oldest = row_of(
+            self._connection, "impressions", "WHERE learned IS NULL AND closed IS NULL ORDER BY number LIMIT 1"
+        )
 
     def _learn(self) -> int:
         """Let agents learn from all impressions that are closed."""
@@ -537,18 +577,17 @@ class Ranker:
         if n:
             self._store.touch()
         while self._waiting:
-            number = self._waiting[0]
-            row = self._connection.execute(f"SELECT {LEARNED} FROM impressions WHERE number = ?", (number,)).fetchone()
+            row = self._waiting[0]
             try:
                 served = self._agents.get(0 if self._recipe.sees_features else row[1])
             except ReplayError as error:  # of one agent; the others learn on, and a later start tries again
                 logger.error("%s", error)
             else:
                 assert served is not None
-                clicks = self._connection.execute("SELECT position FROM clicks WHERE impression = ? AND NOT late", (number,))
                 tick = self._next()
-                served.learn(event_of(row, [position for (position,) in clicks]), tick)
-                self._connection.execute("UPDATE impressions SET learned = ? WHERE number = ?", (tick, number))
+                served.learn(event_of(row, clicks_in_time(self._connection, row[0])), tick)
+                values = (tick, sum_of_impression(*row[:10], tick), row[0])
+                self._connection.execute("UPDATE impressions SET learned = ?, checksum = ? WHERE number = ?", values)
                 self._guard(served, tick)
                 self._agents.save_if_due(served)
             self._waiting.popleft()
@@ -561,7 +600,9 @@ class Ranker:
         interval = served.trial.interval()
         if interval.high < 0:
             served.guarded = True
-            self._connection.execute("UPDATE queries SET guarded = ? WHERE number = ?", (tick, served.number))
+            number, query, capacity, n_features, *_ = row_of(self._connection, "queries", "WHERE number = ?", served.number)
+            values = (tick, sum_of(number, query, capacity, n_features, tick), number)
+            self._connection.execute("UPDATE queries SET guarded = ?, checksum = ? WHERE number = ?", values)
             what = "all queries" if served.id is None else f"the query {short(served.id)}"
             logger.warning(
                 "%s: back to production; the agent's lists earn %.3f clicks less (%.3f to %.3f) in %s impressions",
@@ -578,7 +619,9 @@ class Ranker:
             lists, clicks = log.items[part, : self.n_positions], log.clicks[part, : self.n_positions]
             labels, counts = np.unique(lists[lists >= 0], return_counts=True)
             ids = check_ids(
-                "item_labels", (log.item_labels[label] for label in labels[np.argsort(-counts, kind="stable")].tolist())
+                "item_labels",
+                (log.item_labels[label] for label in labels[np.argsort(-counts, kind="stable")].tolist()),
+                self._most_candidates,
             )
             query = check_id("a query of the log", queries[log.queries[part[0]]])
             if len(ids) < self.n_positions:
@@ -609,10 +652,10 @@ class Ranker:
         """
         _, mask, bits = served.present
         tick, seen = self._next(), sum(item >= 0 for item in shown)
-        values = (number, served.number, now, LOGGED, np.array(shown, np.int32).tobytes(), bits, now, seen, tick)
-        self._connection.execute("INSERT INTO impressions VALUES (?, ?, ?, ?, NULL, ?, ?, NULL, ?, ?, ?)", values)
-        clicks = [(number, place, now) for place, click in enumerate(clicked, 1) if click]
-        self._connection.executemany("INSERT INTO clicks VALUES (?, ?, ?, 0)", clicks)
+        row = (number, served.number, now, LOGGED, None, array("i", shown).tobytes(), bits, None, now, seen, tick)
+        self._connection.execute(IMPRESSION, (*row, sum_of_impression(*row)))
+        clicks = [(number, place, now, 0) for place, click in enumerate(clicked, 1) if click]
+        self._connection.executemany(CLICK, [(*click, sum_of_click(*click)) for click in clicks])
         served.show(number, LOGGED, mask=mask, ranking=[served.slot_of.get(item, -1) for item in shown])
         served.learn(Event(number, LOGGED, None, clicked[:seen]), tick)
 
@@ -624,12 +667,23 @@ class Ranker:
         if number is None:
             number = self._items[identity] = len(self._item_ids)
             self._item_ids.append(identity)
-            self._connection.execute("INSERT INTO items VALUES (?, ?)", (number, identity))
+            self._connection.execute("INSERT INTO items VALUES (?, ?, ?)", (number, identity, sum_of(number, identity)))
         return number
 
-    def _now(self) -> int:
+    def _read_clock(self) -> int:
         """Microseconds since 1970."""
-        now = round(self._clock() * 1e6)
+        seconds = self._clock()
+        try:
+            now = round(seconds * 1e6)
+        except (TypeError, ValueError, OverflowError):
+            now = COLUMN
+        if not abs(now) < COLUMN:
+            raise ValueError(f"clock returned {short(seconds)}; expected the seconds since 1970")
+        return now
+
+    def _now(self) -> int:
+        """`_read_clock`, for a call that writes."""
+        now = self._read_clock()
         if now < self._latest - 1_000_000:
             logger.warning(
                 "the clock went back by %.0f s; times of impressions follow it, their order does not",
@@ -643,17 +697,27 @@ class Ranker:
         self._tick += 1
         if self._tick > self._reserved:
             self._reserved += RESERVED
-            self._connection.execute("UPDATE settings SET value = ? WHERE name = 'tick'", (self._reserved,))
+            values = (self._reserved, sum_of("tick", self._reserved))
+            self._connection.execute("UPDATE settings SET value = ?, checksum = ? WHERE name = 'tick'", values)
         return self._tick
 
-    def _impression(self, impression: Any, columns: str) -> tuple[int, tuple[Any, ...]]:
-        """The number and some columns of an impression."""
-        number, row = self._number_of(impression), None
-        if number is not None:
-            row = self._connection.execute(f"SELECT {columns} FROM impressions WHERE number = ?", (number,)).fetchone()
-        if number is None or row is None:
+    def _impression(self, impression: Any, read: Callable[[int], Any]) -> Any:
+        """What is read of an impression by its number."""
+        number = self._number_of(impression)
+        row = None if number is None else read(number)
+        if row is None:
             raise ValueError(f"there is no impression {short(impression)}; expected an id that rank returned, of this store")
-        return number, row
+        return row
+
+    def _shown(self, number: int) -> Any:
+        """What a click needs of an impression; who reads the whole row checks its checksum."""
+        row = self._connection.execute("SELECT number, items, closed FROM impressions WHERE number = ?", (number,)).fetchone()
+        if row is not None and (type(row[1]) is not bytes or len(row[1]) != 4 * self.n_positions):
+            raise sqlite3.DatabaseError(f"impression {number} has no list")
+        return row
+
+    def _row(self, number: int) -> Any:
+        return row_of(self._connection, "impressions", "WHERE number = ?", number)
 
     def _number_of(self, impression: Any) -> int | None:
         """The number behind the id of an impression; None if it is none of this store."""
@@ -676,7 +740,7 @@ class Ranker:
             with self._store.call():
                 return read(self._connection)
         self._store.check_usable()
-        with closing(open_store(self._store.path)) as connection:
+        with reading(self._store.path), closing(open_store(self._store.path, check=False)) as connection:
             return read(connection)
 
 

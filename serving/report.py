@@ -20,7 +20,7 @@ from ..core.files import write_whole
 from ..core.formats import finite, one_line
 from ..core.notebook import html_table
 from ..core.templates import templates
-from ..offline.stores import LOGGED, as_items, read_columns
+from ..offline.stores import LOGGED, as_items, read_columns, rows_of, settings_of
 from .confidence import Interval, differences
 from .served import AGENT, BY_GUARD, BY_LOT, PRODUCTION
 
@@ -262,14 +262,14 @@ def report_of(connection: Any, now: float, confidence: float, compares: bool) ->
 
 
 def _report_of(connection: Any, now: float, confidence: float, compares: bool) -> Report:
-    run = connection.execute
-    (n_positions,) = run("SELECT value FROM settings WHERE name = 'n_positions'").fetchone()
-    columns = "number, query, source, ifnull(seen, -1), ifnull(share, -1), substr(items, 1, 4)"
-    rows = read_columns(run(f"SELECT {columns} FROM impressions ORDER BY number"), 6)
-    number, query, source, seen, share = (rows[i] for i in range(5))
-    first = as_items(bytes(rows[5]))
-    clicks = read_columns(run("SELECT impression, position, late FROM clicks ORDER BY impression"), 3)
+    n_positions = settings_of(connection)["n_positions"]
+    names = ("number", "query", "source", "seen", "share", "shown", "items")
+    number, query, source, seen, share, shown, lists = read_columns(connection, "impressions", names, "ORDER BY number")
+    first = as_items(bytes(lists)).reshape(-1, n_positions)[:, 0]
+    clicks = read_columns(connection, "clicks", ("impression", "position", "late"), "ORDER BY impression")
     place = np.searchsorted(number, clicks[0])
+    queries = list(rows_of(connection, "queries", "ORDER BY guarded"))
+    ids, guarded = {row[0]: row[1] for row in queries}, [row[0] for row in queries if row[4] is not None]
     of_users, chosen = source != LOGGED, np.isin(source, (AGENT, BY_LOT))
     counted = of_users[place]
     place, position, late = place[counted], clicks[1][counted], clicks[2][counted].astype(bool)
@@ -282,13 +282,11 @@ def _report_of(connection: Any, now: float, confidence: float, compares: bool) -
         waits = by_lot & (seen < 0)
         until = int(np.argmax(waits)) if waits.any() else len(number)  # the order of clicks depends on the lists
         part = np.flatnonzero(by_lot[:until])
-        shared = run("SELECT 1 FROM queries WHERE number = 0").fetchone() is not None
-        groups = np.zeros(len(part), np.int64) if shared else query[part]
+        groups = np.zeros(len(part), np.int64) if 0 in ids else query[part]
         difference = differences(groups, in_time[part], source[part] == BY_LOT, share[part], n_positions, confidence)
     compared, changed = _changes(query[chosen], first[chosen])
-    ids = dict(run("SELECT number, id FROM queries"))
-    guarded = [each for (each,) in run("SELECT number FROM queries WHERE guarded IS NOT NULL ORDER BY guarded")]
-    span = run("SELECT min(shown), max(shown) FROM impressions WHERE source <> ?", (LOGGED,)).fetchone()
+    span = (shown[of_users].min(), shown[of_users].max()) if of_users.any() else (None, None)
+    slots = [row[:3:2] for row in rows_of(connection, "slots")]
     positions = []
     for k in range(n_positions):
         there, on_it = seen > k, place[position == k + 1]
@@ -300,7 +298,7 @@ def _report_of(connection: Any, now: float, confidence: float, compares: bool) -
         store_from=_utc(span[0]),
         store_to=_utc(span[1]),
         queries=sum(each is not None for each in ids.values()),
-        items=run("SELECT count(*) FROM items").fetchone()[0],
+        items=sum(1 for _ in rows_of(connection, "items")),
         impressions=int(of_users.sum()),
         open=int((seen < 0).sum()),
         by_agent=int(chosen.sum()),
@@ -309,7 +307,7 @@ def _report_of(connection: Any, now: float, confidence: float, compares: bool) -
         clicks=len(place),
         late=int(late.sum()),
         positions=tuple(positions),
-        replaced=run("SELECT ifnull(sum(n - 1), 0) FROM (SELECT count(*) AS n FROM slots GROUP BY query, slot)").fetchone()[0],
+        replaced=len(slots) - len(set(slots)),
         traffic=tuple(_traffic(query[of_users], n_clicks[of_users], ids, set(guarded))),
         compared=compared,
         changed=changed,

@@ -6,40 +6,63 @@ A change of the tables needs a new `VERSION` in ``offline/stores.py``, which rea
 from __future__ import annotations
 
 import errno
+import logging
 import os
 import sqlite3
+import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from ..core.files import FileError
-from ..offline.stores import APPLICATION, VERSION, check_version
+from ..offline.stores import (
+    APPLICATION,
+    COLUMNS,
+    UNCHECKED,
+    VERSION,
+    add_sums,
+    check_content,
+    check_version,
+    check_wal,
+    fault_of,
+    reading,
+)
+
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import fcntl
 
 __all__ = ["DURABLE", "Store", "scalar"]
 
 TABLES = """
 CREATE TABLE settings (      -- what the store was made with
     name TEXT PRIMARY KEY,
-    value
+    value,
+    checksum INTEGER NOT NULL    -- of the other columns of the row, here and in each table
 ) WITHOUT ROWID;
 CREATE TABLE items (
     number INTEGER PRIMARY KEY,
-    id NOT NULL UNIQUE       -- the user's own: a text or an integer
+    id NOT NULL UNIQUE,      -- the user's own: a text or an integer
+    checksum INTEGER NOT NULL
 );
 CREATE TABLE queries (       -- each with its agent; number 0 is the agent of all queries where it ranks by features
     number INTEGER PRIMARY KEY,
     id UNIQUE,               -- the user's own; NULL for number 0
     capacity INTEGER,        -- L of the agent: slots for items, or candidates; NULL where number 0 ranks
     n_features INTEGER,      -- d of the agent; NULL where it sees none
-    guarded INTEGER          -- when the guard gave the query back to production: a tick; NULL if it did not
+    guarded INTEGER,         -- when the guard gave the query back to production: a tick; NULL if it did not
+    checksum INTEGER NOT NULL
 );
 CREATE TABLE slots (         -- which item an agent's id stands for, from which impression on
     query INTEGER NOT NULL,
     since INTEGER NOT NULL,  -- a tick, that of an impression
     slot INTEGER NOT NULL,
     item INTEGER NOT NULL,
+    checksum INTEGER NOT NULL,
     PRIMARY KEY (query, since, slot)
 ) WITHOUT ROWID;
 CREATE TABLE impressions (
@@ -53,7 +76,8 @@ CREATE TABLE impressions (
     features BLOB,               -- (L, d) float64; NULL where the agent sees none
     closed INTEGER,              -- as shown; NULL while it is open
     seen INTEGER,                -- how many positions were seen; NULL while it is open
-    learned INTEGER              -- a tick: agents learned in this order; NULL before
+    learned INTEGER,             -- a tick: agents learned in this order; NULL before
+    checksum INTEGER NOT NULL
 );
 CREATE INDEX impressions_of_query ON impressions (query);
 CREATE INDEX impressions_to_learn ON impressions (number) WHERE learned IS NULL;
@@ -62,17 +86,83 @@ CREATE TABLE clicks (
     position INTEGER NOT NULL,   -- from 1
     clicked INTEGER NOT NULL,    -- as shown
     late INTEGER NOT NULL,       -- 1 if the impression was closed before, so that no agent has learned from it
+    checksum INTEGER NOT NULL,
     PRIMARY KEY (impression, position)
 ) WITHOUT ROWID;
 CREATE TABLE snapshots (     -- to make loading fast, never the truth: an agent is what a replay of the impressions makes of it
     query INTEGER PRIMARY KEY,
     tick INTEGER NOT NULL,   -- the last event that it has seen
-    state BLOB NOT NULL      -- a line of JSON, then the agent as `save` writes it
+    state BLOB NOT NULL,     -- a line of JSON, then the agent as `save` writes it
+    checksum INTEGER NOT NULL
 );
 """
 DURABLE = {"kill": "NORMAL", "power": "FULL"}
 """What an acknowledged call survives, and SQLite's ``synchronous`` that makes it so."""
 FULL = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
+
+
+LOCK_BYTE = 0x40000000 + 1000
+"""Where systems without `flock` lock the file: in the page on which SQLite has its own locks, and no content."""
+LOOKS = 1.0
+"""Seconds after which a call looks whether the file is still there."""
+
+_served: dict[tuple[int, int], int] = {}
+"""The descriptors that hold the locks of this process, by device and number of the file."""
+_serving = threading.Lock()
+
+logger = logging.getLogger("clickgym.serving")
+
+
+def _file_of(path: Path) -> tuple[int, int]:
+    status = os.stat(path)
+    return status.st_dev, status.st_ino
+
+
+def _claim(path: Path) -> tuple[int, int]:
+    """Take the right to serve from a file, which is created if missing: a lock on itself, whatever lies beside it.
+
+    It ends with the process, however that ends. SQLite does not see it: others read and back up. Where the lock is one of
+    POSIX, as SQLite's are, closing any descriptor of the file would release it; so a file that is served is not opened again.
+    """
+    with _serving:
+        if path.exists() and _file_of(path) in _served:
+            raise ValueError(_taken(path))
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            _lock(descriptor)
+        except OSError as error:
+            os.close(descriptor)
+            if error.errno in (errno.EACCES, errno.EAGAIN, errno.EDEADLK):
+                raise ValueError(_taken(path)) from None
+            raise
+        status = os.fstat(descriptor)
+        _served[status.st_dev, status.st_ino] = descriptor
+        return status.st_dev, status.st_ino
+
+
+def _taken(path: Path) -> str:
+    return f"{path} is served by another process or Ranker; a store has one writer"
+
+
+def _lock(descriptor: int) -> None:
+    if sys.platform == "linux":  # independent of SQLite's locks, also if the file is opened and closed elsewhere
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    elif sys.platform == "win32":
+        os.lseek(descriptor, LOCK_BYTE, os.SEEK_SET)
+        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+    else:
+        fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, LOCK_BYTE)
+
+
+def _give_up_all() -> None:
+    """In the child of a fork, which would keep the locks of its parent after the end of that."""
+    for descriptor in _served.values():
+        os.close(descriptor)
+    _served.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_give_up_all)
 
 
 class _Batch:
@@ -97,27 +187,42 @@ class Store:
 
     def __init__(self, path: Path | None, durable: str, on_abort: Callable[[], None]) -> None:
         self.path, self._on_abort, self._joins = path, on_abort, durable == "power"
-        self._process, self._lock_file = os.getpid(), None
+        self._process, self._file, self._looked = os.getpid(), None, time.monotonic()
         self._lock, self._count = threading.Condition(threading.Lock()), threading.Lock()
         self._entering, self._batch, self._pending = 0, _Batch(), False
         self._touched = False
         with self._faults():
             if path is not None:
-                self._lock_file = _locked(path)
+                self._file = _claim(path)
             try:
-                self.connection = sqlite3.connect(
-                    path or ":memory:", isolation_level=None, check_same_thread=False, timeout=5.0
-                )
-                self._prepare(DURABLE[durable])
+                if path is not None:
+                    check_wal(path)
+                self._connect()
+                try:
+                    self._prepare(DURABLE[durable])
+                except BaseException:
+                    self.connection.close()
+                    raise
             except BaseException:
                 self._release()
                 raise
 
+    def _connect(self) -> None:
+        self.connection = sqlite3.connect(self.path or ":memory:", isolation_level=None, check_same_thread=False, timeout=5.0)
+
     def _prepare(self, synchronous: str) -> None:
-        run = self.connection.execute
-        is_new = not scalar(self.connection, "SELECT count(*) FROM sqlite_schema")
+        is_new = not scalar(self.connection, "SELECT count(*) FROM sqlite_schema") and not scalar(
+            self.connection, "PRAGMA application_id"
+        )
         if not is_new:
-            check_version(self.connection, self.path)
+            version = check_version(self.connection, self.path)
+            seconds = check_content(self.connection, "integrity_check")
+            logger.info("%s: checked in %.1f s", self.path, seconds)
+            if version == UNCHECKED:
+                self._migrate()
+                self.connection.close()
+                self._connect()
+        run = self.connection.execute
         run("PRAGMA journal_mode = WAL")
         run(f"PRAGMA synchronous = {synchronous}")
         run("PRAGMA wal_autocheckpoint = 4000")
@@ -125,8 +230,34 @@ class Store:
         if is_new:
             marks = f"PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {VERSION};"
             self.connection.executescript(f"BEGIN IMMEDIATE; {TABLES} {marks} COMMIT;")
-        elif self.path is not None and not os.access(self.path, os.W_OK):
-            raise PermissionError(errno.EACCES, "it may only be read")
+        else:
+            run("PRAGMA wal_checkpoint(TRUNCATE)")  # so that no part of an unfinished transaction is left, see `check_wal`
+
+    def _migrate(self) -> None:
+        """Give the tables of clickgym 2.0 their checksums, in one transaction, after a copy of the file."""
+        run, path = self.connection.execute, self.path
+        assert path is not None
+        try:
+            run("PRAGMA journal_mode = DELETE")  # only if nobody else has the file open: clickgym 2.0 had another lock
+        except sqlite3.OperationalError as error:
+            raise ValueError(
+                f"{path} is of clickgym 2.0, and open elsewhere; close it there, so that it can be migrated"
+            ) from error
+        copy = path.with_name(f"{path.name}.v{UNCHECKED}")
+        draft = copy.with_name(f"{copy.name}.partial")
+        draft.unlink(missing_ok=True)
+        with closing(sqlite3.connect(draft)) as connection:
+            self.connection.backup(connection)
+        os.replace(draft, copy)
+        add_sums(self.connection)
+        run("BEGIN EXCLUSIVE")
+        for table, columns in COLUMNS.items():
+            run(f"ALTER TABLE {table} ADD COLUMN checksum INTEGER NOT NULL DEFAULT 0")
+            run(f"UPDATE {table} SET checksum = sum_of_{table}({columns})")
+        run(f"PRAGMA user_version = {VERSION}")
+        run("COMMIT")
+        path.with_name(f"{path.name}-lock").unlink(missing_ok=True)
+        logger.warning("%s was of clickgym 2.0 and now is of version %d; %s is a copy of before", path, VERSION, copy)
 
     # ----------------------------------------------------------------------------------------------------------- writing
 
@@ -139,6 +270,8 @@ class Store:
         self._enter()
         try:
             self.check_usable()
+            if self.path is not None and time.monotonic() > self._looked + LOOKS:
+                self._look()
             batch, self._touched = self._batch, False
             try:
                 yield
@@ -148,7 +281,7 @@ class Store:
                     raise self._told(error) from error.__cause__
                 if self._pending and not self._entering:
                     self._commit()
-                raise
+                raise self._told(error) from error.__cause__
             touched = self._touched
             self._pending |= touched
             if self._pending and not self._entering:
@@ -160,6 +293,13 @@ class Store:
                     raise self._told(batch.error)
         finally:
             self._lock.release()
+
+    def _look(self) -> None:
+        """Refuse, once a second, to write to a file that no longer has its name: nobody would find what it holds."""
+        assert self.path is not None
+        if not self.path.exists() or _file_of(self.path) != self._file:
+            raise FileError(f"{self.path} was moved or replaced while it was served; nothing of this call was stored")
+        self._looked = time.monotonic()
 
     def _enter(self) -> None:
         """Wait to be alone; whoever writes meanwhile leaves the commit to the last of those who wait."""
@@ -216,6 +356,8 @@ class Store:
     def _told(self, error: BaseException) -> BaseException:
         """What is said of an error: one line for those of the disk."""
         if isinstance(error, sqlite3.Error):
+            if damage := fault_of(self.path or "the store", error):
+                return damage
             code = getattr(error, "sqlite_errorcode", 0) & 0xFF
             reason = {
                 sqlite3.SQLITE_FULL: "the disk is full",
@@ -231,11 +373,8 @@ class Store:
     @contextmanager
     def _faults(self) -> Iterator[None]:
         try:
-            yield
-        except sqlite3.DatabaseError as error:
-            if getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
-                raise ValueError(f"{self.path} is no store of a clickgym.Ranker, or damaged ({error})") from None
-            raise FileError(f"{self.path} cannot be opened: {error}") from None
+            with reading(self.path or "the store"):
+                yield
         except OSError as error:
             if isinstance(error, FileError):
                 raise
@@ -252,25 +391,9 @@ class Store:
             self._release()
 
     def _release(self) -> None:
-        if self._lock_file is not None:
-            self._lock_file.close()
-
-
-def _locked(path: Path) -> sqlite3.Connection:
-    """The right to serve from a file: an empty SQLite file beside it, which is locked as long as the process lives.
-
-    SQLite's own locks are those of all systems, end with their process however it ends, and are not inherited by a fork.
-    """
-    lock = sqlite3.connect(path.with_name(f"{path.name}-lock"), isolation_level=None, check_same_thread=False, timeout=0.0)
-    try:
-        lock.execute("PRAGMA journal_mode = MEMORY")
-        lock.execute("BEGIN EXCLUSIVE")
-    except sqlite3.OperationalError as error:
-        lock.close()
-        if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY:
-            raise ValueError(f"{path} is served by another process or Ranker; a store has one writer") from None
-        raise
-    return lock
+        if self._file is not None:
+            with _serving:
+                os.close(_served.pop(self._file))
 
 
 def scalar(connection: sqlite3.Connection, statement: str, *values: Any) -> Any:

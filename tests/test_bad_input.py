@@ -8,11 +8,14 @@ import sys
 
 import gymnasium as gym
 import numpy as np
+import polars
 import pytest
 
 import clickgym
 from clickgym.command_line import main
 from clickgym.envs import ClickEnv, ClickModel, PositionBasedModel
+from clickgym.lab.bench.protocol import VERSION_2
+from clickgym.lab.bench.reference import reference
 
 OWN = """
 from clickgym.agents import Agent
@@ -217,6 +220,11 @@ def agent(**arguments):
     return clickgym.make_agent("BatchRank", ClickEnv(MODEL), horizon=100, seed=0, **arguments)
 
 
+def card():
+    rows = reference(VERSION_2).filter(polars.col("agent") == "Random")
+    return clickgym.Scorecard("Random", (), "any", False, rows, rows, VERSION_2)
+
+
 # What is called, with the error it raises and what that says.
 CALLS = [
     (lambda: gym.make("PBMRank-v0", attraction=[0.5, 1.2], examination=[1.0]), ValueError, r"attraction\[1\] is 1.2"),
@@ -272,6 +280,15 @@ CALLS = [
     (lambda: ClickModel.from_dict(ENDLESS), ValueError, r"^models.0.: it is a PiecewiseStationaryModel; expected"),
     (lambda: clickgym.sweep(["PBMRank-v0"], ["Random"], 9, 1.0, out="new"), ValueError, "runs is 1.0"),
     (lambda: clickgym.sweep(["PBMRank-v0"], ["Random"], 9, 1, seed="a", out="new"), ValueError, "seed is 'a'"),
+    (lambda: clickgym.agents.Random(3, 2).learn([1]), TypeError, r"log is \[1\]; expected an object with rankings and clicks"),
+    (lambda: clickgym.agents.Random(3, 2).save(None), TypeError, "path is None; expected a path"),
+    (lambda: clickgym.bench("Random", out=3), TypeError, "out is 3; expected a path"),
+    (lambda: card().n_tasks("speed"), ValueError, "unknown ability 'speed'"),
+    (lambda: card().save(3), TypeError, "folder is 3; expected a path"),
+    (lambda: clickgym.baselines("speed"), ValueError, "unknown ability 'speed'"),
+    (lambda: clickgym.baselines(["late"]), ValueError, "unknown ability"),
+    (lambda: clickgym.baselines("late", ["Random"]).table(per_instance="x"), ValueError, "per_instance is 'x'; expected True"),
+    (lambda: clickgym.baselines("late", ["Random"]).plot(per_instance="x"), ValueError, "per_instance is 'x'; expected True"),
 ]  # fmt: skip
 
 

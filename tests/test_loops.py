@@ -13,6 +13,7 @@ import gymnasium as gym
 import pytest
 
 import clickgym
+from clickgym.envs import LehmerAction
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = (ROOT / "docs" / "loops.md").read_text(encoding="utf-8")
@@ -136,3 +137,14 @@ def test_minari_reads_back_what_it_recorded(tmp_path, monkeypatch):
         assert sessions == 1000
         assert earned == pytest.approx(best - regret, abs=150)
     assert json.loads((tmp_path / "clicks" / "pbm-v0" / "data" / "metadata.json").read_text())["total_steps"] == 3000
+
+
+@pytest.mark.slow
+def test_normalising_rewards_works_and_normalising_clicks_is_refused_as_the_page_says():
+    normalise = pytest.importorskip("stable_baselines3.common.vec_env")
+    make = lambda: normalise.DummyVecEnv([lambda: LehmerAction(gym.make("PBMRank-v0"))])  # noqa: E731
+    with pytest.raises(ValueError, match="only supports"):
+        normalise.VecNormalize(make())
+    envs = normalise.VecNormalize(make(), norm_obs=False)
+    assert envs.reset().tolist() == [[0] * 5]
+    assert envs.step(envs.action_space.sample()[None])[0].max() <= 1

@@ -18,7 +18,7 @@ from clickgym.core.trust import UntrustedError
 from clickgym.envs import ClickModel, PiecewiseStationaryModel, load_instance
 from clickgym.lab.bench.card import CONFIG
 from clickgym.lab.bench.protocol import CURRENT
-from clickgym.lab.bench.verify import verify
+from clickgym.lab.bench.submission import read_submission
 from clickgym.runner.sweep import sweep_again
 
 STRANGER = """
@@ -143,14 +143,9 @@ def test_results_call_no_function_that_a_module_only_imports(env, results, capsy
     assert not Path("made").exists()
 
 
-def test_a_scorecard_imports_nothing(stranger, capsys):
-    folder = scorecard(stranger / "card", "stranger:Agent")
-    assert main(["bench", "--verify", str(folder)]) == 2
-    assert "'stranger:Agent'; a module that a file names" in capsys.readouterr().err
+def test_a_scorecard_imports_nothing(stranger):
+    assert read_submission(scorecard(stranger / "card", "stranger:Agent")).agent == "stranger:Agent"
     assert not Path("witness").exists()
-    with pytest.raises(ValueError, match=r"lacks \d+ of the \d+ runs that stranger:Agent has to play"):
-        verify(folder, trust=True)
-    assert Path("witness").exists()
 
 
 def test_descriptions_import_nothing(stranger):

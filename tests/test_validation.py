@@ -272,6 +272,7 @@ def recipes() -> dict[Any, Call]:
         "tol": 0.5,
         "per_query": False,
         "seed": 0,
+        "bootstrap": 2,
     }
     add(offline.fit_models, log=LOG, models=["PBM"], queries=["q"], **fit)
     add(offline.query_instance, log=LOG, query="q", estimators={"CM": offline.CMEstimator().fit(LOG)}, n_items=2)
@@ -318,7 +319,7 @@ def recipes() -> dict[Any, Call]:
 # Not walked, each with the reason.
 ELSEWHERE = {
     "an interface, an error or a result, which nobody calls with numbers": {
-        "Agent", "AgentError", "ClickModel", "CompiledAgent", "Comparison", "ContextualAgent", "ContextualModel",
+        "Agent", "AgentError", "ClickModel", "CompiledAgent", "Comparison", "Verdict", "ContextualAgent", "ContextualModel",
         "ConvergenceWarning", "Estimator", "Evaluation", "Fitted", "KernelError", "Learner", "Policy", "Result",
         "Impression", "Scorecard", "SessionError", "StateAgent", "Tuning", "Users",
     },
@@ -671,6 +672,82 @@ def test_every_argument_refuses_all_that_nobody_would_mean(key):
     tried, faults = refuses_junk(key, ALL_JUNK)
     assert not faults, "\n".join(faults)
     assert tried >= 100 * len(arguments_of(key))
+
+
+# --------------------------------------------------------------------------------------------------------------- methods
+
+
+PLAIN_WRONGS = [None, 3, "x", object(), [1], {}, math.nan, math.inf, -1]
+TAKEN: dict[str, Any] = {  # what a parameter of methods takes; of one method, where that is something else
+    "ranking": [0, 1], "rankings": [[0, 1], [1, 0]], "lists": [[0, 1], [1, 0]], "order": [3, 1, 0, 2], "item": 3, "display": 1,
+    "clicks": [1, 0], "observation": [0, 0], "action": [0, 1], "actions": [[0, 1], [1, 0]], "x": [0, 1], "cutoff": 1,
+    "reward": "clicks", "CompiledAgent.update reward": 1.0, "FrozenPolicy.update reward": 1.0, "state": 0, "value": [0.5, 0.2],
+    "rng": np.random.default_rng(0), "seed": 0, "n_positions": 1, "n_sessions": 1, "user": 0,
+    "model_class": "PBM", "path": "file.json", "CompiledAgent.load path": "agent.npz", "CompiledAgent.save path": "agent.npz",
+    "Results.plot path": None, "CompiledAgent.update display": None, "CascadeMDP.course cutoff": None, "run": 0, "n": 1,
+    "description": PBM.to_dict(), "behaviour": "perfect", "n_grades": 3,
+    "items": [0, 1, 2, 3], "features": [[0.5] * 3] * 4, "best": lambda features: np.arange(2), "log": LOG,
+    "Results.plot log": True, "ItemByItem.step action": 0, "ItemByItemVector.step actions": [0, 0], "reference": None,
+    "_ListAction.action action": [0, 0], "_ListVectorAction.actions actions": [[0, 0], [0, 0]], "step": 0,
+}  # fmt: skip
+UNWALKED_METHODS = {
+    "called for every session or list, by what has checked the arguments": {
+        "Meter.add", "Meter.advance", "DynamicBayesianModel.click_satisfies", "DependentClickModel.click_satisfies",
+        "ClickModel.click_satisfies",
+    },
+    "passes its arguments on to the constructor": {"GradedModel.described"},
+}  # fmt: skip
+ALWAYS_REFUSED = {"Users.relabelled": "candidates change", "GradedModel.held_out_ndcg": "the recipe holds out no queries"}
+
+
+def methods() -> Iterator[tuple[Any, str, Call]]:
+    """Each public method of what the recipes make, but for logs: the object, the name, and how it is called rightly."""
+    left_out = {"sweep", "tune", "bench", *LEARNERS, *(f"{name} meta" for name in LEARNERS)}
+    things = [call.function(**call.arguments) for key, call in RECIPES.items() if name_of(key) not in left_out]
+    things.append(clickgym.sweep(["PBMRank-v0"], ["Random"], 4, 2, n_jobs=1, progress=False))
+    things.append(clickgym.tune("EpsilonGreedy:epsilon={0.1,0.5}", ["PBMRank-v0"], 900, horizon=50, n_jobs=1, progress=False))
+    seen = set().union(*UNWALKED_METHODS.values())
+    for thing in things:
+        for name, member in inspect.getmembers_static(type(thing)):
+            function = getattr(member, "__func__", member)  # of a class method
+            home = f"{getattr(function, '__module__', '')}."
+            if name.startswith("_") or not inspect.isfunction(function) or function.__qualname__ in seen:
+                continue
+            if home.startswith("clickgym.") and not home.startswith("clickgym.offline."):
+                label, method = function.__qualname__, getattr(thing, name)
+                seen.add(label)
+                known = {
+                    each.name: TAKEN.get(f"{label} {each.name}", TAKEN.get(each.name, each.default))
+                    for each in inspect.signature(method).parameters.values()
+                    if each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)
+                }
+                if known:
+                    yield thing, label, Call(method, known)
+
+
+def test_no_method_ends_in_a_raw_error(tmp_path, monkeypatch):
+    """A wrong value is taken, or refused by a line of the package: no AttributeError from inside."""
+    monkeypatch.chdir(tmp_path)
+    agents.Fixed(4, 2, ranking=[0, 1]).save("agent.npz")  # which load takes
+    faults, tried = [], 0
+    for thing, label, call in methods():
+
+        def outcome(thing=thing, label=label, call=call, **wrong):
+            if isinstance(thing, gym.Env | gym.vector.VectorEnv):
+                thing.reset(seed=0)
+            elif label == "CompiledAgent.update":
+                thing.rank()
+            return refusal(lambda: call.function(**call.arguments | wrong))
+
+        if (fault := outcome()) != "accepted" and label not in ALWAYS_REFUSED:
+            faults.append(f"{label}, called rightly: {fault}")
+        for name in call.arguments:
+            for value in PLAIN_WRONGS:
+                tried += 1
+                if (fault := outcome(**{name: value})) not in (None, "accepted"):
+                    faults.append(f"{label} {name}={short(value)}: {fault}")
+    assert not faults, "\n".join(faults)
+    assert tried > 800
 
 
 # ------------------------------------------------------------------------------------------ what environments are asked for

@@ -130,7 +130,8 @@ MODULES: dict[str, list[Aim]] = {
             "offline/evaluation offline/comparison offline/bootstrap offline/weights offline/model_weights "
             "offline/doubly_robust",
             "test_evaluation_diagnostics test_single_displays test_doubly_robust test_evaluation",
-        )
+        ),
+        _aim("offline/verdict offline/goodness_of_fit offline/estimation/refits", "test_evaluation_verdict"),
     ],
     "study rules": [
         _aim(
@@ -201,17 +202,24 @@ MODULES: dict[str, list[Aim]] = {
     ],
     "scorecard": [
         _aim(
-            "lab/bench/score lab/bench/protocol lab/bench/task_set lab/bench/equipment lab/bench/verify lab/bench/leaderboard "
-            "lab/bench/play lab/bench/card "
+            "lab/bench/score lab/bench/protocol lab/bench/task_set lab/bench/equipment lab/bench/leaderboard "
+            "lab/bench/play lab/bench/card lab/bench/submission "
             "lab/bench/reference lab/bench/anchors lab/bench/tuned lab/bench/make",
             "test_bench test_bench_version2",
             "not come_out_again and not hurt and not notebook and not mapping and not nobody_can_type",
         ),
     ],
+    "service": [
+        _aim("serving/store", "test_store"),
+        _aim("serving/ranker serving/memory serving/served serving/ids", "test_ranker test_store", "not killed_process"),
+        _aim("serving/confidence serving/report", "test_confidence test_service_report"),
+        _aim("offline/stores", "test_store test_ranker"),
+    ],
     "decision": [_aim("offline/decision/decide offline/decision/words", "test_decide")],
+    "tuning": [_aim("runner/tuning", "test_tuning", "not ctrl and not killed and not interrupt and not processes")],
     "statistics of decide": [
         _aim("offline/decision/lists", "test_decide_time"),
-        _aim("offline/decision/fit offline/decision/correction", "test_decide_statistics"),
+        _aim("offline/decision/correction", "test_decide_statistics"),
         _aim("offline/decision/evidence", "test_decide_grounds test_decide_evidence"),
         _aim("offline/decision/all_queries", "test_decide_all", "not command and not wrong"),
     ],

@@ -13,6 +13,7 @@ import shutil
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import yaml
 from links import broken
@@ -54,11 +55,27 @@ def collect(source: Path) -> None:
             for cell in book["cells"]:
                 if cell["cell_type"] == "markdown":
                     cell["source"] = relinked("".join(cell["source"]), path, place, places)
+            describe_figures(book["cells"])
             target.write_text(json.dumps(book), encoding="utf-8")
         else:
             shutil.copy(path, target)
     for place, path in BESIDE.items():
         shutil.copy(ROOT / path, source / place)
+
+
+def describe_figures(cells: list[dict[str, Any]]) -> None:
+    """Give the figures of code cells an alternative text: the headings above the cell.
+
+    Args:
+        cells: of a notebook; their metadata are changed.
+    """
+    headings: dict[int, str] = {}
+    for cell in cells:
+        if cell["cell_type"] == "markdown":
+            for marks, heading in re.findall(r"^(#+) (.+)$", "".join(cell["source"]), flags=re.MULTILINE):
+                headings = {level: above for level, above in headings.items() if level < len(marks)} | {len(marks): heading}
+        elif cell["cell_type"] == "code":
+            cell["metadata"]["mystnb"] = {"image": {"alt": f"Figure: {' – '.join(headings.values())}"}}
 
 
 # ------------------------------------------------------------------------------------------------- pages made from the package
@@ -74,7 +91,7 @@ def _documented(module: str, name: str) -> str:
 def api_page(module: str) -> str:
     """Every public name of a package; agents have pages of their own."""
     package = sys.modules[module]
-    parts = [f"# {module}", (inspect.getdoc(package) or "").partition("\n")[0]]
+    parts = [f"# API of {module}", (inspect.getdoc(package) or "").partition("\n")[0]]
     for name in package.__all__:
         thing = getattr(package, name)
         if module == "clickgym.agents" and name in PUBLISHED:

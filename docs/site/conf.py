@@ -21,7 +21,7 @@ project = "clickgym"
 author = copyright = "the clickgym developers"
 version = release = version_of("clickgym")
 
-extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
+extensions = ["myst_nb", "notfound.extension", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
 myst_enable_extensions = ["colon_fence", "dollarmath"]
 myst_heading_anchors = 4
 nb_execution_mode = "cache"  # build.py names the folder
@@ -35,6 +35,15 @@ napoleon_use_ivar = True
 napoleon_custom_sections = ["Idea", "Algorithm", "Source", "Warns", "Click law", "User"]
 # Languages of code that have no colours; names that several classes have.
 suppress_warnings = ["misc.highlighting_failure", "ref.python"]
+
+# The page 404.html is shown at any address, so that its links start at the root: clickgym.github.io/clickgym/.
+notfound_urls_prefix = "/clickgym/"
+notfound_context = {
+    "title": "Page not found",
+    "body": f"""<h1>Page not found</h1>
+<p>There is no page at this address. Use the search or the contents beside this text, or
+<a href="{notfound_urls_prefix}index.html">start at the first page</a>.</p>""",
+}
 
 html_math_renderer = "mathml"
 html_theme = "furo"

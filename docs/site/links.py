@@ -36,14 +36,16 @@ def broken(site: Path, repository: Path, address: str) -> list[str]:
         address: of the project's repository; links to other sites are not followed.
     """
     pages = {path.relative_to(site).as_posix(): _Page(path.read_text(encoding="utf-8")) for path in site.rglob("*.html")}
+    root = f"/{address.rpartition('/')[2]}/"  # of the published site
     wrong = []
-    for name, page in sorted(pages.items()):
-        for link in sorted(page.links):
+    for name in sorted(pages):
+        for link in sorted(pages[name].links):
             if link.startswith(address):
                 kind, _, path = urlsplit(link.removeprefix(address)).path.lstrip("/").partition("/main/")
                 right = kind not in ("blob", "edit", "tree") or (repository / unquote(path)).exists()
             else:
-                right = _leads_within(site, pages, name, link)
+                page, path = ("", link.removeprefix(root)) if link.startswith(root) else (name, link)
+                right = _leads_within(site, pages, page, path)
             if not right:
                 wrong.append(f"{name}: {link}")
     return wrong

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.checks import as_call, check_flag, check_positions, check_seed, short, unknown
+from ...core.checks import as_call, check_flag, check_kind, check_path, check_positions, check_seed, short, unknown
 from ...core.files import read_json, write_whole
 from ...core.notebook import html_table
 from ...core.trust import from_file
@@ -125,6 +125,7 @@ class Instance:
         Raises:
             ValueError: if the instance has no such model, or not so many positions.
         """
+        check_kind("model_class", model_class, str | type(Users), "a click model class or its name")
         name = canonical(model_class) if isinstance(model_class, str) else model_class.name()
         if name not in self.models:
             raise ValueError(f"the instance {self.name!r} has no {name}; it has {', '.join(self.models)}")
@@ -164,7 +165,7 @@ class Instance:
         lines = [f" {json.dumps(key)}: {json.dumps(value, ensure_ascii=False)}" for key, value in entries.items()]
         models = ",\n".join(f"  {json.dumps(model.to_dict())}" for model in self.models.values())
         text = "{\n" + ",\n".join([*lines, f' "models": [\n{models}\n ]']) + "\n}\n"
-        write_whole(Path(path), text)
+        write_whole(check_path("path", path), text)
 
 
 AnyInstance = Instance | Mapping[str, Any] | PathLike[str] | str

@@ -51,5 +51,10 @@ class Anchor(NamedTuple):
             array([0. , 0.5, 1. , 1.5, 1.5])
         """
         floor, more = self.random / self.horizon, self.allowance
-        random = self.random + more
-        return np.log(random / (np.maximum(loss, floor) + more)) / math.log(random / (max(self.best, floor) + more))
+        return np.log((self.random + more) / (np.maximum(loss, floor) + more)) / self.scale
+
+    @property
+    def scale(self) -> float:
+        """The logarithm of the ratio of the two losses, which is a score of 1."""
+        best = max(self.best, self.random / self.horizon)
+        return math.log((self.random + self.allowance) / (best + self.allowance))

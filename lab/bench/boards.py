@@ -12,7 +12,7 @@ import polars
 from ...core.formats import clock
 from ...core.templates import templates
 from ...runner.labels import PUBLISHED
-from .leaderboard import TRUST, Place, leaderboard, models_of, ratio_text
+from .leaderboard import TRUST, Place, leaderboard, models_of, ratio_text, secret_text
 from .protocol import CURRENT, STAGES, Board, Protocol
 from .reference import agent_of, lines, reference
 from .score import Estimate, standing
@@ -110,15 +110,19 @@ def boards_notes(protocol: Protocol = CURRENT) -> list[str]:
     return [
         protocol.how,
         "The place of a line is one more than the number of lines that are better by a test with Holm’s correction over "
-        "all pairs of the board, each pair over the tasks that both play. Lines that are not told apart are tied; each "
-        "names them.",
+        "all pairs of the board, each pair over the tasks that both play, and no less than that of any line above. Lines that "
+        "are not told apart are tied; each names them.",
+        "UBMTS is our own agent: it was developed on the development tasks without a limit, a budget that its rivals did not "
+        "have. The scale is logarithmic and rewards the last factor of two in regret as much as the first. The 16 real queries "
+        "return in several abilities, which the bootstrap draws independently: intervals are somewhat too narrow.",
         "Worst tenth: the mean over the tenth of the tasks of the board in which the line scores least. Regret: as a "
         "multiple of that of CascadeKLUCB (on the board features: of CMLinUCB), the geometric mean over the tasks that "
         "both play. After 1,000 and after 10,000 sessions: the overall score at that moment, with anchors of that moment.",
         "A tuned line has the hyper-parameters that clickgym tune found on development tasks, with one budget for every "
         "agent; those of its paper have the line as published. Played by: "
         + "; ".join(f"{label}: {meaning}" for label, meaning in TRUST.items())
-        + ". The time is that of one processor for all runs.",
+        + ". Secret score: the overall score on tasks that were drawn as the line was judged. The time is that of one "
+        "processor for all runs.",
         *_oracle(protocol),
     ]
 
@@ -155,7 +159,7 @@ def table_html(table: Table, protocol: Protocol = CURRENT, links: Callable[[str]
 
 def table_values(links: Callable[[str], str] | None = None) -> dict[str, object]:
     """The values that the template of a table uses."""
-    return {"links": links or source_link, "ratio": ratio_text, "bare": _bare}
+    return {"links": links or source_link, "ratio": ratio_text, "secret": secret_text, "bare": _bare}
 
 
 def source_link(agent: str) -> str:

@@ -19,7 +19,7 @@ import polars
 from polars import col
 from rich.console import Console
 
-from ...core.checks import check_flag, check_kind
+from ...core.checks import check_choice, check_flag, check_kind, check_path
 from ...core.files import make_folder, read_json, write_whole
 from ...core.notebook import html_table
 from ...runner.callback import Callback
@@ -123,7 +123,8 @@ class Scorecard:
         return {other: pair for (_, other), pair in compared.items()}
 
     def n_tasks(self, ability: str) -> int:
-        """How many tasks of an ability the agent has played."""
+        """How many tasks of an ability the agent has played; the ValueError names an ability that does not exist."""
+        check_choice("ability", ability, self.protocol.abilities)
         return self.table.filter(col("ability") == ability)["task"].n_unique()
 
     @property
@@ -261,14 +262,15 @@ class Scorecard:
         Raises:
             ValueError: there is no such line, before anything is written.
         """
+        folder = check_path("folder", folder)
         texts = {
             "html": scorecard_html(self, beside),
             "md": self.to_markdown(),
             "tex": self.to_latex(beside),
             "bib": self.to_bibtex(),
         }
-        make_folder(Path(folder))
-        files = {Path(folder) / f"scorecard.{kind}": text for kind, text in texts.items()}
+        make_folder(folder)
+        files = {folder / f"scorecard.{kind}": text for kind, text in texts.items()}
         for file, text in files.items():
             write_whole(file, text)
         return list(files)
@@ -327,6 +329,7 @@ def bench(
     """
     quick, progress = check_flag("quick", quick), None if progress is None else check_flag("progress", progress)
     protocol = protocol_of(version)
+    out = None if out is None else check_path("out", out)
     check_workers(n_jobs)
     label, agent = _one_agent(agent)
     tasks, board = protocol.tasks(quick), _tuned_on(protocol, label, agent) if check_flag("tuned", tuned) else None
@@ -334,7 +337,7 @@ def bench(
     if not suitable:
         raise ValueError(f"{label} cannot play any of the {len(tasks)} tasks")
     with tempfile.TemporaryDirectory() as temporary, _listener(callback, progress) as listener:
-        folder = Path(temporary if out is None else out)
+        folder = Path(temporary) if out is None else out
         config: dict[str, Any] = {"agent": label, "protocol": protocol.version, "fingerprint": protocol.fingerprint}
         config = _open(folder, config | ({"tuned": tuned} if protocol.version > 1 else {}), quick)
         if board is not None:

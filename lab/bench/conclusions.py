@@ -7,30 +7,36 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
-import polars
 from polars import col
 from scipy.stats import spearmanr
 
 from ...agents import AGENTS, LEARNERS
 from ...core.formats import markdown_table
+from ...core.statistics import worst_tenth
 from ...core.templates import templates
-from ...runner.describe import learns
+from ...runner.describe import learns, stands
 from ...runner.labels import PUBLISHED
 from .leaderboard import Place, leaderboard
-from .protocol import VERSION_1, VERSION_2, Protocol
+from .protocol import VERSION_2, Protocol
 from .reference import PUBLISHED_LINE, SAFE_LINE, TUNED_LINE, agent_of, line_name, lines, reference
-from .score import Estimate, common, query_of, regret_ratios, standing
+from .score import regret_ratios
 from .task import Task
 
-__all__ = ["conclusions", "own_agent", "recommended", "referee", "stability", "teaches"]
+__all__ = [
+    "RECOMMENDING", "conclusions", "own_agent", "recommended", "referee", "stability", "tuned_lines", "unsafe",
+    "worst",
+]  # fmt: skip
 
 FOLDER = Path(__file__).parent
 OURS = "UBMTS"
 PLANNER = "CascadeVI"
 MUCH = 0.1
 """A gain of so much in score by tuning is large."""
+RECOMMENDING = 3
+"""So many of the first conclusions say which agent to take."""
 
 
 def recommended(protocol: Protocol = VERSION_2) -> dict[str, str]:
@@ -62,15 +68,60 @@ def is_learner(place: Place) -> bool:
     return agent is not None and learns(agent)
 
 
-def conclusions(docs: str) -> str:
-    """The conclusions from the boards of version 2, in Markdown.
+def tuned_lines(places: Mapping[str, Place]) -> tuple[list[tuple[Place, Place]], list[str]]:
+    """Agents as published and tuned, from the largest gain down, and in words those that tuning took what they are made for.
+
+    Agents that adapt to changes are made for ``change``, those that get the production ranking for ``safety``.
+
+    Args:
+        places: lines by name.
+    """
+    tuned = [(places[agent_of(name)], place) for name, place in places.items() if is_tuned(place)]
+    tuned.sort(key=lambda pair: pair[0].standing.overall.value - pair[1].standing.overall.value)
+    spoilt = {pair[0].agent: words for pair in tuned if (words := _spoilt(*pair))}
+    return [pair for pair in tuned if pair[0].agent not in spoilt], [*spoilt.values()]
+
+
+def _spoilt(before: Place, after: Place) -> str:
+    """What an agent lost by tuning of what it is made for; empty if nothing."""
+    scores = [place.standing.abilities["change"].value for place in (before, after)]
+    if "change" in stands(PUBLISHED[before.agent]) and scores[0] - scores[1] > MUCH:
+        return f"`{before.agent}` scores {scores[1]:.2f} in `change` instead of {scores[0]:.2f}"
+    lists = [unsafe()[place.agent] for place in (before, after)]
+    if "initial" in before.told and lists[1].tenth > lists[0].tenth:
+        words = f"bad lists in the worst tenth of its runs instead of {lists[0].tenth:,.0f}"
+        return f"`{before.agent}` shows {lists[1].tenth:,.0f} {words}"
+    return ""
+
+
+def worst(agent: str, ability: str | None = None) -> float:
+    """The mean score of the tenth of the runs of a line that score least: in an ability, or on the board without knowledge.
+
+    Whatever is recommended is shown with it beside its mean.
+    """
+    abilities = VERSION_2.boards[0].abilities if ability is None else (ability,)
+    return worst_tenth(reference(VERSION_2).filter(col("ability").is_in(abilities), agent=agent)["score"])
+
+
+def n_first(agent: str) -> int:
+    """In how many tasks of the board without knowledge no other line as published or tuned scores more than a line."""
+    board = VERSION_2.boards[0]
+    rows = reference(VERSION_2).filter(
+        col("agent").is_in([place.agent for place in leaderboard(VERSION_2, board)]), col("ability").is_in(board.abilities)
+    )
+    means = rows.group_by("task", "agent").agg(col("score").mean())
+    return means.filter(col("score") == col("score").max().over("task"), agent=agent).height
+
+
+def conclusions(docs: str) -> list[str]:
+    """The conclusions from the boards of version 2, items in Markdown; the first `RECOMMENDING` say which agent to take.
 
     Args:
         docs: where the pages lie that it links to.
     """
-    free, extra, *_ = VERSION_2.boards
-    places = {place.agent: place for board in (free, extra) for place in leaderboard(VERSION_2, board)}
-    tuned = [(places[agent_of(name)], place) for name, place in places.items() if is_tuned(place)]
+    free, extra, *_, last = VERSION_2.boards
+    places = {place.agent: place for board in (last, free, extra) for place in leaderboard(VERSION_2, board)}
+    tuned, spoilt = tuned_lines({name: place for name, place in places.items() if "change" in place.standing.abilities})
     take, memory = recommended(), reference(VERSION_2).filter(ability="memory")
     agents = memory["agent"].unique().sort()
     bandits = [name for name in agents if agent_of(name) in AGENTS and name != "Oracle"]
@@ -78,15 +129,19 @@ def conclusions(docs: str) -> str:
     quick = {place.agent: place.standing.overall for place in leaderboard(VERSION_2, free, quick=True)}
     generic = [name for name in agents if agent_of(name) in LEARNERS]
     common_task = regret_ratios([*bandits, *generic], PLANNER, memory)
-    return _render(
+    text = _render(
         "conclusions.md",
         docs=docs,
         take=take,
         typed={name: lines(VERSION_2)[name].agent for name in take.values()},
         places=places,
         informed=leaderboard(VERSION_2, extra)[0],
-        unsafe=_unsafe(),
-        tuned=sorted(tuned, key=lambda pair: pair[0].standing.overall.value - pair[1].standing.overall.value),
+        unsafe=unsafe(),
+        rival="BubbleRank",
+        worst=worst,
+        first=n_first(take["overall"]),
+        tuned=tuned,
+        spoilt=spoilt,
         gained=sum(after.standing.overall.value - before.standing.overall.value > MUCH for before, after in tuned),
         planner=PLANNER,
         ratios=ratios,
@@ -95,51 +150,36 @@ def conclusions(docs: str) -> str:
         generic=next(name for name in quick if agent_of(name) in LEARNERS),
         generic_ratio=min(common_task[name] for name in generic),
         bandit_ratio=min(common_task[name] for name in bandits),
-        n_tasks=sum(task.ability in free.abilities for task in VERSION_2.candidates),
+        n_tasks=len(VERSION_2.tasks_of(free)),
         much=MUCH,
     )
+    return [f"- {item}" for item in text.removeprefix("- ").split("\n- ")]
 
 
-def _unsafe() -> dict[str, float]:
-    """Lists in ``safety`` that are much worse than the production ranking: the median over the tasks, by line."""
-    rows = reference(VERSION_2).filter(ability="safety").group_by("agent", "task").agg(col("loss").mean())
-    return dict(rows.group_by("agent").agg(col("loss").median()).iter_rows())
+class Unsafe(NamedTuple):
+    """Lists in ``safety`` that are much worse than the production ranking.
 
-
-def teaches(docs: str) -> str:
-    """The conclusions from the leaderboard of version 1, in Markdown: five points, whose numbers come from shipped results.
-
-    Args:
-        docs: where the pages lie that it links to.
+    Attributes:
+        runs: how many runs there are.
+        share: of the runs that show such lists.
+        tenth: how many the worst tenth of the runs shows in the mean.
+        most: how many the worst run shows.
     """
-    table = reference(VERSION_1)
-    of = {name: table.filter(polars.col("ability") == name) for name in VERSION_1.abilities}
 
-    def scores(agents: Sequence[str], rows: polars.DataFrame) -> tuple[int, dict[str, Estimate]]:
-        shared = common(agents, rows)
-        overall = {name: standing(shared.filter(polars.col("agent") == name), VERSION_1).overall for name in agents}
-        return shared["task"].n_unique(), overall
+    runs: int
+    share: float
+    tenth: float
+    most: float
 
-    changes = ["CascadeKLUCB", "CascadeSWUCB"]
-    safety = of["safety"].filter(polars.col("agent").is_in([name for name in AGENTS if name not in ("Fixed", "Oracle")]))
-    unsafe = dict(safety.group_by("agent").agg(polars.col("loss").mean()).iter_rows())
-    played = of["memory"].filter(polars.col("task").is_in(common(["MaskablePPO", "CascadeVI"], of["memory"])["task"].implode()))
-    memory = regret_ratios(played["agent"].unique().sort().to_list(), "CascadeVI", played)
-    return _render(
-        "teaches.md",
-        docs=docs,
-        sampling=scores(["PBMHB", "CascadeTS", "CascadeKLUCB", "BCMPTS", "PBMTS", "PBMUCB"], table),
-        told=scores(["PBMHB", "PBMTS"], of["standard"]),
-        change=(of["change"]["task"].n_unique(), regret_ratios(changes, "GLRCascadeKLUCB", of["change"])),
-        standard=scores(["BubbleRank", "BatchRank", "MergeRank"], of["standard"])[1],
-        unsafe=unsafe,
-        next_safe=min(unsafe.keys() - {"BubbleRank"}, key=unsafe.__getitem__),
-        horizon=safety["horizon"].unique().item(),
-        n_safety=safety["task"].n_unique(),
-        n_safety_instances=len({query_of(task, VERSION_1) for task in safety["task"].unique()}),
-        memory=memory,
-        best_bandit=min(memory.keys() & AGENTS.keys() - {"Oracle"}, key=memory.__getitem__),
-    )
+
+def unsafe() -> dict[str, Unsafe]:
+    """The lists of each line in ``safety`` that are much worse than the production ranking."""
+    groups = reference(VERSION_2).filter(ability="safety").group_by("agent")
+    counts = {str(name): rows["loss"].to_numpy() for (name,), rows in groups}
+    return {
+        name: Unsafe(len(lists), float((lists > 0).mean()), -worst_tenth(-lists), float(lists.max()))
+        for name, lists in counts.items()
+    }
 
 
 def _render(template: str, **values: object) -> str:
@@ -153,12 +193,20 @@ def own_agent() -> str:
     others = [place for place in places.values() if agent_of(place.agent) != OURS]
     informed = leaderboard(VERSION_2, extra)
     own = [places[line_name(OURS, setting)] for setting in (PUBLISHED_LINE, SAFE_LINE)]
-    rows = [("*overall*", *(str(place.standing.overall) for place in (*own, others[0], informed[0])))]
+    overall = [f"{place.standing.overall}, {worst(place.agent):.2f}" for place in own]
+    rows = [("*overall*", *overall, *(str(place.standing.overall) for place in (others[0], informed[0])))]
     for ability in free.abilities:
         playing = [[place for place in group if ability in place.standing.abilities] for group in (others, informed)]
         best = [max(group, key=lambda place: place.standing.abilities[ability].value) for group in playing]
-        rows.append((ability, *(_score_in(place, ability) for place in own), *(_named_score(place, ability) for place in best)))
-    header = ("", "`UBMTS`", "`UBMTS:safe=true`", "best without extra knowledge", "best with the examination probabilities")
+        scores = (f"{_score_in(place, ability)}, {worst(place.agent, ability):.2f}" for place in own)
+        rows.append((ability, *scores, *(_named_score(place, ability) for place in best)))
+    header = (
+        "",
+        "`UBMTS`, worst tenth of runs",
+        "`UBMTS:safe=true`, worst tenth",
+        "best without extra knowledge",
+        "best with the examination probabilities",
+    )
     return "\n".join(markdown_table([header, *rows]))
 
 

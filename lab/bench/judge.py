@@ -3,10 +3,9 @@
 A submission is a folder with the agent's module and, in ``results``, the files that ``clickgym bench`` wrote. The judge does
 not trust these results: its own scores are shown beside them, and only its own count.
 
-Agents in plain Python play in seats, from which only lists come (`clickgym.lab.bench.seats`). A compiled agent plays at full
-speed in one process with the environment; that process has ended when a part of its runs is drawn, which are played again in
-seats and must come out equal. Before all its processes have ended, nothing of a secret set is in a file, in an argument or in
-the memory of another process that an agent can look into.
+Each run is played in a sandbox of its own, from which nothing survives. Agents in plain Python play in seats, from which only
+lists come (`clickgym.lab.bench.seats`). A compiled agent plays at full speed in one process with the environment of that run;
+all these processes have ended when a part of its runs is drawn, which are played again in seats and must come out equal.
 """
 
 from __future__ import annotations
@@ -15,7 +14,9 @@ import json
 import math
 import os
 import secrets
+import shutil
 import tempfile
+import time
 import warnings
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -32,35 +33,33 @@ from scipy.stats import norm
 
 from ...core.checks import check_path, check_seed
 from ...core.files import make_folder, write_whole
-from ...core.kernels import SessionError
+from ...core.formats import markdown_text
+from ...core.kernels import SessionError, cache_folder
 from ...core.templates import templates
 from ...runner.callback import Callback
 from ...runner.labels import PUBLISHED, parse_spec
 from ...runner.sweep import check_workers, deaf_to_interrupts
 from ..shipped import Shipped, write_shipped
-from .confinement import check_can_confine
 from .leaderboard import about_of, sources_of
 from .make import compact, may_be_anchors, origin_of
-from .play import COLUMNS, blocks, n_sessions, play, play_again, suited
-from .protocol import Board, Protocol
+from .play import COLUMNS, blocks, n_sessions, play, play_run, suited
+from .protocol import CURRENT, DEVELOPMENT, Board, Protocol, protocol_of
 from .reference import PUBLISHED_LINE, lines, machine, reference
+from .sandbox import Sandbox, check_can_confine, end_with
 from .score import Estimate, Standing, pairs, scored, standing
-from .seats import SeatError, SeatMaker, play_in_seat, sit_down
+from .seats import SeatError, SeatMaker, compiled_kernels, play_in_seat, read_in_seat, sit_down
+from .submission import RESULTS, Submission, check_files, check_name, differences
 from .task import Task
 from .task_set import task_set
-from .verify import Submission, differences, read_submission
 
-__all__ = ["RESULTS", "Judgement", "RefusedError", "judge"]
+__all__ = ["Judgement", "RefusedError", "judge"]
 
-RESULTS = "results"
-"""The folder of a submission that ``clickgym bench`` wrote."""
 LEVEL, POWER = 0.01, 0.9
 AT_LEAST, SHARE = 60, 0.05
 """How many runs of a compiled agent are played again."""
 BITS = 128
 """Of the seed of a secret set: nobody tries them all."""
 BEST = 3
-KEYS = ["task", "run", "step"]
 
 
 class RefusedError(ValueError):
@@ -108,6 +107,7 @@ class Judgement:
         name: of its folder.
         agent: as it can be typed within the folder.
         quick: whether it is of the tasks of ``--quick`` alone.
+        confined: whether it was played in sandboxes; else it is not judged.
         board: where it stands.
         about: what its class says of itself, as in `Line`.
         seed: of the secret set.
@@ -121,6 +121,7 @@ class Judgement:
     name: str
     agent: str
     quick: bool
+    confined: bool
     board: Board
     about: Mapping[str, Any]
     seed: int
@@ -132,6 +133,16 @@ class Judgement:
     protocol: Protocol
     secret_protocol: Protocol
     claim: Claim
+
+    @property
+    def trust(self) -> str:
+        """What its scores are called."""
+        return "judged" if self.confined else "not judged"
+
+    @property
+    def columns(self) -> tuple[str, str, str]:
+        """The heads of the columns of `rows`, but for the first."""
+        return "submitted", self.trust, "secret"
 
     @cached_property
     def standings(self) -> dict[str, Standing]:
@@ -157,16 +168,18 @@ class Judgement:
     def how(self) -> str:
         """How it was judged, in a sentence."""
         n = len(self.judged) + len(self.secret)
+        where = "each in a sandbox of its own" if self.confined else "without a sandbox, so that nothing is judged"
         if not self.replayed:
-            return f"All {n} runs were played in processes without the environment."
-        return f"{self.replayed} of {n} runs, drawn afterwards, were played again without the environment, and came out equal."
+            return f"All {n} runs were played in processes without the environment, {where}."
+        again = f"{self.replayed} of {n} runs, drawn afterwards, were played again without the environment"
+        return f"{again}, and came out equal; all were played {where}."
 
     def to_dict(self) -> dict[str, Any]:
         """The data that the board reads."""
         return {
             "name": self.name,
             "agent": self.agent,
-            "trust": "judged",
+            "trust": self.trust,
             "version": self.protocol.version,
             "fingerprint": self.protocol.fingerprint,
             "quick": self.quick,
@@ -181,10 +194,12 @@ class Judgement:
 
     def to_markdown(self) -> str:
         """The three scores side by side, and how they came about."""
-        return templates(Path(__file__).parent).get_template("judgement.md").render(judgement=self)
+        told = [markdown_text(name) for name in self.about["told"]]
+        texts = {"agent": markdown_text(self.agent), "told": told, "claim": markdown_text(str(self.claim))}
+        return templates(Path(__file__).parent).get_template("judgement.md").render(judgement=self, **texts)
 
     def save(self, folder: str | os.PathLike[str]) -> list[Path]:
-        """Write ``judgement.json``, ``judgement.md``, and ``NAME.parquet``, by which the agent is a line of the board.
+        """Write ``judgement.json``, ``judgement.md``, and, if judged, ``NAME.parquet``, a line of the board.
 
         Args:
             folder: made if need be.
@@ -194,10 +209,12 @@ class Judgement:
         """
         folder = check_path("folder", folder)
         make_folder(folder)
-        files = [folder / name for name in ("judgement.json", "judgement.md", f"{self.name}.parquet")]
+        files = [folder / name for name in ("judgement.json", "judgement.md")]
         write_whole(files[0], json.dumps(self.to_dict(), indent=1) + "\n")
         write_whole(files[1], self.to_markdown() + "\n")
-        write_shipped(files[2], self._line())
+        if self.confined:
+            files.append(folder / f"{self.name}.parquet")
+            write_shipped(files[2], self._line())
         return files
 
     def _line(self) -> Iterator[Shipped]:
@@ -216,7 +233,7 @@ class Judgement:
                 made=datetime.now(UTC).isoformat(timespec="seconds"),
                 tuning={},
                 trust="judged",
-                about=self.about,
+                about={**self.about, "secret": list(self.standings["secret"].overall)},
             )
             yield Shipped(PUBLISHED_LINE, part, compact(rows, block), made)
 
@@ -237,39 +254,45 @@ def judge(
     folder: str | os.PathLike[str],
     *,
     seed: int | None = None,
+    unconfined: bool = False,
     n_jobs: int = -1,
     callback: Callback | None = None,
 ) -> Judgement:
     """Play all runs of a submission, on the test set and on a secret set.
 
-    It executes the code of whoever made the agent, in processes that the kernel confines to reading that code and Python.
+    It executes the code of whoever made the agent, each run in a sandbox of its own.
 
     Args:
         folder: of the submission, with the module of the agent, and ``results``, the folder that ``clickgym bench`` wrote.
         seed: of the secret set, to repeat a judging; None draws one.
-        n_jobs: as in `sweep`; the process that a compiled agent shares with the environment has one worker.
+        unconfined: play without sandboxes; the result is then not called judged.
+        n_jobs: as in `sweep`.
         callback: receives the progress.
 
     Raises:
         ValueError: the folder is no submission, or is of version 1; nothing was played then.
         RefusedError: the agent does not play, or not as it should.
-        OSError: the system cannot confine the code of others.
+        OSError: the system cannot confine the code of others; the message says what to install.
     """
     folder = check_path("folder", folder).resolve()
     seed = secrets.randbits(BITS) if seed is None else check_seed(seed)
     listener = Callback() if callback is None else callback
     check_workers(n_jobs)
-    check_can_confine()
-    submission = _read(folder)
-    protocol, quick = submission.protocol, submission.quick
-    maker = _maker(folder, submission.agent)
-    runs = protocol.quick_runs if quick else protocol.runs
-    try:
-        suitable = suited(maker, protocol.tasks(quick))
-    except SeatError as error:
-        raise ValueError(f"{folder}: the agent {submission.agent!r} cannot be built: {error}") from None
-    boards = _boards(protocol, maker, suitable)
+    if not unconfined:
+        check_can_confine()
+    protocol = protocol_of(CURRENT.version)
+    _check_folder(folder)
     with tempfile.TemporaryDirectory() as temporary:
+        sandbox = _sandbox(folder, Path(temporary), not unconfined)
+        submission = _read(folder, sandbox, protocol)
+        maker, quick = _maker(folder, sandbox, submission.agent), submission.quick
+        runs = protocol.quick_runs if quick else protocol.runs
+        try:
+            _compile(maker, protocol.tasks(quick))
+            suitable = suited(maker, protocol.tasks(quick))
+        except SeatError as error:
+            raise ValueError(f"{folder}: the agent {submission.agent!r} cannot be built: {error}") from None
+        boards = _boards(protocol, maker, suitable)
         counted = {task.ability for task in protocol.tasks(quick) if any(task.ability in each.abilities for each in boards)}
         secret = secret_set(protocol, seed, Path(temporary), quick, counted)
         try:
@@ -288,6 +311,7 @@ def judge(
         name=folder.name,
         agent=submission.agent,
         quick=quick,
+        confined=not unconfined,
         board=boards[0],
         about=about_of(maker),
         seed=seed,
@@ -305,17 +329,36 @@ def judge(
 # --------------------------------------------------------------------------------------------------- before any work starts
 
 
-def _read(folder: Path) -> Submission:
-    """What a submission says; nothing of it is executed."""
+def _check_folder(folder: Path) -> None:
+    """Refuse what is no submission by its names and the kinds of its files; nothing of it is opened."""
     if not folder.is_dir():
         raise ValueError(f"there is no folder {folder}; expected a submission, as submissions/TEMPLATE")
-    if folder.name in PUBLISHED:
-        raise ValueError(f"{folder} has the name of an agent of the package; choose another")
+    check_name(folder.name)
+    check_files(folder)
     if not (folder / RESULTS).is_dir():
         raise ValueError(f"{folder} has no folder {RESULTS}; expected there what clickgym bench --out {RESULTS} wrote")
-    submission = read_submission(folder / RESULTS)
-    if submission.protocol.version == 1:
-        raise ValueError(f"{folder} is of version 1 of the scorecard, which is closed; expected results of version 2")
+
+
+def _sandbox(folder: Path, temporary: Path, confined: bool) -> Sandbox:
+    """Copies of the submission and of the compiled kernels of the package, which seats may read, whoever they are."""
+    sandbox = Sandbox(temporary / "submission", temporary / "kernels", confined)
+    shutil.copytree(folder, sandbox.folder, copy_function=shutil.copyfile)
+    sandbox.kernels.mkdir()
+    for file in cache_folder().glob("*.nbc"):
+        shutil.copyfile(file, sandbox.kernels / file.name)
+    for where, _, files in os.walk(temporary):
+        os.chmod(where, 0o755)
+        for name in files:
+            os.chmod(Path(where, name), 0o644)
+    return sandbox
+
+
+def _read(folder: Path, sandbox: Sandbox, protocol: Protocol) -> Submission:
+    """What a submission says, read in a sandbox; nothing of it is executed."""
+    try:
+        submission = read_in_seat(sandbox, protocol)
+    except (SeatError, ValueError) as error:
+        raise ValueError(f"{folder} cannot be read: {error}") from None
     module, colon, _ = parse_spec(submission.agent)[0].partition(":")
     if colon and not any((folder / path).is_file() for path in (f"{module}.py", f"{module}/__init__.py")):
         raise ValueError(f"{folder} holds no {module}.py, the module of the agent {submission.agent!r} that its results name")
@@ -324,10 +367,19 @@ def _read(folder: Path) -> Submission:
     return submission
 
 
-def _maker(folder: Path, agent: str) -> SeatMaker:
+def _compile(maker: SeatMaker, tasks: Iterable[Task]) -> None:
+    """Add what the submission compiles to the kernels of its sandboxes, by neutral tasks of the kinds that are played."""
+    kinds = {(task.ability, task.env) for task in tasks}
+    neutral = {(task.ability, task.env): task for task in DEVELOPMENT.candidates if (task.ability, task.env) in kinds}
+    for name, content in compiled_kernels(maker.agent, maker.sandbox, list(neutral.values())).items():
+        with (maker.sandbox.kernels / name).open("xb") as file:
+            file.write(content)
+
+
+def _maker(folder: Path, sandbox: Sandbox, agent: str) -> SeatMaker:
     """What makes the agent, in a seat of its own each time."""
     try:
-        maker = sit_down(agent, folder)
+        maker = sit_down(agent, sandbox)
     except SeatError as error:
         raise ValueError(f"{folder}: the agent {agent!r} cannot be imported: {error}") from None
     if maker.learns:
@@ -362,23 +414,60 @@ def _boards(protocol: Protocol, maker: SeatMaker, tasks: Collection[Task]) -> li
 # ----------------------------------------------------------------------------------------------------------- what is played
 
 
+def _one(
+    judge: int, maker: SeatMaker, at_once: bool, task: Task, run: int, seeds: tuple[int, int], steps: Sequence[int]
+) -> Any:
+    """A run, and its seconds, in a worker of the judge, with which it ends."""
+    end_with(judge)
+    start, own = time.perf_counter(), maker.for_run(task)
+    try:
+        table = (play_in_seat if at_once else play_run)(own, task, *seeds, steps)
+    except (SeatError, SessionError, ValueError) as error:
+        raise SeatError(f"run {run} of {task.name!r}: {error}") from None
+    return table, time.perf_counter() - start
+
+
+def _runs(
+    maker: SeatMaker, at_once: bool, cells: Iterable[tuple[Protocol, Task, int]], n_jobs: int, callback: Callback
+) -> Iterator[tuple[polars.DataFrame, float]]:
+    """Play runs, each in a sandbox of its own: at full speed beside the environment, or in seats."""
+    parallel = joblib.Parallel(n_jobs=n_jobs, return_as="generator")
+    cells = list(cells)
+    with deaf_to_interrupts():
+        runs: Generator[tuple[polars.DataFrame, float]] = parallel(
+            joblib.delayed(_one)(
+                os.getpid(), maker, at_once, task, run,
+                protocol.trial(task, maker.agent, run).seeds(protocol.seed), protocol.checkpoints(task.horizon),
+            )
+            for protocol, task, run in cells
+        )  # fmt: skip
+    with warnings.catch_warnings(), closing(runs):
+        # joblib's warning that the rest is given up, once a run has come out otherwise.
+        warnings.filterwarnings("ignore", ".* You could benefit from adjusting the input task iterator")
+        for (_, task, _), played in zip(cells, runs, strict=True):
+            callback.sessions(task.horizon)
+            yield played
+
+
 def _played(
     maker: SeatMaker, protocol: Protocol, tasks: Sequence[Task], runs: int, n_jobs: int, callback: Callback
 ) -> polars.DataFrame:
-    """What the agent has played of a set: in seats, or, compiled, in one process with the environment, at full speed."""
-    if not maker.compiled:
-        with tempfile.TemporaryDirectory() as folder:
-            return play(protocol, maker.agent, maker, tasks, runs, Path(folder), n_jobs=n_jobs, callback=callback)
-    table = play_in_seat(maker, protocol, maker.agent, tasks, runs, callback.sessions)
-    steps = [(task.name, run, step) for task in tasks for run in range(runs) for step in protocol.checkpoints(task.horizon)]
-    due = polars.DataFrame(steps, dict(zip(KEYS, (polars.String, polars.Int64, polars.Int64), strict=True)), orient="row")
-    if table.columns != COLUMNS or not table.select(KEYS).sort(KEYS).equals(due.sort(KEYS)):
-        raise ValueError("its process returned other runs than were asked for")
-    # What is known here is not taken from there.
-    facts = [(task.name, task.ability, task.env, task.instance, task.horizon) for task in tasks]
-    own = polars.DataFrame(facts, ["task", "ability", "env", "instance", "horizon"], orient="row")
-    table = table.select(*KEYS, col("regret", "loss", "seconds").cast(polars.Float64))
-    return table.join(own, on="task", maintain_order="left").with_columns(agent=polars.lit(maker.agent)).select(COLUMNS)
+    """What the agent has played of a set: in seats, or, compiled, beside the environment, at full speed."""
+    cells = [(protocol, task, run) for task in tasks for run in range(runs)]
+    frames = []
+    for (_, task, run), (table, seconds) in zip(cells, _runs(maker, maker.compiled, cells, n_jobs, callback), strict=True):
+        if not table.select(col("regret", "loss").is_finite().all()).row(0) == (True, True):
+            raise ValueError(f"run {run} of {task.name!r} came out with other than finite numbers")
+        facts: dict[str, Any] = {
+            "task": task.name,
+            "ability": task.ability,
+            "env": task.env,
+            "instance": task.instance,
+            "agent": maker.agent,
+        }
+        facts |= {"run": run, "horizon": task.horizon, "seconds": seconds}
+        frames.append(table.with_columns(polars.lit(value).alias(name) for name, value in facts.items()).select(COLUMNS))
+    return polars.concat(frames).with_columns(col("run", "horizon", "step").cast(polars.Int64))
 
 
 def _check_again(maker: SeatMaker, tables: Mapping[Protocol, polars.DataFrame], n_jobs: int, callback: Callback) -> int:
@@ -395,23 +484,14 @@ def _check_again(maker: SeatMaker, tables: Mapping[Protocol, polars.DataFrame], 
     size = min(len(cells), max(AT_LEAST, round(SHARE * len(cells))))
     drawn = secrets.SystemRandom().sample(cells, size)
     callback.whole("runs again", n_sessions((task for _, task, _ in drawn), 1))
-    parallel = joblib.Parallel(n_jobs=n_jobs, return_as="generator")
-    with deaf_to_interrupts():
-        runs: Generator[polars.DataFrame] = parallel(
-            joblib.delayed(play_again)(protocol, maker.agent, maker, task, run) for protocol, task, run in drawn
-        )
-    with warnings.catch_warnings(), closing(runs):
-        # joblib's warning that the rest is given up, once a run has come out otherwise.
-        warnings.filterwarnings("ignore", ".* You could benefit from adjusting the input task iterator")
-        for (protocol, task, run), again in zip(drawn, runs, strict=True):
-            before = tables[protocol].filter(task=task.name, run=run).select(again.columns).sort("step")
-            for (step, regret, _), (_, anew, _) in zip(before.rows(), again.rows(), strict=True):
-                if regret != anew:
-                    where = f"run {run} of {task.name!r} differs from session {step:,} on, or before"
-                    raise ValueError(f"{where}: regret {regret:.6g}, and {anew:.6g} played without the environment")
-            if not before.equals(again):
-                raise ValueError(f"run {run} of {task.name!r} has another loss than that played without the environment")
-            callback.sessions(task.horizon)
+    for (protocol, task, run), (again, _) in zip(drawn, _runs(maker, False, drawn, n_jobs, callback), strict=True):
+        before = tables[protocol].filter(task=task.name, run=run).select(again.columns).sort("step")
+        for (step, regret, _), (_, anew, _) in zip(before.rows(), again.rows(), strict=True):
+            if regret != anew:
+                where = f"run {run} of {task.name!r} differs from session {step:,} on, or before"
+                raise ValueError(f"{where}: regret {regret:.6g}, and {anew:.6g} played without the environment")
+        if not before["loss"].equals(again["loss"]):
+            raise ValueError(f"run {run} of {task.name!r} has another loss than that played without the environment")
     return size
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Collection, Mapping
 from functools import cache
@@ -15,11 +16,11 @@ from ...runner.labels import AgentLike
 from ...runner.make import agent_maker
 from .protocol import CURRENT, STAGES, Board, Protocol
 from .reference import Line, lines, reference
-from .score import Pair, Standing, pairs, regret_ratio, standing
+from .score import Estimate, Pair, Standing, pairs, regret_ratio, standing
 
 __all__ = [
-    "TRUST", "Place", "about_of", "header", "leaderboard", "place_of", "ratio_text", "row_of", "sources_of", "tables_of",
-    "told_of",
+    "TRUST", "Place", "about_of", "header", "leaderboard", "place_of", "ratio_text", "row_of", "secret_text",
+    "sources_of", "tables_of", "told_of",
 ]  # fmt: skip
 
 HALF = 0.5
@@ -45,12 +46,14 @@ class Place(NamedTuple):
         click_models: those that it is made for.
         seconds: of one processor, for all its runs.
         ratio: how many times the regret of the base of the board it has, over common tasks; nan in version 1.
-        number: one more than the number of lines that are better; 0 in version 1.
+        number: one more than the number of lines that are better, and no less than that of a line that stands higher; 0 in
+            version 1.
         tied: the lines that it is not told apart from.
         changes: what tuning has changed.
         early: its place after fewer sessions, by their number, where tasks of the board count so early; empty in version 1 and
             where only ``--quick`` is looked at.
         trust: who played it, by `TRUST`.
+        secret: its overall score on the secret tasks of its judging; None for a line that was not judged.
     """
 
     agent: str
@@ -65,6 +68,7 @@ class Place(NamedTuple):
     changes: str = ""
     early: Mapping[int, Place] = {}
     trust: str = "ours"
+    secret: Estimate | None = None
 
     @property
     def many(self) -> bool:
@@ -117,13 +121,15 @@ def leaderboard(
     base = tables.get(board.base, reference(protocol, stage).filter(agent=board.base))
     stages = STAGES if stage is None and not quick else ()
     early = {step: {place.agent: place for place in leaderboard(protocol, board, step)} for step in stages}
+    standings = [among(place.agent, compared) for place in places]
+    numbers = itertools.accumulate((own["number"] for own in standings), max)
     return [
         place._replace(
-            **among(place.agent, compared),
+            **own | {"number": number},
             ratio=regret_ratio(tables[place.agent], base, protocol),
             early={step: of[place.agent] for step, of in early.items() if place.agent in of},
         )
-        for place in places
+        for place, own, number in zip(places, standings, numbers, strict=True)
     ]
 
 
@@ -172,7 +178,8 @@ def _place(name: str, rows: polars.DataFrame, protocol: Protocol, result: Standi
     line = lines(protocol)[name]
     about, seconds = _about(line), float(rows["seconds"].sum())
     place = place_of(name, result, tuple(about["told"]), about["click_models"], seconds, protocol)
-    return place._replace(changes=line.changes, trust=line.trust)
+    secret = Estimate(*about["secret"]) if "secret" in about else None
+    return place._replace(changes=line.changes, trust=line.trust, secret=secret)
 
 
 def _about(line: Line) -> Mapping[str, Any]:
@@ -193,7 +200,7 @@ def header(protocol: Protocol = CURRENT, board: Board | None = None) -> tuple[st
     if board is None:
         return ("agent", "overall", "tasks", *abilities, "is told", "made for", "time")
     early = (f"after {stage:,}" for stage in STAGES)
-    beside = ("worst tenth", "regret", "tied with", "is told", "tuning changed", "played by", "time")
+    beside = ("worst tenth", "regret", "tied with", "is told", "tuning changed", "played by", "secret score", "time")
     return ("place", "agent", "overall", *early, *abilities, *models_of(protocol, board), *beside)
 
 
@@ -216,7 +223,8 @@ def row_of(place: Place, protocol: Protocol = CURRENT, board: Board | None = Non
     early = [_score(place.early[stage].standing.overall.value) if stage in place.early else "–" for stage in STAGES]
     models = [_score(place.standing.models.get(model, math.nan)) for model in models_of(protocol, board)]
     tied = "; ".join(place.tied) or "–"
-    beside = (_score(place.standing.worst), ratio_text(place), tied, knowledge, place.changes or "–", place.trust, time)
+    played = place.changes or "–", place.trust, secret_text(place), time
+    beside = (_score(place.standing.worst), ratio_text(place), tied, knowledge, *played)
     return (str(place.number), place.agent, overall, *early, *scores, *models, *beside)
 
 
@@ -229,6 +237,11 @@ def ratio_text(place: Place) -> str:
         '0.51 ×'
     """
     return "–" if math.isnan(place.ratio) else f"{place.ratio:.2g} ×"
+
+
+def secret_text(place: Place) -> str:
+    """The score on secret tasks, with its interval, or that there is none."""
+    return "not judged" if place.secret is None else str(place.secret)
 
 
 def _score(value: float) -> str:

@@ -20,7 +20,7 @@ from .equipment import equipped
 from .protocol import Protocol
 from .task import Task
 
-__all__ = ["COLUMNS", "blocks", "described", "n_sessions", "play", "play_again", "play_one", "read_block", "suited"]
+__all__ = ["COLUMNS", "blocks", "described", "n_sessions", "play", "play_again", "play_one", "play_run", "read_block", "suited"]
 
 COLUMNS = ["task", "ability", "env", "instance", "agent", "run", "horizon", "step", "regret", "loss", "seconds"]
 """Of a table of what was played."""
@@ -162,14 +162,24 @@ def described(table: polars.DataFrame, tasks: Sequence[Task]) -> polars.DataFram
     return table.join(names, on=["env", "instance"], maintain_order="left").with_columns(env="own env")
 
 
-def play_again(protocol: Protocol, label: str, agent: AgentLike, task: Task, index: int) -> polars.DataFrame:
-    """``step``, ``regret`` and ``loss`` of a single run at its checkpoints, with the seeds that it has in `play`."""
+def play_run(agent: AgentLike, task: Task, seed: int, agent_seed: int, steps: Sequence[int]) -> polars.DataFrame:
+    """``step``, ``regret`` and ``loss`` of a single run.
+
+    Args:
+        agent: as `sweep` takes it.
+        task: what it plays.
+        seed, agent_seed: of environment and agent.
+        steps: the checkpoints.
+    """
     env = task.make()
-    seed, agent_seed = protocol.trial(task, label, index).seeds(protocol.seed)
     built = make_agent(equipped(agent, task), env, horizon=task.horizon, seed=agent_seed)
-    steps = protocol.checkpoints(task.horizon)
     result = run(built, env, task.horizon, seed=seed, checkpoints=steps, metrics=_metrics(task))
     return result.to_frame().select("step", "regret", loss=task.measure)
+
+
+def play_again(protocol: Protocol, label: str, agent: AgentLike, task: Task, index: int) -> polars.DataFrame:
+    """`play_run` with the seeds and the checkpoints that the run has in `play`."""
+    return play_run(agent, task, *protocol.trial(task, label, index).seeds(protocol.seed), protocol.checkpoints(task.horizon))
 
 
 def play_one(protocol: Protocol, label: str, agent: AgentLike, task: Task, index: int) -> float:

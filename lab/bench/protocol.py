@@ -134,6 +134,15 @@ class Protocol:
         """
         return tuple(task for task in self.candidates if self.anchor(task, stage).kept and (task.quick or not quick))
 
+    def tasks_of(self, board: Board) -> list[Task]:
+        """The tasks of a board that are scored.
+
+        Example:
+            >>> sum(len(VERSION_2.tasks_of(board)) for board in VERSION_2.boards if board.name != "extra knowledge")
+            321
+        """
+        return [task for task in self.tasks() if task.ability in board.abilities]
+
     def anchor(self, task: Task, stage: int | None = None) -> Anchor:
         """The anchor of a task at a stage; see `tasks`."""
         return self.anchors[task.name][task.horizon if stage is None else min(stage, task.horizon)]

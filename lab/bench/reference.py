@@ -12,7 +12,7 @@ from llvmlite import binding
 from polars import col
 
 from ...agents import LEARNERS
-from ...core.checks import check_labels, unknown
+from ...core.checks import check_choice, check_labels
 from ...runner.labels import parse_spec
 from ...runner.make import agent_class
 from ...runner.search import defaults
@@ -210,14 +210,12 @@ def baselines(ability: str, agents: Iterable[str] | None = None) -> Results:
         >>> import clickgym
         >>> clickgym.baselines("late", ["CascadeTS", "TopRank"]).plot("late.pdf")  # doctest: +SKIP
     """
-    if ability not in VERSION_2.abilities:
-        raise ValueError(unknown("ability", ability, VERSION_2.abilities))
+    check_choice("ability", ability, VERSION_2.abilities)
     VERSION_2.check_anchors()
     table = curves_of(VERSION_2).filter(col("ability") == ability)
     names = list(lines(VERSION_2)) if agents is None else check_labels("agents", agents)
     for name in names:
-        if name not in lines(VERSION_2):
-            raise ValueError(unknown("agent", name, lines(VERSION_2)))
+        check_choice("agent", name, lines(VERSION_2))
     return Results(as_results(table.filter(col("agent").is_in(names))))
 
 

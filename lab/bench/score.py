@@ -20,12 +20,12 @@ from numpy.typing import NDArray
 from polars import col
 from scipy.stats import norm, trim_mean
 
-from ...core.statistics import holm
+from ...core.statistics import holm, worst_tenth
 from .protocol import CURRENT, Board, Protocol
 from .task import Task, unshuffled
 
 __all__ = [
-    "LEVEL", "WORST", "Estimate", "Pair", "Standing", "better", "common", "improvement", "interquartile_mean", "pairs",
+    "LEVEL", "WORST", "Estimate", "Pair", "Standing", "better", "common", "improvement", "pairs",
     "query_of", "regret_ratio", "regret_ratios", "scored", "standing",
 ]  # fmt: skip
 
@@ -33,7 +33,7 @@ REPLICATES = 1000
 LEVEL = 0.05
 """The most that the probability of any wrong verdict among all pairs of a board may be."""
 WORST = 0.1
-"""The share of the tasks whose mean is shown as the worst."""
+"""The share of the tasks that are shown as the worst, as `worst_tenth` takes it."""
 
 Scores = NDArray[np.float64]
 
@@ -108,16 +108,6 @@ def scored(table: polars.DataFrame, protocol: Protocol = CURRENT, stage: int | N
             loss = rows["loss"].cast(polars.Float32).cast(polars.Float64).to_numpy()
             frames.append(rows.with_columns(score=anchor.score(loss)))
     return polars.concat(frames) if frames else table.clear().with_columns(score=polars.lit(0.0))
-
-
-def interquartile_mean(values: Scores) -> Scores:
-    """The mean of the middle half, over the last axis.
-
-    Example:
-        >>> float(interquartile_mean(np.array([-9.0, 1.0, 2.0, 99.0])))
-        1.5
-    """
-    return trim_mean(values, 0.25, axis=-1)
 
 
 # ----------------------------------------------------------------------------------------------------- abilities and boards
@@ -228,8 +218,7 @@ def _by_model(means: Iterable[tuple[Task, float]]) -> dict[str, float]:
 
 def _worst(means: Sequence[tuple[Task, float]]) -> float:
     """The mean over the tenth of the tasks with the lowest means; nan where there are none."""
-    values = np.sort([mean for _, mean in means])
-    return float(values[: math.ceil(WORST * len(values))].mean()) if len(values) else math.nan
+    return worst_tenth([mean for _, mean in means])
 
 
 # -------------------------------------------------------------------------------------------------------------------- pairs

@@ -1,26 +1,27 @@
-"""Agents in processes of their own, without access to the environment: only arrays are exchanged.
+"""Agents in processes of their own, without access to the environment: only numbers are exchanged.
 
-A seat is a confined process (`confine`) with the code of one agent, for one run. The process that asks for the seat contains
-the environment. Between them is a host process, which has loaded the package and no foreign code. Each seat is a fork of the
-host, so it contains no data of other seats. Data from a seat are never unpickled.
+A seat is a process with the code of one agent, for one run, in a sandbox of its own (`clickgym.lab.bench.sandbox`). The process
+that asks for the seat contains the environment. Between them is a host process, which has loaded the package and no foreign
+code. Each seat is a fork of the host, so it contains no data of other seats. Data from a seat are never unpickled.
 """
 
 from __future__ import annotations
 
+import base64
 import inspect
-import io
 import json
 import os
 import pickle
-import select
+import re
 import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -32,25 +33,27 @@ import polars
 from numpy.typing import NDArray
 
 from ...agents import Agent, CascadeTS, CompiledAgent, Learner
-from ...core.kernels import cache_folder, cause
+from ...core.formats import one_line
+from ...core.kernels import cache_folder, cause, keep_kernels
 from ...envs.spaces import check_ranking
-from ...runner.callback import Callback
-from ...runner.make import agent_maker, is_required
-from ...runner.results import Trial
-from .confinement import confine, end_children
-from .play import play
+from ...runner.make import agent_maker, is_required, make_agent
+from ...runner.run import Engine, run
+from .equipment import equipped
+from .play import play_run, suited
 from .protocol import Protocol
+from .sandbox import Sandbox, enter, restrict
+from .submission import RESULTS, Submission, read_submission
 from .task import Task
 
-__all__ = ["SeatError", "SeatMaker", "play_in_seat", "serve", "sit_down"]
+__all__ = ["SeatError", "SeatMaker", "compiled_kernels", "play_in_seat", "read_in_seat", "serve", "sit_down"]
 
-PASSED_ON = ("PATH", "HOME", "LANG", "PYTHONPATH", "VIRTUAL_ENV", "LD_LIBRARY_PATH", "XDG_CACHE_HOME", "OMP_NUM_THREADS")
-"""Of the environment variables; others may be secrets."""
-SYSTEM = ("/usr", "/lib", "/lib64", "/dev/urandom")
-GOOD, BAD, GOING_ON = b"=", b"!", b"+"
-MOST_BYTES = 1 << 30
-PATIENCE = 60.0
-"""Seconds that a process has to end, once it has answered."""
+GOOD, BAD = b"=", b"!"
+MOST_BYTES = 1 << 28
+"""Of an answer."""
+SECONDS, PER_SESSION = 300.0, 0.01
+"""How long a seat may take, and how much longer for each session."""
+WARM_UP = 3
+"""Sessions that compile what an agent needs."""
 
 
 class SeatError(RuntimeError):
@@ -64,35 +67,72 @@ class SeatError(RuntimeError):
 def _host() -> socket.socket:
     """The way to the host of this process, which ends with it."""
     ours, theirs = socket.socketpair()
-    code = f"from clickgym.lab.bench.seats import serve; serve({theirs.fileno()})"
-    given = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
+    path = [each for each in sys.path if each]
+    given = f"{theirs.fileno()}, {str(cache_folder())!r}"
+    code = f"import sys; sys.path[:] = {path!r}; from clickgym.lab.bench.seats import serve; serve({given})"
+    # Nothing of the environment is passed on but where the interpreter's own libraries are.
+    libraries = {name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ}
     command = [sys.executable, "-P", "-c", code]
     # In a session of its own, it has no terminal, and hears of no Ctrl-C.
-    subprocess.Popen(command, cwd="/", env=given, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()], start_new_session=True)
+    subprocess.Popen(
+        command, cwd="/", env=libraries, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()], start_new_session=True
+    )
     theirs.close()
     return ours
 
 
-def _ask(folder: Path, order: str, *given: Any, life: int | None = None) -> Connection:
-    """A new seat, which was told what to do; ``life`` is a descriptor that stays open there until nothing of it lives."""
-    ours, theirs = socket.socketpair()
-    socket.send_fds(_host(), [b"seat"], [theirs.fileno(), *([] if life is None else [life])])
-    theirs.close()
-    seat = Connection(ours.detach())
-    seat.send_bytes(cloudpickle.dumps((folder, order, given)))
-    return seat
+class _Seat:
+    """A new seat, which was told what to do."""
 
+    def __init__(self, sandbox: Sandbox, order: str, *given: Any, seconds: float = SECONDS) -> None:
+        self._seconds, self._is_late = seconds, False
+        self._opened = sandbox.open() if sandbox.confined else None
+        self._socket, theirs = socket.socketpair()
+        self._way = Connection(os.dup(self._socket.fileno()))
+        sent = [theirs.fileno(), *([] if self._opened is None else [self._opened.first])]
+        socket.send_fds(_host(), [b"seat"], sent)
+        theirs.close()
+        self._timer = threading.Timer(seconds, self._end)
+        self._timer.daemon = True
+        self._timer.start()
+        self._way.send_bytes(cloudpickle.dumps((*sandbox.inside, seconds, order, given)))
 
-def _answer(seat: Connection, on_sessions: Callable[[int], None] = lambda count: None) -> bytes:
-    """What a seat answers; before that it may tell how many more sessions it has played."""
-    try:
-        while (answer := seat.recv_bytes(MOST_BYTES))[:1] == GOING_ON:
-            on_sessions(int.from_bytes(answer[1:9]))
-    except (EOFError, OSError):
-        raise SeatError("its process has ended") from None
-    if answer[:1] != GOOD:
-        raise SeatError(" ".join(answer[1:2000].decode(errors="replace").split()))
-    return answer[1:]
+    def _end(self) -> None:
+        self._is_late = True
+        self._socket.shutdown(socket.SHUT_RDWR)
+
+    def tell(self, what: Any) -> None:
+        """Send it something; why it has ended it may have said."""
+        with suppress(OSError):
+            self._way.send_bytes(pickle.dumps(what, 5))
+
+    def answer(self) -> bytes:
+        """What it answers; one that does not answer well is ended."""
+        try:
+            answer = self._way.recv_bytes(MOST_BYTES)
+        except (EOFError, OSError):
+            late = f"it took more than {self._seconds:,.0f} s"
+            ended = "its process has ended, or needed more memory or processor than there is for it"
+            answer = BAD + (late if self._is_late else ended).encode()
+        if answer[:1] != GOOD:
+            self.close()
+            raise SeatError(one_line(answer[1:2000].decode(errors="replace")))
+        return answer[1:]
+
+    def close(self) -> None:
+        """End it, and all that it has started."""
+        self._timer.cancel()
+        self._way.close()
+        self._socket.close()
+        if self._opened is not None:
+            self._opened.close()
+            self._opened = None
+
+    def __enter__(self) -> _Seat:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
 @dataclass(frozen=True)
@@ -101,7 +141,7 @@ class SeatMaker:
 
     Attributes:
         agent: as it can be typed, ``"agent:MyAgent"``.
-        folder: where its module is looked for.
+        sandbox: with its module.
         name: of the class.
         parameters: the names of the arguments that are left to give, and whether each must be given.
         told: as in `CompiledAgent`, without what is given.
@@ -109,10 +149,11 @@ class SeatMaker:
         learns_from, takes_candidates, can_replace: as in `Agent`.
         compiled, learns: whether it is a `CompiledAgent`, and a `Learner`.
         click_models: those that it says it is made for.
+        seconds: how long a seat may take.
     """
 
     agent: str
-    folder: Path
+    sandbox: Sandbox
     name: str
     parameters: dict[str, bool]
     told: dict[str, str]
@@ -123,6 +164,7 @@ class SeatMaker:
     compiled: bool
     learns: bool
     click_models: str
+    seconds: float = SECONDS
     search_space: ClassVar[dict[str, Any]] = {}
 
     @cached_property
@@ -138,25 +180,26 @@ class SeatMaker:
 
     def to_dict(self) -> dict[str, Any]:
         """What identifies it."""
-        return {"agent": self.agent, "folder": str(self.folder)}
+        return {"agent": self.agent, "folder": str(self.sandbox.folder)}
+
+    def for_run(self, task: Task) -> SeatMaker:
+        """A maker of agents that have as much time as a run of a task."""
+        return replace(self, seconds=SECONDS + PER_SESSION * task.horizon)
 
 
-def sit_down(agent: str, folder: Path) -> SeatMaker:
+def sit_down(agent: str, sandbox: Sandbox) -> SeatMaker:
     """Make agents in seats.
 
     Args:
         agent: as it can be typed.
-        folder: where its module is looked for.
+        sandbox: with its module.
 
     Raises:
         SeatError: there is no such agent, or its module cannot be imported.
     """
-    seat = _ask(folder, "describe", agent)
-    try:
-        about = json.loads(_answer(seat))
-    finally:
-        seat.close()
-    return SeatMaker(agent, folder, **about)
+    with _Seat(sandbox, "describe", agent) as seat:
+        about = json.loads(seat.answer())
+    return SeatMaker(agent, sandbox, **about)
 
 
 class _Seated(Agent):
@@ -166,8 +209,8 @@ class _Seated(Agent):
 
     def __init__(self, given: dict[str, Any]) -> None:
         self._untold: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = []
-        self._seat = _ask(self.maker.folder, "rank", self.maker.agent, given)
-        self.display = int(_answer(self._seat))
+        self._seat = _Seat(self.maker.sandbox, "rank", self.maker.agent, given, seconds=self.maker.seconds)
+        self.display = int(self._seat.answer())
 
     @classmethod
     def takes_candidates(cls) -> bool:
@@ -180,10 +223,9 @@ class _Seated(Agent):
     def _ask(self, method: str, *arguments: Any, **keywords: Any) -> bytes:
         """Send what was to be told since the last time, and a question: one message, for each costs two changes of process."""
         self._untold.append((method, arguments, keywords))
-        with suppress(OSError):  # why it has ended it may have said
-            self._seat.send_bytes(pickle.dumps(self._untold, 5))
+        self._seat.tell(self._untold)
         self._untold.clear()
-        return _answer(self._seat)
+        return self._seat.answer()
 
     def _tell(self, method: str, *arguments: Any, **keywords: Any) -> None:
         # The arguments are the agent's own: the loop hands out no array that anybody writes into again.
@@ -210,52 +252,57 @@ class _Seated(Agent):
             self._seat.close()
 
 
-def play_in_seat(
-    maker: SeatMaker,
-    protocol: Protocol,
-    label: str,
-    tasks: Sequence[Task],
-    runs: int,
-    on_sessions: Callable[[int], None],
-) -> polars.DataFrame:
-    """Play tasks at full speed in a process that holds agent and environment alike: what it says is to be looked into.
+def play_in_seat(maker: SeatMaker, task: Task, seed: int, agent_seed: int, steps: Sequence[int]) -> polars.DataFrame:
+    """As `play_run`, at full speed in a process that holds agent and environment alike: what it says is to be looked into."""
+    with _Seat(maker.sandbox, "play", maker.agent, task, seed, agent_seed, steps, seconds=maker.seconds) as seat:
+        values = np.frombuffer(seat.answer()[: 16 * len(steps)].ljust(16 * len(steps), b"\xff"))  # nan where it says less
+    return polars.DataFrame({"step": steps, "regret": values[: len(steps)], "loss": values[len(steps) :]})
+
+
+def compiled_kernels(agent: str, sandbox: Sandbox, tasks: Sequence[Task]) -> dict[str, bytes]:
+    """What a submission compiles, before any task of a set is known.
 
     Args:
-        maker: of the agent.
-        protocol, label, tasks, runs: as in `play`.
-        on_sessions: called with the number of sessions that it says it has played since the last time.
+        agent: as it can be typed.
+        sandbox: with its module.
+        tasks: neutral ones; those that it cannot play do not matter.
 
     Returns:
-        As `play` does.
+        The files, by name.
 
     Raises:
-        SeatError: the agent failed.
+        SeatError: the agent failed, or returned other files.
     """
-    with tempfile.TemporaryDirectory() as folder:
-        names, (living, life) = [task.name for task in tasks], os.pipe()
-        seat = _ask(maker.folder, "play", Path(folder), maker.agent, protocol, label, names, runs, life=life)
-        os.close(life)
-        try:
-            return polars.read_parquet(io.BytesIO(_answer(seat, on_sessions)))
-        except polars.exceptions.PolarsError:
-            raise SeatError("its process returned no table") from None
-        finally:
-            seat.close()
-            ended, _, _ = select.select([living], [], [], PATIENCE)
-            os.close(living)
-            if not ended:
-                raise SeatError("its process did not end")
+    with _Seat(sandbox, "compile", agent, tasks, seconds=10 * SECONDS) as seat:
+        answer = json.loads(seat.answer())
+    files = {str(name): base64.b64decode(content) for name, content in answer.items()}
+    if not all(re.fullmatch(r"[\w-]{1,100}\.nbc", name, re.ASCII) for name in files):
+        raise SeatError("its process returned files that are no kernels")
+    return files
+
+
+def read_in_seat(sandbox: Sandbox, protocol: Protocol) -> Submission:
+    """The results of a submission, read in a seat.
+
+    Raises:
+        SeatError: they are not as they should be; the message says what is wrong.
+        ValueError: the seat has answered something else.
+    """
+    with _Seat(sandbox, "read", protocol) as seat:
+        return Submission.from_json(json.loads(seat.answer()), protocol)
 
 
 # ------------------------------------------------------------------------------------------------------------ host and seat
 
 
-def serve(way: int) -> None:
+def serve(way: int, kernels: str) -> None:
     """The host process: fork a seat for each request, until all clients have closed their connection.
 
     Args:
         way: the descriptor of the socket from which it is asked.
+        kernels: the folder of compiled kernels.
     """
+    keep_kernels(Path(kernels), Path(kernels))
     control, agent = socket.socket(fileno=way), CascadeTS(3, 2, seed=0)
     agent.update(None, agent.rank(), [0, 1])  # the compiler is loaded once, and not by every seat
     while True:
@@ -264,7 +311,7 @@ def serve(way: int) -> None:
             return
         if os.fork() == 0:
             control.close()
-            _watch(Connection(given[0]), given[1:])
+            _sit(Connection(given[0]), given[1:])
         for descriptor in given:
             os.close(descriptor)
         _reap()
@@ -277,29 +324,19 @@ def _reap() -> None:
             pass
 
 
-def _watch(seat: Connection, life: Sequence[int]) -> None:
-    """The first half of a seat: wait for the other, the agent's, and end whatever that leaves behind."""
-    child = os.fork()
-    if child == 0:
-        for descriptor in life:
-            os.close(descriptor)
-        _sit(seat)
-    seat.close()
-    end_children(child)
-    os._exit(0)
-
-
-def _sit(seat: Connection) -> None:
-    """The other half: do what was ordered, confined, and end."""
+def _sit(seat: Connection, sandbox: Sequence[int]) -> None:
+    """Enter the sandbox, do what was ordered, and end."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for shown in (1, 2):  # what an agent prints could pass for a verdict
         os.dup2(nowhere, shown)
     try:
-        folder, order, given = cloudpickle.loads(seat.recv_bytes())
+        for first in sandbox:
+            enter(first)
+        folder, kernels, seconds, order, given = cloudpickle.loads(seat.recv_bytes())
+        restrict(seconds)
+        os.environ.clear()
         os.chdir(folder)
-        ours = [path for name, module in sys.modules.items() if name.startswith("clickgym") for path in _folders_of(module)]
-        readable = [*SYSTEM, sys.prefix, sys.base_prefix, *filter(None, sys.path), *ours, cache_folder(), folder]
-        confine(readable, given[0] if order == "play" else None)
+        keep_kernels(kernels, folder)
         warnings.simplefilter("ignore")  # that kernels are not kept
         ORDERS[order](seat, *given)
     except EOFError:
@@ -308,10 +345,6 @@ def _sit(seat: Connection) -> None:
         seat.send_bytes(BAD + cause(error).encode() if isinstance(error, Exception) else BAD + repr(error).encode())
     finally:
         os._exit(0)
-
-
-def _folders_of(module: Any) -> list[str]:
-    return list(getattr(module, "__path__", ()))
 
 
 def _describe(seat: Connection, agent: str) -> None:
@@ -355,30 +388,36 @@ def _rank(seat: Connection, agent: str, given: dict[str, Any]) -> None:
         seat.send_bytes(GOOD + answer)
 
 
-def _play(seat: Connection, out: Path, agent: str, protocol: Protocol, label: str, names: Sequence[str], runs: int) -> None:
-    """Play tasks, and answer the table."""
-    tempfile.tempdir = str(out)
-    tasks = [protocol.by_name[name] for name in names]
-    # Confined, it may make no semaphores, so that it has one worker.
-    table = play(protocol, label, agent, tasks, runs, out / "plays", n_jobs=1, callback=_Teller(seat))
-    content = io.BytesIO()
-    table.write_parquet(content)
-    seat.send_bytes(GOOD + content.getvalue())
+def _play(seat: Connection, agent: str, task: Task, seed: int, agent_seed: int, steps: Sequence[int]) -> None:
+    """Play a run, and answer regret and loss at its steps."""
+    result = play_run(agent, task, seed, agent_seed, steps)
+    seat.send_bytes(GOOD + result.select("regret", "loss").to_numpy(order="fortran").tobytes("F"))
 
 
-class _Teller(Callback):
-    """Tells how many sessions were played."""
+def _compile(seat: Connection, agent: str, tasks: Sequence[Task]) -> None:
+    """Play some sessions of each task with both engines, and answer what was compiled."""
+    with tempfile.TemporaryDirectory() as folder:
+        before = {file.name: file for file in cache_folder().iterdir()}
+        for name, file in before.items():
+            Path(folder, name).symlink_to(file)
+        keep_kernels(Path(folder), Path.cwd())
+        for task in suited(agent, tasks):
+            for engine in ENGINES:
+                env = task.make()
+                built = make_agent(equipped(agent, task), env, horizon=task.horizon, seed=0)
+                run(built, env, WARM_UP, seed=0, engine=engine)
+        made = [file for file in Path(folder).glob("*.nbc") if file.name not in before]
+        content = {file.name: base64.b64encode(file.read_bytes()).decode() for file in made}
+    seat.send_bytes(GOOD + json.dumps(content).encode())
 
-    def __init__(self, seat: Connection) -> None:
-        self._seat = seat
 
-    def sessions(self, count: int) -> None:
-        self._seat.send_bytes(GOING_ON + count.to_bytes(8))
-
-    def finished(self, trial: Trial, frame: polars.DataFrame, counted: bool) -> None:
-        if not counted:
-            self.sessions(frame["step"][-1])
+def _read(seat: Connection, protocol: Protocol) -> None:
+    """Read the results of a submission, and answer them."""
+    seat.send_bytes(GOOD + read_submission(Path(RESULTS), protocol).to_json().encode())
 
 
-ORDERS: dict[str, Callable[..., None]] = {"describe": _describe, "rank": _rank, "play": _play}
+ENGINES: tuple[Engine, ...] = ("auto", "python")
+ORDERS: dict[str, Callable[..., None]] = {
+    "describe": _describe, "rank": _rank, "play": _play, "compile": _compile, "read": _read,
+}  # fmt: skip
 """What a seat can be told to do."""

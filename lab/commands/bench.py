@@ -20,14 +20,11 @@ from ..bench.figures import curves_figure
 from ..bench.judge import judge as judge_
 from ..bench.paper import check_beside
 from ..bench.protocol import protocol_of
-from ..bench.verify import read_submission
-from ..bench.verify import verify as verify_
 
 __all__ = ["bench"]
 
-HOW_TO_JUDGE = (
-    "--judge needs --out DIR, and takes only --seed and --jobs besides: clickgym bench --judge submissions/NAME --out DIR"
-)
+JUDGE = "clickgym bench --judge submissions/NAME --out DIR"
+HOW_TO_JUDGE = f"--judge needs --out DIR, and takes only --seed, --unconfined and --jobs besides: {JUDGE}"
 
 
 def bench(
@@ -49,16 +46,17 @@ def bench(
         "[bold]--out[/].",
         show_default=False,
     )] = None,
-    verify: Annotated[Path | None, typer.Option(
-        metavar="DIR", help="Repeat a random tenth of the runs in this folder and compare the results. An agent that is not "
-        "built in needs [bold]--trust[/], because this executes its code.",
-        show_default=False,
-    )] = None,
+    verify: Annotated[Path | None, typer.Option(hidden=True)] = None,
     judge: Annotated[Path | None, typer.Option(
         metavar="DIR", help="Judge a submission, the folder [bold]submissions/NAME[/]: run its agent on all tasks of the test "
-        "set and of a secret set, and write the result into [bold]--out[/]. Warning: this executes the submitted agent's code.",
+        "set and of a secret set, each run in a sandbox of its own, and write the result into [bold]--out[/]. "
+        "Warning: this executes the submitted agent's code.",
         show_default=False,
     )] = None,
+    unconfined: Annotated[bool, typer.Option(
+        "--unconfined", help="With [bold]--judge[/], where bubblewrap is missing: run the submitted code without sandboxes. "
+        "The result is not called judged.",
+    )] = False,
     seed: Annotated[int | None, typer.Option(
         metavar="N", help="Seed of the secret set of [bold]--judge[/]; give it to repeat a judgement. By default a random one.",
         show_default=False,
@@ -80,7 +78,7 @@ def bench(
 
     Runs only AGENT: the results of the built-in agents ship with the package. Writes [bold]scorecard.html[/], a page;
     [bold]scorecard.md[/], for an appendix, with the agent's line of the leaderboard; [bold]scorecard.tex[/], a table for a
-    paper; [bold]scorecard.bib[/], the BibTeX entry to cite; and the runs, so that others can verify the scores.
+    paper; [bold]scorecard.bib[/], the BibTeX entry to cite; and the runs, so that others can repeat them.
 
     [bold]Examples[/]
 
@@ -89,10 +87,6 @@ def bench(
     A table for a paper, beside baselines of your choice:
 
       clickgym bench my_module:MyAgent --out results/mine --beside CascadeTS TopRank
-
-    Verify the results in a folder:
-
-      clickgym bench --verify results/mine
 
     Judge a submission to the leaderboard:
 
@@ -106,19 +100,18 @@ def bench(
     """
     given = [name for name in context.params if _is_given(context, name)]
     if verify is not None:
-        _check_alone(
-            given, ["verify"], "--verify takes no other option: it runs the agent that the folder names, and writes nothing"
-        )
-        _verify(verify)
+        raise ValueError(f"--verify is retired: the judge plays all runs of a folder again, each in a sandbox: {JUDGE}")
     if plot is not None:
         _check_alone(given, ["plot", "out"], "--plot needs --out FILE, and takes no other option: --plot late --out late.pdf")
         _plot(plot, out)
         return
     if judge is not None:
-        _check_alone(given, ["judge", "out", *{"seed", "jobs"}.intersection(given)], HOW_TO_JUDGE)
-        _judge(judge, out, seed, jobs)
+        _check_alone(given, ["judge", "out", *{"seed", "unconfined", "jobs"}.intersection(given)], HOW_TO_JUDGE)
+        _judge(judge, out, seed, unconfined, jobs)
     if seed is not None:
         raise ValueError("--seed is only for --judge: the protocol fixes the seeds of a scorecard")
+    if unconfined:
+        raise ValueError("--unconfined is only for --judge: elsewhere there is no sandbox")
     if agent is None or out is None:
         raise ValueError("expected an agent and a folder: clickgym bench my_module:MyAgent --out DIR")
     check_beside(beside, protocol_of(version))
@@ -149,16 +142,7 @@ def _plot(ability: str, out: Path | None) -> None:
     say(output(), f"In {out.parent}: {out.name}")
 
 
-def _verify(folder: Path) -> NoReturn:
-    """Play some of a folder again, say what came of it, and exit."""
-    say(errors(), f"Warning: this executes the code of {read_submission(folder).agent}.", "bold")
-    verdict, console = verify_(folder), output()
-    say(console, f"{verdict}.", "bold")
-    say(console, f"Its runs give an overall score of {verdict.standing.overall} over {verdict.standing.n_tasks} tasks.")
-    raise typer.Exit(0 if verdict.right else 1)
-
-
-def _judge(folder: Path, out: Path | None, seed: int | None, jobs: int) -> NoReturn:
+def _judge(folder: Path, out: Path | None, seed: int | None, unconfined: bool, jobs: int) -> NoReturn:
     """Judge a submission, say and write what came of it, and exit."""
     assert out is not None
     if out.resolve().is_relative_to(folder.resolve()):
@@ -167,9 +151,9 @@ def _judge(folder: Path, out: Path | None, seed: int | None, jobs: int) -> NoRet
         )
     say(errors(), f"Warning: this executes the code in {folder}.", "bold")
     with Progress(errors(), lines=False) as progress:  # nothing is kept of a judging that is stopped
-        judgement = judge_(folder, seed=seed, n_jobs=jobs, callback=progress)
+        judgement = judge_(folder, seed=seed, unconfined=unconfined, n_jobs=jobs, callback=progress)
     files, console = judgement.save(out), output()
-    columns = [Column("ability"), *(Column(name, right=True) for name in ("submitted", "judged", "secret"))]
+    columns = [Column("ability"), *(Column(name, right=True) for name in judgement.columns)]
     print_table(console, columns, judgement.rows, title=f"{judgement.name}: {judgement.agent}")
     console.print()
     say(console, judgement.how)

@@ -29,7 +29,7 @@ __all__ = ["show"]
 def show(
     name: Annotated[str, typer.Argument(
         metavar="NAME", show_default=False, autocompletion=everything,
-        help="A name that [bold]clickgym list[/] prints; or your own agent, module:Class; or your own instance, a JSON file.",
+        help="A name that [bold]clickgym list[/] prints; or your own agent (module:Class), environment (module:Id), JSON file.",
     )],
     positions: Annotated[int | None, typer.Option(
         metavar="K", help="Length of the lists of an instance.", show_default="the instance's",
@@ -66,9 +66,9 @@ def _describer(name: str) -> Callable[[str], Description] | None:
     described = next((describe for names, describe in kinds.values() if name in names), None)
     if described is not None or name.endswith(".json") or base in list_instances():
         return described
-    if any(base in names for names, _ in kinds.values()) or not re.fullmatch(r"[\w.]+:\w+", name):
+    if any(base in names for names, _ in kinds.values()) or not re.fullmatch(r"[\w.]+:[\w.-]+", name):
         raise ValueError(_unknown(base, {kind: list(names) for kind, (names, _) in kinds.items()}))
-    return describe_agent  # one of your own
+    return describe_environment if re.search(r"-v\d+$", name) else describe_agent  # one of your own
 
 
 def _kinds() -> dict[str, tuple[Iterable[str], Callable[[str], Description]]]:
@@ -85,7 +85,8 @@ def _unknown(name: str, kinds: Mapping[str, Sequence[str]]) -> str:
     """What was meant, of whatever kind."""
     kind_of = {each: kind for kind, names in ({**kinds, "instance": list(list_instances())}).items() for each in names}
     by_lower = {each.lower(): each for each in kind_of}
-    close = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.5)
+    users = [f"{name.lower()}rank-v0"] if f"{name.lower()}rank-v0" in by_lower else []  # PBM is what PBMRank-v0 simulates
+    close = users or difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.5)
     hint = f"; did you mean the {kind_of[by_lower[close[0]]]} {by_lower[close[0]]!r}?" if close else ""
     return f"there is no agent, environment, instance, metric or study {name!r}{hint} (clickgym list names them all)"
 

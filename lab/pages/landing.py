@@ -38,8 +38,6 @@ LEARNER, ENV, SESSIONS = "PBMHB", "PBMRank-v0", (1, 100, 10_000)
 """The agent whose lists are shown, where it plays, and the sessions from which on the next one with a click is shown."""
 APART = 1.9
 """The names of two curves stand apart by this factor of regret, so that one is not written over the other."""
-MOST = 4
-"""How many findings of the README are repeated."""
 
 
 def landing(template: Path, readme: str, facts: Mapping[str, Any]) -> str:
@@ -162,32 +160,23 @@ def curves_figure() -> Figure:
 
 
 def findings(readme: str) -> str:
-    """The first findings of the README in Markdown, the statement of each in bold.
+    """The findings of the README in Markdown.
 
     Args:
-        readme: its text; findings are the items of the list between the marks ``teaches``. The statement is what stands before
-            the first full stop or colon.
+        readme: its text; findings are the items of the list between the marks ``teaches``.
 
     Raises:
         ValueError: there is no such list.
 
     Example:
-        >>> print(findings("<!-- teaches -->\\n- Sampling\\n  wins: by `x: 2`. Much more.\\n<!-- end of teaches -->"))
+        >>> print(findings("<!-- teaches -->\\n- **Sampling\\n  wins:** by `x: 2`.\\n<!-- end of teaches -->"))
         - **Sampling wins:** by `x: 2`.
     """
     block = re.search(r"<!-- teaches -->\n(.*?)\n<!-- end of teaches -->", readme, flags=re.DOTALL)
     items = [] if block is None else [" ".join(item.split()) for item in re.split(r"^- ", block[1], flags=re.MULTILINE)[1:]]
     if not items:
         raise ValueError("README.md has no list between <!-- teaches --> and <!-- end of teaches -->; expected items '- ...'")
-    return "\n".join(f"- **{statement}** {evidence}" for statement, evidence in map(_finding, items[:MOST]))
-
-
-def _finding(item: str) -> tuple[str, str]:
-    """The statement of a finding, and the sentence that proves it."""
-    parts = re.fullmatch(r"(.+?[.:]) (.+?[.])(?: [A-Z`].*)?", item.replace("**", ""))
-    if parts is None:
-        raise ValueError(f"the finding {item!r} of README.md has no figures; expected 'Statement: figures.'")
-    return parts[1], parts[2]
+    return "\n".join(f"- {item}" for item in items)
 
 
 def citation(facts: Mapping[str, Any]) -> str:

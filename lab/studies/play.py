@@ -243,7 +243,7 @@ def run_study(
             table = table.with_columns(
                 polars.col("instance").replace({name: portable(name) for name in table["instance"].unique()})
             )
-            curves = compact(table, STUDIES[name].columns, list(part.facts), each=part.each)
+            curves = compact(table, STUDIES[name].columns, list(part.facts), each=part.each, fractions=part.fractions)
             results.append(Shipped(setting, part.name, curves, {"command": command, **origin}))
         findings_of[name] = conclude(name, results, out, console, pdf=pdf)
     return findings_of

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -113,6 +114,18 @@ def bands(
     """The cumulative curves of several agents, with a checkpoint at each of some places among the steps."""
     for agent in agents:
         band(axes, curves.steps[places], curves.units(env, agent, column)[:, places], agent)
+
+
+def regret_figure(evidence: Evidence, cases: Sequence[tuple[str, str, str]], n_columns: int, title: str) -> Figure:
+    """Cumulative regret from the 100th session on, a panel for each case: its title, part and environment."""
+    figure, panels = grid(n_columns, math.ceil(len(cases) / n_columns))
+    for axes, (name, part, env) in zip(panels, cases, strict=True):
+        curves = evidence[part]
+        bands(axes, curves, env, curves.agents, curves.steps >= 100)
+        axes.set(xscale="log", yscale="log", title=name, xlabel="session")
+    for axes in panels[::n_columns]:
+        axes.set_ylabel("regret")
+    return finish(figure, panels, evidence, title)
 
 
 def finish(

@@ -40,7 +40,7 @@ def invented(
         table = table.with_columns(polars.Series(column, 0.5 * np.tile(steps, len(pairs)) ** powers))
     for fact in part.facts:
         table = table.with_columns((polars.col("instance").hash() % 40).alias(fact))
-    return compact(table, study.columns, list(part.facts), each=part.each)
+    return compact(table, study.columns, list(part.facts), each=part.each, fractions=part.fractions)
 
 
 def rehearse(name: str, study: Study, parts: Sequence[tuple[Part, Sequence[str], Sequence[int]]]) -> None:

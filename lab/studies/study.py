@@ -4,9 +4,10 @@ A study is data: environments, agents, queries, horizon, runs; statements, each 
 function that applies it; and the function that draws its figure. Those of a paper are in a module of their own, which
 `lab.studies` lists; `lab.studies.play` runs them.
 
-Intervals are 95 % intervals of a mean by Student's t. Where agents are compared at the end of the horizon, on several queries,
-they are over the queries, each averaged over its runs: they hold for other queries of the kind as well. All others are over
-runs, each averaged over its queries: they say how surely the mean over these very queries is known. A statement is supported if
+Intervals are 95 % intervals of a mean by Student's t. They are over the queries, each averaged over its runs, where agents are
+compared at the end of the horizon, and where the growth of regret is judged and the values of each query ship: these hold for
+other queries of the kind as well. All others are over runs, each averaged over its queries: they say how surely the mean over
+these very queries is known. A statement is supported if
 the interval lies on the side that it says, contradicted if it lies on the other, and undecided otherwise. One about what is
 reached by the end of the paper's horizon can be supported by a shorter run, but not contradicted.
 
@@ -113,13 +114,12 @@ class Curves:
         return self._values[key]
 
     def ends(self, env: str, agent: str, column: str = "regret", fraction: float = 1.0) -> Values:
-        """``(instances, runs)`` the values at the end, or at another fraction of the horizon from 0.99 on."""
+        """``(instances, runs)`` the values at the end, or at another fraction at which those of each instance are kept."""
         import polars
 
         key = (env, agent, column, fraction)
         if key not in self._values:
-            step = self.steps[np.searchsorted(self.steps, round(fraction * self.horizon))]
-            rows = self._pairs[env, agent].filter((polars.col("step") == step) & polars.col("instance").is_not_null())
+            rows = self._each(env, agent).filter(polars.col("step") == self._step(fraction))
             values = rows.sort(polars.col("instance").cast(polars.Enum(self.instances)), "run")[column].to_numpy()
             self._values[key] = values.astype(float).reshape(len(self.instances), -1)
         return self._values[key]
@@ -144,6 +144,30 @@ class Curves:
         """``(instances, runs)`` the mean per session in the last hundredth of the horizon."""
         length = self.horizon - round(0.99 * self.horizon)
         return (self.ends(env, agent, column) - self.ends(env, agent, column, 0.99)) / length
+
+    def rates(self, env: str, agent: str, *spans: tuple[float, float], column: str = "regret") -> tuple[list[Values], str]:
+        """Means per session in spans of the horizon, each ``(n,)``: of queries where those of each are kept, else of runs.
+
+        Returns:
+            The means of each span, and what the n units are, in words.
+        """
+        steps = {self._step(fraction) for span in spans for fraction in span}
+        if len(self.instances) == 1 or not steps <= set(self._each(env, agent)["step"]):
+            values = self.units(env, agent, column)
+            return [self.rate(values, *span) for span in spans], "over runs"
+        ends = {fraction: self.ends(env, agent, column, fraction) for span in spans for fraction in span}
+        n_runs = min(values.shape[1] for values in ends.values())  # of some results the values of each ship for few runs
+        at = {fraction: values[:, :n_runs].mean(axis=1) for fraction, values in ends.items()}
+        rates = [(at[stop] - at[start]) / (round(stop * self.horizon) - round(start * self.horizon)) for start, stop in spans]
+        few = f", {n_runs} of {self.n_runs} runs each" if n_runs < self.n_runs else ""
+        return rates, f"{self.units_of_ends}{few}"
+
+    def _step(self, fraction: float) -> int:
+        return int(self.steps[np.searchsorted(self.steps, round(fraction * self.horizon))])
+
+    def _each(self, env: str, agent: str) -> polars.DataFrame:
+        """The rows of single instances."""
+        return self._pairs[env, agent].drop_nulls("instance")
 
     @cached_property
     def _pairs(self) -> dict[tuple[Any, ...], polars.DataFrame]:
@@ -349,6 +373,7 @@ class Part:
         least_horizon, least_runs: below them the experiment shows nothing.
         windows: how many equal windows the checkpoints have.
         each: whether the curves of each instance are kept, not only their mean.
+        fractions: of the horizon, at which the values of each instance are kept otherwise; those of `linear`, and the end.
         facts: of an environment, kept as columns.
     """
 
@@ -365,6 +390,7 @@ class Part:
     least_runs: int = 4
     windows: int = 100
     each: bool = False
+    fractions: tuple[float, ...] = (0.2, 0.4, 0.8, 0.99, 1.0)
     facts: Mapping[str, Callable[[Any], float]] = field(default_factory=dict)
 
 
@@ -419,11 +445,10 @@ def short(env: str) -> str:
 
 def linear(curves: Curves, env: str, agent: str, column: str = "regret") -> Finding:
     """Whether the column keeps growing as fast as before."""
-    values = curves.units(env, agent, column)
-    early, late = curves.rate(values, 0.2, 0.4), curves.rate(values, 0.8, 1.0)
+    (early, late), over = curves.rates(env, agent, (0.2, 0.4), (0.8, 1.0), column=column)
     share = late.mean() / early.mean() if early.mean() > SLACK else 0.0
     return Finding(
-        f"{estimate(late)} per session, {share:.2f} times the earlier rate", estimate(late - LINEAR * early).above(SLACK)
+        f"{estimate(late)} per session {over}, {share:.2f} times the earlier rate", estimate(late - LINEAR * early).above(SLACK)
     )
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...envs import Instance, load_instance
-from .plots import band, finish, grid
+from .plots import regret_figure
 from .reader import read_studies
 from .study import CM, PBM, Evidence, Finding, PaperTable, Study, estimate, less_regret, linear, saved, short
 
@@ -60,16 +60,8 @@ def table(evidence: Evidence) -> PaperTable:
 
 def draw(evidence: Evidence) -> Figure:
     """Regret in both click models, at usual and at low rates."""
-    figure, panels = grid(2, 2)
-    for axes, (env, rate) in zip(panels, [(env, rate) for env in (CM, PBM) for rate in RATES], strict=True):
-        curves = evidence[part(env, rate)]
-        late = curves.steps >= 100
-        for agent in AGENTS:
-            band(axes, curves.steps[late], curves.units(env, agent)[:, late], agent)
-        axes.set(xscale="log", yscale="log", title=f"{short(env)}, {rate} rates", xlabel="session")
-    for axes in panels[::2]:
-        axes.set_ylabel("regret")
-    return finish(figure, panels[:1], evidence, "Cumulative regret with confidence by variance and without")
+    cases = [(f"{short(env)}, {rate} rates", part(env, rate), env) for env in (CM, PBM) for rate in RATES]
+    return regret_figure(evidence, cases, 2, "Cumulative regret with confidence by variance and without")
 
 
 STUDIES: dict[str, Study] = read_studies(__file__, globals())

@@ -93,8 +93,8 @@ def crossing(curves: Curves, batch_rank: str, agent: str) -> Finding:
     if curves.horizon < 2_000_000:
         return less_in_the_end(curves, PBM, batch_rank, agent, f" at {curves.horizon:,}, the end")
     fraction = 2_000_000 / curves.horizon
-    low, high = (curves.rate(curves.units(PBM, name), 0.9 * fraction, fraction) for name in (batch_rank, agent))
-    return versus(low, high, " at 2,000,000")
+    (((low,), over), ((high,), _)) = (curves.rates(PBM, name, (0.9 * fraction, fraction)) for name in (batch_rank, agent))
+    return versus(low, high, " at 2,000,000", over)
 
 
 def shares(curves: Curves, agent: str) -> Values:
@@ -132,10 +132,9 @@ def beside_reference(evidence: Evidence, reference: Mapping[str, Sequence[str]])
     steps = [f"at {fraction * curves.horizon:,.0f}" for fraction in fractions]
     rows = [["agent", "measured by", *steps, f"runs that end above {CONVERGED:g}", "below CascadeKL-UCB from"]]
     for agent, figures in reference.items():
-        values = curves.units(PBM, agent)
-        rates = [estimate(curves.rate(values, fraction - 0.01, fraction)) for fraction in fractions]
-        stuck = estimate((curves.final(PBM, agent) > CONVERGED).mean(axis=0))
-        rows.append([agent, "clickgym", *map(str, rates), str(stuck), "" if agent == LAST else _below_from(curves, agent)])
+        rates, over = curves.rates(PBM, agent, *((end - 0.01, end) for end in fractions))
+        cells = [*map(estimate, rates), estimate(shares(curves, agent))]
+        rows.append([agent, f"clickgym, {over}", *map(str, cells), "" if agent == LAST else _below_from(curves, agent)])
         rows.append([agent, "another implementation, 60 published queries", *figures])
     return "PBM: mean regret per session in the hundredth of the horizon before the step", rows
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
 import typer
 from rich.console import Console
 
@@ -19,6 +20,7 @@ from ...envs import REWARDS
 from ..comparison import Comparison, compare, read_sessions
 from ..evaluation import ESTIMATORS, Evaluation
 from ..log import ClickLog
+from ..verdict import REFITS
 from .logs import LOG_FORMAT, BadRows, Columns, Duplicates, MaxMemory, Repeated, Time, reading_of
 
 __all__ = ["evaluate"]
@@ -35,11 +37,11 @@ def evaluate(
         "[bold]action_dist[/] (items, positions) or [bold]scores[/] (items; Plackett-Luce), and optionally the labels of the "
         "[bold]items[/].",
     )],
-    estimator: Annotated[list[str], typer.Option(
-        "--estimator", "-e", metavar="NAME...", show_default="item-position",
+    estimator: Annotated[list[str] | None, typer.Option(
+        "--estimator", "-e", metavar="NAME...", show_default="those whose assumptions hold in the log",
         help=f"One or more of {', '.join(ESTIMATORS)}. [bold]ips[/] weighs whole lists, [bold]cascade[/] their beginnings, "
         "[bold]item-position[/] single items; [bold]dr[/] adds predictions of a click model; the others are click models.",
-    )] = ["item-position"],  # noqa: B006
+    )] = None,
     log_format: Annotated[str, typer.Option(
         "--format", metavar=f"{LOG_FORMAT}|obd",
         help="Format of the log, see [bold]clickgym fit --help[/]; [bold]obd[/] is the Open Bandit Dataset.",
@@ -81,9 +83,9 @@ def evaluate(
 
       clickgym evaluate random/all.csv --format obd --policy bts_action_dist_all.npz --on-policy bts/all.csv
 
-    One list for one query, from a log without propensities, by three click models:
+    One list for one query, by all estimators whose assumptions hold in the log:
 
-      clickgym evaluate log.csv --query shoes --policy fixed:a,c,b --estimator pbm dcm ubm
+      clickgym evaluate log.csv --query shoes --policy fixed:a,c,b
 
     The first five positions of the best list of a fitted click model:
 
@@ -93,9 +95,10 @@ def evaluate(
 
       clickgym evaluate log.csv --query shoes --policy fixed:a,c,b fixed:c,a,b --logging empirical --estimator dr
 
-    Click-model estimators fit their model to the log. An estimate is refused if the policy shows lists or items that the log
-    never shows: their weight would be infinite. If the interval of the difference is above 0, the policy is better than the
-    logged one. The column [bold]better[/] is the share of bootstrap resamples in which the policy gains.
+    Without --estimator the assumptions of click models and of item-position are tested on the log, and there is a verdict only
+    where a click model that fits and an estimator that assumes less agree. With --estimator, nothing is tested. Click-model
+    estimators fit their model to the log. An estimate is refused if the policy shows lists or items that the log never shows:
+    their weight would be infinite. The column [bold]better[/] is the share of bootstrap resamples in which the policy gains.
     """
     with compiling_told(console := errors()):
         logged = read_sessions(log, log_format, query, **reading_of(columns, time, duplicates, bad_rows, repeated, max_memory))
@@ -110,6 +113,7 @@ def evaluate(
         print_json({
             "log": str(log), "query": query, "reward": reward, "cutoff": cutoff, "level": level,
             "policies": {name: {"lists": compared.lists(name)} for name in compared.policies},
+            "verdicts": {name: verdict and asdict(verdict) for name, verdict in compared.verdicts.items()},
             "evaluations": [
                 {"policy": name, **asdict(evaluation), "cautions": evaluation.cautions}
                 for name, evaluations in compared.by_policy.items()
@@ -140,6 +144,8 @@ def _print(console: Console, compared: Comparison, level: float, reward: str, cu
             f"The difference is the estimate minus the mean of the log; better is the share of {bootstrap:,} bootstrap "
             f"resamples of its {unit}s in which the {gains}."
         )
+    if any(np.isnan(result.effective_sample_size) for result in compared.evaluations):
+        say(f"The intervals of click models, which fit the log, come from {REFITS} fits to resampled {unit}s.")
     if compared.on_policy is not None:
         say(f"{earned}, in the evaluated policy's own log: {compared.on_policy:.7g}")
     _print_remarks(compared, say, several)
@@ -173,9 +179,10 @@ def _cells(result: Evaluation) -> tuple[str, ...]:
         _interval(result.interval),
         f"{result.self_normalised:.7g}",
         _interval(result.self_normalised_interval),
-        f"{result.effective_sample_size:.0f}",
-        f"{result.mean_weight:.3f}",
-        f"{result.max_weight:.4g}",
+        *(
+            "–" if np.isnan(value) else f"{value:{form}}"  # a prediction has no weights
+            for value, form in ((result.effective_sample_size, ".0f"), (result.mean_weight, ".3f"), (result.max_weight, ".4g"))
+        ),
         "–" if result.difference is None else f"{result.difference:+.4g}",
         "–" if result.difference_interval is None else _interval(result.difference_interval),
         "–" if result.probability_better is None else f"{result.probability_better:.3f}",
@@ -189,9 +196,9 @@ def _print_remarks(compared: Comparison, say: Callable[..., None], several: bool
     for policy, results in compared.by_policy.items():
         for caution in chain.from_iterable(result.cautions for result in results):
             say(f"Caution: {f'{policy}: ' if several else ''}{caution}")
-    for policy, results in compared.by_policy.items():
-        if results and results[0].on_policy is not None:
-            say(f"{policy}: {_verdict(results)}", "bold")
+    for policy, verdict in compared.verdicts.items():
+        if verdict is not None:
+            say(f"{policy}: {verdict}", "bold")
 
 
 def _print_lists(compared: Comparison, policy: str, say: Callable[[str], None], most: int = 5) -> None:
@@ -206,25 +213,3 @@ def _print_lists(compared: Comparison, policy: str, say: Callable[[str], None], 
 
 def _interval(ends: tuple[float, float]) -> str:
     return "{:.4g} to {:.4g}".format(*ends)
-
-
-def _verdict(results: Sequence[Evaluation]) -> str:
-    """What the intervals of the differences come to."""
-    ends = [result.difference_interval for result in results if result.difference_interval is not None]
-    better, worse = sum(low > 0 for low, _ in ends), sum(high < 0 for _, high in ends)
-    if better and worse:
-        return (
-            f"the estimators contradict each other: better than the logged policy by {better} of {len(ends)}, worse by {worse}"
-        )
-    return (
-        _agreement("better", better, len(ends))
-        or _agreement("worse", worse, len(ends))
-        or "not significantly different from the logged policy"
-    )
-
-
-def _agreement(word: str, count: int, n: int) -> str:
-    """How many of n estimators say so; empty if none does."""
-    if count == n:
-        return f"{word} than the logged policy{f' by all {count} estimators' if count > 1 else ''}"
-    return f"{word} than the logged policy by {count} of {n} estimators, undecided by the others" if count else ""

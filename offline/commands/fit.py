@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from time import perf_counter
@@ -12,16 +12,28 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 from rich.console import Console
+from scipy.special import stdtrit
 
 from ...core.console import Json, bold, compiling_told, errors, output, print_json
 from ...core.files import make_folder
 from ...core.terminal import Column, print_table, say
+from ...envs import ClickModel
 from ..estimation.estimator import MODEL_ESTIMATORS, ConvergenceWarning
 from ..estimation.settings import ITERATIONS, TOL
 from ..fitting import Fitted, fit_models
 from .logs import LOG_FORMAT, BadRows, Columns, Duplicates, MaxMemory, Repeated, Time, reading_of
 
 __all__ = ["fit"]
+
+CONFOUNDED = 0.8
+"""The share of displays of items at their usual positions above which the table has a caution."""
+UNTOLD = {
+    "PBM UBM": "PBM, UBM: clicks tell only products of attraction and examination. Examination at position 1 is the prior's "
+    "choice, and the intervals hold for it; multiply attraction by it and divide examination by it to have 1 there.",
+    "DCM": "DCM: nothing follows the last position, so no click tells who leaves there; the position above is repeated.",
+    "prior": "0.500: no session tells it, and the prior's value is left.",
+}
+"""By click models, why parameters are marked with an asterisk."""
 
 
 def fit(
@@ -62,7 +74,10 @@ def fit(
     per_query: Annotated[bool, typer.Option(
         "--per-query", help="Estimate separate examination probabilities for each query (PBM, UBM).",
     )] = False,
-    seed: Annotated[int, typer.Option(metavar="N", help="Seed of the choice of the held-out sessions.")] = 0,
+    seed: Annotated[int, typer.Option(metavar="N", help="Seed of the choice of the held-out sessions and of refits.")] = 0,
+    bootstrap: Annotated[int, typer.Option(
+        metavar="N", help="Refits to resampled sessions, for the intervals of the parameters; 0 for no intervals.",
+    )] = 10,
     skip_malformed: Annotated[bool, typer.Option(
         "--skip-malformed", help="Deprecated: means [bold]--bad-rows skip:100%[/].",
     )] = False,
@@ -87,7 +102,7 @@ def fit(
         warnings.simplefilter("ignore", ConvergenceWarning)  # the table shows it
         fitted = fit_models(
             log, model, queries or (), n_items=items, test_share=test_share, iterations=iterations, tol=tol,
-            per_query=per_query, seed=seed, log_format=log_format, on_step=progress,
+            per_query=per_query, seed=seed, bootstrap=bootstrap, log_format=log_format, on_step=progress,
             **reading_of(columns, time, duplicates, bad_rows, repeated, max_memory, skip_malformed),
         )  # fmt: skip
     for name, estimator in fitted.estimators.items():
@@ -103,7 +118,9 @@ def fit(
         make_folder(file.parent)
         instance.save(file)
         say(console, f"{file}: {instance.description}")
-        written.append({"query": query, "file": str(file), "description": instance.description})
+        sure = instance.estimation.get("standard_errors", {})
+        written.append({"query": query, "file": str(file), "description": instance.description, "standard_errors": sure})
+    _print_parameters(console, fitted)
     if as_json:
         sizes = {"train_sessions": len(fitted.train), "test_sessions": len(fitted.test)}
         print_json({"log": str(log), **sizes, "models": scores, "instances": written})
@@ -176,6 +193,46 @@ def _print_scores(console: Console, fitted: Fitted, scores: Sequence[dict[str, A
     if "CM" in fitted.scored and several:
         excluded = f"CM excludes the {several:.1%} of sessions with several clicks"
         say(console, f"{excluded}: likelihood 0, conditional perplexity infinite")
+
+
+def _print_parameters(console: Console, fitted: Fitted, most: int = 3) -> None:
+    """The parameters of a few queries with their intervals, and what clicks do not tell."""
+    untold: set[str] = set()
+    for query, instance in [*fitted.instances.items()][:most]:
+        facts = instance.estimation
+        for kind, told in facts.get("standard_errors", {}).items():
+            say(console, f"{kind}, {query}: estimates ± half of their 0.95 intervals, from {facts['refits']} refits", "bold")
+            half = float(stdtrit(facts["refits"] - 1, 0.975))
+            for title, entries in _parameters(instance.model(kind), facts["items"], told):
+                line = ", ".join(
+                    f"{label}{value:.3f}{'*' if error is None else f' ± {half * error:.3f}'}" for label, value, error in entries
+                )
+                say(console, f"{title}: {line}")
+                untold |= {kind, "prior"} if " 0.500*" in line else {kind}
+    for kinds, text in UNTOLD.items():
+        if untold & set(kinds.split()):
+            say(console, f"* {text}")
+    for query, (lists, share) in fitted.variety.items():
+        if share > CONFOUNDED:
+            say(
+                console,
+                f"Caution: {query}: in {share:.1%} of the displays an item is where it mostly is ({lists:,} distinct lists). "
+                "Clicks hardly tell attraction from position, and estimates can miss by more than their intervals.",
+            )
+
+
+def _parameters(model: ClickModel, items: Sequence[str], told: Mapping[str, Any]) -> Iterator[tuple[str, Iterable[Any]]]:
+    """The parameters of a click model: a title, and label, estimate and standard error of each."""
+    for name, of_name in told.items():
+        values = np.asarray(getattr(model.parameters, name))
+        if values.ndim < 2:
+            labels = items if name in model.item_parameters() else range(1, values.size + 1)
+            named = [f"{label} " for label in labels] if values.ndim else [""]
+            yield name, zip(named, np.ravel(values), np.ravel(of_name), strict=True)
+        else:  # of the UBM: a column for each position of the last click above
+            for j, (column, of_column) in enumerate(zip(values.T, zip(*of_name, strict=True), strict=True)):
+                title = f"{name} after {f'a click at {j}' if j else 'no click'}"
+                yield title, zip((f"{k + 1} " for k in range(j, len(values))), column[j:], of_column[j:], strict=True)
 
 
 def _cells(score: dict[str, Any]) -> list[str]:

@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 from scipy import linalg, sparse
 
 from ..estimation.estimator import Estimator
-from ..log import ClickLog
-from .lists import BLOCKS, DistinctLists, Lists, time_blocks
+from ..log import BLOCKS, ClickLog, time_blocks
+from .lists import DistinctLists, Lists
 
 __all__ = ["FOLDS", "Corrected", "Correction", "Gains"]
 

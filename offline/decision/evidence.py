@@ -36,10 +36,10 @@ from ...envs.click_model import MAX_SEARCH
 from ..distinct import distinct
 from ..estimation.estimator import Estimator
 from ..evaluation import LEAST_SESSIONS
+from ..goodness_of_fit import Fit, Group, check_fit
+from ..log import BLOCKS, time_blocks
 from .correction import Corrected, Correction, Gains
-from .fit import Fit, Group, check_fit
 from .lists import (
-    BLOCKS,
     LEAST_BLOCKS,
     LEAST_IN_STRATUM,
     STEADY,
@@ -49,8 +49,7 @@ from .lists import (
     Refused,
     measure,
     production_list,
-    time_blocks,
-)  # fmt: skip
+)
 from .models import MOST_SESSIONS, Models, QuerySessions
 
 __all__ = [

@@ -15,8 +15,8 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
 from numpy.typing import NDArray
 
 from ...runner.reports.figures import COLOURS, DASHES
+from ..goodness_of_fit import PATTERNS
 from .decide import JUDGES, Candidate, Decision
-from .fit import PATTERNS
 from .words import UNITS
 
 __all__ = ["PANELS", "decision_figure", "panel_svg"]

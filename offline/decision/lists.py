@@ -13,8 +13,10 @@ weights w(b) = n(Q) n(P) / (n(Q) + n(P)), its standard error √(Σ w(b)² v(b))
 
 A change that lasts for a while, such as a visit of bots, can fall into one list's sessions even within a block. So a gain has
 to be there, too, if any four neighbouring blocks are left out. And where the gains of the blocks differ by more than chance
-(Cochran's test), most blocks must have one (sign test), as some visits at different times could not bring about. Where lists
-hardly ever were shown in the same block, the log cannot compare them: such a list is refused.
+(Cochran's test), most blocks must have one (sign test), as some visits at different times could not bring about. Where both
+clicks and lists follow the hours of the day, a block mixes hours: so the gain has to be there within finer blocks, too, down to
+some fifty sessions each. Where lists hardly ever were shown in the same block, the log cannot compare them: such a list is
+refused.
 """
 
 from __future__ import annotations
@@ -30,17 +32,19 @@ from scipy.special import bdtrc, chdtrc, ndtr
 
 from ..distinct import distinct
 from ..evaluation import LEAST_SESSIONS
-from ..log import ClickLog
+from ..log import BLOCKS, ClickLog, time_blocks
 
 __all__ = [
-    "BLOCKS", "LEAST_SHOWN", "LEFT_OUT", "STEADY", "DistinctLists", "Measured", "Refused", "measure", "of_query", "per_session",
-    "production_list", "time_blocks",
+    "LEAST_SHOWN", "LEFT_OUT", "STEADY", "DistinctLists", "Measured", "Refused", "measure", "of_query", "per_session",
+    "production_list",
 ]  # fmt: skip
 
 LEAST_SHOWN = 30
 """Sessions of a list below which nobody knows what it earned."""
-BLOCKS = 20
-"""Blocks of time."""
+FINER = 4
+"""Each time so many finer blocks: 80, 320, ..."""
+LEAST_IN_BLOCK = 50
+"""Sessions of a finer block."""
 LEAST_IN_STRATUM = 5
 """Sessions of each of two lists with which a stratum compares them."""
 LEAST_BLOCKS = 4
@@ -82,13 +86,6 @@ def per_session(log: ClickLog, reward: str, cutoff: int | None) -> Floats:
     """``(N,)`` the reward of each session: its clicks, or 1 for any click."""
     clicks = log.clicks[:, :cutoff].sum(axis=1)
     return np.minimum(clicks, 1.0) if reward == "any_click" else clicks.astype(np.float64)
-
-
-def time_blocks(log: ClickLog) -> Indices:
-    """``(N,)`` the block of time of each session: `BLOCKS` blocks of equal numbers of sessions."""
-    blocks = np.empty(len(log), np.int64)
-    blocks[log.order] = BLOCKS * np.arange(len(log)) // len(log)
-    return blocks
 
 
 class DistinctLists:
@@ -151,7 +148,8 @@ class Measured:
         difference: how much more than the list in production, in the blocks that showed both.
         standard_error: of the difference.
         interval: of the difference; all lists' intervals hold at once.
-        p_value: of there being no gain, times the number of lists that stood to choose; at most 1.
+        p_value: of there being no gain, the larger one of that of the blocks and that of finer ones, times the number of lists
+            that stood to choose; at most 1.
         worst_p_value: the largest p-value, not multiplied, if any `LEFT_OUT` neighbouring blocks are left out.
         sign_p_value: where blocks differ by more than chance, the p-value of as many of them with a gain; else 0.
         base: what the production list earned in the same blocks.
@@ -226,7 +224,7 @@ def measure(
             value=float(shown.means[row]),
             interval=(difference - z * error, difference + z * error),
             # A list that gains in sessions that show a part of it alone is not better.
-            p_value=min(1.0, len(compared) * float(ndtr(-difference / error))) if strata.whole[place] else 1.0,
+            p_value=min(1.0, len(compared) * float(strata.p_values[place])) if strata.whole[place] else 1.0,
             blocks=int(strata.blocks[place]),
             **numbers,
         )
@@ -257,6 +255,7 @@ class _Strata:
         blocks: ``(C,)`` how many compare a list with production.
         kept: ``(C,)`` share of a list's sessions in these blocks.
         comparable: ``(C,)`` whether these are enough.
+        p_values: ``(C,)`` of no gain, in these blocks and in finer ones.
         share, difference, standard_error, worst_p_value, sign_p_value, base, pooled: ``(C,)`` see `Measured`.
         whole: ``(C,)`` whether it gains in sessions that show whole lists, too; significantly, if others also compare it.
     """
@@ -301,6 +300,12 @@ class _Strata:
             both = ~differs * (of_length * (theirs[0] > 0))
             same = (both @ theirs[1]) / np.maximum(both.sum(axis=1), 1)
             self.base = part * (weights * means).sum(axis=(1, 2)) / total + (1 - part) * same
+            self.p_values = ndtr(-self.difference / self.standard_error)
+        n_blocks = BLOCKS * FINER
+        while len(log) >= LEAST_IN_BLOCK * n_blocks:
+            finer = _Table(shown, time_blocks(log, n_blocks), np.append(of_list, of_production), n_blocks)
+            self.p_values = np.fmax(self.p_values, _within(finer, of_list, of_production, differs))
+            n_blocks *= FINER
         by_block = tuple(each.sum(axis=1) for each in (weights, weights * gains, weights**2 * errors))
         self.worst_p_value, self.sign_p_value = _worst(*by_block[1:]), _signs(*by_block)
 
@@ -312,20 +317,23 @@ class _Table:
         shown: the distinct lists.
         blocks: ``(N,)`` the block of each session.
         rows: of the lists that are looked for, in any order, also several times; -1 is a list that was not shown.
+        n_blocks: how many there are.
     """
 
-    def __init__(self, shown: DistinctLists, blocks: Indices, rows: Indices) -> None:
+    def __init__(self, shown: DistinctLists, blocks: Indices, rows: Indices, n_blocks: int = BLOCKS) -> None:
         wanted = np.setdiff1d(rows, -1)
         self.place = np.full(len(shown.lists) + 1, len(wanted))
         self.place[wanted] = np.arange(len(wanted))
-        cells = self.place[shown.index] * BLOCKS + blocks
-        size = (len(wanted) + 1) * BLOCKS
-        self.sums = [np.bincount(cells, weights, size).reshape(-1, BLOCKS) for weights in (None, shown.earned, shown.earned**2)]
+        cells = self.place[shown.index] * n_blocks + blocks
+        size = (len(wanted) + 1) * n_blocks
+        self.sums = [
+            np.bincount(cells, weights, size).reshape(-1, n_blocks) for weights in (None, shown.earned, shown.earned**2)
+        ]
         for each in self.sums:
             each[-1] = 0  # the sessions of all other lists
 
     def __call__(self, rows: Indices) -> tuple[Floats, Floats, Floats]:
-        """``(..., BLOCKS)`` sessions of the lists, their mean rewards and the variances of these."""
+        """``(..., n_blocks)`` sessions of the lists, their mean rewards and the variances of these."""
         return _moments(*(each[self.place[rows]] for each in self.sums))
 
     def over_blocks(self, rows: Indices) -> tuple[Floats, Floats, Floats]:
@@ -337,6 +345,30 @@ def _moments(counts: Floats, sums: Floats, squares: Floats) -> tuple[Floats, Flo
     shown = np.maximum(counts, 1)
     means = sums / shown
     return counts, means, np.maximum(squares / shown - means**2, 0.0)
+
+
+def _within(table: _Table, of_list: Indices, of_production: Indices, differs: NDArray[np.bool_]) -> Floats:
+    """``(C,)`` the p-value of no gain within fine blocks, by the variances over all sessions; nan where few blocks show both.
+
+    Args:
+        table: of the blocks.
+        of_list, of_production: ``(C, lengths)`` and ``(lengths,)`` rows of the lists.
+        differs: ``(C, lengths)`` whether the lists differ.
+    """
+    sessions, together, gains, variances = np.zeros((4, len(of_list)))
+    for ours, theirs, differ in zip(of_list.T, of_production, differs.T, strict=True):
+        (n, means, _), (n_production, base, _) = table(ours), table(theirs)
+        n = n * differ[:, None]
+        weights = n * n_production / np.maximum(n + n_production, 1)
+        for rows, shown in ((ours, n), (theirs, n_production)):
+            count, _, variance = table.over_blocks(rows)
+            variances += (variance + 1 / np.maximum(count, 1)) * (weights**2 / np.maximum(shown, 1)).sum(axis=1)
+        sessions += n.sum(axis=1)
+        together += (n * (n_production > 0)).sum(axis=1)
+        gains += (weights * (means - base)).sum(axis=1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        p_values: Floats = np.where(together >= LEAST_SHARE * sessions, ndtr(-gains / np.sqrt(variances)), np.nan)
+    return p_values
 
 
 def _worst(gains: Floats, variances: Floats) -> Floats:

@@ -16,11 +16,12 @@ from ...core.files import make_folder, write_whole
 from ...core.templates import templates
 from ...runner.reports.figures import save_figure
 from ..evaluation import LEAST_SESSIONS
+from ..goodness_of_fit import FITS, PATTERNS
+from ..log import BLOCKS
 from .decide import AGENTS, NEAR, Decision
 from .evidence import LEVEL
 from .figures import MOST_GAINS, PANELS, decision_figure, panel_svg
-from .fit import FITS, PATTERNS
-from .lists import BLOCKS, LEAST_BLOCKS, LEFT_OUT, STEADY
+from .lists import LEAST_BLOCKS, LEFT_OUT, STEADY
 from .words import UNITS
 
 __all__ = ["command_of", "to_dict", "to_html", "write_decision"]

@@ -9,10 +9,10 @@ import numpy as np
 
 from ..distinct import sorted_distinct
 from ..evaluation import LEAST_SESSIONS
-from ..log import ClickLog
+from ..log import BLOCKS, ClickLog, time_blocks
 from ..model_weights import MODEL_BASED
 from .evidence import POWER, experiment
-from .lists import BLOCKS, LEFT_OUT, STEADY, time_blocks
+from .lists import LEFT_OUT, STEADY
 
 if TYPE_CHECKING:
     from .decide import Decision

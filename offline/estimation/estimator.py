@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.checks import as_call, check_at_least, check_count
+from ...core.checks import as_call, check_at_least, check_count, check_kind
 from ...core.kernels import kernel
 from ...envs import ClickModel
 from ..counting import by_query, in_parallel, list_length
@@ -102,6 +102,7 @@ class Estimator(ABC):
         Warns:
             ConvergenceWarning: if EM with a ``tol`` was not done after its last step.
         """
+        check_kind("log", log, ClickLog, "a ClickLog")
         if not len(log):
             raise ValueError("the log has no sessions")
         order, self._codes, pairs = by_query(log.queries, log.items, len(log.item_labels))
@@ -126,6 +127,7 @@ class Estimator(ABC):
 
     def log_likelihood(self, log: ClickLog) -> Floats:
         """The log-probability of each session's clicks, ``(N,)``; minus infinity where the model excludes them."""
+        check_kind("log", log, ClickLog, "a ClickLog")
         result = np.empty(len(log))
         self._score(log, self._conditional, result)
         return result
@@ -164,6 +166,9 @@ class Estimator(ABC):
             log: sessions with as many positions.
             given: given the session's clicks above, instead of whatever they are.
         """
+        check_kind("log", log, ClickLog, "a ClickLog")
+        if not hasattr(self, "_codes"):
+            raise ValueError(f"this {type(self).__name__} is not fitted; call fit(log) first")
         query_of, item_of = self._renumber(log)
         queries, items = query_of[log.queries], item_of[log.items]
         unknown = (items < 0) | (queries[:, None] >= len(self._query_index))
@@ -227,6 +232,7 @@ class Estimator(ABC):
 
     def _perplexity(self, log: ClickLog, law: Law) -> Floats:
         """By rank, ``(K,)``, of the lists that reach there."""
+        check_kind("log", log, ClickLog, "a ClickLog")
         reached = (log.items >= 0).sum(axis=0)
         logs = self._score(log, law, np.empty(len(log)))
         return np.exp(-np.divide(logs, reached, out=np.full(len(logs), np.nan), where=reached > 0))
@@ -342,6 +348,7 @@ class EMEstimator(Estimator):
         self.tol = None if tol is None else check_at_least("tol", tol, 0.0, strictly=True)
 
     def fit(self, log: ClickLog, start: Estimator | None = None) -> Self:
+        check_kind("log", log, ClickLog, "a ClickLog")
         self._start = self._check_start(log, start)
         super().fit(log)
         self._start = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -117,7 +118,7 @@ def _print(console: Console, tuning: Tuning, files: Sequence[Path]) -> None:
     if tuning.default_score is not None and tuning.agent == config["agent"]:
         say(console, f"No trial was better than {tuning.agent} as it is.", "bold")
     else:
-        say(console, f"Best: {tuning.agent}", "bold")
+        say(console, _verdict(tuning), "bold")
         command = [
             "clickgym",
             "run",
@@ -130,6 +131,18 @@ def _print(console: Console, tuning: Tuning, files: Sequence[Path]) -> None:
         ]
         say(console, f"Judge it on other instances: {shlex.join(command)} --instance NAME --out DIR")
     say(console, f"In {files[0].parent}: {', '.join(file.name for file in files)}")
+
+
+def _verdict(tuning: Tuning) -> str:
+    """The agent with the lowest score in the final, and whether the default is certainly worse."""
+    finals = {row["agent"]: (row["final_score"], row["final_ci95"]) for row in tuning.best().iter_rows(named=True)}
+    (score, ci95), (default, default_ci95) = finals[tuning.agent], finals.get(tuning.config["agent"], (None, None))
+    if default is None:
+        return f"Lowest score: {tuning.agent}"
+    if None not in (ci95, default_ci95) and default - score > math.hypot(ci95, default_ci95):
+        return f"Better than {tuning.config['agent']} as it is: {tuning.agent}"
+    doubt = f"but {tuning.config['agent']} as it is may be as good: the intervals do not tell them apart"
+    return f"Lowest score: {tuning.agent}, {doubt}"
 
 
 def _score(score: float | None, ci95: float | None) -> str:

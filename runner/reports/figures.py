@@ -20,6 +20,7 @@ from matplotlib.lines import Line2D
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 
+from ...core.checks import check_kind
 from ...core.colours import COLOURS
 from ...core.files import write_whole
 from ...core.formats import visible
@@ -77,6 +78,7 @@ def plot_run(run: polars.DataFrame, axes: Axes | None = None) -> Axes:
         run: as `Result.to_frame` makes it.
         axes: what to draw into, beside the runs that are drawn already; None makes a figure.
     """
+    check_kind("ax", axes, Axes | None, "axes of matplotlib")
     agent, env, instance, horizon = run["agent"][0], run["env"][0], run["instance"][0], run["step"][-1]
     without = without_regret(run)
     if axes is None:

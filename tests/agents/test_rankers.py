@@ -16,7 +16,7 @@ from scipy.optimize import minimize
 from scipy.stats import chisquare, kstest
 
 import clickgym
-from clickgym.agents import COLTR, DBGD, MGD, PairRank
+from clickgym.agents import COLTR, DBGD, GRAB, MGD, PairRank
 from clickgym.agents.dueling import advantage, draft, multileave
 from clickgym.agents.streams import draw_direction, next_uniform
 
@@ -272,6 +272,10 @@ def test_pairs_have_room():
     lists, clicks = [agent.rank(seen) for _ in range(100)], [0, 0, 0, 1, 1]
     agent.make_room(10)
     assert len(agent.state.pairs) >= 110 * 6
+    for endless in (agent, GRAB(5, 3, seed=0)):
+        for wrong in (math.inf, math.nan, -1, "1"):
+            with pytest.raises(ValueError, match=r"n_sessions is .*; expected an integer of at least 0"):
+                endless.make_room(wrong)
     for display, ranking in enumerate(lists, start=1):
         agent.update(seen, ranking, clicks, display=display)
     for _ in range(100):

@@ -325,6 +325,16 @@ def test_without_a_writable_folder_everything_works_and_one_warning_says_so(play
     assert result["values"] == VALUES
     (message,) = result["warnings"]
     assert message.startswith(f"compiled kernels are not kept on disk: cannot write to {file}")
+    assert message.endswith("unless XDG_CACHE_HOME names a folder that you alone may write")
+
+
+def test_the_warning_about_the_cache_blames_the_line_that_called_the_package(tmp_path):
+    (tmp_path / "file").touch()
+    script = tmp_path / "script.py"
+    script.write_text("from clickgym.agents import CascadeTS\n\nCascadeTS(3, 2, seed=0).rank()\n", encoding="utf-8")
+    environment = os.environ | {"XDG_CACHE_HOME": str(tmp_path / "file" / "below")}
+    done = subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True, timeout=300, check=True)
+    assert done.stderr.startswith(f"{script}:3: UserWarning: compiled kernels are not kept on disk: ")
 
 
 @kernel
@@ -696,6 +706,39 @@ def test_a_kernel_of_other_arguments_is_named_where_the_package_calls_it():
     env.reset(seed=0)
     with pytest.raises(KernelError, match=r"session\w*, which calls .*Broken.sample_kernel: line .* does not compile: "):
         env.step([0])
+
+
+@kernel
+def halves(values):
+    for i in range(len(values)):
+        values[i] = values[i] / 2
+
+
+@kernel
+def halves_by(kernel_of_halves, values):
+    halves(values)
+
+
+def test_a_kernel_that_writes_floats_into_an_array_of_integers_is_refused_by_name():
+    class State(NamedTuple):
+        rate: np.ndarray
+
+    @kernel
+    def update(state):
+        state.rate[0] = 0.5
+
+    for cut in (np.arange(3), np.zeros(3, np.bool_)):
+        with pytest.raises(KernelError) as caught:
+            update(State(cut))
+        assert str(caught.value).count("\n") == 0
+        assert "update: line " in str(caught.value)
+        assert f"writes a float into rate, an array of {'bool' if cut.dtype == bool else 'int64'}" in str(caught.value)
+        assert not cut[0], "nothing was written"
+    rate = np.arange(3.0)
+    update(State(rate))
+    assert rate[0] == 0.5
+    with pytest.raises(KernelError, match="writes a float into values, an array of int64"):
+        halves_by(0, np.arange(3))  # also in a kernel that it calls
 
 
 def test_what_a_kernel_cannot_read_is_named():

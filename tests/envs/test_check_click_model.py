@@ -9,7 +9,7 @@ import pytest
 from click_stories import STORIES
 
 import clickgym
-from clickgym.envs import CLICK_MODELS, ClickModel, PositionBasedModel, kernel
+from clickgym.envs import CLICK_MODELS, ClickEnv, ClickModel, PositionBasedModel, kernel
 
 
 @pytest.mark.parametrize("model", STORIES, ids=lambda model: model.__name__)
@@ -228,3 +228,17 @@ def test_a_model_that_keeps_the_numbers_of_its_items_is_at_fault(monkeypatch):
     monkeypatch.setattr(Charming, "relabelled", lambda model, order: model)
     with pytest.raises(AssertionError, match="positions and items: other numbers of the items change the click probabilities"):
         clickgym.check_click_model(Charming)
+
+
+def test_a_model_that_declares_no_shapes_is_told_so_wherever_they_are_needed():
+    class Bare(ClickModel):
+        sample_kernel, marginals_kernel = PositionBasedModel.sample_kernel, PositionBasedModel.marginals_kernel
+        expected_kernel, rewards = PositionBasedModel.expected_kernel, ("clicks",)
+        parameters, n_positions = PositionBasedModel([0.5, 0.2], [1.0]).parameters, 1
+
+    bare = Bare()
+    for use in (lambda: ClickEnv(bare), bare.optimal_ranking, bare.to_dict, lambda: bare.attraction, lambda: bare.n_items):
+        with pytest.raises(
+            TypeError, match=r"^the click model .*Bare declares no shapes; expected a mapping .*'attraction': 'L'"
+        ):
+            use()

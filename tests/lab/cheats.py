@@ -1,16 +1,19 @@
 """Agents that cheat, for tests of the judge: each looks for the best list in its first session; else it shows the first."""
 
 import builtins
+import ctypes
 import gc
 import glob
 import json
 import os
 import sys
 import tempfile
+import threading
 import time
 from contextlib import suppress
 from types import SimpleNamespace
 
+import channels
 import numpy as np
 
 from clickgym.agents import Agent, CascadeTS
@@ -208,9 +211,91 @@ class Stores(Peeks):
             pass
 
 
+# ---------------------------------------------------------------------------------------------------------------- channels
+
+
+class Looks(Honest):
+    """Says which ways are open."""
+
+    def __init__(self, n_items, n_positions, *, seed=None):
+        facts = {"environment": dict(os.environ), "user": os.getuid(), "folders": sorted(os.listdir("/"))}
+        with open("/proc/self/status") as file:
+            status = dict(line.split(":", 1) for line in file.read().splitlines())
+        facts |= {"capabilities": int(status["CapEff"], 16), "processes": len(glob.glob("/proc/[0-9]*"))}
+        places = json.loads(PLACES)
+        found = {name: channels.is_open(way) for name, way in channels.ways_of(places).items()}
+        channels.leave(places)
+        raise RuntimeError(json.dumps([facts, found]))
+
+
+class Memorises(CascadeTS):
+    """At full speed it leaves the best list wherever it can, under its seed, and looks there when it is played again."""
+
+    def __init__(self, n_items, n_positions, *, seed=None):
+        super().__init__(n_items, n_positions, seed=seed)
+        live = [thing for thing in gc.get_objects() if isinstance(thing, ClickEnv)]
+        with suppress(OSError):
+            best = self.recall(seed) if not live else best_of(live[-1])
+            self.learn(SimpleNamespace(rankings=np.tile(best, (1000, 1)), clicks=np.ones((1000, n_positions), np.int8)))
+            self.leave_word(seed, best)
+
+    @staticmethod
+    def recall(seed):
+        with suppress(OSError):
+            return json.loads(ctypes.string_at(channels.segment(seed % 2**31)[1]))
+        with open(f"/tmp/{seed}") as file:
+            return json.load(file)
+
+    @staticmethod
+    def leave_word(seed, best):
+        word = json.dumps(np.asarray(best).tolist())
+        with suppress(OSError):
+            ctypes.memmove(channels.segment(seed % 2**31, channels.CREATE)[1], word.encode(), len(word))
+        with open(f"/tmp/{seed}", "w") as file:
+            file.write(word)
+
+
+# ------------------------------------------------------------------------------------------------------------------ excess
+
+
+class Loops(Honest):
+    def rank(self, observation):
+        while True:
+            pass
+
+
+class Hoards(Honest):
+    def find(self):
+        self.hoard = np.ones(3 << 27)  # 3 GiB
+
+
+class Forks(Honest):
+    def __init__(self, n_items, n_positions, *, seed=None):
+        while True:
+            os.fork()
+
+
+class Threads(Honest):
+    def __init__(self, n_items, n_positions, *, seed=None):
+        while True:
+            threading.Thread(target=time.sleep, args=[60], daemon=True).start()
+
+
+class Fills(Honest):
+    def __init__(self, n_items, n_positions, *, seed=None):
+        for i in range(4):
+            with open(f"/tmp/{i}", "wb") as file:
+                file.write(bytes(30 << 20))
+
+
+class Ends(Honest):
+    def rank(self, observation):
+        os._exit(0)
+
+
 class Fails(Honest):
     def __init__(self, n_items, n_positions, *, seed=None):
         raise RuntimeError("no list\nof mine")
 
 
-TASK = TARGET = ""
+TASK = TARGET = PLACES = ""

@@ -21,10 +21,8 @@ from scipy.stats import ttest_1samp
 import clickgym
 from clickgym.__main__ import main
 from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS, STATE_AGENTS, Agent, CascadeSWUCB, Random, TopRank
-from clickgym.core.files import sealed
 from clickgym.envs import load_instance
 from clickgym.lab.bench import leaderboard as boards
-from clickgym.lab.bench import verify as verifying
 from clickgym.lab.bench.anchors import Anchor
 from clickgym.lab.bench.play import blocks, play_one, suited
 from clickgym.lab.bench.play import play as play_
@@ -35,8 +33,8 @@ from clickgym.lab.bench.score import better
 from clickgym.lab.bench.score import improvement as improvement_
 from clickgym.lab.bench.score import scored as scored_
 from clickgym.lab.bench.score import standing as standing_
+from clickgym.lab.bench.submission import read_submission
 from clickgym.lab.shipped import read_shipped, stale
-from clickgym.runner.sweep import sweep
 
 RESULTS, ANCHORS, CARD = (VERSION_1.data / name for name in ("version1.parquet", "anchors.json", "README.md"))
 ABILITIES, RUNS, QUICK_RUNS, SEED = VERSION_1.abilities, VERSION_1.runs, VERSION_1.quick_runs, VERSION_1.seed
@@ -373,115 +371,12 @@ def test_a_folder_of_another_agent_is_refused(submitted, monkeypatch, capsys):
     assert "holds a scorecard of agent 'newcomer:Mine', not 'TopRank'" in capsys.readouterr().err
 
 
-def test_a_true_folder_is_verified_and_its_code_is_announced_first(submitted, monkeypatch, capsys):
-    monkeypatch.chdir(submitted)
-    assert main(["bench", "--verify", "mine"]) == 0
-    told = capsys.readouterr()
-    assert "Warning: this executes the code of newcomer:Mine." in told.err
-    assert "verified" in told.out
-
-
-@pytest.fixture
-def polished(submitted, tmp_path, monkeypatch):
-    """The folder with every loss half of what it was, and whole by its checksums."""
-    monkeypatch.chdir(submitted)
-    folder = tmp_path / "polished"
-    shutil.copytree("mine", folder)
-    for file in (folder / "plays").glob("*/results.parquet"):
-        halves = polars.col("regret", "^violations$") * 0.5
-        file.write_bytes(sealed(polars.read_parquet(file, memory_map=False).with_columns(halves)))
-    return folder
-
-
 def elsewhere(folder, to, **changes):
     """The folder as if another machine had made it."""
     shutil.copytree(folder, to)
     config = json.loads((to / "bench.json").read_text(encoding="utf-8"))
     (to / "bench.json").write_text(json.dumps(config | {"machines": ["another"]} | changes))
     return to
-
-
-def test_polished_numbers_are_found_out(polished):
-    verdict = verifying.verify(polished)
-    assert verdict.right is False
-    assert "NOT what this agent does" in str(verdict)
-
-
-def test_which_runs_are_played_again_nobody_knows_before(submitted, monkeypatch):
-    monkeypatch.chdir(submitted)
-    one, other = (verifying.verify("mine") for _ in range(2))
-    assert one.seed != other.seed
-    assert not one.table.equals(other.table)
-    assert f"chosen by seed {one.seed}" in str(one)
-    assert verifying.verify("mine", seed=one.seed).table.equals(one.table)
-    assert len(one.table) == verifying.AT_LEAST
-
-
-def test_a_single_run_that_differs_is_not_what_the_agent_does():
-    """On the machine that played, all must be equal: some that are do not excuse the others."""
-    again = {"all": [1.0, 2.0, 3.0], "some": [1.0, 2.0, 9.0], "none": [7.0, 8.0, 9.0]}
-    table = polars.DataFrame({"task": ["a", "b", "c"], "run": [0, 0, 0], "submitted": [1.0, 2.0, 3.0]})
-    right = {
-        name: verifying.Verdict("mine", table.with_columns(again=polars.Series(losses)), (), math.nan, 0, None).right
-        for name, losses in again.items()
-    }
-    assert right == {"all": True, "some": False, "none": False}
-
-
-def test_a_run_that_is_missing_is_missed_though_its_task_has_others():
-    due = polars.DataFrame({"task": ["a", "a", "b"], "run": [0, 1, 0]})
-    verifying._check_complete("mine", "Mine", due, due)
-    for kept, message in (([0, 2], "lacks 1 of the 3 runs .* run 1 of 'a'"), ([2], "lacks 2 of the 3 runs .* run 0 of 'a'")):
-        with pytest.raises(ValueError, match=message):
-            verifying._check_complete("mine", "Mine", due[kept], due)
-
-
-def test_a_tenth_of_the_runs_is_played_again(submitted, monkeypatch):
-    monkeypatch.chdir(submitted)
-    monkeypatch.setattr(verifying, "AT_LEAST", 1)
-    assert len(verifying.verify("mine", seed=0).table) == 3  # of 32
-
-
-def test_a_folder_that_lacks_runs_is_refused(submitted, tmp_path, monkeypatch):
-    monkeypatch.chdir(submitted)
-    for lacking in ("safety*", "cold_start*"):
-        shutil.copytree("mine", tmp_path / lacking)
-        for folder in (tmp_path / lacking / "plays").glob(lacking):
-            shutil.rmtree(folder)
-        with pytest.raises(ValueError, match=rf"lacks \d of the 32 runs .* has to play.* run 0 of '{lacking[:-1]}"):
-            verifying.verify(tmp_path / lacking)
-
-
-def test_runs_beyond_those_of_the_protocol_do_not_count(submitted, tmp_path, monkeypatch):
-    """Those with other numbers, which might be the lucky ones of many."""
-    monkeypatch.chdir(submitted)
-    shutil.copytree("mine", tmp_path / "more")
-    name, block = next(iter(blocks(tasks(quick=True)).items()))
-    label, instances = "newcomer:Mine", [task.instance for task in block]
-    folder, horizon = tmp_path / "more" / "plays" / name, block[0].horizon
-    sweep([block[0].env], [label], horizon, 4, instances=instances, out=folder, checkpoints=[horizon], seed=SEED)
-    assert verifying.read_submission(tmp_path / "more").table.height > 32
-    verdict = verifying.verify(tmp_path / "more", seed=0)
-    assert verdict.right
-    assert verdict.standing == verifying.verify("mine", seed=0).standing
-
-
-def test_elsewhere_a_test_decides(submitted, polished, tmp_path, monkeypatch):
-    """Equal numbers are no objection; numbers twice as good in all of 20 cells are one, with p = 2 / 2^20."""
-    verdict = verifying.verify(elsewhere("mine", tmp_path / "true"))
-    assert verdict.right
-    assert "no objection" in str(verdict)
-    assert any("machine another, here" in each for each in verdict.differences)
-    verdict = verifying.verify(elsewhere(polished, tmp_path / "false"))
-    assert verdict.right is False
-    assert verdict.p < verifying.LEVEL
-
-
-def test_elsewhere_few_runs_that_differ_decide_nothing(polished, tmp_path, monkeypatch):
-    monkeypatch.setattr(verifying, "AT_LEAST", verifying.DECIDES - 1)
-    verdict = verifying.verify(elsewhere(polished, tmp_path / "few"))
-    assert verdict.right is None
-    assert "cannot tell, for fewer than 8 differ" in str(verdict)
 
 
 def test_every_machine_and_version_that_had_a_part_is_known(submitted, tmp_path, monkeypatch):
@@ -491,15 +386,15 @@ def test_every_machine_and_version_that_had_a_part_is_known(submitted, tmp_path,
     config = next((folder / "plays").glob("*/config.json"))
     before = json.loads(config.read_text(encoding="utf-8"))
     bench("newcomer:Mine", out=folder, quick=True)
-    made = verifying.read_submission(folder).made
+    made = read_submission(folder).made
     assert {value for name, value in made if name == "machine"} == {"another", machine()}
     bench("newcomer:Mine", out=elsewhere("mine", tmp_path / "read"), quick=True)
-    assert ("machine", machine()) not in verifying.read_submission(tmp_path / "read").made
+    assert ("machine", machine()) not in read_submission(tmp_path / "read").made
     [part] = before["parts"]
     before["parts"] = [part | {"versions": part["versions"] | {"numpy": "1.0"}}, part]
     before.pop("checksum")
     config.write_text(json.dumps(before))
-    assert {value for name, value in verifying.read_submission(folder).made if name == "numpy"} == {"1.0", version("numpy")}
+    assert {value for name, value in read_submission(folder).made if name == "numpy"} == {"1.0", version("numpy")}
 
 
 def test_a_finished_folder_stays_whole_where_its_agent_has_changed(submitted, tmp_path, monkeypatch, capsys):
@@ -512,7 +407,7 @@ def test_a_finished_folder_stays_whole_where_its_agent_has_changed(submitted, tm
     )  # fmt: skip
     assert done.returncode == 2
     assert "holds results of another configuration" in done.stderr
-    assert verifying.read_submission(tmp_path / "mine").table.height == 32
+    assert read_submission(tmp_path / "mine").table.height == 32
 
 
 def test_equal_runs_tie_with_those_that_ship():
@@ -527,34 +422,32 @@ def test_click_models_are_known_in_every_list_of_them():
     assert dataclasses.replace(card, table=rows)._by_click_model() == (0.75, 0.25)
 
 
-def test_an_agent_that_nobody_can_type_is_passed_in_python(tmp_path, capsys):
+def test_an_agent_that_nobody_can_type_is_passed_in_python(tmp_path):
     card = bench({"mine": "Random"}, quick=True, out=tmp_path)
     assert card.command == "clickgym.bench({'mine': agent}, quick=True, version=1, out=DIR)"
     assert dataclasses.replace(card, agent="__main__:Mine").command == "clickgym.bench(agent, quick=True, version=1, out=DIR)"
-    assert main(["bench", "--verify", str(tmp_path)]) == 2
-    assert "verify('" in capsys.readouterr().err
-    assert verifying.verify(tmp_path, agent="Random").right
 
 
 def test_a_folder_that_is_none_or_unfinished_is_said_to_be(tmp_path, capsys):
-    assert main(["bench", "--verify", str(tmp_path)]) == 2
-    assert "holds no bench.json; expected a folder that clickgym bench --out wrote" in capsys.readouterr().err
+    with pytest.raises(ValueError, match=r"holds no bench\.json; expected a folder that clickgym bench --out wrote"):
+        read_submission(tmp_path)
     for content, message in (("{", "bench.json is not JSON"), ("[]", "holds a list; expected a JSON object")):
         (tmp_path / "bench.json").write_text(content)
-        for words in (["bench", "--verify", str(tmp_path)], ["bench", "TopRank", "--quick", "--out", str(tmp_path)]):
-            assert main(words) == 2
-            assert message in capsys.readouterr().err
+        with pytest.raises(ValueError, match=message):
+            read_submission(tmp_path)
+        assert main(["bench", "TopRank", "--quick", "--out", str(tmp_path)]) == 2
+        assert message in capsys.readouterr().err
     (tmp_path / "bench.json").write_text('{"agent": "TopRank"}')
-    assert main(["bench", "--verify", str(tmp_path)]) == 2
-    assert "is unfinished; the same clickgym bench TopRank" in capsys.readouterr().err
+    with pytest.raises(ValueError, match="is unfinished; the same clickgym bench 'TopRank'"):
+        read_submission(tmp_path)
 
 
 def test_bad_words_are_refused(capsys):
     for words, message in (
         (["bench"], "expected an agent and a folder"),
         (["bench", "TopRank"], "expected an agent and a folder"),
-        (["bench", "TopRank", "--verify", "x"], "--verify takes no other option"),
-        (["bench", "--verify", "x", "--jobs", "1"], "--verify takes no other option"),
+        (["bench", "--verify", "x"], "--verify is retired: the judge plays all runs of a folder again"),
+        (["bench", "TopRank", "--unconfined", "--out", "x"], "--unconfined is only for --judge"),
         (["bench", "TopRnk", "--out", "x"], "did you mean 'TopRank'"),
     ):
         assert main(words) == 2

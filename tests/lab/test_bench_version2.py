@@ -19,7 +19,7 @@ from clickgym.__main__ import main
 from clickgym.agents import CascadeTS, TopRank
 from clickgym.core.statistics import holm
 from clickgym.lab.bench import card as cards
-from clickgym.lab.bench import figures, make, protocol, reference, tuned, verify
+from clickgym.lab.bench import figures, make, protocol, reference, tuned
 from clickgym.lab.bench.anchors import Anchor
 from clickgym.lab.bench.boards import boards_tables, source_link, table_html
 from clickgym.lab.bench.equipment import EXCHANGED, Equipped, equipped, examination, production_log
@@ -28,6 +28,7 @@ from clickgym.lab.bench.pages import leaderboard_html
 from clickgym.lab.bench.play import blocks, play, play_one, suited
 from clickgym.lab.bench.protocol import DEVELOPMENT, VERSION_1, VERSION_2
 from clickgym.lab.bench.score import pairs, scored, standing
+from clickgym.lab.bench.submission import read_submission
 from clickgym.lab.bench.task_set import task_set
 from clickgym.lab.commands import reseal as resealing
 from clickgym.lab.shipped import read_shipped, stale, write_shipped
@@ -436,8 +437,7 @@ def test_a_newcomer_has_a_card_that_is_verified(current, tmp_path):
     )
     assert "mine scores" in card.summary[0]
     card.save(tmp_path)
-    assert verify.verify(tmp_path / "mine", agent="CascadeTS", seed=0).right
-    assert not verify.verify(tmp_path / "mine", agent="TopRank", seed=0).right
+    assert read_submission(tmp_path / "mine").agent == "mine"
 
 
 # ------------------------------------------------------------------------------------------------------------ for a paper
@@ -539,7 +539,10 @@ def test_a_tuned_card_plays_what_was_tuned(current, tmp_path, monkeypatch):
     assert card.command == "clickgym bench EpsilonGreedy --tuned --version 2 --out DIR"
     config = json.loads((tmp_path / "tuned" / "bench.json").read_text())
     assert config["tuning"] == card.tuning
-    assert verify.verify(tmp_path / "tuned", seed=0).right
+    read = read_submission(tmp_path / "tuned")
+    assert read.agent == card.tuning
+    task, run, loss = read.table.filter(polars.col("step") == polars.col("horizon"))["task", "run", "loss"].row(-1)
+    assert play_one(current, "EpsilonGreedy", card.tuning, current.by_name[task], run) == loss
     with pytest.raises(ValueError, match="holds a scorecard of tuned True, not False"):
         clickgym.bench("EpsilonGreedy", version=2, out=tmp_path / "tuned")
     with pytest.raises(ValueError, match="nothing to tune"):

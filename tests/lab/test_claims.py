@@ -1,4 +1,4 @@
-"""Every figure that README, paper and documentation state stands in docs/claims.toml, with what proves it."""
+"""Every figure that README, paper and documentation state stands in docs/figures.json or docs/claims.toml."""
 
 from __future__ import annotations
 
@@ -18,20 +18,19 @@ import numpy as np
 import polars
 import pytest
 from polars import col
+from prose import computed, curves, entries, renewed, sentence
 from scipy.special import erf
+from scipy.stats import trim_mean
 
 import clickgym
-from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS, STATE_AGENTS
+from clickgym.agents import AGENTS, LEARNERS
 from clickgym.command_line import main
 from clickgym.core.formats import regret_text
-from clickgym.envs import ENVIRONMENTS, list_instances, load_instance
-from clickgym.lab.bench.conclusions import is_tuned, recommended
-from clickgym.lab.bench.leaderboard import leaderboard
-from clickgym.lab.bench.protocol import VERSION_1, VERSION_2
-from clickgym.lab.bench.reference import agent_of, reference
-from clickgym.lab.bench.score import interquartile_mean
+from clickgym.envs import load_instance
+from clickgym.lab.bench.protocol import VERSION_1
+from clickgym.lab.bench.reference import reference
 from clickgym.lab.shipped import read_shipped
-from clickgym.lab.studies import STUDIES, he2020, li2019_cascade, warm_start
+from clickgym.lab.studies import he2020, li2019_cascade, warm_start
 from clickgym.lab.studies.click_farms import ATTACKS
 from clickgym.lab.studies.study import CM, PBM, Curves, estimate, number
 from clickgym.lab.studies.warm_start import EXCHANGED, warm
@@ -109,7 +108,8 @@ def test_a_figure_is_a_number_or_a_fraction_in_words_and_no_year_name_reference_
 @pytest.mark.parametrize("file", PAGES, ids=lambda file: file.name)
 def test_every_figure_of_a_page_is_listed(file):
     excerpts = [claim["says"] for claim in CLAIMS if ROOT / claim["file"] == file]
-    assert unlisted(prose(file), excerpts) == [], "docs/claims.toml lacks these"
+    excerpts += [sentence(entry) for entry in entries() if ROOT / entry["page"] == file]
+    assert unlisted(prose(file), excerpts) == [], "docs/figures.json and docs/claims.toml lack these"
 
 
 @pytest.mark.parametrize("file", PAGES, ids=lambda file: file.name)
@@ -133,6 +133,25 @@ def test_a_claim_stands_on_its_page_and_its_proof_exists(claim):
     assert claim.get("command", "") in " ".join(page.split())
 
 
+@pytest.mark.parametrize("entry", entries(), ids=lambda entry: f"{Path(entry['page']).stem}: {entry['sentence'][:50]}")
+def test_a_sentence_stands_on_its_page_with_the_figures_that_shipped_data_give(entry):
+    assert computed(entry) == entry, "run make pages"
+    assert sentence(entry) in prose(ROOT / entry["page"])
+
+
+def test_a_page_gets_new_figures_where_it_has_old_ones_and_keeps_its_line_breaks():
+    """Planted: a wrong score in the file and on the page is found, and written anew."""
+    (entry,) = (each for each in entries() if each["page"] == "docs/agents.md" and each["function"] == "scores")
+    text = (DOCS / "agents.md").read_text(encoding="utf-8")
+    wrong = entry | {"values": entry["values"] | {"own_worst": "0.99"}}
+    planted = text.replace(f"runs {entry['values']['own_worst']}", "runs 0.99")
+    assert planted != text
+    assert computed(wrong) == entry
+    assert renewed(planted, wrong) == text
+    with pytest.raises(ValueError, match=r"agents\.md lacks the sentence 'in the mean: "):
+        renewed(text, wrong)
+
+
 def test_what_is_a_setting_has_no_proof_and_a_record_has_its_line():
     assert all(claim["setting"] is True and len(claim) == 3 for claim in CLAIMS if "setting" in claim)
     assert all(("record" in claim) == ("line" in claim) for claim in CLAIMS)
@@ -152,13 +171,6 @@ def says(request) -> set[str]:
     return {claim["says"] for claim in CLAIMS if claim.get("proof") == proof and not claim["says"].startswith("|")}
 
 
-@cache
-def curves(study: str, setting: str = "shipped") -> dict[str, Curves]:
-    """What ships of a study, by part."""
-    shipped = read_shipped(DOCS / "results" / f"{study}.parquet")
-    return {each.part: Curves(each.table) for each in shipped if each.setting == setting}
-
-
 def ends(study: Curves, env: str, agent: str) -> np.ndarray:
     """The regret of each instance at the end, mean over the runs."""
     return study.ends(env, agent).mean(axis=1)
@@ -167,28 +179,6 @@ def ends(study: Curves, env: str, agent: str) -> np.ndarray:
 def mean_at(table: polars.DataFrame, env: str, agent: str, step: int) -> float:
     """The mean regret of a sweep after so many sessions."""
     return table.filter(env=env, agent=agent, step=step)["regret"].mean()
-
-
-def test_sizes_of_the_package(says):
-    n_agents = len(AGENTS | CONTEXTUAL_AGENTS | STATE_AGENTS)
-    n_queries = len(instances := [name for name in list_instances() if name.startswith("yandex-9")])
-    (n_items,) = {load_instance(name).n_items for name in instances}
-    n_published = len(curves("unknown-examination", "yandex60")["unknown-examination-pbm"].instances)
-    of_papers = [study.paper for study in STUDIES.values() if re.match(r"(?!on ).*, (figure|table|section) ", study.paper)]
-    assert (len(of_papers), len({paper.partition(",")[0] for paper in of_papers}), len(STUDIES)) == (13, 5, 13 + 20)
-    assert (len(LEARNERS), sum(not name.startswith("NonStationary") for name in ENVIRONMENTS)) == (7, 7)
-    assert says == {
-        f"{n_agents} bandit algorithms and baselines",
-        f"{n_agents} bandit algorithms, PPO, DQN and five more agents of generic reinforcement learning",
-        f"{n_queries} real queries",
-        "reproductions of thirteen experiments of five papers and twenty further ones",
-        "The [scorecard](https://github.com/clickgym/clickgym/blob/main/docs/leaderboard.md) has "
-        f"{len(VERSION_2.candidates)} tasks in {len(VERSION_2.abilities)} groups (*abilities*)",
-        "Seven click models",
-        f"{n_queries} real search queries, `yandex-…`: {n_items} documents each",
-        f"Queries whose parameters others have published: {n_published} of web search and eight of search advertising",
-        f"{n_published} further ones were published by C. Li and others",
-    }
 
 
 def test_bounds_of_the_papers_beside_regret(says):
@@ -328,7 +318,7 @@ BANDITS = [
 
 def middle(**rows: str) -> float:
     """The score of some rows of the reference, as of an ability."""
-    return float(interquartile_mean(reference(VERSION_1).filter(**rows)["score"].to_numpy()))
+    return float(trim_mean(reference(VERSION_1).filter(**rows)["score"].to_numpy(), 0.25))
 
 
 def test_time_that_the_scorecard_takes(says):
@@ -374,20 +364,6 @@ def test_scores_that_are_quoted(says):
         f"`BCMPTS` scores {standard['BCMPTS']:.2f}, in its tasks of the DBN {bcmpts(env='DBNRank-v0'):.2f}; `GRAB` "
         f"{standard['GRAB']:.2f}, "
         f"in the DBN {grab(env='DBNRank-v0'):.2f} and in the PBM {grab(env=PBM):.2f}",
-    }
-
-
-def test_the_scorecard_in_the_paper(says):
-    places = {place.agent: place for place in (*leaderboard(VERSION_2), *leaderboard(VERSION_2, VERSION_2.boards[1]))}
-    tuned = [(places[agent_of(name)], place) for name, place in places.items() if is_tuned(place)]
-    gains = [after.standing.overall.value - before.standing.overall.value for before, after in tuned]
-    assert recommended()["published"] == "PBMHB"
-    assert recommended()["overall"] == "UBMTS"
-    assert says == {
-        f"has {len(VERSION_2.candidates)} tasks in {len(VERSION_2.abilities)} groups",
-        f"lifts {sum(gain >= 0.1 for gain in gains)} of {len(gains)} agents by 0.1 or more",
-        f"PB-MHB, scores {places['PBMHB'].standing.overall}",
-        f"scores {places['UBMTS'].standing.overall}",
     }
 
 

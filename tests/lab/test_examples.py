@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import runpy
+import socket
 import subprocess
 import sys
+import time
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -266,21 +269,37 @@ def test_the_service_answers_survives_a_kill_and_refuses_in_a_line(tmp_path, mon
     try:
         user = User(service.port, gym.make("PBMRank-v0").unwrapped.model, ["q"], 20, delay=1.0, lost=0.1, twice=0.5, seed=0)
         shown = user.ask("rank", {"query": "q", "candidates": ["a", "b", "c"]})
-        click = {"impression": shown["impression"], "item": shown["items"][0]}
+        known = {"impression": shown["impression"], "token": shown["token"]}
+        click = known | {"item": shown["items"][0]}
         assert user.ask("click", click) == {"new": True}
         service.kill_and_start()
         assert user.ask("click", click) == {"new": False}
-        assert user.ask("close", {"impression": shown["impression"], "seen": 1}) == {"new": True}
+        assert user.ask("close", known | {"seen": 1}) == {"new": True}
+        other = user.ask("rank", {"query": "q", "candidates": ["a", "b", "c"]})
         for route, content, why in (
             ("rank", {"query": "q", "candidates": ["a"]}, "candidates has 1 items; expected at least the 2 of a list"),
             ("rank", {"nope": 1}, "unexpected keyword argument 'nope'"),
             ("rank", [1], r"the body is \[1\]; expected a JSON object"),
-            ("click", {"impression": "nope", "position": 1}, "there is no impression 'nope'"),
+            ("rank", {"query": [[[["]"]]]]}, "the body is nested more than 3 times"),
+            ("rank", {"query": "x" * 2_000_000}, "the body is longer than 1,000,000 bytes"),
+            ("click", {"impression": "nope", "position": 1}, "the token is not that of the impression"),
+            ("click", known | {"impression": other["impression"], "position": 1}, "the token is not that of the impression"),
+            ("close", {"impression": other["impression"], "token": "é"}, "the token is not that of the impression"),
         ):
             with pytest.raises(RuntimeError, match=why):
                 user.ask(route, content)
         user.connection.request("GET", "/report")
-        assert b"1 impressions of 1 queries" in user.connection.getresponse().read()
+        assert b"2 impressions of 1 queries" in user.connection.getresponse().read()
+        begin = time.monotonic()
+        with socket.create_connection(("127.0.0.1", service.port)) as slow, contextlib.suppress(OSError):
+            slow.settimeout(1.0)
+            slow.sendall(b"POST /rank HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n")
+            while time.monotonic() < begin + 60:  # a byte a second
+                slow.sendall(b" ")
+                with contextlib.suppress(TimeoutError):
+                    assert not slow.recv(100)
+                    break
+        assert 8 < time.monotonic() - begin < 40
     finally:
         service.stop()
     assert clickgym.offline.read_log(tmp_path / "ranker.db").clicks.tolist() == [[1, 0]]

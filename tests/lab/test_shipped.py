@@ -21,7 +21,7 @@ from clickgym.lab import shipped
 from clickgym.lab.commands.reseal import Original, renewed, reseal
 from clickgym.lab.shipped import Shipped, compact, fingerprints, kernel_digest, read_shipped, stale, write_shipped
 from clickgym.lab.studies import STUDIES
-from clickgym.lab.studies.study import Curves
+from clickgym.lab.studies.study import Curves, linear
 from clickgym.runner.sweep import sweep
 from clickgym.runner.sweep_results import Results
 
@@ -58,6 +58,18 @@ def test_what_is_kept_says_the_same_as_all(each):
             np.testing.assert_array_equal(small.units("E", agent, instance="y"), full.units("E", agent, instance="y"))
     assert small.instances == full.instances
     assert small.n_runs == full.n_runs == 4
+
+
+def test_growth_is_judged_over_queries_where_the_values_of_each_are_kept():
+    """Two queries whose runs agree, with other regret each: over runs the interval has no width, over queries it has one."""
+    steps, slopes = (20, 40, 80, 99, 100), {"x": 1.0, "y": 3.0}
+    rows = [("E", i, "A", run, step, slope * step) for i, slope in slopes.items() for run in range(4) for step in steps]
+    frame = polars.DataFrame(rows, [*shipped.KEYS, "regret"], orient="row")
+    kept = [Curves(compact(frame, ["regret"], fractions=fractions)) for fractions in ((0.99, 1.0), (0.2, 0.4, 0.8, 0.99, 1.0))]
+    found = [linear(curves, "E", "A") for curves in kept]
+    assert [finding.verdict for finding in found] == ["yes", "cannot tell"]
+    assert found[0].measured == "2 ± 0 per session over runs, 1.00 times the earlier rate"
+    assert found[1].measured == "2 ± 13 per session over 2 queries, 1.00 times the earlier rate"
 
 
 def test_facts_are_kept_and_other_columns_are_not():

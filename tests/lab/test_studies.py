@@ -616,16 +616,24 @@ def test_the_best_alpha_is_chosen_in_other_runs_than_those_it_is_measured_in():
     assert (measured < 0).all()  # the two runs in which it was bad
 
 
-def test_the_published_lifts_are_those_of_the_published_table():
+def test_the_published_lifts_are_those_that_the_paper_prints():
+    """It cuts them off after the first digit; one of them, which docs/errata.md names, does not follow from its rates."""
     published = STUDIES["ubm-table1"].table.keywords["published"]
-    theirs, ours = (published[name] for name in ("C2UCB", "UBMLinUCB"))
-    for low, high, lift in zip(theirs[-2:], ours[-2:], he2020.PUBLISHED_LIFT.values(), strict=True):
-        assert high / low - 1 == pytest.approx(lift, abs=0.002)  # the paper rounds
-    lifts = [f"{100 * (high / low - 1):+.1f}" for low, high in zip(theirs, ours, strict=True)]
+    cells = {agent: [cell.split() for cell in row] for agent, row in published.items()}
+    rates = {agent: [float(rate) for rate, _ in row] for agent, row in cells.items()}
+    odd = {
+        (agent, place): lift
+        for agent, row in cells.items()
+        for place, (_, lift) in enumerate(row)
+        if not 0 <= abs(100 * (rates[agent][place] / rates["C2UCB"][place] - 1)) - abs(float(lift.rstrip("%"))) < 0.1
+    }
+    assert odd == {("CMLinUCB", 7): "+9.3%"}
+    lifts = [lift.removesuffix("%") for _, lift in cells["UBMLinUCB"]]
+    assert [float(lift) / 100 for lift in lifts[-2:]] == pytest.approx([*he2020.PUBLISHED_LIFT.values()])
     in_words = ", ".join(f"K = {k}: {lifts[2 * i]} / {lifts[2 * i + 1]} %" for i, k in enumerate(he2020.POSITIONS))
     for name in ("ubm-fig2", "ubm-table1"):
         papers = [statement.paper for statement in STUDIES[name].statements if "grows with K" in statement.text]
-        assert [paper for paper in papers if paper] == [in_words] * 2
+        assert [paper.endswith(in_words) for paper in papers] == [True, True]
 
 
 def test_contextual_instances_are_taken_as_they_are_and_queries_give_the_examination(tmp_path):

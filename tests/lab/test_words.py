@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from clickgym.command_line import COMMANDS, main
+from clickgym.command_line import COMMANDS, _load, main
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("src", "envs", "agents", "runner", "offline", "serving", "lab", "docs", "examples", "benchmarks", "submissions")
@@ -97,3 +97,41 @@ def test_phrases_that_nobody_understood_do_not_come_back(folder):
         for phrase in phrases_in(path.read_text(encoding="utf-8"))
     ]
     assert found == []
+
+
+PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "paper.md")] + sorted((ROOT / "docs").rglob("*.md"))
+OF_OTHERS = {
+    *("--slates", "--epsilon", "--cover", "--squarecb", "--cb_type", "--save_resume", "--ccb_explore_adf"),  # Vowpal Wabbit
+    "--per-module",  # benchmarks/reliability/mutations.py
+}
+"""Options of other programs that pages name by themselves."""
+OPTION = re.compile(r"(?<![\w-])--[a-z][\w-]*")
+
+
+def options_of(command):
+    return {name for parameter in _load(command).params for name in (*parameter.opts, *parameter.secondary_opts)} | {"--help"}
+
+
+def options_named(text):
+    """Of a page the options in commands, with the command, and those that stand alone in a code span."""
+    text = re.sub(r"\\\n\s*", " ", text)
+    in_commands = [
+        (command, option)
+        for command, rest in re.findall(rf"clickgym ({'|'.join(COMMANDS)})\b((?:(?!clickgym )[^`|&#)\n])*)", text)
+        for option in OPTION.findall(rest)
+    ]
+    alone = [option for span in re.findall(r"`(--[^`\n]*)`", text) for option in OPTION.findall(span)]
+    return in_commands, alone
+
+
+def test_options_are_found_in_commands_of_several_lines_and_in_spans():
+    text = "```\nclickgym fit log.csv \\\n    --model PBM | cat --n\n```\n`--top 5` and `clickgym run X --out Y`"
+    assert options_named(text) == ([("fit", "--model"), ("run", "--out")], ["--top"])
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_option_that_a_page_names_exists(page):
+    in_commands, alone = options_named(page.read_text(encoding="utf-8"))
+    assert [(command, option) for command, option in in_commands if option not in options_of(command)] == []
+    every = OF_OTHERS.union(*map(options_of, COMMANDS))
+    assert [option for option in alone if option not in every] == []

@@ -463,3 +463,10 @@ def test_the_limit_of_memory_counts_times(tmp_path, text, size):
     read_log(path, max_memory=size)
     with pytest.raises(ValueError, match=f"take {size} B of memory, more than max_memory = {size - 1} B"):
         read_log(path, max_memory=size - 1)
+
+
+def test_exactly_four_times_as_many_as_chance_would_make_are_enough():
+    """Four pairs of copies, of three times alike and one other: half of the pairs at different times are alike."""
+    items, clicks = [[0, 1]] * 8, [[0, 0]] * 6 + [[1, 0]] * 2
+    log = ClickLog(items, clicks, [0] * 8, ("a", "b"), ("q",), times=np.arange(8) // 2)
+    assert log.repeated.tolist() == [False, True] * 4

@@ -12,10 +12,10 @@ from clickgym.offline import ClickLog, FixedPolicy, PBMEstimator, contributions,
 from clickgym.offline.decision.correction import Corrected, Correction
 from clickgym.offline.decision.decide import AGENTS, Settings, _check, decide, weigh
 from clickgym.offline.decision.evidence import LEVEL, _Judge, settle, verdict
-from clickgym.offline.decision.fit import check_fit
 from clickgym.offline.decision.lists import DistinctLists, measure, production_list
 from clickgym.offline.decision.models import Models
 from clickgym.offline.distinct import distinct, sorted_distinct
+from clickgym.offline.goodness_of_fit import check_fit
 
 USERS = PositionBasedModel([0.1, 0.3, 0.45, 0.6, 0.2], [0.9, 0.6, 0.3])
 LABELS = tuple("abcde")

@@ -14,8 +14,8 @@ from scipy.stats import chi2
 from clickgym.envs import PositionBasedModel
 from clickgym.offline import ClickLog, PBMEstimator
 from clickgym.offline.decision.correction import ERRORS, USUAL_ERROR, Corrected, Correction
-from clickgym.offline.decision.fit import LEAST_DISPLAYS, LEAST_EXPECTED, PATTERNS, check_fit
 from clickgym.offline.decision.lists import DistinctLists
+from clickgym.offline.goodness_of_fit import LEAST_DISPLAYS, LEAST_EXPECTED, PATTERNS, check_fit
 
 USERS = PositionBasedModel([0.15, 0.3, 0.45, 0.6, 0.25], [0.9, 0.6, 0.3])
 LABELS = tuple("abcde")

@@ -15,8 +15,9 @@ import pytest
 
 from clickgym.offline import ClickLog
 from clickgym.offline.decision.decide import Settings, weigh
-from clickgym.offline.decision.lists import DistinctLists, measure, per_session, time_blocks
+from clickgym.offline.decision.lists import DistinctLists, measure, per_session
 from clickgym.offline.decision.models import Models
+from clickgym.offline.log import time_blocks
 
 PRODUCTION, OTHER, REST = [0, 1, 2], [3, 1, 0], [2, 4, 3]
 LABELS = tuple("abcde")
@@ -121,6 +122,24 @@ def test_a_list_shown_when_users_click_more_is_not_better():
     assert found.difference == pytest.approx(-0.05)
     assert found.p_value == 1.0
     assert abs(found.pooled - found.difference) > 2 * found.standard_error
+
+
+def test_a_gain_that_only_the_hours_of_the_day_bring_is_not_better():
+    """40 days of 600 sessions: by night users click more, and see the list more often, which is worse at all hours.
+
+    A block of two days mixes the hours. Finer blocks do not, and show that nothing is gained.
+    """
+    rng = np.random.default_rng(0)
+    night = np.arange(24_000) % 600 >= 300
+    other = rng.random(24_000) < np.where(night, 0.9, 0.1)
+    lists = np.where(other[:, None], OTHER, PRODUCTION)
+    rates = np.where(night, 0.7, 0.1) - 0.02 * other
+    clicks = np.stack([rng.random(24_000) < rates, *np.zeros((2, 24_000), bool)], axis=1)
+    log = ClickLog(lists, clicks, np.zeros(24_000), LABELS, ("q",))
+    found, _ = measured(log)
+    assert found.difference > 6 * found.standard_error
+    assert found.doubt < 0.05
+    assert found.p_value > 0.05
 
 
 def test_a_visit_of_bots_carries_no_verdict():

@@ -19,6 +19,7 @@ from clickgym.offline import (
     ConvergenceWarning,
     PBMEstimator,
     fit_models,
+    fitting,
     hold_out,
     query_instance,
     read_log,
@@ -215,10 +216,11 @@ def test_a_notebook_fits_as_the_command_does(log_file, tmp_path, capsys):
     out, err = capsys.readouterr()
     steps = []
     with pytest.warns(ConvergenceWarning):
-        fitted = fit_models(log_file, ["PBM", "DCM"], ["often", "some/times"], iterations=4, on_step=steps.append)
+        fitted = fit_models(log_file, ["PBM", "DCM"], ["often", "some/times"], iterations=4, bootstrap=10, on_step=steps.append)
     assert capsys.readouterr() == ("", "")
     assert [line.partition(" in ")[0] for line in steps] == [
         "read 9,000 sessions", "held out 1,800 sessions", "fitted PBM", "fitted DCM",
+            "fitted 10 times to resampled sessions",
     ]  # fmt: skip
     assert (len(fitted.train), len(fitted.test)) == (7200, 1800)
     assert f"{fitted.scored['PBM'].score(fitted.test):.5f}" in out
@@ -240,3 +242,69 @@ def test_help_names_what_the_registries_hold(capsys, monkeypatch):
         assert main([command, "--help"]) == 0
         shown = capsys.readouterr().out
         assert [name for name in names if name not in shown] == []
+
+
+# ---------------------------------------------------------------------------------------------------------- intervals
+
+
+def test_fit_prints_intervals_and_what_clicks_do_not_tell(log_file, tmp_path, capsys):
+    out = tmp_path / "query.json"
+    assert main(["fit", str(log_file), "--model", "PBM", "UBM", "DCM", "--out", str(out)]) == 0
+    printed = capsys.readouterr().out
+    assert "PBM, often: estimates ± half of their 0.95 intervals, from 10 refits" in printed
+    assert re.search(r"^examination: 1 0\.\d{3}\*, 2 0\.\d{3} ± 0\.\d{3}, 3 ", printed, re.MULTILINE)
+    assert re.search(r"^examination after a click at 3: 4 0\.\d{3} ± 0\.\d{3}$", printed, re.MULTILINE)
+    assert re.search(r"^termination: 1 .* ± 0\.\d{3}, 4 0\.\d{3}\*$", printed, re.MULTILINE)
+    assert "* PBM, UBM: clicks tell only products of attraction and examination." in printed
+    assert "* DCM: nothing follows the last position" in printed
+    assert "* 0.500" not in printed
+    assert "Caution" not in printed
+    instance = load_instance(out)
+    errors, model = instance.estimation["standard_errors"]["PBM"], instance.models["PBM"]
+    factor = model.examination[0] / EXAMINATION[0]  # clicks tell only the products: attraction times this is comparable
+    deviations = (model.attraction * factor - ATTRACTION) / np.array(errors["attraction"])
+    assert np.abs(deviations).max() < 4
+    low, high = np.sqrt(model.attraction * (1 - model.attraction) / 4000), 4 * np.array(errors["attraction"]).min()
+    assert (low.min() / 2 < np.array(errors["attraction"])).all()
+    assert max(errors["attraction"]) < high
+    assert errors["examination"][0] is instance.estimation["standard_errors"]["DCM"]["termination"][-1] is None
+    assert instance.estimation["standard_errors"]["UBM"]["examination"][0][0] is None
+
+
+def test_refits_to_fewer_sessions_have_the_errors_of_all(monkeypatch, log_file):
+    """Standard deviations over 60 refits each, so within 20 % (two standard errors) of each other's truth."""
+    whole = fit_models(log_file, ["PBM"], bootstrap=60).instances["often"].estimation["standard_errors"]["PBM"]
+    monkeypatch.setattr(fitting, "REFIT_SESSIONS", 1)
+    parts = fit_models(log_file, ["PBM"], bootstrap=60).instances["often"].estimation["standard_errors"]["PBM"]
+    assert parts["examination"][1:] == pytest.approx(whole["examination"][1:], rel=0.4)
+    assert parts["attraction"] == pytest.approx(whole["attraction"], rel=0.4)
+    assert parts != whole
+
+
+def test_what_no_session_shows_keeps_the_prior_and_says_so(tmp_path, capsys):
+    """The item c stands at the last position alone, where nothing tells whether a click satisfied."""
+    rng = np.random.default_rng(0)
+    items = np.where(rng.random((2000, 1)) < 0.5, [[0, 1, 2]], [[1, 0, 2]])
+    clicks = rng.random(items.shape) < [0.5, 0.4, 0.3]
+    write_tidy(ClickLog(items, clicks, np.zeros(2000), tuple("abc"), ("q",)), tmp_path / "log.csv")
+    assert main(["fit", str(tmp_path / "log.csv"), "--model", "SDBN", "DBN", "--out", str(tmp_path / "q.json")]) == 0
+    printed = capsys.readouterr().out
+    assert "* 0.500: no session tells it, and the prior's value is left." in printed
+    assert re.search(r"^satisfaction: a .* ± .*, b .* ± .*, c 0\.500\*$", printed, re.MULTILINE)
+
+
+def test_a_log_whose_items_hardly_change_places_is_warned_about(tmp_path, capsys):
+    """As an agent leaves it that has found its list; in three of a hundred sessions it shows a random one."""
+    rng = np.random.default_rng(0)
+    items = rng.permuted(np.tile(np.arange(6), (20_000, 1)), axis=1)[:, :4]
+    items[rng.random(20_000) > 0.03] = [0, 1, 2, 3]
+    clicks = rng.random(items.shape) < np.array(ATTRACTION)[items] * EXAMINATION
+    write_tidy(ClickLog(items, clicks, np.zeros(20_000), tuple("abcdef"), ("q",)), tmp_path / "log.parquet")
+    words = ["fit", str(tmp_path / "log.parquet"), "--model", "PBM", "--out", str(tmp_path / "q.json"), "--bootstrap", "0"]
+    assert main(words) == 0
+    printed = capsys.readouterr().out
+    assert re.search(r"Caution: q: in 97\.\d% of the displays an item is where it mostly is \(\d+ distinct lists\)\.", printed)
+    assert "refits" not in printed
+    assert "standard_errors" not in load_instance(tmp_path / "q.json").estimation
+    assert main([*words[:-1], "1"]) == 2
+    assert "bootstrap is 1; expected 0 or at least 2 refits, as one has no spread" in capsys.readouterr().err

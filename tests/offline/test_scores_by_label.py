@@ -39,3 +39,14 @@ def test_an_item_of_another_query_is_scored_like_one_of_no_query(name):
     estimator = MODEL_ESTIMATORS[name].create().fit(log)
     elsewhere, nowhere = (ClickLog([[0, 1]] * 2, [[0, 0], [0, 1]], [0, 0], ("a", other), ("p",)) for other in "bz")
     np.testing.assert_array_equal(estimator.log_likelihood(elsewhere), estimator.log_likelihood(nowhere))
+
+
+@pytest.mark.parametrize("name", MODEL_ESTIMATORS)
+@pytest.mark.parametrize("wrong", [None, 5, "log.csv", [[0, 1]], np.zeros((2, 2))], ids=["None", "5", "str", "list", "array"])
+def test_what_is_no_log_is_refused_in_one_line(name, wrong):
+    fresh, fitted = MODEL_ESTIMATORS[name].create(), MODEL_ESTIMATORS[name].create().fit(small_log())
+    for attempt in (fresh.fit, fitted.score, fitted.log_likelihood, fitted.perplexity, fitted.click_probabilities):
+        with pytest.raises(TypeError, match=r"^log is .*; expected a ClickLog$"):
+            attempt(wrong)
+    with pytest.raises(ValueError, match=r"^this \w+ is not fitted; call fit\(log\) first$"):
+        fresh.click_probabilities(small_log())

@@ -11,6 +11,7 @@ from slow import slow
 
 import clickgym
 from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, STATE_AGENTS, Agent, CompiledAgent
+from clickgym.core.checks import check_at_least
 from clickgym.envs import kernel
 
 # Of agents that differ in what they estimate only, one stands for the others.
@@ -146,6 +147,21 @@ class Unspeakable(Sampling):
         return "an agent"
 
 
+class CutsRates(Sampling):
+    """Of an integer, numpy makes an array of integers, which cuts the rates."""
+
+    def __init__(self, n_items, n_positions, *, prior=1.0, seed=None):
+        super().__init__(n_items, n_positions, seed=seed)
+        self.rate = np.full(n_items, prior)
+
+    def update(self, observation, ranking, clicks, reward):
+        super().update(observation, ranking, clicks, reward)
+        self.rate[ranking] = self.clicked[ranking] / (self.clicked[ranking] + self.skipped[ranking])
+
+    def rank(self, observation):
+        return np.argsort(-self.rate - 1e-9 * self.rng.random(self.n_items))[: self.n_positions]
+
+
 class ForgetsToLoad(Sampling):
     def save(self, path):
         path.write_bytes(b"")
@@ -169,6 +185,7 @@ PLAIN = {
     StopsAtHorizon: "- sessions after the horizon: StopIteration",
     Fails: "- lists: KeyError: 'what update did'",
     Unspeakable: "- description: repr is 'an agent'; expected one that begins with Unspeakable(",
+    CutsRates: "- whole numbers: with prior=1 it shows other lists than with prior=1.0; make it a float",
     ForgetsToLoad: "- saving and loading: a saved agent and the loaded one part in session ",
 }
 
@@ -259,7 +276,24 @@ class TeachesTwice(Shuffles):
         self.update_kernel(self.state, self.ranking, np.asarray(clicks, np.int8))
 
 
+@kernel
+def average(state, ranking, clicks):
+    for k in range(len(ranking)):
+        state.clicks[ranking[k]] = 0.9 * state.clicks[ranking[k]] + 0.1 * clicks[k]
+
+
+class CutsAverages(Shuffles):
+    update_kernel = average
+
+    def __init__(self, n_items, n_positions, *, bonus=0.1, seed=None):
+        CompiledAgent.__init__(self, n_items, n_positions, seed, bonus=check_at_least("bonus", bonus, 0.0) and bonus)
+
+    def _initial_state(self):
+        return State(np.arange(self.n_items), np.full(self.n_items, self.hyperparameters["bonus"]), 0.0)
+
+
 COMPILED = {
+    CutsAverages: f"- whole numbers: KernelError: kernel {__name__}:average: line ",
     LosesState: "- saving and loading: ",
     HidesHyperparameter: "- hyper-parameters: bonus is not passed to the constructor of the base",
     TakesAnything: "- wrong arguments: the constructor takes bonus=object()",

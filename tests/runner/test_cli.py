@@ -85,6 +85,24 @@ def test_show_describes_an_agent_of_ones_own(tmp_path, monkeypatch, capsys):
     assert "there is no agent" in capsys.readouterr().err
 
 
+def test_show_describes_an_environment_of_ones_own(tmp_path, monkeypatch, capsys):
+    (tmp_path / "shown_env.py").write_text(
+        "import clickgym, gymnasium\nfrom clickgym.envs import CascadeModel\nclass Mine(CascadeModel):\n"
+        '    """Users of mine: they click twice."""\n    short, title = "Mine", "my model"\n'
+        'clickgym.register("ShownRank-v0", Mine)\ngymnasium.register("Plain-v0", entry_point="shown_env:Mine")\n'
+    )
+    monkeypatch.chdir(tmp_path)
+    for form, about in {"": "they click twice", "NonStationary": "change abruptly", "Contextual": "other candidates"}.items():
+        assert main(["show", f"shown_env:{form}ShownRank-v0"]) == 0
+        assert re.search(rf"about +.*my model \(Mine\).*{about}", capsys.readouterr().out)
+    assert main(["show", "shown_env:NoRank-v0"]) == 2
+    assert "the module 'shown_env' registers no id 'NoRank-v0'" in capsys.readouterr().err
+    assert main(["show", "shown_env:Plain-v0"]) == 2
+    assert "shown_env:Plain-v0 is no environment that clickgym.register made" in capsys.readouterr().err
+    assert main(["show", "clickgym:PBMRank-v0"]) == 0
+    assert "MultiBinary(5)" in capsys.readouterr().out
+
+
 # ------------------------------------------------------------------------------------------------------------------- run
 
 

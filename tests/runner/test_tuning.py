@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 import json
 import math
 import signal
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import joblib
 import numpy as np
@@ -19,6 +21,7 @@ from clickgym.agents import Agent, Range
 from clickgym.command_line import main
 from clickgym.runner import tuning
 from clickgym.runner.callback import Callback
+from clickgym.runner.commands.tune import _verdict
 from clickgym.runner.sampler import Sampler
 
 pytest.importorskip("optuna")
@@ -257,6 +260,8 @@ def test_a_trial_is_given_up_if_it_is_worse_than_the_median():
         ({"agent": "BatchRank"}, "BatchRank has no hyper-parameters: there is nothing to tune"),
         ({"budget": 0}, "budget is 0; expected a number of sessions from 1"),
         ({"budget": 2399}, "budget is 2,399 sessions; expected at least 2,400: a batch is 8 trials of 2 runs of 100 sessions,"),
+        # the last five play again for a quarter of the budget: with a single run that needs more than the search does
+        ({"budget": 1999, "runs": 1}, "budget is 1,999 sessions; expected at least 2,000: a batch is 8 trials of 1 run"),
         ({"runs": 0}, "runs is 0; expected a positive integer"),
         (
             {"search_space": {"epsilon": Range(0.1, 2.0)}},
@@ -289,6 +294,12 @@ def test_bad_arguments_are_named_before_any_session(tmp_path, arguments, message
     assert not (tmp_path / "out").exists()
 
 
+def test_batches_are_counted_on_and_every_processor_works_by_default():
+    assert tuning._next_batch([]) == 1
+    assert tuning._next_batch([{"batch": 1}, {"batch": 2}]) == 3
+    assert inspect.signature(clickgym.tune).parameters["n_jobs"].default == -1
+
+
 def test_a_missing_optuna_is_named(monkeypatch):
     monkeypatch.setattr(tuning, "find_spec", lambda name: None)
     with pytest.raises(
@@ -311,6 +322,7 @@ def test_a_folder_of_something_else_is_refused(tmp_path):
     for old, new in (
         ('"finals": ', '"finals": "many", "was": '),
         ('"random": [', '"random": [3, '),
+        ('"budget": ', '"budget": "many", "was": '),
         ('"format": 1', '"format": 2'),
     ):
         config.write_text(whole.replace(old, new))
@@ -360,7 +372,7 @@ def test_the_command_writes_table_and_figure(reference, tmp_path, capsys):
     assert main(["tune", "EpsilonGreedy", *WORDS, "--out", str(tmp_path)]) == 0
     out, err = capsys.readouterr()
     assert err.startswith("8 trials  0 given up  1,800 sessions  best EpsilonGreedy:epsilon=")
-    assert f"Best: {reference.agent}\n" in out
+    assert f"{_verdict(reference)}\n" in out
     assert "clickgym run PBMRank-v0 --agents EpsilonGreedy EpsilonGreedy:epsilon=" in out
     assert {path.name for path in tmp_path.iterdir()} == {"trials.parquet", "tuning.json", "tuning.png", "tuning.svg"}
     assert polars.read_parquet(tmp_path / "trials.parquet").equals(reference.trials)
@@ -369,6 +381,21 @@ def test_the_command_writes_table_and_figure(reference, tmp_path, capsys):
     document = json.loads(capsys.readouterr().out)
     assert (document["agent"], document["score"]) == (reference.agent, reference.score)
     assert len(document["trials"]) == len(reference.trials)
+
+
+@pytest.mark.parametrize(
+    ("best", "default", "words"),
+    [
+        ((0.10, 0.03), (0.15, 0.03), "Better than A as it is: A:c=2.0"),  # 0.05 > √(0.03² + 0.03²)
+        ((0.10, 0.04), (0.15, 0.04), "Lowest score: A:c=2.0, but A as it is may be as good"),  # 0.05 < √(0.04² + 0.04²)
+        ((0.10, None), (0.90, None), "Lowest score: A:c=2.0, but A as it is may be as good"),  # a single run has no interval
+        ((0.10, 0.04), None, "Lowest score: A:c=2.0"),  # A has no defaults
+    ],
+)
+def test_settings_are_better_only_where_the_intervals_of_the_final_say_so(best, default, words):
+    rows = [("A:c=2.0", *best), *([("A", *default)] if default else [])]
+    final = polars.DataFrame(rows, ["agent", "final_score", "final_ci95"], orient="row", strict=False)
+    assert _verdict(SimpleNamespace(agent="A:c=2.0", config={"agent": "A"}, best=lambda: final)).startswith(words)
 
 
 @pytest.mark.usefixtures("undrawn")

@@ -49,6 +49,8 @@ __all__ = [
 ]
 
 
+MOST_NAMES = 5
+"""Names that the message about an unknown one lists."""
 MOST_SESSIONS = 10**15
 """Of all that is played at once: at 10 ns a session, four months of a processor."""
 
@@ -152,9 +154,11 @@ def check_module(what: str, name: str) -> str:
 
 
 def unknown(what: str, name: object, names: Iterable[str]) -> str:
-    """The message for an unknown name: a suggestion if there is a similar name, and the existing names."""
+    """The message for an unknown name: a suggestion if there is a similar name, and the existing names, of many the nearest."""
     names = list(names)
-    return f"unknown {what} {short(name)}{hint(name, names)} (there is: {', '.join(names)})"
+    nearest = names if len(names) <= MOST_NAMES else difflib.get_close_matches(str(name), names, n=MOST_NAMES, cutoff=0.0)
+    others = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+    return f"unknown {what} {short(name)}{hint(name, names)} (there is: {', '.join(nearest)}{others})"
 
 
 def hint(name: object, names: Iterable[str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import sys
 import threading
@@ -61,8 +62,8 @@ def errors() -> Console:
 
 
 def _wide(console: Console) -> Console:
-    """Without lines broken where there is no terminal, for files and pipes have no width."""
-    if not console.is_terminal:
+    """Without lines broken where there is no terminal, for files and pipes have no width, unless ``COLUMNS`` names one."""
+    if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = 1000
     return console
 

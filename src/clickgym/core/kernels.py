@@ -22,7 +22,8 @@ What is relied upon of numba beyond its documented interface: that a compiled fu
 hands it what it has compiled (`_DiskCache`), and how a result becomes bytes (``_reduce`` and ``_rebuild``); that it compiles
 by its ``compile``, and that an error which is not numba's own passes through the compilation of callers (`_Kernel`); that
 ``_numba_type_`` says what stands for it in other compiled functions, and that ``typeof_pyval`` is asked for the type of a
-generator (`_Entry`); and what a library of code does when it is complete (`_Part`).
+generator (`_Entry`); what a library of code does when it is complete (`_Part`); and that a result keeps its statements with
+their types (`_truncation`).
 """
 
 from __future__ import annotations
@@ -61,6 +62,7 @@ from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler, CompileResult, compile_result
 from numba.core.dispatcher import Dispatcher
 from numba.core.errors import ForceLiteralArg
+from numba.core.ir import Assign, Expr, SetItem, StaticSetItem
 from numba.core.registry import CPUDispatcher
 from numba.core.serialize import dumps
 
@@ -74,6 +76,7 @@ __all__ = [
     "cache_folder",
     "cause",
     "inner",
+    "keep_kernels",
     "kernel",
     "only_own_frames",
     "specialise",
@@ -92,6 +95,9 @@ ROOMS = ("core", "envs", "agents", "runner", "offline", "lab")
 
 # Kernels allocate nothing, so no reference is counted; and they are small, so a caller gets them inlined.
 OPTIONS = {"nogil": True, "_nrt": False, "forceinline": True, "no_cfunc_wrapper": True}
+
+WHOLE = (numba.types.Integer, numba.types.Boolean)
+"""What an array holds that cuts floats."""
 
 ALLOCATES = ("NRT required but not enabled", "Only accept returning of array passed into the function as argument")
 """How numba says that a function without reference counts makes something."""
@@ -156,14 +162,38 @@ def _package_sources() -> frozenset[Path]:
     return frozenset(file for folder in folders for file in folder.rglob("*.py"))
 
 
-@cache
 def cache_folder() -> Path:
     """The folder of compiled kernels, of all states of the sources and all versions of numba, NumPy and Python.
 
     Returns:
-        A path below the user's cache folder; it need not exist yet.
+        A path below the user's cache folder, or that of `keep_kernels`; it need not exist yet.
     """
+    return _own.get("folder") or _user_folder()
+
+
+@cache
+def _user_folder() -> Path:
     return Path(platformdirs.user_cache_dir("clickgym", appauthor=False)) / "kernels"
+
+
+def keep_kernels(folder: Path, sources: Path) -> None:
+    """Keep the kernels that this process compiles in a folder of its own, and those of some foreign code, too.
+
+    Args:
+        folder: takes the place of the user's cache folder.
+        sources: the folder of code that is not of the package.
+    """
+    _own.update(folder=folder, sources=sources)
+
+
+_own: dict[str, Path] = {}
+"""What `keep_kernels` was given."""
+
+
+def _may_be_kept(file: str | None) -> bool:
+    """Whether kernels in a file are cached: those of the package, and of the sources that `keep_kernels` names."""
+    sources = _own.get("sources")
+    return _lies_in_package(file) or (sources is not None and file is not None and Path(file).resolve().is_relative_to(sources))
 
 
 @cache
@@ -173,9 +203,14 @@ def _warned() -> set[str]:
 
 def _warn_once(problem: str) -> None:
     """A cache that fails costs time, so the first of its problems is enough to say."""
-    if not _warned():
-        _warned().add(problem)
-        warnings.warn(f"compiled kernels are not kept on disk: {problem}", stacklevel=3)
+    if _warned():
+        return
+    _warned().add(problem)
+    frame, level = sys._getframe(1), 2
+    while frame.f_back and (_lies_in_package(frame.f_code.co_filename) or _lies_in_library(frame.f_code.co_filename)):
+        frame, level = frame.f_back, level + 1  # whoever called the package, and not numba
+    remedy = "each process compiles them again unless XDG_CACHE_HOME names a folder that you alone may write"
+    warnings.warn(f"compiled kernels are not kept on disk: {problem}; {remedy}", stacklevel=level)
 
 
 class _NoKeyError(Exception):
@@ -213,7 +248,7 @@ def _key(compiled: Dispatcher) -> str:
 def _source(compiled: Any) -> tuple[str, list[Dispatcher]]:
     """What a compiled function does by itself, with the constants that it reads; and the kernels that it names, in order."""
     function, code = compiled.py_func, compiled.py_func.__code__
-    if not _lies_in_package(code.co_filename):
+    if not _may_be_kept(code.co_filename):
         raise _NoKeyError(f"{function.__qualname__} of {code.co_filename}")
     free = {name: cell.cell_contents for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True)}
     scope = vars(builtins) | function.__globals__ | free
@@ -272,7 +307,7 @@ def _record(cls: Any) -> str:
     """A class of named tuples, with all that numba makes use of: the order of its fields, and their defaults."""
     module = sys.modules.get(cls.__module__)
     named = getattr(module, cls.__qualname__, None) is cls
-    if not named or not _lies_in_package(getattr(module, "__file__", None)):
+    if not named or not _may_be_kept(getattr(module, "__file__", None)):
         raise _NoKeyError(f"{cls.__module__}.{cls.__qualname__}")
     defaults = [(name, _constant(value)) for name, value in cls._field_defaults.items()]
     return f"{cls.__module__}.{cls.__qualname__}{cls._fields}{defaults}"
@@ -511,14 +546,20 @@ class _Kernel(CPUDispatcher):
     _cache: Any
 
     def compile(self, sig: Any) -> Any:
+        arguments = tuple(getattr(sig, "args", sig))
         try:
-            return super().compile(sig)
+            entry = super().compile(sig)
         except ForceLiteralArg:  # asks for another signature
             raise
         except KernelError as error:
             message = error.message
         except Exception as error:
-            message = _explanation(self.py_func, tuple(getattr(sig, "args", sig)), str(error))
+            message = _explanation(self.py_func, arguments, str(error))
+        else:
+            truncation = _truncation(self.py_func, self.overloads.get(arguments))
+            if truncation is None:
+                return entry
+            message = truncation
         raise KernelError(message)
 
 
@@ -609,14 +650,47 @@ def _rebuilt_part(context: Any, code: tuple[str, bytes], fndesc: Any, environmen
     )  # fmt: skip
 
 
+def _truncation(function: types.FunctionType, compiled: Any) -> str | None:
+    """The first place where a kernel writes a float into an array of integers, in one line; None if there is none.
+
+    numba cuts such a float to an integer without a word. What comes from the disk was checked before it was stored.
+    """
+    annotation: Any = getattr(compiled, "type_annotation", None)
+    blocks: dict[int, Any] = getattr(annotation, "blocks", None) or {}
+    statements = [statement for block in blocks.values() for statement in block.body]
+    fields = {each.target.name: each.value.attr for each in statements if _is_field(each)}
+    for each in statements:
+        if isinstance(each, SetItem | StaticSetItem):
+            array, value = (annotation.typemap[variable.name] for variable in (each.target, each.value))
+            if isinstance(value, numba.types.Float) and isinstance(getattr(array, "dtype", None), WHOLE):
+                name = fields.get(each.target.name, each.target.unversioned_name)
+                rule = f"writes a float into {name}, an array of {array.dtype}, which cuts it; make {name} an array of floats"
+                return f"{_place(function, _name(function), each.loc.line)}, {rule}"
+    return None
+
+
+def _is_field(statement: Any) -> bool:
+    """Whether a statement of numba's reads a field, as ``state.rate``."""
+    return isinstance(statement, Assign) and isinstance(statement.value, Expr) and statement.value.op == "getattr"
+
+
+def _name(function: types.FunctionType) -> str:
+    return f"{function.__module__}:{function.__qualname__}"
+
+
+def _place(function: types.FunctionType, name: str, line: int) -> str:
+    """A kernel and one of its lines, as errors name them."""
+    file = function.__code__.co_filename
+    return f"kernel {name}: line {line} of {file}, {linecache.getline(file, line).strip()!r}"
+
+
 def _explanation(function: types.FunctionType, arguments: tuple[Any, ...], error: str) -> str:
     """What is wrong with a kernel, where, and the rule, in one line."""
-    code, name = function.__code__, f"{function.__module__}:{function.__qualname__}"
-    own = [f"{called.py_func.__module__}:{called.py_func.__qualname__}" for called in _called(function) if _is_foreign(called)]
+    code, name = function.__code__, _name(function)
+    own = [_name(called.py_func) for called in _called(function) if _is_foreign(called)]
     if own and _lies_in_package(code.co_filename):
         name += f", which calls {', '.join(own)}"
-    line = _faulty_line(code, error)
-    where = f"kernel {name}: line {line} of {code.co_filename}, {linecache.getline(code.co_filename, line).strip()!r}"
+    where = _place(function, name, _faulty_line(code, error))
     if any(phrase in error for phrase in ALLOCATES):
         return f"{where}, makes an array, list or string, but a kernel allocates nothing: its working memory is an argument"
     unknown = [repr(name) for name, kind in zip(code.co_varnames, arguments, strict=False) if kind is numba.types.pyobject]

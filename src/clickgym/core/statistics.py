@@ -1,4 +1,4 @@
-"""Student's t: quantiles and half widths of confidence intervals; Holm's correction of several tests."""
+"""Student's t: quantiles and half widths of intervals; Holm's correction of several tests; the worst tenth of some scores."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["CONFIDENCE", "half_width", "holm", "t_quantile"]
+__all__ = ["CONFIDENCE", "half_width", "holm", "t_quantile", "worst_tenth"]
 
 CONFIDENCE = 0.95
 
@@ -57,3 +57,17 @@ def holm(p_values: ArrayLike) -> NDArray[np.float64]:
     corrected = np.empty(len(values))
     corrected[order] = np.minimum(steps, 1.0)
     return corrected
+
+
+def worst_tenth(scores: ArrayLike) -> float:
+    """The mean of the tenth of some scores that are lowest, rounded up to whole scores; nan where there are none.
+
+    Args:
+        scores: of any shape; the higher, the better. Losses are passed with a minus sign.
+
+    Example:
+        >>> worst_tenth([3.0, 1.0, 2.0]), worst_tenth(range(20))
+        (1.0, 0.5)
+    """
+    values = np.sort(np.ravel(scores))
+    return float(values[: math.ceil(values.size / 10)].mean()) if values.size else math.nan

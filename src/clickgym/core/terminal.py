@@ -167,7 +167,10 @@ def _print_rows(
         grid.add_column(width=width, justify="right" if table.columns[i].right else "left", overflow="fold")
     for row in rows:
         grid.add_row(*(row[i] for i in widths))
-    console.print(Padding(grid, (0, 0, 0, indent), expand=False), highlight=False)
+    for segments in console.render_lines(Padding(grid, (0, 0, 0, indent), expand=False), pad=False):
+        line = Text.assemble(*((segment.text, segment.style or "") for segment in segments))
+        line.rstrip()  # a grid is as wide as its widest row
+        console.print(line, soft_wrap=True, highlight=False)
 
 
 def _print_lines(console: Console, table: _Sized, indent: int) -> None:

@@ -10,6 +10,9 @@ Under a model that fits, the sums of observed less predicted clicks differ from 
 their standard errors are added up over the groups of a pattern; the sum follows a scaled chi-squared law (Satterthwaite), whose
 scale and degrees of freedom come from the covariance of the groups, counted in the sessions. It also counts that the
 predictions were estimated: from n sessions, m held out, the variance is up to 1 + m / n times that of the clicks.
+
+`check_above` asks a narrower question of all sessions at once, and so sees smaller faults: do clicks depend on how attractive
+the items above are, in another way than predicted?
 """
 
 from __future__ import annotations
@@ -22,12 +25,12 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import chdtrc
 
-from ..distinct import distinct
-from ..estimation.estimator import Estimator
-from ..log import ClickLog
-from .lists import BLOCKS, time_blocks
+from .counting import by_query
+from .distinct import distinct
+from .estimation.estimator import Estimator
+from .log import BLOCKS, ClickLog, time_blocks
 
-__all__ = ["FITS", "PATTERNS", "Fit", "Group", "Pattern", "check_fit"]
+__all__ = ["FITS", "PATTERNS", "Fit", "Group", "Pattern", "check_above", "check_fit"]
 
 FITS = 0.01
 """A model fits if what it leaves unexplained has at least this probability by chance, over all patterns."""
@@ -35,6 +38,8 @@ LEAST_DISPLAYS = 50
 """Displays of a group that is looked at."""
 LEAST_EXPECTED = 5
 """Clicks that a model expects in it, and displays without: of fewer no sum is nearly normal."""
+LEAST_CLICKS = 50
+"""Clicks, and displays without, that are expected at a position where `check_above` looks at what stands above it."""
 MOST_GROUPS = 500
 
 PATTERNS = ("item at position", "item below item", "item above item", "block of time", "item in a fifth of the time")
@@ -140,6 +145,53 @@ def check_fit(
         patterns.append(_pattern(name, deviations / errors, covariance / np.outer(errors, errors), of_pattern))
     p_value = min([1.0, *(len(patterns) * pattern.p_value for pattern in patterns)])
     return Fit(model, tuple(patterns), p_value), tuple(groups)
+
+
+def check_above(log: ClickLog, predicted: Floats | None = None) -> float:
+    """Test whether clicks depend on what stands above them in another way than predicted (a score test).
+
+    Null hypothesis: given the list, an item is clicked at its position with the predicted probability. Observed less predicted
+    clicks are multiplied with the click rate that the item at each position above has there, less the mean of this rate over
+    the sessions that show the same item at the same position. Under the null hypothesis the sums over all sessions are normal
+    with mean 0 and the covariance that follows from the predictions; at each position they are compared with a chi-squared law.
+
+    Args:
+        log: sessions of any queries.
+        predicted: ``(N, K)`` probabilities of a click given the list. None: the click rate of each item at each position, which
+            tests the assumption of the estimator ``item-position``.
+
+    Returns:
+        The least p-value of the positions, times their number; NaN where none has enough clicks, or none of its items ever
+        stands below other ones.
+
+    Example:
+        >>> rng = np.random.default_rng(0)
+        >>> items = rng.permuted(np.tile([0, 1, 2], (5000, 1)), axis=1)
+        >>> attracted = rng.random(items.shape) < np.array([0.2, 0.5, 0.8])[items]
+        >>> first = attracted & (attracted.cumsum(axis=1) == 1)  # users who stop after their first click
+        >>> logs = [ClickLog(items, clicks, [0] * 5000, ("a", "b", "c"), ("q",)) for clicks in (attracted, first)]
+        >>> [check_above(log) > 0.01 for log in logs]
+        [True, False]
+    """
+    order, codes, pairs = by_query(log.queries, log.items, len(log.item_labels))
+    n_sessions, n_positions = pairs.shape
+    cells = np.where(pairs < 0, len(codes), pairs) * np.int64(n_positions) + np.arange(n_positions)
+    size, clicks = (len(codes) + 1) * n_positions, log.clicks[order]
+    counts = np.maximum(np.bincount(cells.ravel(), minlength=size), 1)
+    rates = (np.bincount(cells.ravel(), clicks.ravel(), size) / counts)[cells]
+    expected = rates if predicted is None else predicted[order]
+    p_values = []
+    for k in range(1, n_positions):
+        chance = np.where(pairs[:, k] < 0, 0.0, expected[:, k])
+        if min(chance.sum(), (1 - chance).sum()) < LEAST_CLICKS:
+            continue
+        above = np.array([rate - (np.bincount(cells[:, k], rate, size) / counts)[cells[:, k]] for rate in rates.T[:k]])
+        values, directions = np.linalg.eigh((chance * (1 - chance) * above) @ above.T)
+        told = values > max(1e-14 * n_sessions, 1e-9 * values.max())
+        if told.any():
+            deviations = (directions.T @ (above @ (clicks[:, k] - chance)))[told] ** 2 / values[told]
+            p_values.append(float(chdtrc(told.sum(), deviations.sum())))
+    return min(1.0, len(p_values) * min(p_values)) if p_values else np.nan
 
 
 def _members(log: ClickLog) -> Iterator[tuple[str, Indices, Indices, Indices, Callable[[int], str]]]:

@@ -1,0 +1,308 @@
+"""Verdicts on policies: which estimators may speak in a log, and what those of different assumptions agree on.
+
+An estimator is right where its assumption about users holds, and a log can tell where it does not. So the assumptions are
+tested on the log first, each at the level `FITS` (see `goodness_of_fit`):
+
+- *click models* are fitted to 70 % of the sessions and tested on the others (`check_fit`), and fitted to all sessions and
+  tested once more (`check_above`). Those that fit predict what the lists of a policy earn; `REFITS` refits to resampled
+  sessions give the standard error, which so counts that the parameters are estimated;
+- *item-position* needs that the click rate of an item at a position does not depend on what stands above it (`check_above`);
+- *cascade* is not tested, because users of every click model here read from the top. It judges as many positions of the
+  policy's lists, from the top, as `LEAST_SESSIONS` effective sessions show. Where that is the whole list, `ips`, which assumes
+  nothing, can judge it, too.
+
+There is a verdict where a click model that fits and an estimator that assumes less (item-position or cascade) agree: no two
+intervals lie on different sides of 0, and on the positions that cascade judges every model predicts its clicks within their
+error. The verdict's interval holds those of all of them. A firm interval of `ips` is enough alone.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri, stdtr, stdtrit
+
+from .distinct import distinct
+from .estimation.estimator import ConvergenceWarning, Estimator
+from .estimation.refits import refits
+from .estimation.settings import CONVERGED
+from .evaluation import LEAST_SESSIONS, Evaluation, Policies, contributions, evaluate
+from .fitting import hold_out
+from .goodness_of_fit import FITS, check_above, check_fit
+from .log import ClickLog
+from .model_weights import MODEL_BASED
+from .policies import empirical_policies, sessions_by_query
+
+__all__ = ["Judge", "Verdict", "agreement"]
+
+USERS = ("cm", "dcm", "sdbn", "pbm", "ubm", "dbn", "ccm")
+"""The click models that are tried."""
+HELD_OUT = 0.3
+REFITS = 20
+LEAST_POSITIONS = 2
+"""Of fewer positions `cascade` tells nothing about what stands above an item."""
+
+UNDECIDED: Literal["not significantly different"] = "not significantly different"
+Word = Literal["better", "worse", "not significantly different", "no verdict"]
+Interval = tuple[float, float]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether a policy earns more than the logged one.
+
+    Attributes:
+        word: ``"better"``, ``"worse"``, ``"not significantly different"`` or ``"no verdict"``.
+        estimators: what it rests on; empty without a verdict.
+        interval: of the difference to the logged policy: it holds those of all estimators on which the verdict rests. None
+            without a verdict.
+        reason: what the estimators say and assume, or why there is no verdict; a sentence.
+    """
+
+    word: Word
+    estimators: tuple[str, ...]
+    interval: tuple[float, float] | None
+    reason: str
+
+    def __str__(self) -> str:
+        if self.interval is None:
+            return f"{self.word}: {self.reason}"
+        low, high = self.interval
+        word = f"{self.word} {'from' if self.word == UNDECIDED else 'than'} the logged policy"
+        return f"{word} ({low:+.4g} to {high:+.4g}): {self.reason}"
+
+
+class Beginning(NamedTuple):
+    """What `cascade` tells of the beginnings of a policy's lists, counted in the log.
+
+    Attributes:
+        positions: how many from the top.
+        sessions: the effective number of sessions that show them.
+        value, error: the clicks there, and the standard error.
+    """
+
+    positions: int
+    sessions: float
+    value: float
+    error: float
+
+    def __str__(self) -> str:
+        where = "first position" if self.positions == 1 else f"first {self.positions} positions"
+        return f"the {where} of its lists ({self.sessions:,.0f} sessions)"
+
+
+class Judge:
+    """The estimators of clicks whose assumptions hold in a log, and their verdicts on policies.
+
+    Args:
+        log: the sessions.
+        targets: the policies, by their specs.
+        logging: the policy that made the log; None: what it recorded, or how often it showed what.
+        cutoff, bootstrap, level, seed: as for `evaluate`.
+    """
+
+    def __init__(self, log: ClickLog, targets: Mapping[str, Policies], logging: Policies | None, **settings: Any) -> None:
+        self.log, self.targets, self.logging, self.settings = log, targets, logging, settings
+        self.cutoff = settings["cutoff"] or log.n_positions
+        self.t = float(stdtrit(REFITS - 1, (1 + settings["level"]) / 2))
+        self._refused: dict[tuple[str, str], str] = {}
+
+    @cached_property
+    def fitting(self) -> dict[str, Estimator]:
+        """The click models that fit, fitted to all sessions."""
+        fitting: dict[str, Estimator] = {}
+        if len(self.log) * HELD_OUT < LEAST_SESSIONS:
+            return fitting
+        train, test = hold_out(self.log, HELD_OUT, self.settings["seed"])
+        for name in USERS:
+            part = CONVERGED.fit(MODEL_BASED[name], train)
+            if check_fit(name, part, test, len(train))[0].fits:
+                whole = CONVERGED.fit(MODEL_BASED[name], self.log, start=part)
+                if not check_above(self.log, whole.click_probabilities(self.log)) < FITS:
+                    fitting[name] = whole
+        return fitting
+
+    @cached_property
+    def item_position(self) -> float:
+        """The probability by chance of clicks that depend so much on what stands above them; NaN if the log cannot tell."""
+        return check_above(self.log)
+
+    @cached_property
+    def _lists(self) -> dict[str, tuple[ClickLog, Floats]]:
+        """Of each policy of which a click model can tell its lists, as sessions, and how often it shows each."""
+        lists = {}
+        for spec, target in self.targets.items():
+            try:
+                lists[spec] = _shown(self.log, target)
+            except ValueError as error:
+                self._refused |= {(spec, name): str(error) for name in self.fitting}
+        return lists
+
+    def _predicted(self, estimator: Estimator, spec: str, positions: int) -> float:
+        lists, shares = self._lists[spec]
+        return float(shares @ estimator.click_probabilities(lists)[:, :positions].sum(axis=1))
+
+    @cached_property
+    def _by_models(self) -> dict[str, dict[str, Evaluation]]:
+        """What the click models predict of each policy; refits tell how sure they are."""
+        results: dict[str, dict[str, Evaluation]] = {spec: {} for spec in self._lists}
+
+        def earned(estimator: Estimator, log: ClickLog) -> list[list[float]]:
+            logged = float(log.clicks[:, : self.cutoff].sum() / len(log))
+            return [[value := self._predicted(estimator, spec, self.cutoff), logged, value - logged] for spec in results]
+
+        for name, fitted in self.fitting.items() if results else ():
+            draws = refits(fitted, CONVERGED, self.log, REFITS, self.settings["seed"])
+            errors = np.std([earned(estimator, part) for part, estimator in draws], axis=0, ddof=1)
+            errors = np.hypot(errors, self.cutoff / len(self.log))  # the priors count as one session at each position
+            for spec, values, spread in zip(results, earned(fitted, self.log), errors.tolist(), strict=True):
+                ends = [(value - self.t * error, value + self.t * error) for value, error in zip(values, spread, strict=True)]
+                better = float(stdtr(REFITS - 1, values[2] / spread[2]))
+                results[spec][name] = Evaluation(
+                    name, values[0], spread[0], ends[0], values[0], ends[0], values[1], ends[1], values[2], ends[2], better,
+                    len(self.log), np.nan, np.nan, (np.nan, np.nan), np.nan,
+                )  # fmt: skip
+        return results
+
+    def _beginning(self, spec: str) -> Beginning | None:
+        """As many positions from the top as the log shows often enough."""
+        first, index, counts = distinct(np.column_stack([self.log.queries, self.log.items]))
+        logging = empirical_policies(self.log)
+        for positions in range(self.cutoff, 0, -1):
+            try:
+                weights = contributions(
+                    self.log[first], self.targets[spec], "cascade", logging=logging, cutoff=positions
+                )[1]  # fmt: skip
+            except ValueError:  # the log never shows such a beginning
+                continue
+            sessions = float(((counts @ weights) ** 2 / np.maximum(counts @ weights**2, 1e-300)).min())
+            if sessions >= LEAST_SESSIONS:
+                values = (weights[index] * self.log.clicks[:, :positions]).sum(axis=1)
+                return Beginning(positions, sessions, values.mean(), values.std() / np.sqrt(len(values)))
+        return None
+
+    def judge(self, spec: str) -> tuple[tuple[Evaluation, ...], dict[str, str], Verdict]:
+        """The estimates of a policy, why others are refused, and the verdict."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            models = self._by_models.get(spec, {})
+        beginning = self._beginning(spec)
+        results: dict[str, Evaluation] = {}
+        refused = {name: why for (of, name), why in self._refused.items() if of == spec}
+        for name in ("ips", "item-position") if beginning and beginning.positions == self.cutoff else ("item-position",):
+            recorded = self.log.propensities if name == "item-position" else self.log.list_propensities
+            counted = self.logging is None and recorded is None
+            logging = empirical_policies(self.log) if counted else self.logging
+            try:
+                results[name] = evaluate(self.log, self.targets[spec], name, logging=logging, **self.settings)
+            except ValueError as error:
+                refused[name] = str(error) if self.fitting else f"no click model fits the log, and {name} is refused: {error}"
+        verdict = self._verdict(
+            spec, {name: result for name, result in results.items() if not result.cautions}, models, beginning
+        )
+        return (*results.values(), *models.values()), refused, verdict
+
+    def _verdict(
+        self, spec: str, free: dict[str, Evaluation], models: dict[str, Evaluation], beginning: Beginning | None
+    ) -> Verdict:
+        refuted = ""
+        if not self.item_position >= FITS:
+            free.pop("item-position", None)
+        if (p := self.item_position) < FITS:
+            size = f"= {p:.1g}" if p > 1e-9 else "< 1e-9"
+            refuted = f"; item-position does not hold here: clicks depend on what stands above them (p {size})"
+        ends = {name: result.difference_interval for name, result in (free | models).items() if result.difference_interval}
+        alone = ends.pop("ips", None)
+        signs = set(map(_sign, ends.values()))
+        firm = _sign(alone) if alone else 0
+        if alone and (not models or ({-1, 1} <= signs if not firm else -firm not in signs)):
+            return Verdict(_word(alone), ("ips",), alone, "ips assumes nothing about users, and enough sessions show the lists")
+        if {-1, 1} <= signs | {firm}:
+            each = "; ".join(f"{name} {low:+.4g} to {high:+.4g}" for name, (low, high) in ends.items())
+            return _none(f"the estimators contradict each other: {each}")
+        if not models:
+            return _none(f"no click model that tells of this policy fits the log{refuted}")
+        for name in models if beginning else ():
+            assert beginning is not None
+            predicted = self._predicted(self.fitting[name], spec, beginning.positions)
+            if abs(predicted - beginning.value) > -ndtri(FITS / 2) * beginning.error:
+                return _none(
+                    f"the estimators contradict each other: {name} expects {predicted:.4g} clicks, and the log has "
+                    f"{beginning.value:.4g} ± {beginning.error:.2g} on {beginning}"
+                )
+        names, less = [*ends], ["item-position, whose assumption the log does not refute"] if len(ends) > len(models) else []
+        if beginning and beginning.positions >= min(LEAST_POSITIONS, self.cutoff):
+            names.append("cascade")
+            less.append(f"cascade on {beginning}")
+        fit = f"{_and(models)}, which {'fits' if len(models) == 1 else 'fit'} the log"
+        if not less:
+            return _none(f"no estimator that assumes less can confirm {fit}{refuted}")
+        interval = min(low for low, _ in ends.values()), max(high for _, high in ends.values())
+        return Verdict(_word(interval), tuple(names), interval, f"{fit}, and {_and(less)} agree{refuted}")
+
+
+def agreement(results: Sequence[Evaluation], single: bool) -> Verdict | None:
+    """The verdict of estimators whose assumptions nobody has tested; None where there are no differences.
+
+    Args:
+        results: of a policy.
+        single: whether the log holds single items, and nobody asked for certain estimators.
+    """
+    ends = [result.difference_interval for result in results if result.difference_interval is not None]
+    if not ends:
+        return None
+    if single:
+        return _none("a log of single items cannot tell whether clicks depend on what stands above them")
+    names, n = tuple(result.estimator for result in results), len(ends)
+    better, worse = (sum(_sign(interval) == sign for interval in ends) for sign in (1, -1))
+    if better and worse:
+        return _none(f"the estimators contradict each other: better by {better} of {n}, worse by {worse}")
+    count, which = better or worse, ""
+    if n > 1:
+        which = f"by {count} of {n} estimators, undecided by the others; " if 0 < count < n else f"by all {n} estimators; "
+    tested = f"what {_and(names)} assume{'s' if n == 1 else ''} about users is not tested; without --estimator it is"
+    interval = min(low for low, _ in ends), max(high for _, high in ends)
+    return Verdict("better" if better else "worse" if worse else UNDECIDED, names, interval, which + tested)
+
+
+def _shown(log: ClickLog, target: Policies) -> tuple[ClickLog, Floats]:
+    """The lists of a policy as sessions without clicks, each once for each query and length, and the share of each."""
+    lists, queries, shares = [], [], []
+    for query, rows in sessions_by_query(log):
+        policy = target[query] if isinstance(target, Mapping) else target
+        missing = np.setdiff1d(policy.items, log.items[rows])
+        if len(missing):
+            raise ValueError(f"the log never shows the item {log.item_labels[missing[0]]!r} for the query {query!r}")
+        for length, count in zip(*np.unique(log.lengths[rows], return_counts=True), strict=True):
+            of_length, probabilities = policy.of_length(int(length)).support()
+            lists.append(np.where(np.arange(log.n_positions) < length, of_length, -1))
+            queries.append(np.full(len(of_length), log.query_labels.index(query)))
+            shares.append(probabilities * count / len(log))
+    items = np.concatenate(lists)
+    labels = log.item_labels, log.query_labels
+    return ClickLog(items, np.zeros(items.shape, np.int8), np.concatenate(queries), *labels), np.concatenate(shares)
+
+
+def _and(words: Iterable[str]) -> str:
+    *first, last = words
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def _sign(interval: Interval) -> int:
+    return 1 if interval[0] > 0 else -1 if interval[1] < 0 else 0
+
+
+def _word(interval: Interval) -> Word:
+    sign = _sign(interval)
+    return "better" if sign > 0 else "worse" if sign < 0 else UNDECIDED
+
+
+def _none(reason: str) -> Verdict:
+    return Verdict("no verdict", (), None, reason)
