@@ -36,69 +36,61 @@ from scipy import special
 from scipy.stats import binomtest
 
 import clickgym
+from clickgym import envs
 from clickgym.core.kernels import specialise
-from clickgym.envs import (
-    CascadeModel,
-    ClickChainModel,
-    ClickModel,
-    DynamicBayesianModel,
-    PositionBasedModel,
-    TrustBiasModel,
-    UserBrowsingModel,
-)
 from clickgym.offline import ClickLog
 from clickgym.offline.decision.decide import AGENTS, Settings, weigh
 from clickgym.offline.decision.evidence import LEVEL, larger_step, settle
 from clickgym.offline.decision.models import Models
 from clickgym.offline.distinct import distinct
 
-SETS = ("development", "report", "report-2")
+SETS = ("development", "report", "report-2", "report-3")
 # fmt: off
 PARAMETERS: dict[str, tuple[Any, ...]] = {
     # A pair is a range, a list has the choices; by set, in the order of `SETS`.
-    "positions": ((3, 6), (2, 7), (2, 8)),
-    "more items than positions": ((2, 6), (2, 8), (2, 5)),
+    "positions": ((3, 6), (2, 7), (2, 8), (3, 8)),
+    "more items than positions": ((2, 6), (2, 8), (2, 5), (1, 7)),
     "attraction": (  # of a beta distribution
         [(1, 2), (1, 5), (2, 2)], [(1, 2), (1, 5), (2, 4), (1, 25), (2, 60)],
-        [(1, 3), (2, 6), (1, 10), (1, 30), (3, 60), (3, 3)],
+        [(1, 3), (2, 6), (1, 10), (1, 30), (3, 60), (3, 3)], [(1, 4), (3, 9), (1, 15), (2, 50), (2, 3)],
     ),
-    "lowest examination": ((0.15, 0.5), (0.05, 0.7), (0.1, 0.8)),
-    "size of the neighbours' effect": ((0.1, 0.6), (0.2, 0.9), (0.15, 0.8)),
-    "other lists": ((2, 14), (1, 20), (2, 25)),  # drawn at random, and as many variants of production
-    "shown as often as production": ((0.3, 2.0), (0.1, 3.0), (0.2, 4.0)),  # all others together
-    "share of a swap": ((0.2, 0.6), (0.05, 0.8), (0.1, 0.7)),
-    "steepness": ((0.4, 1.2), (0.2, 1.8), (0.3, 2.2)),  # of Plackett-Luce
-    "sessions, log10": ((3.48, 5.48), (3.48, 5.7), (3.48, 5.7)),
-    "several lengths": (1 / 3, 0.45, 0.4),  # a share of the logs, as the next
-    "shuffled file": (0.15, 0.15, 0.15),  # with times
-    "tick": ([1, 1000], [1, 1000, 60_000], [1, 100, 10_000]),  # of the clock, in ms
-    "days": ([1, 7, 28], [1, 3, 14, 90], [2, 10, 30, 60]),
-    "segments": ([97], [211], [307]),  # in which nothing changes
+    "lowest examination": ((0.15, 0.5), (0.05, 0.7), (0.1, 0.8), (0.05, 0.6)),
+    "size of the neighbours' effect": ((0.1, 0.6), (0.2, 0.9), (0.15, 0.8), (0.1, 1.0)),
+    "other lists": ((2, 14), (1, 20), (2, 25), (1, 18)),  # drawn at random, and as many variants of production
+    "shown as often as production": ((0.3, 2.0), (0.1, 3.0), (0.2, 4.0), (0.15, 2.5)),  # all others together
+    "share of a swap": ((0.2, 0.6), (0.05, 0.8), (0.1, 0.7), (0.05, 0.9)),
+    "steepness": ((0.4, 1.2), (0.2, 1.8), (0.3, 2.2), (0.25, 2.0)),  # of Plackett-Luce
+    "sessions, log10": ((3.48, 5.48), (3.48, 5.7), (3.48, 5.7), (3.48, 5.7)),
+    "several lengths": (1 / 3, 0.45, 0.4, 0.5),  # a share of the logs, as the next
+    "shuffled file": (0.15, 0.15, 0.15, 0.15),  # with times
+    "tick": ([1, 1000], [1, 1000, 60_000], [1, 100, 10_000], [1, 10, 1000]),  # of the clock, in ms
+    "days": ([1, 7, 28], [1, 3, 14, 90], [2, 10, 30, 60], [1, 5, 20, 120]),
+    "segments": ([97], [211], [307], [257]),  # in which nothing changes
     "drift": (
         ["line", "step", "wave", "walk"], ["ramp", "hump", "saw", "decay", "step", "walk"],
-        ["ramp", "wave", "saw", "decay", "hump", "line"],
+        ["ramp", "wave", "saw", "decay", "hump", "line"], ["ramp", "wave", "step", "decay", "hump", "walk"],
     ),
-    "size of the drift": ((0.2, 1.0), (0.1, 1.6), (0.2, 1.4)),  # in logits, from the mean
-    "each item's own drift": ((0.0, 0.15), (0.0, 0.25), (0.0, 0.2)),
-    "begin": ((0.3, 0.9), (0.1, 0.96), (0.2, 0.93)),  # of lists that begin late; in mirror writing of those that end early
-    "late share": ((0.3, 1.0), (0.0, 1.0), (0.1, 0.9)),  # of the lists
-    "replaced": (0.4, 0.5, 0.35),  # production ends where others begin, in a share of the logs
-    "overlap": ((0.0, 0.1), (0.0, 0.25), (0.0, 0.4)),
-    "season": (["wave"], ["wave", "day and night", "day and week"], ["wave", "day and night", "day and week"]),
-    "season cycles": ((1, 14), (2, 31), (3, 35)),
-    "size of the season": ((0.2, 0.8), (0.1, 1.2), (0.15, 1.0)),
-    "shares follow": ((0.3, 1.5), (0.2, 2.5), (0.3, 2.0)),
-    "re-ranked every": ((1, 10), (1, 30), (2, 40)),  # segments
-    "memory of clicks": ((0.3, 1.0), (0.0, 1.0), (0.2, 0.9)),
-    "bots, share of the log": ((0.01, 1 / 6), (0.003, 1 / 6), (0.005, 1 / 6)),
-    "bots, share of the sessions": ((0.1, 1.0), (0.05, 1.0), (0.1, 1.0)),
-    "bots click": ([0.0, 0.5, 1.0, 1.0], [0.0, 0.1, 0.3, 0.7, 1.0], [0.0, 0.2, 0.5, 0.9, 1.0]),
-    "bots on production": (0.2, 0.35, 0.3),
-    "visits": ((2, 4), (2, 6), (2, 5)),
-    "long campaign": ((0.2, 0.5), (0.2, 0.6), (0.25, 0.5)),
-    "repeated, share": ((0.05, 0.5), (0.02, 0.8), (0.03, 0.7)),
-    "repeated, times": ((2, 6), (2, 12), (2, 9)),
-    "populations, swing": ((0.2, 0.45), (0.05, 0.5), (0.1, 0.5)),
+    "size of the drift": ((0.2, 1.0), (0.1, 1.6), (0.2, 1.4), (0.1, 1.5)),  # in logits, from the mean
+    "each item's own drift": ((0.0, 0.15), (0.0, 0.25), (0.0, 0.2), (0.0, 0.25)),
+    "begin": ((0.3, 0.9), (0.1, 0.96), (0.2, 0.93), (0.15, 0.95)),  # of lists that begin late; mirrored: end early
+    "late share": ((0.3, 1.0), (0.0, 1.0), (0.1, 0.9), (0.0, 1.0)),  # of the lists
+    "replaced": (0.4, 0.5, 0.35, 0.45),  # production ends where others begin, in a share of the logs
+    "overlap": ((0.0, 0.1), (0.0, 0.25), (0.0, 0.4), (0.0, 0.3)),
+    "season": (["wave"], *[["wave", "day and night", "day and week"]] * 3),
+    "season cycles": ((1, 14), (2, 31), (3, 35), (1, 33)),
+    "size of the season": ((0.2, 0.8), (0.1, 1.2), (0.15, 1.0), (0.1, 1.1)),
+    "shares follow": ((0.3, 1.5), (0.2, 2.5), (0.3, 2.0), (0.2, 2.2)),
+    "re-ranked every": ((1, 10), (1, 30), (2, 40), (1, 35)),  # segments
+    "memory of clicks": ((0.3, 1.0), (0.0, 1.0), (0.2, 0.9), (0.0, 1.0)),
+    "bots, share of the log": ((0.01, 1 / 6), (0.003, 1 / 6), (0.005, 1 / 6), (0.004, 1 / 6)),
+    "bots, share of the sessions": ((0.1, 1.0), (0.05, 1.0), (0.1, 1.0), (0.05, 1.0)),
+    "bots click": ([0.0, 0.5, 1.0, 1.0], [0.0, 0.1, 0.3, 0.7, 1.0], [0.0, 0.2, 0.5, 0.9, 1.0], [0.0, 0.15, 0.4, 0.8, 1.0]),
+    "bots on production": (0.2, 0.35, 0.3, 0.4),
+    "visits": ((2, 4), (2, 6), (2, 5), (2, 6)),
+    "long campaign": ((0.2, 0.5), (0.2, 0.6), (0.25, 0.5), (0.2, 0.6)),
+    "repeated, share": ((0.05, 0.5), (0.02, 0.8), (0.03, 0.7), (0.02, 0.75)),
+    "repeated, times": ((2, 6), (2, 12), (2, 9), (2, 10)),
+    "populations, swing": ((0.2, 0.45), (0.05, 0.5), (0.1, 0.5), (0.05, 0.45)),
 }
 # fmt: on
 
@@ -113,7 +105,6 @@ APART = ("shuffled, no times", "bots come again", "long campaign")
 """What no rule on clicks can see: not counted with the others."""
 KINDS = (*USERS, *STORIES)
 BANDS = ((0, 50_000), (50_000, 100_000), (100_000, 10**9))
-PRODUCTION = ("best", "nearly best", "poor")
 LOGGING = ("few lists", "swaps", "Plackett-Luce", "part at random", "at random")
 ROUNDING = 1e-9
 BLOCKS, TOGETHER, SHOWN, WORTH = 20, 4, 200, 0.05
@@ -183,7 +174,7 @@ class Modelled:
         model: over L items and K positions.
     """
 
-    def __init__(self, model: ClickModel) -> None:
+    def __init__(self, model: envs.ClickModel) -> None:
         self.model = model
 
     def clicks(self, lists: Lists, rng: np.random.Generator) -> NDArray[np.int8]:
@@ -222,37 +213,34 @@ class TwoKinds:
         return self.share * first + (1 - self.share) * second
 
 
-Users = Callable[[Any, float], Any]
-"""The users at a time: by what is added to the logits of attraction, and to the share of the first of two kinds."""
-
-
-def _model(kind: str, n_items: int, n_positions: int, ranges: Ranges) -> Callable[[Any], ClickModel]:
+def _model(kind: str, n_items: int, n_positions: int, ranges: Ranges) -> Callable[[Any], envs.ClickModel]:
     """A click model, by what is added to the logits of its attractions."""
     rng = ranges.rng
     a, b = ranges.draw("attraction")
     base = special.logit(rng.beta(a, b, n_items).clip(0.003, 0.95))
     examination = np.sort(rng.uniform(ranges.draw("lowest examination"), 1.0, n_positions))[::-1]
-    make: Callable[[Floats], ClickModel]
+    make: Callable[[Floats], envs.ClickModel]
     if kind == "CM":
-        make = partial(CascadeModel, n_positions=n_positions)
+        make = partial(envs.CascadeModel, n_positions=n_positions)
     elif kind in ("PBM", "trust bias"):
-        make = partial(PositionBasedModel if kind == "PBM" else TrustBiasModel, examination=examination)
+        make = partial(envs.PositionBasedModel if kind == "PBM" else envs.TrustBiasModel, examination=examination)
     elif kind == "UBM":
         rows = np.zeros((n_positions, n_positions))
         for k, last in itertools.product(range(n_positions), range(n_positions)):
             if last <= k:  # as far below the last click as a position is below the top
                 rows[k, last] = examination[k - last] * (rng.uniform(0.7, 1.0) if last else 1.0)
-        make = partial(UserBrowsingModel, examination=rows)
+        make = partial(envs.UserBrowsingModel, examination=rows)
     elif kind == "DBN":
         after = {"satisfaction": rng.uniform(0.05, 0.8, n_items), "perseverance": rng.uniform(0.6, 0.98)}
-        make = partial(DynamicBayesianModel, **after, n_positions=n_positions)
+        make = partial(envs.DynamicBayesianModel, **after, n_positions=n_positions)
     else:
         stops = rng.uniform([0.6, 0.3, 0.1], [0.98, 0.95, 0.8])
-        make = lambda attraction: ClickChainModel(attraction, *stops, n_positions)  # noqa: E731
+        make = lambda attraction: envs.ClickChainModel(attraction, *stops, n_positions)  # noqa: E731
     return lambda shift: make(special.expit(base + shift))
 
 
-def _users(kind: str, n_items: int, n_positions: int, ranges: Ranges) -> Users:
+def _users(kind: str, n_items: int, n_positions: int, ranges: Ranges) -> Callable[[Any, float], Any]:
+    """The users at a time: by what is added to the logits of attraction, and to the share of the first of two kinds."""
     rng = ranges.rng
     if kind == "neighbours":
         pbm = _model("PBM", n_items, n_positions, ranges)
@@ -498,7 +486,7 @@ def simulate(seed: int, parameters: str) -> Simulated:
     logging_kind = str(rng.choice(LOGGING[: 4 if confounded else 5]))
     if confounded and rng.random() < 0.6:
         logging_kind = "few lists"
-    production = str(rng.choice(PRODUCTION))
+    production = str(rng.choice(["best", "nearly best", "poor"]))
     n_positions = ranges.draw("positions")
     n_items = n_positions + ranges.draw("more items than positions")
     n = round(10 ** ranges.draw("sessions, log10"))
@@ -610,8 +598,8 @@ def _chance(simulated: Simulated, production: tuple[int, ...]) -> dict[str, floa
                 error = (reward[here].var() / counts[row] + reward[own].var() / own.sum()) ** 0.5
                 found |= {"shown": gain, "errors": float(gain * now[0, 1] / error) if error else 0.0}
     gain = float(simulated.value(simulated.best)[0, 0] / now[0, 0] - 1)
-    steady = simulated.settings["kind"] in (*DESCRIBED, "repeated sessions")
-    if gain >= WORTH and steady and simulated.settings["users"] in DESCRIBED:
+    steady = simulated.settings["kind"] in (*USERS, "repeated sessions") and simulated.settings["users"] in DESCRIBED
+    if gain >= WORTH and steady:
         found["models"] = gain
     return found or None
 
@@ -661,9 +649,8 @@ def _line(kind: str, rows: Sequence[dict[str, Any]]) -> str:
     at_end = sum(min(each["end"]) < -ROUNDING for each in recommended)
     measured = sum(each["verdict"] == "better" for each in recommended)
     chances = [_found(row) for row in rows if row["chance"]]
-    worst = f"{min(worse):.1%}" if worse else "–"
-    cells = (kind, len(rows), len(recommended), measured, len(worse), worst, at_end, len(chances), sum(chances))
-    return f"| {' | '.join(map(str, cells))} |"
+    counts = (len(rows), len(recommended), measured, len(worse), f"{min(worse):.1%}" if worse else "–", at_end)
+    return f"| {' | '.join(map(str, [kind, *counts, len(chances), sum(chances)]))} |"
 
 
 def _rows(file: Path, parameters: str, seeds: range) -> dict[int, dict[str, Any]]:
