@@ -32,8 +32,6 @@ from ..envs.spaces import check_ranking
 from .codes import codes_of, codes_of_log, flags, with_void
 from .search_space import SearchSpace
 
-__all__ = ["ANY_LIST", "ITS_DISPLAYS", "LAST_DISPLAY", "Agent", "CompiledAgent", "ContextualAgent", "StateAgent"]
-
 Seed = int | np.random.SeedSequence | None
 SavedArrays = Mapping[str, NDArray[Any]]
 """Arrays of a state, by name."""

@@ -6,8 +6,6 @@ import numpy as np
 
 from ..core.kernels import inner, kernel
 
-__all__ = ["ROUNDING", "assign", "lead"]
-
 ROUNDING = 1e-12  # sums of weights this close are equal
 
 

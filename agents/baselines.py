@@ -15,8 +15,6 @@ from .agent import ANY_LIST, CompiledAgent, Seed, rates
 from .kernels import rank_available, rank_by_index, show, shuffle_front
 from .search_space import Range
 
-__all__ = ["EpsilonGreedy", "Fixed", "Oracle", "Random"]
-
 
 class ListState(NamedTuple):
     items: NDArray[np.int64]

@@ -13,8 +13,6 @@ from ..core.kernels import inner, kernel
 from .agent import ITS_DISPLAYS, CompiledAgent, SavedArrays, Seed, rates
 from .kernels import kl_lower, kl_upper, shuffle_front, sort_stably
 
-__all__ = ["BatchRank"]
-
 
 class State(NamedTuple):
     # Per item; an item belongs to one active batch at most.

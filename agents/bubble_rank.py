@@ -15,8 +15,6 @@ from .agent import ITS_DISPLAYS, CompiledAgent, SavedArrays, Seed
 from .kernels import count_session
 from .search_space import Range
 
-__all__ = ["BubbleRank"]
-
 
 class State(NamedTuple):
     base: NDArray[np.int64]  # (L,) the base list R̄, then the items below it

@@ -23,8 +23,6 @@ from .kernels import (
 )
 from .search_space import Range
 
-__all__ = ["CascadeTS", "CascadeUCB1", "CascadeUCBV", "TSCascade"]
-
 
 class CascadeAgent(CompiledAgent):
     """Base class of the cascade agents: the argument ``feedback`` says which positions count as examined."""

@@ -15,9 +15,6 @@ from .cascade import CascadeAgent
 from .kernels import count_session, examined_positions, rank_available, rank_by_index, show
 from .search_space import Range
 
-__all__ = ["CascadeDUCB", "CascadeSWUCB"]
-
-
 LEAST_WEIGHT = 1e-200
 """Of a display: one that has faded more is as good as forgotten."""
 

@@ -27,8 +27,6 @@ from .kernels import count_session, examined_positions, x_log_x
 from .kl_ucb import LadderedState, doubt_order, rank_klucb, rank_klucb_available, replace_klucb, update_klucb
 from .search_space import Range
 
-__all__ = ["GLRCascadeKLUCB", "GLRCascadeUCB"]
-
 REMEMBERED = 1000
 """The restarts whose steps are kept, the last ones."""
 LONGEST = 2**62

@@ -15,8 +15,6 @@ from .agent import Seed, StateAgent
 from .kernels import exploration, kl_upper
 from .search_space import Range
 
-__all__ = ["CascadeVI"]
-
 C = 3.0
 """The constant in the level of confidence, log t + 3 log log t, as in CascadeKL-UCB."""
 PATIENCE = 1.01

@@ -13,8 +13,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..core.checks import as_array, short
 
-__all__ = ["NOT_SHOWN", "VOID", "codes_of", "codes_of_log", "flags", "with_void"]
-
 VOID = 2
 """The item was replaced since the list was shown."""
 NOT_SHOWN = 4

@@ -16,8 +16,6 @@ from .pdgd import measure_rests, rank
 from .search_space import Range
 from .streams import draw_direction, new_stream
 
-__all__ = ["COLTR"]
-
 
 class State(NamedTuple):
     weights: NDArray[np.float64]  # (d,) w

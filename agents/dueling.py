@@ -21,8 +21,6 @@ from .linear import dot, show_largest
 from .search_space import Range
 from .streams import draw_direction
 
-__all__ = ["DBGD", "MGD"]
-
 LEAVING = Choices(("team", "probabilistic"))
 WIN = 1e-12  # what rounding may make of equal probabilities to win and to lose
 

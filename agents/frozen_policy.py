@@ -16,8 +16,6 @@ from ..envs.spaces import RankedList
 from .agent import Agent, Seed
 from .learner import Actions
 
-__all__ = ["FrozenPolicy"]
-
 
 class FrozenPolicy(Agent):
     """An agent that ranks by a trained policy and does not learn: a model of stable-baselines3 or sb3-contrib, or any function.

@@ -39,8 +39,6 @@ from .search_space import Range, SearchSpace
 if TYPE_CHECKING:
     from stable_baselines3.common.vec_env import VecEnv
 
-__all__ = ["A2C", "DQN", "PPO", "SAC", "TD3", "MaskablePPO", "RecurrentPPO", "Setting", "StableBaselines", "adopt"]
-
 
 class Setting(NamedTuple):
     """A hyper-parameter: its default, the check of other values, and the reason for the default."""

@@ -16,8 +16,6 @@ from .kernels import exploration, kl_upper, rank_by_index, shuffle_front, x_log_
 from .leaders import LeaderAgent, find_leader, no_leaders
 from .search_space import Range
 
-__all__ = ["GRAB", "SGRAB"]
-
 TIE = 1e-10  # sums of indices this close are equal
 NOTHING, ENTROPY, INDEX = 0, 1, 2  # what is known of a pair
 

@@ -10,8 +10,6 @@ from stable_baselines3.common.policies import ActorCriticPolicy
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from torch import nn
 
-__all__ = ["ItemFeatures", "ItemwisePolicy"]
-
 
 class ItemFeatures(BaseFeaturesExtractor):
     """Extract the features of each item, ``(B, L * F)``, from the observations of `HistoryVectorObservation`.

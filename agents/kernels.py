@@ -10,21 +10,6 @@ from ..core.checks import Choices
 from ..core.kernels import inner, kernel
 from .codes import NOT_SHOWN
 
-__all__ = [
-    "kl",
-    "kl_lower",
-    "kl_upper",
-    "rank_available",
-    "rank_by_draw",
-    "rank_by_index",
-    "rank_by_tied_draw",
-    "shuffle_front",
-    "shuffle_ties",
-    "sort_by_index",
-    "sort_stably",
-    "x_log_x",
-]
-
 FEW = 64
 """Items that insertion sort puts in order faster than heapsort."""
 FIRST_CLICK, LAST_CLICK = 0, 1

@@ -37,8 +37,6 @@ from .kernels import (
 )
 from .search_space import Range
 
-__all__ = ["DCMKLUCB", "CascadeKLUCB"]
-
 C = 3.0  # of the papers' exploration term, log t + 3 log log t
 FRONT = 16  # items in front of a new floor beside those of the list, at least
 NEAR_ONE = 1.0 - 1e-6  # above it neighbouring floats are too far apart for their order to be told by divergences

@@ -11,8 +11,6 @@ from ..core.checks import check_count
 from ..core.kernels import inner, kernel
 from .agent import CompiledAgent, SavedArrays, doubled
 
-__all__ = ["LeaderAgent", "find_leader", "no_leaders"]
-
 FEW = 64
 
 
@@ -78,7 +76,6 @@ class LeaderAgent(CompiledAgent):
 
     def make_room(self, n_sessions: int) -> None:
         """Enlarge the table, if necessary, until each of the next sessions could bring a new leader."""
-        check_count("n_sessions", n_sessions, 0)
         n_leaders, room = int(self.state.n_leaders[0]), len(self.state.led)
         if n_leaders + check_count("n_sessions", n_sessions, 0) <= room:
             return

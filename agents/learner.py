@@ -14,8 +14,6 @@ from .search_space import SearchSpace
 if TYPE_CHECKING:
     from stable_baselines3.common.vec_env import VecEnv
 
-__all__ = ["Actions", "Learner", "Training"]
-
 Actions = Literal["codes", "scores", "lists", "items"]
 """How the actions of a policy name a list: ``codes``, one number for each position, drawn independently (`LehmerVectorAction`);
 ``scores``, one real number for each item, by which items are sorted (`ScoresVectorAction`); ``lists``, the number of a list

@@ -33,8 +33,6 @@ from .kernels import FIRST_CLICK, LAST_CLICK, count_session, examined_positions,
 from .position_based import check_examination
 from .search_space import Range
 
-__all__ = ["C2UCB", "CMLinUCB", "DCMLinUCB", "LinearEpsilonGreedy", "LinearTS", "PBMLinUCB", "UBMLinUCB"]
-
 ALL_POSITIONS = 2  # beside FIRST_CLICK and LAST_CLICK
 TIE = 1e-10  # indices closer than this are equal: they differ by rounding, as at a cold start, where θ = 0
 LEAST_RIDGE = 1e-6  # a smaller λ is lost in the sums of A by rounding, and A is no longer invertible

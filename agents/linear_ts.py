@@ -20,8 +20,6 @@ from .linear import ALL_POSITIONS, LEAST_RIDGE, LinearState, first_state, rank_b
 from .position_based import check_examination
 from .search_space import Range
 
-__all__ = ["CascadeLinTS", "PBMLinTS"]
-
 SUB_GAUSSIAN = 0.5  # R, of a click that is 0 or 1
 
 

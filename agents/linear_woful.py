@@ -15,8 +15,6 @@ from .kernels import FEEDBACK, count_session, examined_positions
 from .linear import REFRESH, add_sample, dot, multiply, refresh, show_largest
 from .search_space import Range
 
-__all__ = ["CascadeWOFUL"]
-
 RIDGE = 1.0  # λ
 DEVIATION = 0.5  # of a click, at most
 

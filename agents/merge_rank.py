@@ -13,8 +13,6 @@ from ..core.kernels import inner, kernel
 from .agent import ITS_DISPLAYS, CompiledAgent, Seed, rates
 from .kernels import count_session, kl_lower, kl_upper, show, shuffle_front, sort_stably
 
-__all__ = ["MergeRank"]
-
 
 class State(NamedTuple):
     # Per item that is left; dropped items keep what they had.

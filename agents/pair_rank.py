@@ -24,8 +24,6 @@ from .linear import LEAST_RIDGE, TIE, cholesky, dot, solve_lower, solve_upper
 from .search_space import Range
 from .streams import new_stream, shuffle
 
-__all__ = ["PairRank"]
-
 LOSS, INSIDE = Choices(("mean", "sum")), Choices(("random", "certain"))
 FEW = 64  # pairs for which there is room at first
 PRECISION = 1e-8  # the norm of the gradient at which the model is fitted
@@ -428,7 +426,6 @@ class PairRank(ContextualAgent):
 
     def make_room(self, n_sessions: int) -> None:
         """Grow, if need be, so that there is room for the pairs of the next sessions, and of displays that wait for clicks."""
-        check_count("n_sessions", n_sessions, 0)
         state, k = self.state, self.n_positions
         n_pairs, room = int(state.n_pairs[0]), len(state.pairs)
         n_sessions = check_count("n_sessions", n_sessions, 0) + self.display - int(state.n_learned[0])

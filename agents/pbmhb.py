@@ -14,8 +14,6 @@ from .agent import ANY_LIST, CompiledAgent, Seed, rates
 from .kernels import count_session, rank_available, rank_by_draw
 from .search_space import Range
 
-__all__ = ["PBMHB"]
-
 WIDE = 0.5  # standard deviations from which on a step is drawn from the uniform law, and kept with its density
 
 

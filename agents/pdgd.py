@@ -14,8 +14,6 @@ from .agent import ITS_DISPLAYS, ContextualAgent, Seed
 from .kernels import rank_by_draw, show
 from .search_space import Range
 
-__all__ = ["PDGD"]
-
 
 class State(NamedTuple):
     weights: NDArray[np.float64]  # (d,) w

@@ -13,8 +13,6 @@ from ..core.kernels import specialise
 from .agent import CompiledAgent, ContextualAgent, Seed, StateAgent
 from .published import AGENTS, CONTEXTUAL_AGENTS, LEARNERS
 
-__all__ = ["PerState"]
-
 # Left open in the templates below; `specialise` binds them to the kernels of the agent that there is one of per state.
 rank: Callable[..., None]
 update: Callable[..., None]

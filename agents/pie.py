@@ -14,8 +14,6 @@ from .agent import Seed
 from .cascade import CascadeAgent
 from .kernels import examined_positions, kl, rank_by_index, show
 
-__all__ = ["PIE"]
-
 
 class State(NamedTuple):
     clicks: NDArray[np.int64]  # (L,)

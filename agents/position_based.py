@@ -14,9 +14,6 @@ from .agent import ANY_LIST, CompiledAgent, Seed, rates
 from .kernels import count_session, rank_available, rank_by_index, x_log_x
 from .search_space import Range
 
-__all__ = ["PBMPIE", "PBMUCB"]
-
-
 LEAST = 1e-100  # below, quotients by κ leave the range of floats
 
 

@@ -13,8 +13,6 @@ from .agent import ANY_LIST, CompiledAgent, Seed, rates
 from .kernels import rank_available, rank_by_draw
 from .position_based import check_examination, show_by_examination
 
-__all__ = ["BCMPTS", "PBMTS"]
-
 # ------------------------------------------------------------------------------------------------------------------ PBM-TS
 
 

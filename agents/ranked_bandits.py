@@ -16,8 +16,6 @@ from .kernels import count_session, exploration, kl_upper, x_log_x
 from .kl_ucb import RENEWED, C, KLUCBState, show_by_klucb
 from .search_space import Range
 
-__all__ = ["RankedExp3", "RankedKLUCB", "RankedUCB1"]
-
 # --------------------------------------------------------------------------------------------------------------- the shell
 
 # Left open in the templates below; `specialise` binds them to a base bandit. ``choose(state, k, rng)`` is the choice of

@@ -15,8 +15,6 @@ from .kernels import shuffle_front
 from .linear import TIE, cholesky, dot, multiply, show_largest, solve_lower, solve_upper
 from .search_space import Range
 
-__all__ = ["RecurRank"]
-
 DEPENDENT = 1e-10  # what is left of a row below this part of the largest one is rounding: it is in the span of the others
 OPTIMAL = 1.001  # a design is good if no candidate's norm is larger than this times the rank
 NEGLIGIBLE = 1e-4  # a weight below this part of the uniform one is dropped

@@ -10,8 +10,6 @@ import numpy as np
 
 from ..core.checks import LARGEST, check_flag, is_sequence, short
 
-__all__ = ["Range", "SearchSpace", "check_search_space"]
-
 
 @dataclass(frozen=True)
 class Range:

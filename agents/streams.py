@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 
 from ..core.kernels import inner
 
-__all__ = ["draw_direction", "new_stream", "next_uniform", "shuffle"]
-
 STEP, FIRST, SECOND = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 BY_11, BY_27, BY_30, BY_31 = np.uint64(11), np.uint64(27), np.uint64(30), np.uint64(31)
 

@@ -14,8 +14,6 @@ from .agent import ITS_DISPLAYS, CompiledAgent, SavedArrays, Seed
 from .kernels import gather_parts, mark_unbeaten, show, shuffle_front, unmark
 from .search_space import Range
 
-__all__ = ["TopRank"]
-
 # The paper's constant c; the value 3.43 in circulation is a slip for 3.3437.
 C = 4.0 * math.sqrt(2.0 / math.pi) / math.erf(math.sqrt(2.0))
 LEAST = 1e-300  # c / δ of a smaller δ may leave the range of floats

@@ -32,8 +32,6 @@ from ..envs.spaces import named_ranking
 from .agent import ANY_LIST, CompiledAgent, Seed
 from .kernels import choose_largest, rank_available, rank_by_draw
 
-__all__ = ["UBMTS"]
-
 RIGHT_ANGLE = math.pi / 2  # the largest asin √α
 UNKNOWN, UNKNOWN_SPREAD = math.pi / 4, 0.5 / math.sqrt(1.5)  # of an item without displays
 GROWTH = 0.005

@@ -14,8 +14,6 @@ from .agent import ITS_DISPLAYS, SavedArrays, Seed
 from .kernels import exploration, gather_parts, kl_upper, mark_unbeaten, show, shuffle_front, unmark
 from .leaders import LeaderAgent, find_leader, no_leaders
 
-__all__ = ["UniRank"]
-
 TIE = 1e-10  # indices this close are equal
 UNKNOWN = -1.0
 

@@ -23,8 +23,6 @@ from ..core.files import check_memory
 from ..core.kernels import inner, kernel
 from .options import Options
 
-__all__ = ["Arrival", "ArrivalState", "arrive", "arrive_all", "deliver", "schedule"]
-
 IMMEDIATE, BATCH, DELAY, GEOMETRIC = range(4)
 MAX_OPEN, MAX_ARRIVALS = 1_000_000, 64
 MAX_BYTES = 500_000_000

@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from ..core.kernels import kernel
 
-__all__ = ["AvailableState", "available_state", "draw_all_available", "draw_available"]
-
 
 class AvailableState(NamedTuple):
     """The items that can be shown on S streams, as the kernels read them."""

@@ -29,8 +29,6 @@ from .present import Present
 from .schedule import AnyTask
 from .users import Users
 
-__all__ = ["Axes"]
-
 AXES = ("arrival", "bots", "churn", "available")
 
 

@@ -12,8 +12,6 @@ from ..core.checks import check_choice, check_count, check_share, probability, s
 from ..core.kernels import kernel
 from .options import Options
 
-__all__ = ["Bots", "BotsState", "paid", "report", "reports"]
-
 RANDOM, FARM, QUIT = range(3)
 KINDS = {"random": ("rate",), "farm": ("targets",), "quit": ("target",)}
 """The kinds of bots, and the options that each has beside ``share``, ``first`` and ``users``."""

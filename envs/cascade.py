@@ -11,8 +11,6 @@ from ..core.checks import check_positions, probabilities
 from ..core.kernels import kernel
 from .click_model import ClickModel
 
-__all__ = ["CascadeModel"]
-
 
 class Parameters(NamedTuple):
     attraction: NDArray[np.float64]  # α, (L,)

@@ -21,8 +21,6 @@ from .piecewise_stationary import PiecewiseStationaryModel
 from .problem import forms_of
 from .users import REWARDS
 
-__all__ = ["check_click_model"]
-
 SESSIONS = 10_000
 SIGMAS = 5.5
 """The difference of a frequency and its probability, in standard errors, that cannot be chance."""

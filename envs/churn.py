@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from ..core.kernels import kernel
 
-__all__ = ["ChurnState", "NewItems", "churn_state", "replace"]
-
 
 class NewItems(NamedTuple):
     """The distribution from which the parameters of new items are drawn."""

@@ -9,9 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..core.checks import check_positions, probabilities, probability
 from ..core.kernels import kernel
-from .click_model import CLICKS, ClickModel
-
-__all__ = ["ClickChainModel"]
+from .click_model import ClickModel
+from .users import CLICKS
 
 
 class Parameters(NamedTuple):

@@ -26,8 +26,6 @@ from .session import first_bad_list, session
 from .spaces import BatchedRankedList, RankedList, check_ranking
 from .users import Users
 
-__all__ = ["ClickEnv", "ClickVectorEnv", "refuse_absent"]
-
 FOREIGN_OPTIONS = {"minari_autoseed"}
 """Options of ``reset`` that other people's wrappers read and hand on."""
 

@@ -40,19 +40,7 @@ from ..core.trust import from_file
 from .scan import best_scan
 from .schedule import Schedule
 from .spaces import check_order, check_ranking
-from .users import ANY_CLICK, CLICKS, REWARDS, SATISFACTION, Users, users_class
-
-__all__ = [
-    "ANY_CLICK",
-    "CLICKS",
-    "CLICK_MODELS",
-    "MAX_SEARCH",
-    "REWARDS",
-    "SATISFACTION",
-    "ClickModel",
-    "click_model_of",
-    "match",
-]
+from .users import REWARDS, Users, users_class
 
 CLICK_MODELS: dict[str, type[ClickModel]] = {}
 """The click models that have environments, by their short names."""

@@ -14,19 +14,6 @@ from numpy.typing import ArrayLike, NDArray
 from ..core.checks import as_array
 from .spaces import RankedList, check_ranking, decode_lehmer
 
-__all__ = [
-    "CODECS",
-    "MAX_LISTS",
-    "Codec",
-    "Draft",
-    "EnumerationCodec",
-    "LehmerCodec",
-    "ScoresCodec",
-    "flat_draft",
-    "next_left",
-    "order_of_items",
-]
-
 MAX_LISTS = 100_000
 """The most lists that `EnumeratedAction` takes. A policy has an output for each, and learns nothing of one from another."""
 

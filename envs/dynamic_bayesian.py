@@ -9,9 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..core.checks import check_positions, probabilities, probability
 from ..core.kernels import kernel
-from .click_model import ANY_CLICK, CLICKS, SATISFACTION, ClickModel
-
-__all__ = ["DynamicBayesianModel"]
+from .click_model import ClickModel
+from .users import ANY_CLICK, CLICKS, SATISFACTION
 
 
 class Parameters(NamedTuple):

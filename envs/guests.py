@@ -11,8 +11,6 @@ from gymnasium.spaces import Dict, Discrete, MultiDiscrete
 
 from .click_env import ClickEnv
 
-__all__ = ["Sizes", "check_shows_clicks", "clicks_of", "regret_of", "sizes_of"]
-
 
 class Sizes(NamedTuple):
     """The sizes for which an agent is built."""

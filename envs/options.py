@@ -7,8 +7,6 @@ from typing import Any
 
 from ..core.checks import check_text, short, unknown
 
-__all__ = ["Options"]
-
 
 class Options:
     """A kind, the values that follow it, and its options, separated by colons.

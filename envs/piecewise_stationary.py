@@ -14,8 +14,6 @@ from ..core.notebook import html_table
 from .click_model import ClickModel, click_model_of
 from .users import REWARDS
 
-__all__ = ["PiecewiseStationaryModel"]
-
 
 class PiecewiseStationaryModel(ClickModel):
     r"""Click models that follow one another: the users change abruptly at given steps.

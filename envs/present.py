@@ -19,8 +19,6 @@ from .session import session
 from .spaces import named_ranking
 from .users import REWARDS
 
-__all__ = ["Choice", "Present", "PresentBatch"]
-
 CACHED = 16_381
 """Of so many sets of items at most the best lists are kept."""
 

@@ -17,8 +17,6 @@ from .users import Users, users_class
 if TYPE_CHECKING:
     from .click_model import ClickModel
 
-__all__ = ["FORMS", "Problem", "forms_of"]
-
 FORMS: dict[str, tuple[str, ...]] = {
     "": (),
     "NonStationary": ("PiecewiseStationaryModel",),

@@ -11,8 +11,6 @@ from ..core.checks import check_count, check_positions, probabilities, probabili
 from .click_model import ClickModel
 from .position_based import expected, marginals, sample
 
-__all__ = ["DocumentClickThroughModel", "RandomClickModel", "RankClickThroughModel"]
-
 
 class Parameters(NamedTuple):
     attraction: NDArray[np.float64]  # (L,) as the kernels of the position-based model read them

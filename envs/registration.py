@@ -18,11 +18,6 @@ from .memory.model import CascadeMDP
 from .problem import FORMS, Problem, forms_of
 from .users import Users, users_class
 
-__all__ = [
-    "CONTEXTUAL", "ENVIRONMENTS", "EPISODE", "MEMORY", "Environment", "endless", "is_limit_of_id", "register",
-    "register_memory",
-]  # fmt: skip
-
 EPISODE = 1000
 """Sessions after which every id cuts an episode."""
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:  # Pillow is imported when the first picture is drawn: most ru
     from PIL.ImageDraw import ImageDraw
     from PIL.ImageFont import FreeTypeFont, ImageFont
 
-__all__ = ["HUMAN", "RENDER_MODES", "ResultPage", "render", "show", "to_ansi", "to_rgb"]
-
 RENDER_MODES = ("ansi", "rgb_array")
 """The values of ``render_mode`` by which something is drawn and returned."""
 

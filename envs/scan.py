@@ -15,8 +15,6 @@ from numpy.typing import ArrayLike, NDArray
 from ..core.checks import LARGEST, check_at_least, check_within, numbers, probabilities
 from ..core.kernels import kernel
 
-__all__ = ["best_scan", "scan"]
-
 
 @kernel
 def scan(gain, continuation, terminal, ratio, order, values, ranking):  # type: ignore[no-untyped-def]

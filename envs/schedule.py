@@ -23,8 +23,6 @@ from .spaces import named_ranking
 if TYPE_CHECKING:
     from .click_model import ClickModel
 
-__all__ = ["Batch", "Course", "Dealt", "DealtTask", "Schedule", "Task"]
-
 
 class Batch(Protocol):
     """The sessions of the B streams of a vector environment under one task."""

@@ -7,8 +7,6 @@ from typing import Any
 
 from ..core.kernels import inner, kernel, specialise
 
-__all__ = ["first_bad_list", "is_ranked_list", "session", "sessions"]
-
 # Left open in the templates below; `specialise` binds them to a model's kernels.
 sample: Callable[..., int]
 expected: Callable[..., float]

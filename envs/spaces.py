@@ -16,8 +16,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..core.checks import as_array, check_count, check_positions, check_seed, is_sequence, short
 
-__all__ = ["BatchedRankedList", "RankedList", "check_order", "check_ranking", "decode_lehmer", "named_ranking"]
-
 _INT64 = np.dtype(np.int64)
 
 # The table of `_draw_weighted` has 2**m columns for m positions with weights of their own.

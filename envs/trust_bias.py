@@ -9,9 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..core.checks import check_positions, probabilities
 from ..core.kernels import inner, kernel
-from .click_model import CLICKS, ClickModel, match
-
-__all__ = ["TrustBiasModel", "standard_trust"]
+from .click_model import ClickModel, match
+from .users import CLICKS
 
 
 class Parameters(NamedTuple):

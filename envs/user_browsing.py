@@ -9,9 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..core.checks import browsing_probabilities, check_positions, probabilities
 from ..core.kernels import kernel
-from .click_model import CLICKS, ClickModel, match
-
-__all__ = ["UserBrowsingModel"]
+from .click_model import ClickModel, match
+from .users import CLICKS
 
 
 class Parameters(NamedTuple):

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from .schedule import Course
 
-__all__ = ["ANY_CLICK", "CLICKS", "REWARDS", "SATISFACTION", "Users"]
-
 REWARDS = ("clicks", "any_click", "satisfaction")
 CLICKS, ANY_CLICK, SATISFACTION = range(3)
 

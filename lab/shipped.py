@@ -28,18 +28,6 @@ from ..envs import Users
 from ..runner.labels import digest, model_digest
 from ..runner.make import agent_maker, make_env
 
-__all__ = [
-    "Shipped",
-    "compact",
-    "fingerprints",
-    "kernel_digest",
-    "of_files",
-    "portable",
-    "read_shipped",
-    "stale",
-    "write_shipped",
-]
-
 FORMAT = "1"
 KEYS = ("env", "instance", "agent", "run", "step")
 ALWAYS = ("regret", "reward")

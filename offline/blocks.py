@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from ..core.kernels import inner, kernel
 
-__all__ = ["MOST_POSITIONS", "Numbers", "parse_relevance"]
-
 Keys = NDArray[np.int64]
 
 MOST_POSITIONS = 200

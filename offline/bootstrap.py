@@ -7,8 +7,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Resampling", "in_units"]
-
 Floats = NDArray[np.float64]
 
 

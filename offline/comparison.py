@@ -31,8 +31,6 @@ from .readers import LOG_FORMATS, read_log, read_open_bandit
 from .reading import Reading, check_reading
 from .verdict import Judge, Verdict, agreement
 
-__all__ = ["Comparison", "compare", "read_policy", "read_sessions"]
-
 FORMATS = ("auto", *LOG_FORMATS, "obd")
 
 

@@ -59,8 +59,6 @@ from ..envs.contextual.graded import MOST_GRADES, fewest_grades
 from .features import DenoisingAutoencoder, TruncatedSVD
 from .judgements import Judgements
 
-__all__ = ["NORMALISATIONS", "REDUCTIONS", "contextual_instance", "label_attraction"]
-
 Floats: TypeAlias = NDArray[np.float64]
 
 REDUCTIONS = ("none", "svd", "autoencoder")

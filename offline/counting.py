@@ -16,21 +16,6 @@ from numpy.typing import NDArray
 
 from ..core.kernels import inner, kernel
 
-__all__ = [
-    "by_query",
-    "count_cells",
-    "count_certain",
-    "count_examined",
-    "cut",
-    "faulty_list",
-    "in_parallel",
-    "last_clicks",
-    "list_length",
-    "merge_tails",
-    "n_processors",
-    "number_pairs",
-]
-
 Long = NDArray[np.int64]
 Ints = NDArray[np.int32]
 

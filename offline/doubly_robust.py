@@ -15,8 +15,6 @@ from .model_weights import check_positions, filled_lists, places, users_of
 from .policies import Integers, ListPolicy, Policy, sums_by_beginning
 from .weights import WEIGHTS, Contributions, Floats, QuerySessions
 
-__all__ = ["DOUBLY_ROBUST", "DoublyRobust", "direct_columns", "halves"]
-
 DOUBLY_ROBUST = {"dr": "UBM", "cascade-dr": "UBM", "item-position-dr": "PBM"}
 """The doubly robust estimators, and the click model that each fits where none is given."""
 

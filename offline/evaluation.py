@@ -92,17 +92,6 @@ from .policies import Integers, Policy, empirical_policies, sessions_by_query
 from .single_displays import display_weights
 from .weights import WEIGHTS, Contributions, Floats, QuerySessions, Weigh
 
-__all__ = [
-    "ESTIMATORS",
-    "LEAST_SESSIONS",
-    "Evaluation",
-    "check_cutoff",
-    "check_estimator",
-    "contributions",
-    "evaluate",
-    "logged_reward",
-]
-
 ESTIMATORS = (*WEIGHTS, *DOUBLY_ROBUST, *MODEL_BASED)
 """The names of the estimators."""
 

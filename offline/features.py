@@ -16,8 +16,6 @@ from scipy import sparse
 
 from ..core.checks import check_at_least, check_count, check_seed, check_share, is_sequence, numbers, short
 
-__all__ = ["DenoisingAutoencoder", "TruncatedSVD"]
-
 Floats: TypeAlias = NDArray[np.float64]
 Matrix: TypeAlias = ArrayLike | sparse.sparray
 

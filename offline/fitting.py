@@ -36,8 +36,6 @@ from .log import ClickLog
 from .readers import LOG_FORMATS, read_log
 from .reading import Reading, check_reading, takes_strict
 
-__all__ = ["Fitted", "fit_models", "hold_out", "query_instance"]
-
 REFIT_SESSIONS = 20_000
 """A refit draws a quarter of the sessions, but not fewer than these, if there are so many."""
 

@@ -30,8 +30,6 @@ from .distinct import distinct
 from .estimation.estimator import Estimator
 from .log import BLOCKS, ClickLog, time_blocks
 
-__all__ = ["FITS", "PATTERNS", "Fit", "Group", "Pattern", "check_above", "check_fit"]
-
 FITS = 0.01
 """A model fits if what it leaves unexplained has at least this probability by chance, over all patterns."""
 LEAST_DISPLAYS = 50

@@ -21,8 +21,6 @@ from .log import set_checked
 from .rows import read_table
 from .tables import NUMBER, Fault, Skipped, excerpt, read_lines, whole_number
 
-__all__ = ["Judgements", "read_judgements", "read_letor", "read_ratings"]
-
 
 @dataclass(frozen=True, eq=False)
 class Judgements:

@@ -20,8 +20,6 @@ from ..core.files import read_json
 from ..envs import PositionBasedModel
 from ..envs.instances import Instance
 
-__all__ = ["convert_kdd_pbm"]
-
 
 def convert_kdd_pbm(source: str | PathLike[str]) -> list[Instance]:
     """Convert the published parameters of eight queries of search advertising to instances.

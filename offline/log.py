@@ -35,8 +35,6 @@ from .tables import ROWS
 from .tidy import read_frame
 from .times import check_times
 
-__all__ = ["BLOCKS", "ClickLog", "ItemPositionLog", "set_checked", "time_blocks", "write_tidy"]
-
 BLOCKS = 20
 """Blocks of time, within which what changes with time can be told from what the lists do."""
 

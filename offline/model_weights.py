@@ -16,8 +16,6 @@ from .log import ClickLog
 from .policies import Integers, Policy, given_length
 from .weights import INFINITE, Contributions, Floats, QuerySessions, check_items
 
-__all__ = ["MODEL_BASED", "ModelWeights", "check_positions", "filled_lists", "places", "users_of"]
-
 MODEL_BASED = {name.lower(): estimator for name, estimator in MODEL_ESTIMATORS.items()}
 """The click-model estimators of a policy's value, and what fits the click model of each."""
 

@@ -19,17 +19,6 @@ from ..core.checks import as_array, as_call, check_count, check_kind, check_posi
 from .distinct import sorted_distinct
 from .log import ClickLog
 
-__all__ = [
-    "MAX_LISTS",
-    "FixedPolicy",
-    "ItemPositionPolicy",
-    "ListPolicy",
-    "PlackettLucePolicy",
-    "Policy",
-    "UniformPolicy",
-    "empirical_policies",
-]
-
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 

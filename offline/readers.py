@@ -47,8 +47,6 @@ from .tables import (
 )
 from .tidy import read_rows
 
-__all__ = ["LOG_FORMATS", "read_log", "read_open_bandit", "read_tidy", "read_yandex_personalized", "read_yandex_relevance"]
-
 LABEL = 150  # bytes that a label takes besides its letters, once in a dictionary and once in the log
 REST = "in a session with a malformed line"
 

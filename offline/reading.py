@@ -12,8 +12,6 @@ from .rows import check_columns
 from .tables import MAX_MEMORY, check_size, most_bad
 from .tidy import DUPLICATES
 
-__all__ = ["REPEATED", "Reading", "check_reading", "takes_strict"]
-
 REPEATED = ("keep", "once")
 
 Arguments = ParamSpec("Arguments")

@@ -19,8 +19,6 @@ from ..runner.loop import check_list, session_error
 from ..runner.run import instance_of
 from .log import ClickLog
 
-__all__ = ["record"]
-
 
 def record(agent: Agent, env: gym.Env, sessions: int, *, seed: int | None = None) -> ClickLog:
     """Let an agent rank in an environment, and return its lists and clicks as a log.

@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["repeated_sessions"]
-
 MARGIN = 4
 """How many times as many pairs of sessions must be alike as chance would make."""
 

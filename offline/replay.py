@@ -30,8 +30,6 @@ from ..core.checks import as_call, check_flag, check_kind, check_seed
 from ..runner.loop import check_list
 from .log import ClickLog, ItemPositionLog
 
-__all__ = ["Replay", "replay"]
-
 
 @dataclass(frozen=True, eq=False)
 class Replay:

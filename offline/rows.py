@@ -21,19 +21,6 @@ from ..core.files import check_file, parse_json, reading
 from ..core.formats import one_line
 from .tables import ROWS, Fault, Skipped, check_kept, parquet_sizes, read_blocks, read_lines, split_lines
 
-__all__ = [
-    "COLUMNS",
-    "CONTEXT",
-    "Block",
-    "FrameTable",
-    "begins_as_table",
-    "check_columns",
-    "parquet_table",
-    "read_table",
-    "roles_of",
-    "tidy_text",
-]
-
 COLUMNS = ("session", "query", "position", "item", "clicked")
 """The columns of a tidy table; without ``query`` all sessions are of one query."""
 OTHERS = ("region", "propensity", "list_propensity", "time", "split")

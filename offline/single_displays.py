@@ -15,8 +15,6 @@ from .log import ItemPositionLog
 from .policies import Policy
 from .weights import Contributions, Floats, check_item_positions, ratio
 
-__all__ = ["display_weights"]
-
 
 def display_weights(
     log: ItemPositionLog, target: Any, estimator: str, logging: Any, model: ClickModel | Estimator | None

@@ -27,32 +27,6 @@ from .log import ClickLog
 from .reading import takes_strict
 from .tables import MAX_MEMORY, check_kept, check_size
 
-__all__ = [
-    "APPLICATION",
-    "COLUMNS",
-    "LOGGED",
-    "UNCHECKED",
-    "VERSION",
-    "add_sums",
-    "as_items",
-    "check_content",
-    "check_version",
-    "check_wal",
-    "fault_of",
-    "is_database",
-    "log_of",
-    "open_store",
-    "read_columns",
-    "read_store",
-    "reading",
-    "row_of",
-    "rows_of",
-    "settings_of",
-    "sum_of",
-    "sum_of_click",
-    "sum_of_impression",
-]
-
 APPLICATION = 0x636C6B67
 """SQLite's ``application_id`` of a store: "clkg" in ASCII."""
 VERSION = 2

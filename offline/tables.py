@@ -15,26 +15,6 @@ from typing import Any
 from ..core.checks import check_count, short
 from ..core.files import in_bytes
 
-__all__ = [
-    "LONGEST",
-    "MAX_MEMORY",
-    "NUMBER",
-    "ROWS",
-    "Fault",
-    "Skipped",
-    "check_kept",
-    "check_size",
-    "excerpt",
-    "finite_number",
-    "most_bad",
-    "parquet_sizes",
-    "positive_probability",
-    "read_blocks",
-    "read_lines",
-    "split_lines",
-    "whole_number",
-]
-
 LONGEST = 1 << 24
 """Bytes of a line."""
 BLOCK = 1 << 23

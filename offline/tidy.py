@@ -34,8 +34,6 @@ from .tables import (
 )
 from .times import as_seconds
 
-__all__ = ["DUPLICATES", "read_frame", "read_rows"]
-
 DUPLICATES = ("refuse", "first")
 ONE_QUERY = "all"
 TRUTH = {"0": 0, "1": 1, "false": 0, "true": 1}

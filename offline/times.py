@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from ..core.checks import as_array, integers, numbers, short
 
-__all__ = ["as_seconds", "check_times"]
-
 
 def as_seconds(text: str) -> float | None:
     """The seconds since 1970 of a date or a date and time in ISO 8601, without an offset taken for UTC; None if it is none.

@@ -39,8 +39,6 @@ from .log import ClickLog
 from .model_weights import MODEL_BASED
 from .policies import empirical_policies, sessions_by_query
 
-__all__ = ["Judge", "Verdict", "agreement"]
-
 USERS = ("cm", "dcm", "sdbn", "pbm", "ubm", "dbn", "ccm")
 """The click models that are tried."""
 HELD_OUT = 0.3

@@ -12,17 +12,6 @@ from ..core.checks import LARGEST
 from .log import ClickLog
 from .policies import Integers, PlackettLucePolicy, Policy
 
-__all__ = [
-    "INFINITE",
-    "WEIGHTS",
-    "Contributions",
-    "QuerySessions",
-    "Weigh",
-    "check_item_positions",
-    "check_items",
-    "ratio",
-]
-
 Floats: TypeAlias = NDArray[np.float64]
 Contributions: TypeAlias = tuple[Floats, Floats]
 

@@ -31,8 +31,6 @@ from ..envs import (
 )
 from ..envs.instances import Instance
 
-__all__ = ["convert_yandex60"]
-
 
 def convert_yandex60(source: str | PathLike[str]) -> list[Instance]:
     """Convert the published parameters of 60 queries to instances.

@@ -25,8 +25,6 @@ from ..envs.present import forget
 from ..envs.session import is_ranked_list, session
 from .labels import UnsuitedError
 
-__all__ = ["ClicksAsTheyCome", "absent_item", "check_axes", "loop_with_axes", "update_blindly"]
-
 # Left open in the templates below; `specialise` binds them to the kernels of a model and an agent.
 rank: Callable[..., None]
 update: Callable[..., None]

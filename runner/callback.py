@@ -8,8 +8,6 @@ import polars
 
 from .results import Trial
 
-__all__ = ["Callback"]
-
 
 class Callback:
     """Base class of listeners to the progress of a sweep; override methods to show it. They may be called from any thread."""

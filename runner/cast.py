@@ -17,8 +17,6 @@ from ..envs.users import make_known, users_class
 from .labels import AgentLike, EnvLike
 from .make import looking_in
 
-__all__ = ["Cast"]
-
 
 @dataclass(frozen=True)
 class Cast:

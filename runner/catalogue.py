@@ -15,8 +15,6 @@ from .describe import NEEDS, STANDS, needs, stands
 from .labels import PUBLISHED
 from .metrics import DERIVED, LEARNED, METRICS
 
-__all__ = ["Catalogue", "Row", "list_agents", "list_environments", "list_instances", "list_metrics"]
-
 Row = dict[str, str]
 """What is known of something: ``name``, ``about``, and whatever else."""
 

@@ -25,8 +25,6 @@ from .make import agent_maker, make_agent
 from .run import Result, run
 from .search import check_fit, contains, defaults
 
-__all__ = ["check_agent"]
-
 ATTRACTION = np.array([0.2, 0.7, 0.1, 0.5, 0.3])
 EXAMINATION = np.array([0.9, 0.6, 0.4])
 PRODUCTION = np.array([2, 3, 0, 4, 1])

@@ -17,21 +17,6 @@ from .labels import in_braces
 from .make import agent_class, env_maker, is_required, make_env
 from .metrics import DERIVED, LEARNED, METRICS
 
-__all__ = [
-    "NEEDS",
-    "STANDS",
-    "Description",
-    "TableOfWords",
-    "abilities",
-    "arguments",
-    "describe_agent",
-    "describe_environment",
-    "describe_metric",
-    "learns",
-    "needs",
-    "stands",
-]
-
 SIZES = ("self", "n_items", "n_positions", "n_features", "horizon", "seed")
 """What every agent is given and nobody passes."""
 

@@ -12,8 +12,6 @@ from ..core.event_files import quiet_writers
 from ..core.files import make_folder, writing
 from ..envs.wrappers.regret import Meter
 
-__all__ = ["check_tensorboard", "logged"]
-
 
 def check_tensorboard() -> None:
     """Raise an error if TensorBoard cannot be used."""

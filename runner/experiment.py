@@ -9,8 +9,6 @@ from typing import Any
 
 from ..core.checks import short, unknown
 
-__all__ = ["EXPERIMENT_KEYS", "TUNING_KEYS", "read_experiment", "read_tuning"]
-
 
 def _are_words(value: Any) -> bool:
     return isinstance(value, list) and bool(value) and all(isinstance(entry, str) for entry in value)

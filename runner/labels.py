@@ -35,32 +35,6 @@ from ..core.trust import RL_LIBRARIES
 from ..envs import ClickEnv, Users
 from ..envs.users import users_class
 
-__all__ = [
-    "PUBLISHED",
-    "AgentLike",
-    "EnvLike",
-    "Spec",
-    "UnsuitedError",
-    "by_label",
-    "digest",
-    "expand",
-    "file_name",
-    "fingerprint",
-    "grid",
-    "in_braces",
-    "model_digest",
-    "own_label",
-    "parse_search",
-    "parse_spec",
-    "source_digest",
-    "split",
-    "split_label",
-    "typed",
-    "typed_specs",
-    "users_digest",
-    "written",
-]
-
 Spec = str | tuple[str, Mapping[str, Any]]
 """A name with arguments: ``"CascadeKLUCB:feedback=first_click"`` or ``("CascadeKLUCB", {"feedback": "first_click"})``."""
 AgentLike = Spec | Callable[..., Any] | tuple[Callable[..., Any], Mapping[str, Any]]

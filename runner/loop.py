@@ -24,16 +24,6 @@ from .axes_loop import ClicksAsTheyCome, absent_item, loop_with_axes, update_bli
 from .labels import UnsuitedError
 from .metrics import Metrics
 
-__all__ = [
-    "AgentError",
-    "check_list",
-    "play_compiled",
-    "play_python",
-    "playable",
-    "session_error",
-    "why_not_compiled",
-]
-
 OnChunk = Callable[[int], object]
 
 # Left open in the templates below; `specialise` binds them to the kernels of a model and an agent.

@@ -21,19 +21,7 @@ from ..core.checks import AN_ENV, check_horizon, check_kind, short, unknown
 from ..core.trust import UntrustedError, check_trust, is_library, looking_in, reads_file
 from ..envs import CONTEXTUAL, ENVIRONMENTS, MEMORY, CascadeMDP, ClickEnv, ContextualModel, Instance, Users
 from ..envs.guests import sizes_of
-from .labels import PUBLISHED, AgentLike, EnvLike, UnsuitedError, parse_spec, split
-
-__all__ = [
-    "PUBLISHED",
-    "agent_class",
-    "agent_maker",
-    "env_maker",
-    "is_required",
-    "looking_in",
-    "make_agent",
-    "make_env",
-    "parse_spec",
-]
+from .labels import PUBLISHED, AgentLike, EnvLike, UnsuitedError, split
 
 
 def _module(what: str, name: str) -> ModuleType:

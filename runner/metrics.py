@@ -22,8 +22,6 @@ from ..envs import CascadeMDP, ClickEnv, ClickVectorEnv, ContextualModel, Graded
 from ..envs.contextual.graded import gain_of_grades, rank_discounts
 from ..envs.wrappers.regret import Meter
 
-__all__ = ["DERIVED", "LEARNED", "METRICS", "Metric", "Metrics"]
-
 Env = ClickEnv | ClickVectorEnv
 
 

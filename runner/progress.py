@@ -26,8 +26,6 @@ from .callback import Callback
 from .results import Trial
 from .summaries import summary
 
-__all__ = ["Progress", "TuningProgress", "listener_of"]
-
 LONG = 600.0
 """Seconds of one agent's runs, from which on it is warned."""
 

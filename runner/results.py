@@ -35,23 +35,6 @@ from ..core.files import (
     write_whole,
 )
 
-__all__ = [
-    "Trial",
-    "by_default",
-    "check_agreement",
-    "merge",
-    "open_folder",
-    "read_parts",
-    "read_results",
-    "select_parts",
-    "spec_of",
-    "table_of",
-    "timings_of",
-    "trials_of",
-    "write_tables",
-    "write_trial",
-]
-
 CONFIG, TABLE, TIMINGS, TRIALS = "config.json", "results.parquet", "timings.parquet", "cells"
 COLUMNS = ("env", "instance", "agent", "run", "step", "regret", "reward", "clicks")
 TIMED = ("env", "instance", "agent", "run", "engine", "seconds", "training_sessions", "training_seconds")

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     import polars
     from matplotlib.axes import Axes
 
-__all__ = ["Engine", "Result", "checkpoint_steps", "choose_engine", "instance_of", "run"]
-
 Engine = Literal["auto", "compiled", "python"]
 ENGINES: Sequence[str] = ("auto", "compiled", "python")
 

@@ -10,8 +10,6 @@ from typing import Any
 from ..agents import Range
 from .search import Space, contains
 
-__all__ = ["Sampler"]
-
 DIGITS = 3
 """Of a number that is proposed, so that it can be typed: on a logarithmic scale its own, else relative to the range."""
 

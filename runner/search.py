@@ -16,8 +16,6 @@ from ..core.checks import short
 from .labels import AgentLike, parse_search
 from .make import agent_maker
 
-__all__ = ["Space", "check_fit", "combinations", "contains", "defaults", "search_space_of"]
-
 Space = Mapping[str, Range | tuple[Any, ...]]
 
 ATTEMPTS = 100

@@ -10,16 +10,6 @@ from polars import col
 
 from ..core.statistics import half_width
 
-__all__ = [
-    "LEVEL",
-    "average",
-    "pairwise",
-    "ranked",
-    "reward_for_regret",
-    "summary",
-    "without_regret",
-]
-
 LEVEL = 0.05
 """The most that the chance may be of calling any two agents of a table different whose regrets have the same mean."""
 DECIMALS = 6

@@ -78,8 +78,6 @@ from .results import (
 from .run import Engine, checkpoint_steps, choose_engine, instance_of, run
 from .sweep_results import Results
 
-__all__ = ["check_workers", "configuration", "deaf_to_interrupts", "sweep", "sweep_again"]
-
 MOST_TRIALS, MOST_WORKERS = 1_000_000, 1_000
 IN_MEMORY, ON_DISK = 68, 12
 """Bytes of a row of the table, without further metrics."""

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     import pandas
     from matplotlib.figure import Figure
 
-__all__ = ["Results"]
-
 Select = TypeVar("Select", bound=Callable[..., Any])
 
 

@@ -47,8 +47,6 @@ from .sweep import check_workers, configuration, sweep
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["BATCH", "CONFIG", "PRUNED", "TRIALS", "Tuning", "tune"]
-
 CONFIG, TRIALS, RUNS = "tuning.json", "trials.parquet", "runs-"
 FORMAT = 1
 BATCH = 8

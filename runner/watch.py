@@ -23,8 +23,6 @@ from .make import make_agent, make_env
 from .metrics import Metrics
 from .run import choose_engine
 
-__all__ = ["Frame", "Watching", "moments", "powers_of_ten"]
-
 MOMENTS = 66
 """So many lie evenly on a logarithmic scale; the first of them fall together."""
 

@@ -15,30 +15,6 @@ from .labels import PUBLISHED, parse_spec, typed
 from .results import by_default, spec_of
 from .summaries import LEVEL
 
-__all__ = [
-    "Place",
-    "amount_of",
-    "averaged",
-    "cells_of",
-    "columns_of",
-    "command_of",
-    "commands_of",
-    "heading",
-    "instances_of",
-    "is_told_optimum",
-    "measure_of",
-    "number_of_runs",
-    "places_of",
-    "rows_of",
-    "separate",
-    "title_of",
-    "unit_of",
-    "what_is_tested",
-    "what_is_told",
-    "what_is_unknown",
-    "where",
-]
-
 Place = tuple[str, str | None]
 """What has a table and a panel of its own: an environment, and the instance where they are told one by one."""
 

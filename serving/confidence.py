@@ -20,8 +20,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Interval", "PairedDifference", "differences", "stitched_boundary"]
-
 ETA, S, ZETA = 2.0, 1.4, 3.105547277977581
 """Of the boundary: the ratio of its epochs, the exponent by which they share the probability, and Riemann's ζ(s)."""
 FACTOR, SCALE = (ETA**0.25 + ETA**-0.25) / math.sqrt(2.0), (math.sqrt(ETA) + 1.0) / 2.0

@@ -14,8 +14,6 @@ import numpy as np
 
 from ..core.checks import short
 
-__all__ = ["COLUMN", "Id", "check_id", "check_ids", "impression_id", "impression_number", "lot", "seed_of"]
-
 Id = str | int
 LONGEST = 1000
 """Characters of an id."""

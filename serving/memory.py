@@ -18,8 +18,6 @@ from .ids import Id, seed_of
 from .served import AGENT, BY_LOT, Event, Recipe, ReplayError, Served
 from .store import Store, scalar
 
-__all__ = ["Agents", "clicks_in_time", "event_of"]
-
 SNAPSHOT = 200
 """Events of an agent after which its state is written, so that loading it replays no more."""
 

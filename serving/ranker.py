@@ -33,6 +33,7 @@ from ..core.checks import (
 from ..offline.decision.decide import FALLBACK
 from ..offline.log import ClickLog
 from ..offline.stores import (
+    LOGGED,
     log_of,
     open_store,
     reading,
@@ -47,10 +48,8 @@ from ..runner.labels import AgentLike
 from .ids import COLUMN, Id, check_id, check_ids, impression_id, impression_number, lot
 from .memory import Agents, clicks_in_time, event_of
 from .report import Report, report_of
-from .served import AGENT, BY_GUARD, BY_LOT, LOGGED, PRODUCTION, Event, Recipe, ReplayError, Served
+from .served import AGENT, BY_GUARD, BY_LOT, PRODUCTION, Event, Recipe, ReplayError, Served
 from .store import DURABLE, Store, scalar
-
-__all__ = ["Impression", "Production", "Ranker"]
 
 Production = Callable[[Id, Sequence[Id]], Sequence[Id] | None] | Mapping[Id, Sequence[Id]]
 """The lists of production: a function of the query and its candidates, or a list for each query; None: there is none."""

@@ -24,8 +24,6 @@ from ..offline.stores import LOGGED, as_items, read_columns, rows_of, settings_o
 from .confidence import Interval, differences
 from .served import AGENT, BY_GUARD, BY_LOT, PRODUCTION
 
-__all__ = ["Position", "Query", "Report", "report_of"]
-
 MOST_QUERIES = 20
 """Of the queries by traffic so many are named, and of those that are back at production."""
 HALF = 20

@@ -22,13 +22,10 @@ from ..agents import ANY_LIST, LAST_DISPLAY, Agent, CompiledAgent
 from ..core.checks import short
 from ..core.files import parse_json
 from ..envs.spaces import check_ranking
-from ..offline.stores import LOGGED
 from ..runner.labels import fingerprint, own_label
 from ..runner.make import agent_maker, is_required
 from .confidence import PairedDifference
 from .ids import Id
-
-__all__ = ["AGENT", "BY_GUARD", "BY_LOT", "LOGGED", "PRODUCTION", "Event", "Recipe", "ReplayError", "Served", "refusal"]
 
 AGENT, BY_LOT, PRODUCTION, BY_GUARD = 0, 1, 2, 3
 """Who chose a list: the agent; by lot the agent, or production; production by the guard; and `LOGGED`, somebody else."""

@@ -36,8 +36,6 @@ if sys.platform == "win32":
 else:
     import fcntl
 
-__all__ = ["DURABLE", "Store", "scalar"]
-
 TABLES = """
 CREATE TABLE settings (      -- what the store was made with
     name TEXT PRIMARY KEY,

@@ -7,8 +7,6 @@ from typing import Any
 from ..click_env import ClickEnv, ClickVectorEnv
 from .model import ContextualModel
 
-__all__ = ["ContextualClickEnv", "ContextualClickVectorEnv"]
-
 
 def _checked(model: object) -> ContextualModel:
     if not isinstance(model, ContextualModel):

@@ -20,8 +20,6 @@ from ...core.checks import check_count, check_positions, integers, is_sequence, 
 from ..dynamic_bayesian import DynamicBayesianModel
 from .model import LabelledModel
 
-__all__ = ["GRADED_USERS", "GradedModel", "HeldOut", "gain_of_grades", "graded_model", "rank_discounts"]
-
 Probabilities = tuple[float, ...]
 
 GRADED_USERS: dict[str, dict[int, tuple[Probabilities, Probabilities]]] = {

@@ -17,8 +17,6 @@ from ..click_model import ClickModel, click_model_of
 from ..users import Users
 from .round import Rounds
 
-__all__ = ["ContextualModel", "LabelledModel", "LinearModel"]
-
 ROUNDING = 1e-9  # by how much sums may miss a bound
 
 

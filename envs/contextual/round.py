@@ -23,8 +23,6 @@ from ..session import session
 if TYPE_CHECKING:
     from .model import ContextualModel
 
-__all__ = ["Round", "RoundTask", "Rounds"]
-
 Observation = dict[str, NDArray[Any]]
 
 

@@ -33,8 +33,6 @@ from ...core.trust import from_file
 from ..spaces import check_order
 from ..users import Users, canonical
 
-__all__ = ["DEFAULT_INSTANCE", "FOLDER", "AnyInstance", "Instance", "family", "list_instances", "load_instance"]
-
 FORMAT, VERSION = "clickgym-instance", 1
 FOLDER = Path(__file__).parent
 

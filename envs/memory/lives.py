@@ -14,8 +14,6 @@ from ...core.kernels import inner, kernel
 if TYPE_CHECKING:
     from .model import CascadeMDP
 
-__all__ = ["Lives"]
-
 Observation = dict[str, Any]
 
 

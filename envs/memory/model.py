@@ -21,8 +21,6 @@ from ..spaces import check_order, check_ranking, named_ranking
 from ..users import Users
 from .lives import Lives, meet
 
-__all__ = ["CascadeMDP"]
-
 Floats = NDArray[np.float64]
 Lists = NDArray[np.int64]
 

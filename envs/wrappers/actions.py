@@ -28,17 +28,6 @@ from ...core.checks import A_VECTOR_ENV, AN_ENV, check_flag, check_kind, recorde
 from ..codecs import Codec, Draft, EnumerationCodec, LehmerCodec, ScoresCodec
 from ..memory.model import CascadeMDP
 
-__all__ = [
-    "EnumeratedAction",
-    "EnumeratedVectorAction",
-    "ItemByItem",
-    "ItemByItemVector",
-    "LehmerAction",
-    "LehmerVectorAction",
-    "ScoresAction",
-    "ScoresVectorAction",
-]
-
 
 def check_autoreset_mode(env: VectorEnv) -> None:
     """Refuse a vector environment whose finished streams are not reset by its own ``step``."""

@@ -17,8 +17,6 @@ from ..codecs import order_of_items
 from ..spaces import RankedList
 from .actions import check_autoreset_mode
 
-__all__ = ["HistoryObservation", "HistoryVectorObservation"]
-
 
 class _History:
     """The history of one stream of sessions, or of B; ``streams`` as in `order_of_items`."""

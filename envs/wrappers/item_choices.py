@@ -13,8 +13,6 @@ from numpy.typing import ArrayLike, NDArray
 from ..codecs import flat_draft, next_left
 from .actions import ItemByItemVector
 
-__all__ = ["ItemChoices"]
-
 
 class ItemChoices(VectorWrapper):
     """`ItemByItemVector` for policies that need an array as observation and do not know masks.

@@ -16,8 +16,6 @@ from ...core.checks import A_VECTOR_ENV, AN_ENV, check_callable, check_count, ch
 from ..click_env import ClickEnv
 from ..guests import check_shows_clicks, clicks_of, regret_of
 
-__all__ = ["Meter", "RecordRegret", "RecordVectorRegret"]
-
 
 class Meter:
     """Running totals over sessions, and their values at checkpoints; its memory does not grow with the horizon.

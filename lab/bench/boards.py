@@ -17,19 +17,6 @@ from .protocol import CURRENT, STAGES, Board, Protocol
 from .reference import agent_of, lines, reference
 from .score import Estimate, standing
 
-__all__ = [
-    "MODELS",
-    "REPOSITORY",
-    "Table",
-    "boards_notes",
-    "boards_tables",
-    "filters_html",
-    "source_file",
-    "source_link",
-    "table_html",
-    "table_values",
-]
-
 FOLDER = Path(__file__).parent
 REPOSITORY = "https://github.com/clickgym/clickgym/blob/main/"
 MODELS = ["CM", "PBM", "DCM", "UBM", "any"]

@@ -37,8 +37,6 @@ from .reference import agent_of, changes_of, lines, machine, reference
 from .score import WORST, Estimate, Pair, Standing, improvement, pairs, regret_ratio, scored, standing
 from .tuned import tune_line
 
-__all__ = ["CONFIG", "PLAYS", "TUNING", "Comparison", "Scorecard", "bench"]
-
 CONFIG, PLAYS, TUNING = "bench.json", "plays", "tuning"
 
 

@@ -25,11 +25,6 @@ from .reference import PUBLISHED_LINE, SAFE_LINE, TUNED_LINE, agent_of, line_nam
 from .score import regret_ratios
 from .task import Task
 
-__all__ = [
-    "RECOMMENDING", "conclusions", "own_agent", "recommended", "referee", "stability", "tuned_lines", "unsafe",
-    "worst",
-]  # fmt: skip
-
 FOLDER = Path(__file__).parent
 OURS = "UBMTS"
 PLANNER = "CascadeVI"

@@ -18,8 +18,6 @@ from ...runner.labels import PUBLISHED, AgentLike, fingerprint, source_digest
 from ...runner.make import agent_maker
 from .task import Task
 
-__all__ = ["EXCHANGED", "Equipped", "Log", "equipped", "production_log"]
-
 EXCHANGED = 0.2
 """The share of the sessions of a log in which two items have exchanged their places."""
 RANDOM_LISTS = 200

@@ -29,8 +29,6 @@ from .task_set import ABOUT
 if TYPE_CHECKING:
     from .card import Scorecard
 
-__all__ = ["card_figure", "curves_figure", "leaderboard_figure"]
-
 MOST_CURVES = 8
 """So many lines of the first board that plays an ability are drawn, if none are named, and `Random`."""
 

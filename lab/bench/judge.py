@@ -52,8 +52,6 @@ from .submission import RESULTS, Submission, check_files, check_name, difference
 from .task import Task
 from .task_set import task_set
 
-__all__ = ["Judgement", "RefusedError", "judge"]
-
 LEVEL, POWER = 0.01, 0.9
 AT_LEAST, SHARE = 60, 0.05
 """How many runs of a compiled agent are played again."""

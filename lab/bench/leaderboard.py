@@ -18,11 +18,6 @@ from .protocol import CURRENT, STAGES, Board, Protocol
 from .reference import Line, lines, reference
 from .score import Estimate, Pair, Standing, pairs, regret_ratio, standing
 
-__all__ = [
-    "TRUST", "Place", "about_of", "header", "leaderboard", "place_of", "ratio_text", "row_of", "secret_text",
-    "sources_of", "tables_of", "told_of",
-]  # fmt: skip
-
 HALF = 0.5
 """In version 1, whoever plays fewer of the tasks stands below all who play more: an overall score is over an agent's tasks."""
 

@@ -37,8 +37,6 @@ from .reference import PUBLISHED_LINE, SAFE_LINE, TUNED_LINE, Line, curves_of, l
 from .task import Task
 from .tuned import BUDGET, development_tasks, tune_line
 
-__all__ = ["compact", "digests_of", "main", "make", "may_be_anchors", "origin_of"]
-
 TOO_DEAR = ("SAC", "TD3", "PairRank")
 """Two of generic RL and a fit to all pairs in every session: each would cost as much as all others together."""
 PLAYERS = [name for name in PUBLISHED if name not in TOO_DEAR]

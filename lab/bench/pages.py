@@ -21,8 +21,6 @@ from .score import Estimate
 if TYPE_CHECKING:
     from .card import Scorecard
 
-__all__ = ["leaderboard_html", "scorecard_html", "scorecard_markdown", "scorecard_summary"]
-
 FOLDER = Path(__file__).parent
 END = 1.25
 """Where the axis of the bars ends."""

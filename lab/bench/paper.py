@@ -21,8 +21,6 @@ from .score import Estimate, Standing, standing
 if TYPE_CHECKING:
     from .card import Scorecard
 
-__all__ = ["card_bibtex", "card_latex", "card_sentence", "check_beside", "leading"]
-
 FOLDER = Path(__file__).parent
 DASH = r"\textendash{}"
 MOST = 4

@@ -20,8 +20,6 @@ from .equipment import equipped
 from .protocol import Protocol
 from .task import Task
 
-__all__ = ["COLUMNS", "blocks", "described", "n_sessions", "play", "play_again", "play_one", "play_run", "read_block", "suited"]
-
 COLUMNS = ["task", "ability", "env", "instance", "agent", "run", "horizon", "step", "regret", "loss", "seconds"]
 """Of a table of what was played."""
 REFERENCE = ("Random",)

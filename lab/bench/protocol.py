@@ -22,8 +22,6 @@ from .anchors import Anchor
 from .task import Task, shuffled
 from .task_set import ABOUT, DEVELOPMENT_SEED, TEST_SEED, task_set
 
-__all__ = ["CURRENT", "DEVELOPMENT", "STAGES", "VERSION_1", "VERSION_2", "Board", "Protocol", "protocol_of"]
-
 DATA = Path(__file__).parent / "data"
 STAGES = (1_000, 10_000)
 """After so many sessions there are scores in version 2, beside those at the end."""

@@ -22,11 +22,6 @@ from .play import COLUMNS, blocks, described
 from .protocol import CURRENT, VERSION_2, Protocol
 from .score import scored
 
-__all__ = [
-    "PUBLISHED_LINE", "SAFE_LINE", "TUNED_LINE", "Line", "agent_of", "baselines", "changes_of", "curves_of", "first_lines",
-    "line_name", "lines", "machine", "made_in", "processor", "reference",
-]  # fmt: skip
-
 PUBLISHED_LINE, TUNED_LINE, SAFE_LINE = "published", "tuned", "safe"
 """The settings of results that ship."""
 

@@ -25,8 +25,6 @@ from typing import Any
 
 from ...core.kernels import ROOMS
 
-__all__ = ["Opened", "Sandbox", "check_can_confine", "end_with", "enter", "restrict"]
-
 MEMORY, SCRATCH, THREADS = 2 << 30, 64 << 20, 64
 """What a sandbox may use: bytes of memory, bytes of files in ``/tmp``, threads."""
 NOBODY = 65534

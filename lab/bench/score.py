@@ -24,11 +24,6 @@ from ...core.statistics import holm, worst_tenth
 from .protocol import CURRENT, Board, Protocol
 from .task import Task, unshuffled
 
-__all__ = [
-    "LEVEL", "WORST", "Estimate", "Pair", "Standing", "better", "common", "improvement", "pairs",
-    "query_of", "regret_ratio", "regret_ratios", "scored", "standing",
-]  # fmt: skip
-
 REPLICATES = 1000
 LEVEL = 0.05
 """The most that the probability of any wrong verdict among all pairs of a board may be."""

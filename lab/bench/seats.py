@@ -45,8 +45,6 @@ from .sandbox import Sandbox, enter, restrict
 from .submission import RESULTS, Submission, read_submission
 from .task import Task
 
-__all__ = ["SeatError", "SeatMaker", "compiled_kernels", "play_in_seat", "read_in_seat", "serve", "sit_down"]
-
 GOOD, BAD = b"=", b"!"
 MOST_BYTES = 1 << 28
 """Of an answer."""

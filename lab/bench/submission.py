@@ -22,8 +22,6 @@ from .play import COLUMNS, blocks, read_block
 from .protocol import Protocol, protocol_of
 from .reference import machine
 
-__all__ = ["RESULTS", "Submission", "check_files", "check_name", "differences", "read_submission"]
-
 RESULTS = "results"
 """The folder of a submission that ``clickgym bench`` wrote."""
 COMPUTES = ("numpy", "numba", "torch", "stable-baselines3", "sb3-contrib")

@@ -9,8 +9,6 @@ import gymnasium as gym
 
 from ...runner.make import make_env
 
-__all__ = ["Task", "shuffled", "unshuffled"]
-
 CLICK_MODEL = re.compile(r"(?:NonStationary|Contextual)?(\w+)Rank-v0")
 
 

@@ -12,8 +12,6 @@ import numpy as np
 from ...envs import list_instances
 from .task import Task, shuffled
 
-__all__ = ["ABOUT", "DEVELOPMENT_SEED", "TEST_SEED", "task_set"]
-
 DEVELOPMENT_SEED, TEST_SEED = 1, 2
 """Of the two public sets."""
 

@@ -16,8 +16,6 @@ from .play import suited
 from .protocol import Board, Protocol
 from .task import Task
 
-__all__ = ["BUDGET", "TunedLine", "development_tasks", "tune_line"]
-
 BUDGET = 60_000_000
 """Sessions of the tuning of an agent."""
 HORIZON, RUNS = 25_000, 2

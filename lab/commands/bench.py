@@ -21,8 +21,6 @@ from ..bench.judge import judge as judge_
 from ..bench.paper import check_beside
 from ..bench.protocol import protocol_of
 
-__all__ = ["bench"]
-
 JUDGE = "clickgym bench --judge submissions/NAME --out DIR"
 HOW_TO_JUDGE = f"--judge needs --out DIR, and takes only --seed, --unconfined and --jobs besides: {JUDGE}"
 

@@ -16,8 +16,6 @@ from ...runner.catalogue import Row, list_agents, list_environments, list_instan
 from ...runner.describe import STANDS
 from ..studies import STUDIES
 
-__all__ = ["list_"]
-
 
 class _Kind(NamedTuple):
     """What `clickgym list` prints of a kind: its rows, a title, the columns beside the name with what each is called, the

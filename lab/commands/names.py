@@ -6,8 +6,6 @@ from ...envs import CONTEXTUAL, ENVIRONMENTS, MEMORY
 from ...runner.commands.names import agents, beginning, instances, metrics
 from ..studies import STUDIES
 
-__all__ = ["everything", "studies"]
-
 
 def studies(incomplete: str) -> list[str]:
     """Studies whose name begins with what was typed."""

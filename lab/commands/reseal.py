@@ -41,8 +41,6 @@ from ..shipped import KEYS, Shipped, fingerprints, of_files, portable, read_ship
 from ..studies import STUDIES
 from ..studies.play import Plan
 
-__all__ = ["Replay", "differences", "main", "reseal"]
-
 SCORECARD = "scorecard"
 RESULTS = VERSION_1.data / "version1.parquet"
 Pair = tuple[str, str]

@@ -23,8 +23,6 @@ from ..studies import STUDIES
 from ..studies.describe import describe_study
 from .names import everything
 
-__all__ = ["show"]
-
 
 def show(
     name: Annotated[str, typer.Argument(

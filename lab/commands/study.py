@@ -13,8 +13,6 @@ from ..studies.play import draw_again, run_study
 from .listing import list_
 from .names import studies
 
-__all__ = ["study"]
-
 
 def study(
     context: typer.Context,

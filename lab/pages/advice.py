@@ -17,8 +17,6 @@ from ..bench.reference import agent_of
 from ..studies.play import read_study
 from ..studies.study import CM, Curves, number
 
-__all__ = ["RULES", "Advice", "Case", "advice", "case_of", "practice"]
-
 NEAR, HALF = 0.05, 0.5
 """A score this close to the best of the board is as good; one below this share of the best is bad."""
 SLOWER, MANY, FEW = 5.0, 0.2, 0.05

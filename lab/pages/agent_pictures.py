@@ -28,11 +28,6 @@ from ..bench.protocol import CURRENT, Protocol
 from ..bench.reference import curves_of
 from .advice import Case
 
-__all__ = [
-    "INK", "MOMENTS", "Shown", "draw_on_page", "env_of", "line_look", "lists_figure", "mean_regret", "play", "regret_figure",
-    "svg",
-]  # fmt: skip
-
 INK = "#7d828a"
 """Of text and axes: dark enough on white, light enough on black."""
 MOMENTS = (1, 3, 10, 32, 100, 316, 1_000, 3_162, 10_000, 31_623, 100_000)

@@ -24,8 +24,6 @@ from .advice import NEEDED, Case, advice, case_of, practice
 from .agent_pictures import MOMENTS, env_of, lists_figure, play, regret_figure, svg
 from .citing import Reference, bibtex, cited
 
-__all__ = ["FAMILIES", "ON_PAGE", "Page", "Sources", "family_of", "family_page", "page", "sources"]
-
 FAMILIES = {
     "Cascade": ("cascade", "kl_ucb", "pie"),
     "Position-based": ("position_based", "position_based_ts", "pbmhb", "grab"),

@@ -21,8 +21,6 @@ from ...envs.users import Users
 from ...offline.estimation.estimator import MODEL_ESTIMATORS
 from ...runner import theory
 
-__all__ = ["Reference", "bibtex", "cited", "citing_page", "parts", "references", "source"]
-
 TABLE = Path(__file__).with_name("references.toml")
 ACCENTS = {"\u0300": "`", "\u0301": "'", "\u0303": "~", "\u0308": '"'}  # combining marks as LaTeX writes them
 INTRODUCTION = """\

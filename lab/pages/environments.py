@@ -26,8 +26,6 @@ from .measured import (
 )
 from .pictures import bars, flow, moves_of
 
-__all__ = ["page", "pictures"]
-
 ROUND: dict[str, Any] = {"L": [0.6, 0.4, 0.2, 0.1], "K": [0.9, 0.5], "KK": [[0.9, 0.0], [0.5, 0.7]], "": 0.8}
 """Small round parameters by shape, for an example that every model has."""
 

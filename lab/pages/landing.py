@@ -27,8 +27,6 @@ from ..bench.reference import lines
 from ..studies import STUDIES
 from .agent_pictures import INK, draw_on_page, line_look, mean_regret
 
-__all__ = ["candidates", "citation", "curves", "curves_figure", "findings", "landing", "sessions_html"]
-
 FOLDER = Path(__file__).parent
 ABILITY = "standard"
 """The ability of the scorecard whose curves are drawn: users whose behaviour does not change, without a production ranking."""

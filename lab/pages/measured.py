@@ -22,8 +22,6 @@ from ...envs.memory.model import CascadeMDP
 from ...envs.registration import EPISODE
 from ...runner.run import run
 
-__all__ = ["AGENTS", "SESSIONS", "Return", "clicks_by_position", "exact", "parameters", "queries", "returns", "session"]
-
 AGENTS = {"": "CascadeKLUCB", "NonStationary": "GLRCascadeKLUCB", "Contextual": "LinearTS", "Memory": "CascadeVI"}
 """The published agent that stands beside the best and random lists, by the kind of environment: one that needs no argument, and
 that is made for what the kind adds (changes, features, states)."""

@@ -12,8 +12,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Move", "bars", "flow", "moves_of"]
-
 STYLE = """
 text { font: 14px system-ui, sans-serif; fill: #1b1f24; text-anchor: middle; }
 .small { font-size: 12px; fill: #57606a; }

@@ -21,8 +21,6 @@ from ..decision.evidence import LEVEL
 from ..decision.page import write_decision
 from .logs import LOG_FORMAT, BadRows, Columns, Duplicates, MaxMemory, Repeated, Time, reading_of
 
-__all__ = ["decide"]
-
 MOST_ROWS = 20
 
 

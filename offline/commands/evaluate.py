@@ -23,8 +23,6 @@ from ..log import ClickLog
 from ..verdict import REFITS
 from .logs import LOG_FORMAT, BadRows, Columns, Duplicates, MaxMemory, Repeated, Time, reading_of
 
-__all__ = ["evaluate"]
-
 EARNED = {"clicks": "Clicks", "any_click": "Lists with a click", "satisfaction": "Satisfied users"}
 
 

@@ -13,8 +13,6 @@ from ...envs import CLICK_MODELS, DEFAULT_INSTANCE, GRADED_USERS
 from ..contextual import contextual_instance
 from ..judgements import read_judgements
 
-__all__ = ["features"]
-
 # Labels and features tell the attraction of items, and nothing else of them.
 ATTRACTION_ONLY = [name for name, model in CLICK_MODELS.items() if len(model.item_parameters()) == 1]
 

@@ -23,8 +23,6 @@ from ..estimation.settings import ITERATIONS, TOL
 from ..fitting import Fitted, fit_models
 from .logs import LOG_FORMAT, BadRows, Columns, Duplicates, MaxMemory, Repeated, Time, reading_of
 
-__all__ = ["fit"]
-
 CONFOUNDED = 0.8
 """The share of displays of items at their usual positions above which the table has a caution."""
 UNTOLD = {

@@ -11,8 +11,6 @@ from ...core.terminal import say
 from ..readers import LOG_FORMATS
 from ..reading import Reading
 
-__all__ = ["LOG_FORMAT", "BadRows", "Columns", "Duplicates", "MaxMemory", "Repeated", "Time", "reading_of"]
-
 LOG_FORMAT = f"auto|{'|'.join(LOG_FORMATS)}"
 """The values of ``--format``, as help texts show them."""
 

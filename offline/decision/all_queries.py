@@ -43,8 +43,6 @@ from .models import Models
 from .page import INSTANCE, to_dict, to_html
 from .words import UNITS
 
-__all__ = ["Decisions", "QueryDecision", "decide_all", "threshold"]
-
 PAGES = "queries"
 VERDICTS = "verdicts.jsonl"
 CONFIG = "config.json"

@@ -29,8 +29,6 @@ from ..estimation.estimator import Estimator
 from ..log import BLOCKS, ClickLog, time_blocks
 from .lists import DistinctLists, Lists
 
-__all__ = ["FOLDS", "Corrected", "Correction", "Gains"]
-
 FOLDS = 5
 """The lists of a query fall into so many parts; those of one are predicted by the model fitted to the others."""
 ERRORS = np.geomspace(0.001, 0.6, 24)
@@ -57,6 +55,11 @@ class Gains(NamedTuple):
     predicted: Floats
     means: Floats
     errors: Floats
+
+    @property
+    def agreed(self) -> Floats:
+        """``(M,)`` the smaller one of both: of many lists the one with the largest correction owes it to luck in the log."""
+        return np.minimum(self.predicted, self.means)
 
 
 class Correction:

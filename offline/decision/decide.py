@@ -49,8 +49,6 @@ from .lists import LEAST_SHOWN, DistinctLists
 from .models import Models, QuerySessions
 from .words import advice, objections
 
-__all__ = ["AGENTS", "Candidate", "Check", "Decision", "Score", "Settings", "Weighed", "conclude", "decide", "weigh"]
-
 RECOMMENDED, FALLBACK = "UBMTS", "CascadeTS"
 """The agent of the first board of the scorecard with the highest score, and the best published one that takes little time."""
 

@@ -52,11 +52,6 @@ from .lists import (
 )
 from .models import MOST_SESSIONS, Models, QuerySessions
 
-__all__ = [
-    "LEVEL", "POWER", "Evidence", "Ground", "Judged", "Score", "Verdict", "experiment", "judge", "larger_step",
-    "settle", "verdict",
-]  # fmt: skip
-
 LEVEL = 0.005
 """The most probable that a list may be no better than that in production and yet be recommended, by its ground."""
 POWER = 0.8
@@ -88,7 +83,7 @@ class Judged:
     Attributes:
         model: its name.
         predicted: the gain over the production list by the model alone.
-        difference: the gain, corrected by the model's errors in the log.
+        difference: the gain, corrected by the model's errors in the log where they lower it.
         standard_error: of that.
         typical_error: the typical error of the model for a list.
         p_value: of there being no gain.
@@ -437,8 +432,8 @@ class _Judge:
         for name in fitting:
             model = self._corrections[name]
             gains = max((model.gains(ranking[None], whole=whole) for whole in _ways(model)), key=lambda each: _chance(each))
-            predicted, mean, error = (float(values[0]) for values in gains)
-            result.append(Judged(name, predicted, mean, error, model.error, _chance(gains)))
+            predicted, agreed, error = (float(values[0]) for values in (gains.predicted, gains.agreed, gains.errors))
+            result.append(Judged(name, predicted, agreed, error, model.error, _chance(gains)))
         return tuple(result)
 
 
@@ -464,12 +459,12 @@ def _ways(model: Corrected) -> tuple[bool, ...]:
 
 def _chance(gains: Gains) -> float:
     """The probability of no gain, of a single list."""
-    return NormalDist().cdf(-float(gains.means[0] / gains.errors[0]))
+    return NormalDist().cdf(-float(gains.agreed[0] / gains.errors[0]))
 
 
 def _lower(model: Corrected, lists: Lists, *, rough: bool = False) -> NDArray[np.float64]:
     """What lists gain at least, at `LEVEL`; 0 for the list in production."""
     z = NormalDist().inv_cdf(1 - LEVEL)
     ways = [model.gains(lists, whole=whole, rough=rough) for whole in _ways(model)]
-    lower: NDArray[np.float64] = np.min([gains.means - z * gains.errors for gains in ways], axis=0)
+    lower: NDArray[np.float64] = np.min([gains.agreed - z * gains.errors for gains in ways], axis=0)
     return np.where((lists == model.correction.production).all(axis=1), 0.0, lower)

@@ -19,8 +19,6 @@ from ..goodness_of_fit import PATTERNS
 from .decide import JUDGES, Candidate, Decision
 from .words import UNITS
 
-__all__ = ["PANELS", "decision_figure", "panel_svg"]
-
 INKS = {"light": ("#1b1f24", "#d5dbe1"), "dark": ("#e8eaed", "#3a424b")}
 """Of text and of lines, as on the page."""
 MOST_GAINS = 12

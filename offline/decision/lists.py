@@ -34,11 +34,6 @@ from ..distinct import distinct
 from ..evaluation import LEAST_SESSIONS
 from ..log import BLOCKS, ClickLog, time_blocks
 
-__all__ = [
-    "LEAST_SHOWN", "LEFT_OUT", "STEADY", "DistinctLists", "Measured", "Refused", "measure", "of_query", "per_session",
-    "production_list",
-]  # fmt: skip
-
 LEAST_SHOWN = 30
 """Sessions of a list below which nobody knows what it earned."""
 FINER = 4
@@ -293,7 +288,8 @@ class _Strata:
             self.difference = part * (weights * gains).sum(axis=(1, 2)) / total
             self.standard_error = part * np.sqrt((weights**2 * errors).sum(axis=(1, 2))) / total
             gain, error = (weights * gains)[:, -1].sum(axis=1), np.sqrt((weights**2 * errors)[:, -1].sum(axis=1))
-            self.whole = (gain > 0) & (((at_length > 0).sum(axis=1) == 1) | (ndtr(-gain / error) <= STEADY))
+            doubt = ndtr(-gain / error) * self.comparable.sum()
+            self.whole = (gain > 0) & (((at_length > 0).sum(axis=1) == 1) | (doubt <= STEADY))
             ours, theirs = table.over_blocks(of_list), table.over_blocks(of_production)
             pooled = np.where(at_length > 0, ours[0] * theirs[0] / np.maximum(ours[0] + theirs[0], 1), 0.0)
             self.pooled = part * (pooled * (ours[1] - theirs[1])).sum(axis=1) / pooled.sum(axis=1)

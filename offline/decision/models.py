@@ -19,8 +19,6 @@ from ..log import ClickLog
 from .correction import FOLDS
 from .lists import of_query
 
-__all__ = ["HELD_OUT", "MOST_SESSIONS", "Models", "QuerySessions"]
-
 SHARED = ("CM", "DCM", "SDBN", "PBM", "UBM", "DBN", "CCM")
 """The click models that are fitted to all sessions."""
 ALONE = ("PBM", "UBM")

@@ -24,8 +24,6 @@ from .figures import MOST_GAINS, PANELS, decision_figure, panel_svg
 from .lists import LEAST_BLOCKS, LEFT_OUT, STEADY
 from .words import UNITS
 
-__all__ = ["command_of", "to_dict", "to_html", "write_decision"]
-
 INSTANCE = "instance.json"
 OF_GROUND = {"proposal": "labels", "ground": "name", "difference": "difference", "interval": "interval"}
 """What version 2.0 called the fields of the ground of a decision."""

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from .evidence import Ground
     from .lists import Measured
 
-__all__ = ["UNITS", "advice", "and_", "objections"]
-
 UNITS = {"clicks": "clicks per session", "any_click": "sessions with a click", "satisfaction": "satisfied users per session"}
 
 SHORT = 1000

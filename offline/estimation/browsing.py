@@ -17,8 +17,6 @@ from ...envs import ClickModel, PositionBasedModel, UserBrowsingModel
 from ..counting import count_cells, cut, in_parallel
 from .estimator import Clicks, EMEstimator, Floats, Indices, Part, log_prior, smoothed
 
-__all__ = ["PBMEstimator", "UBMEstimator"]
-
 CELLS = 2**16  # of a block, the piece of work of one thread
 
 

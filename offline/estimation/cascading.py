@@ -19,8 +19,6 @@ from ...envs import CascadeModel, ClickModel, DependentClickModel, DynamicBayesi
 from ..counting import count_certain, count_examined, cut, in_parallel, last_clicks, list_length, merge_tails
 from .estimator import Clicks, EMEstimator, Estimator, Floats, Indices, Part, log_prior, smoothed
 
-__all__ = ["CMEstimator", "DBNEstimator", "DCMEstimator", "SDBNEstimator"]
-
 SESSIONS = 2**13  # of a block, the piece of work of one thread
 
 

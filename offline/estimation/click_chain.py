@@ -16,8 +16,6 @@ from ..counting import count_certain, in_parallel, last_clicks, list_length, mer
 from .cascading import blocks_of_queries
 from .estimator import Clicks, EMEstimator, Floats, Indices, log_prior, smoothed
 
-__all__ = ["CCMEstimator"]
-
 
 class CCMEstimator(EMEstimator):
     """Estimator of the click chain model, by exact EM.

@@ -7,8 +7,6 @@ import numpy as np
 from ...envs import ClickModel, DocumentClickThroughModel, RandomClickModel, RankClickThroughModel
 from .estimator import Clicks, Estimator, Floats, Indices, smoothed
 
-__all__ = ["DCTREstimator", "RCMEstimator", "RCTREstimator"]
-
 
 class _ClickThroughEstimator(Estimator):
     """In closed form; no click depends on those above it, so the laws with and without them are one."""

@@ -24,8 +24,6 @@ from ...envs import ClickModel
 from ..counting import by_query, in_parallel, list_length
 from ..log import ClickLog
 
-__all__ = ["MODEL_ESTIMATORS", "ConvergenceWarning", "EMEstimator", "Estimator"]
-
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int32]
 Clicks = NDArray[np.int8]

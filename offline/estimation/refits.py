@@ -10,8 +10,6 @@ from ..log import ClickLog
 from .estimator import Estimator
 from .settings import FitSettings
 
-__all__ = ["refits"]
-
 
 def refits(
     fitted: Estimator, settings: FitSettings, log: ClickLog, n: int, seed: int, size: int | None = None

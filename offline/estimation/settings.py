@@ -7,8 +7,6 @@ from typing import NamedTuple
 from ..log import ClickLog
 from .estimator import Estimator
 
-__all__ = ["CONVERGED", "ITERATIONS", "QUICK", "TOL", "FitSettings"]
-
 ITERATIONS, TOL = 1000, 1e-7
 
 

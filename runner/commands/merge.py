@@ -11,8 +11,6 @@ from ...core.console import Pdf, output
 from ..reports.report import write_report
 from ..results import merge as merge_folders
 
-__all__ = ["merge"]
-
 
 def merge(
     folders: Annotated[list[Path], typer.Argument(

@@ -11,8 +11,6 @@ from ...envs import CONTEXTUAL, ENVIRONMENTS, MEMORY, list_instances
 from ..labels import PUBLISHED
 from ..metrics import DERIVED, LEARNED, METRICS
 
-__all__ = ["agents", "beginning", "environments", "instances", "metrics"]
-
 
 def beginning(known: Iterable[str], incomplete: str) -> list[str]:
     """The names that begin with what was typed."""

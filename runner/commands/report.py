@@ -11,8 +11,6 @@ from ...core.console import Json, Pdf, output, print_json
 from ..reports.document import results_document
 from ..reports.report import Format, write_report
 
-__all__ = ["report"]
-
 
 def report(
     folder: Annotated[Path, typer.Argument(

@@ -22,8 +22,6 @@ from .names import agents as agent_names
 from .names import environments, instances
 from .names import metrics as metric_names
 
-__all__ = ["file_of", "number", "run"]
-
 # Every error in the command line's own syntax is one of these; typer does not export the class under its own name.
 
 

@@ -26,8 +26,6 @@ from .names import agents as agent_names
 from .names import environments, instances
 from .run import file_of, number
 
-__all__ = ["tune"]
-
 
 def tune(
     context: typer.Context,

@@ -23,8 +23,6 @@ from .names import agents as agent_names
 from .names import environments
 from .run import number
 
-__all__ = ["watch"]
-
 SECONDS = 15.0
 """How long the animation lasts, if playing takes no longer."""
 WIDEST = 30

@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 from ...envs import ClickModel, RankedList, load_instance
 from ...envs.session import session
 
-__all__ = ["FamilyVectorEnv", "family"]
-
 Draw = Callable[[np.random.Generator], ClickModel]
 
 

@@ -17,8 +17,6 @@ from ...envs.guests import regret_of
 from ...envs.wrappers.regret import Meter
 from ..metrics import Metrics
 
-__all__ = ["InTurn"]
-
 
 class InTurn(VectorEnv[Any, NDArray[np.int64], Any]):
     """Vector environment whose streams are the sessions of one environment in turn.

@@ -10,8 +10,6 @@ from gymnasium.vector import VectorEnv, VectorWrapper
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
-__all__ = ["ObservedState"]
-
 
 class ObservedState(VectorWrapper):
     """Observation: the last clicks, then the state one-hot, then the sessions left one-hot if their number is fixed.

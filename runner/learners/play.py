@@ -29,9 +29,6 @@ from .in_turn import InTurn
 from .observed_state import ObservedState
 from .vec_env import StableBaselinesVecEnv
 
-__all__ = ["expected_seconds", "play_learner", "train"]
-
-
 WRAPPERS: dict[Actions, Callable[..., VectorEnv]] = {
     "codes": LehmerVectorAction,
     "scores": ScoresVectorAction,

@@ -9,8 +9,6 @@ import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
 from stable_baselines3.common.vec_env import VecEnv
 
-__all__ = ["StableBaselinesVecEnv"]
-
 
 class StableBaselinesVecEnv(VecEnv):
     """Adapter from a Gymnasium vector environment to the `VecEnv` of stable-baselines3, which cannot use it directly.

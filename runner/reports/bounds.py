@@ -16,8 +16,6 @@ from ..make import make_env
 from ..results import spec_of
 from ..theory.applicable import BoundCurve, applicable_bounds
 
-__all__ = ["HOW_TO_READ", "Theory", "theory_of"]
-
 HOW_TO_READ = (
     "Dotted: bounds of the theory, where each step is a horizon of its own. Lower bounds are asymptotic: compare slopes, not "
     "values."

@@ -13,8 +13,6 @@ from polars import col
 from ..summaries import summary
 from ..sweep_results import Results
 
-__all__ = ["results_document"]
-
 
 def results_document(
     folder: str | os.PathLike[str], agents: Iterable[str] | None = None, environments: Iterable[str] | None = None

@@ -14,8 +14,6 @@ from ...core.templates import templates
 from .. import words
 from ..summaries import ranked, without_regret
 
-__all__ = ["TEX", "alike_text", "latex_text", "to_latex", "to_markdown"]
-
 TEX: dict[str, Any] = {
     "block_start_string": "<%",
     "block_end_string": "%>",

@@ -29,8 +29,6 @@ from ..summaries import average, reward_for_regret, without_regret
 from ..theory.applicable import BoundCurve
 from .bounds import HOW_TO_READ, Theory
 
-__all__ = ["COLOURS", "Picture", "drawn", "outside", "plot_run", "regret_figure", "save_figure", "write_figure"]
-
 DASHES = ("-", (0, (5, 1.5)), (0, (1, 1.2)), (0, (5, 1.5, 1, 1.5)))
 
 ZOOM = 1000

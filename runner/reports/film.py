@@ -11,8 +11,6 @@ from typing import Any
 from ...core.templates import templates
 from ..watch import Frame
 
-__all__ = ["film"]
-
 WIDTH, HEIGHT = 640, 160
 """Of the curve, in units of its own."""
 

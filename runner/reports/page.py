@@ -21,8 +21,6 @@ from .bounds import HOW_TO_READ, Theory
 from .exports import alike_text
 from .figures import COLOURS, DASHES, FLOOR, ZOOM
 
-__all__ = ["to_html"]
-
 # The dashes of the figure, as plotly and as SVG name them.
 PLOTLY_DASHES, SVG_DASHES = ("solid", "dash", "dot", "dashdot"), ("none", "8 3", "2 2.5", "8 3 2 3")
 ON_DARK = {"#000000": "#FFFFFF"}

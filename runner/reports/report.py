@@ -22,8 +22,6 @@ from .exports import to_latex, to_markdown
 from .figures import outside, regret_figure, save_figure
 from .page import to_html
 
-__all__ = ["Format", "write_report"]
-
 SUMMARY = "summary.csv"
 
 Format = Literal["html", "md", "tex"]

@@ -18,8 +18,6 @@ from ...core.colours import COLOURS
 from ..labels import written
 from .figures import Picture
 
-__all__ = ["trials_figure"]
-
 TICKS = (1.0, 1.5, 2.0, 3.0, 5.0, 7.0)
 JITTER = 0.18
 """How far apart the trials of one value of a set may stand, of the way to the next."""

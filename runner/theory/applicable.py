@@ -10,10 +10,8 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..make import parse_spec
+from ..labels import parse_spec
 from .bounds import BOUNDS, Values
-
-__all__ = ["BoundCurve", "applicable_bounds"]
 
 
 class BoundCurve(NamedTuple):

@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 from ...envs import ContextualModel
 from ...envs.click_model import ClickModel
 
-__all__ = ["MAX_LISTS", "TOLERANCE", "Finding", "check_assumptions"]
-
 MAX_LISTS = 50_000
 """The most lists, ``L! / (L - K)!``, that `check_assumptions` enumerates; 10 items on 5 positions are 30,240."""
 TOLERANCE = 1e-12

@@ -40,22 +40,6 @@ from ...envs.users import Users
 from ..metrics import wrong_pairs
 from .assumptions import check_assumptions
 
-__all__ = [
-    "BOUNDS",
-    "Bound",
-    "batch_rank_upper",
-    "bubble_rank_upper",
-    "cascade_ducb_upper",
-    "cascade_lower",
-    "cascade_switching_lower",
-    "cascade_swucb_upper",
-    "pbm_lower",
-    "pbm_pie_upper",
-    "pbm_ucb_upper",
-    "top_rank_upper",
-    "ubm_linucb_upper",
-]
-
 CASCADE_REWARDS = ("clicks", "any_click")  # there is at most one click
 
 Problem = ClickModel | LinearModel | gym.Env[Any, Any]

@@ -14,8 +14,6 @@ from ...envs import CascadeMDP, ContextualModel, Instance
 from ...envs.click_model import ClickModel
 from .assumptions import MAX_LISTS, Finding, check_assumptions
 
-__all__ = ["BestList", "InstanceDescription", "ModelDescription", "describe_instance"]
-
 SHOWN = 10
 """The most numbers of a parameter that are written one by one."""
 

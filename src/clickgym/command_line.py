@@ -25,8 +25,6 @@ from .core.trust import trusting
 if TYPE_CHECKING:
     from .runner.progress import Progress
 
-__all__ = ["main"]
-
 BAD_INPUT, FAULT, INTERRUPTED = 2, 1, 130
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """How the system says that no more can be written."""

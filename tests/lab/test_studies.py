@@ -30,8 +30,9 @@ from clickgym.lab.studies.play import _setting, by_setting, conclude, draw, judg
 from clickgym.lab.studies.plots import LOOKS, grid, look_of
 from clickgym.lab.studies.rehearsal import invented, rehearse
 from clickgym.lab.studies.study import Curves, Estimate, Finding, Statement, estimate
+from clickgym.runner.labels import parse_spec
 from clickgym.runner.loop import why_not_compiled
-from clickgym.runner.make import make_agent, make_env, parse_spec
+from clickgym.runner.make import make_agent, make_env
 from clickgym.runner.metrics import Metrics
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "studies.md"

@@ -6,6 +6,7 @@ from dataclasses import replace
 from itertools import combinations, pairwise
 from math import log as ln
 from math import sqrt
+from statistics import NormalDist
 
 import numpy as np
 import pytest
@@ -13,7 +14,8 @@ from scipy.stats import chi2
 
 from clickgym.envs import PositionBasedModel
 from clickgym.offline import ClickLog, PBMEstimator
-from clickgym.offline.decision.correction import ERRORS, USUAL_ERROR, Corrected, Correction
+from clickgym.offline.decision.correction import ERRORS, USUAL_ERROR, Corrected, Correction, Gains
+from clickgym.offline.decision.evidence import _chance
 from clickgym.offline.decision.lists import DistinctLists
 from clickgym.offline.goodness_of_fit import LEAST_DISPLAYS, LEAST_EXPECTED, PATTERNS, check_fit
 
@@ -179,3 +181,9 @@ def test_the_corrected_gain_is_that_of_a_gaussian_process_with_a_level_for_each_
     assert gains.means[0] == pytest.approx(gain(whole) + mean, rel=1e-3)
     variance = weights @ (np.array(variances) + (np.array(means) - mean) ** 2) + np.var([gain(fit) for fit in fits])
     assert gains.errors[0] == pytest.approx(sqrt(variance), rel=1e-3)
+
+
+def test_a_correction_lowers_a_predicted_gain_and_never_raises_it():
+    gains = Gains(np.array([0.1, 0.1, -0.1]), np.array([0.3, 0.04, 0.2]), np.full(3, 0.05))
+    assert gains.agreed.tolist() == [0.1, 0.04, -0.1]
+    assert _chance(Gains(*(values[:1] for values in gains))) == pytest.approx(NormalDist().cdf(-2))

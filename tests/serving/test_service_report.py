@@ -180,3 +180,13 @@ def test_the_queries_with_most_traffic_are_named():
     assert report.queries == MOST_QUERIES + 5
     assert len(report.traffic) == MOST_QUERIES
     assert [row.impressions for row in report.traffic][:9] == [3] * 8 + [2]
+
+
+def test_numbers_stand_to_the_right_and_queries_to_the_left():
+    ranker = Ranker(n_positions=2, seed=0)
+    for query, n in (("a long query", 1), ("q", 12)):
+        for _ in range(n):
+            ranker.rank(query, ["a", "b"])
+    head, *lines = str(ranker.report()).split("\n\n")[-1].splitlines()
+    assert head.startswith("query         impressions  clicks")
+    assert [line[:25] for line in lines] == ["q                      12", "a long query            1"]

@@ -408,6 +408,23 @@ def test_a_store_of_2_0_is_migrated_after_a_copy(tmp_path, warnings_of_service):
     assert len(warnings_of_service) == 1
 
 
+def test_snapshots_of_2_0_are_used(tmp_path, monkeypatch):
+    """Else each agent would be replayed from its first impression."""
+    store, settings = of_version_2_0(tmp_path)
+    restored, plain = [], clickgym.serving.served.Served.restore
+
+    def restore(served, tick, content):
+        plain(served, tick, content)
+        restored.append(served.tick == tick)
+
+    monkeypatch.setattr(clickgym.serving.served.Served, "restore", restore)
+    with Ranker(store=store, **settings) as ranker:
+        for each in ranker.report().traffic:
+            ranker.best(each.query)
+    assert restored
+    assert all(restored)
+
+
 def assert_same(log, other):
     for name in ("items", "clicks", "queries", "times"):
         assert getattr(log, name).tolist() == getattr(other, name).tolist(), name

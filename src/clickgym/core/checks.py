@@ -14,41 +14,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = [
-    "AN_ENV",
-    "A_VECTOR_ENV",
-    "Choices",
-    "as_array",
-    "as_call",
-    "browsing_probabilities",
-    "check_at_least",
-    "check_between",
-    "check_callable",
-    "check_choice",
-    "check_count",
-    "check_flag",
-    "check_horizon",
-    "check_kind",
-    "check_labels",
-    "check_module",
-    "check_path",
-    "check_positions",
-    "check_seed",
-    "check_share",
-    "check_text",
-    "check_within",
-    "generator",
-    "hint",
-    "integers",
-    "is_sequence",
-    "numbers",
-    "probabilities",
-    "probability",
-    "short",
-    "unknown",
-]
-
-
 MOST_NAMES = 5
 """Names that the message about an unknown one lists."""
 MOST_SESSIONS = 10**15

@@ -10,8 +10,6 @@ from typing import Any, Self
 
 from numba.core import event
 
-__all__ = ["COMPILING", "CompilationNote", "Compiling"]
-
 COMPILING = "compiling …"
 PATIENCE = 1.0
 """Seconds of compilation, after which there is a note."""

@@ -18,21 +18,6 @@ from rich.console import Console
 from .compiling import COMPILING, Compiling
 from .formats import HIDDEN, finite, one_line
 
-__all__ = [
-    "OPEN_FLAG",
-    "USAGE_ERROR",
-    "Json",
-    "Pdf",
-    "bold",
-    "compiling_told",
-    "errors",
-    "interruptible",
-    "one_line_warnings",
-    "output",
-    "print_json",
-]
-
-
 USAGE_ERROR: Any = typer.BadParameter.__base__
 OPEN_FLAG = "clickgym.flag"
 """Where in the context of a command the flag is that takes several values, and whose values the words end with."""

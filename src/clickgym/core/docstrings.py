@@ -6,8 +6,6 @@ import inspect
 import re
 import textwrap
 
-__all__ = ["entries", "sections"]
-
 
 def sections(text: str) -> dict[str, str]:
     """The indented parts of a docstring by their headings (``Args``, ``Source``, ...); what stands above them under ``""``.

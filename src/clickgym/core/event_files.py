@@ -6,8 +6,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-__all__ = ["quiet_writers"]
-
 _lock = threading.Lock()
 _within = 0
 _before = threading.excepthook

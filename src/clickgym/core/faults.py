@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-__all__ = ["Fault", "expect", "run_checks"]
-
 
 class Fault(Exception):
     """One fault that a check has found, described in one line."""

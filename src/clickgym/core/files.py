@@ -26,26 +26,6 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "FileError",
-    "check_disk",
-    "check_file",
-    "check_memory",
-    "check_seal",
-    "draft_of",
-    "in_bytes",
-    "is_draft",
-    "make_folder",
-    "parse_json",
-    "read_arrays",
-    "read_json",
-    "reading",
-    "remove_drafts",
-    "sealed",
-    "write_whole",
-    "writing",
-]
-
 
 class FileError(OSError):
     """A file cannot be written; the message says in one line what and where, and on a full disk how much space is missing."""

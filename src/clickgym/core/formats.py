@@ -7,22 +7,6 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-__all__ = [
-    "HIDDEN",
-    "amount",
-    "clock",
-    "duration",
-    "finite",
-    "folded",
-    "markdown_table",
-    "markdown_text",
-    "one_line",
-    "regret_text",
-    "to_csv",
-    "visible",
-    "wait",
-]
-
 HIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 """Characters that nobody sees and that a terminal obeys, or that turn the direction of what follows; and halves of characters,
 which cannot be written."""

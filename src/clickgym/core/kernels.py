@@ -69,20 +69,6 @@ from numba.core.serialize import dumps
 from .checks import short
 from .files import write_whole
 
-__all__ = [
-    "KernelError",
-    "SessionError",
-    "WorkerError",
-    "cache_folder",
-    "cause",
-    "inner",
-    "keep_kernels",
-    "kernel",
-    "only_own_frames",
-    "specialise",
-    "static_kernels",
-]
-
 njit: Any = numba.njit
 config: Any = numba.config
 

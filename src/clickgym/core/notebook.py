@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
-__all__ = ["html_table"]
-
 MOST_ROWS = 20
 """A table shows at most so many; a line below them counts the rest."""
 

@@ -9,8 +9,6 @@ from rich.console import Console
 
 from .compiling import COMPILING
 
-__all__ = ["columns", "progress_bar"]
-
 LEAST_BAR = 8
 """Characters of a bar, below which there is none."""
 

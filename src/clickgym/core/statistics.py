@@ -7,8 +7,6 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["CONFIDENCE", "half_width", "holm", "t_quantile", "worst_tenth"]
-
 CONFIDENCE = 0.95
 
 

@@ -10,8 +10,6 @@ import jinja2
 
 from .formats import duration, regret_text, visible
 
-__all__ = ["templates"]
-
 
 def templates(*folders: Path) -> jinja2.Environment:
     """The templates of this folder and of others; in HTML, values are escaped, whatever characters a user's names have.

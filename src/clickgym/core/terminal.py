@@ -19,8 +19,6 @@ from rich.text import Text
 
 from .formats import folded, visible
 
-__all__ = ["Column", "print_table", "say"]
-
 READABLE = 20
 """Characters below which a column of words is not worth reading."""
 GAP = 2

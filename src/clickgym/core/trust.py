@@ -14,20 +14,6 @@ from pathlib import Path
 
 from .checks import check_flag, check_module
 
-__all__ = [
-    "LIBRARIES",
-    "RL_LIBRARIES",
-    "UntrustedError",
-    "allow",
-    "allowed",
-    "check_trust",
-    "from_file",
-    "is_library",
-    "looking_in",
-    "reads_file",
-    "trusting",
-]
-
 RL_LIBRARIES = ("stable_baselines3", "sb3_contrib", "sbx")
 """stable-baselines3 and its relatives, whose algorithms are named as their documentation calls them: ``sb3_contrib:TRPO``."""
 LIBRARIES = ("clickgym", *RL_LIBRARIES)

@@ -9,8 +9,6 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-__all__ = ["watched"]
-
 EVERY = 0.25
 """Seconds between two looks at the parent."""
 
