@@ -9,7 +9,7 @@ are counted apart. `PARAMETERS` has the ranges from which the rest is drawn.
   end* says the same of the last tenth of that time.
 - A *chance* is a list better by 5 % in truth that was shown in at least 200 sessions, in at least 4 of 20 blocks of time
   together with the list in production; or a best list that is better by 5 %, for users whom a fitted model describes and who do
-  not change. It is *found* if any list is recommended.
+  not change. It is *found* if a list is recommended that is better.
 
     python benchmarks/decide.py --logs 390 --seed 1 --parameters development --out results.jsonl --processes 1
 
@@ -23,70 +23,76 @@ import itertools
 import json
 import time
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import joblib
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, logit
+from scipy import special
 from scipy.stats import binomtest
 
 import clickgym
+from clickgym import envs
 from clickgym.core.kernels import specialise
-from clickgym.envs import (
-    CascadeModel,
-    ClickChainModel,
-    ClickModel,
-    DynamicBayesianModel,
-    PositionBasedModel,
-    TrustBiasModel,
-    UserBrowsingModel,
-)
 from clickgym.offline import ClickLog
 from clickgym.offline.decision.decide import AGENTS, Settings, weigh
 from clickgym.offline.decision.evidence import LEVEL, larger_step, settle
 from clickgym.offline.decision.models import Models
 from clickgym.offline.distinct import distinct
 
-SETS = ("development",)
+SETS = ("development", "report", "report-2", "report-3")
+# fmt: off
 PARAMETERS: dict[str, tuple[Any, ...]] = {
     # A pair is a range, a list has the choices; by set, in the order of `SETS`.
-    "positions": ((3, 6),),
-    "more items than positions": ((2, 6),),
-    "attraction": ([(1, 2), (1, 5), (2, 2)],),  # of a beta distribution
-    "lowest examination": ((0.15, 0.5),),
-    "sessions, log10": ((3.48, 5.48),),
-    "several lengths": (1 / 3,),  # a share of the logs, as the next
-    "shuffled file": (0.15,),  # with times
-    "tick": ([1, 1000],),  # of the clock, in ms
-    "days": ([1, 7, 28],),
-    "segments": (97,),  # in which nothing changes
-    "drift": (["line", "step", "wave", "walk"],),
-    "size of the drift": ((0.2, 1.0),),  # in logits, from the mean
-    "each item's own drift": ((0.0, 0.15),),
-    "begin": ((0.3, 0.9),),  # of lists that begin late; of those that end early, the end of the log less this
-    "late share": ((0.3, 1.0),),  # of the lists
-    "replaced": (0.4,),  # production ends where others begin, in a share of the logs
-    "overlap": ((0.0, 0.1),),
-    "season cycles": ((1, 14),),
-    "size of the season": ((0.2, 0.8),),
-    "shares follow": ((0.3, 1.5),),
-    "re-ranked every": ((1, 10),),  # segments
-    "memory of clicks": ((0.3, 1.0),),
-    "bots, share of the log": ((0.01, 1 / 6),),
-    "bots, share of the sessions": ((0.1, 1.0),),
-    "bots click": ([0.0, 0.5, 1.0, 1.0],),
-    "bots on production": (0.2,),
-    "visits": ((2, 4),),
-    "long campaign": ((0.2, 0.5),),
-    "repeated, share": ((0.05, 0.5),),
-    "repeated, times": ((2, 6),),
-    "populations, swing": ((0.2, 0.45),),
+    "positions": ((3, 6), (2, 7), (2, 8), (3, 8)),
+    "more items than positions": ((2, 6), (2, 8), (2, 5), (1, 7)),
+    "attraction": (  # of a beta distribution
+        [(1, 2), (1, 5), (2, 2)], [(1, 2), (1, 5), (2, 4), (1, 25), (2, 60)],
+        [(1, 3), (2, 6), (1, 10), (1, 30), (3, 60), (3, 3)], [(1, 4), (3, 9), (1, 15), (2, 50), (2, 3)],
+    ),
+    "lowest examination": ((0.15, 0.5), (0.05, 0.7), (0.1, 0.8), (0.05, 0.6)),
+    "size of the neighbours' effect": ((0.1, 0.6), (0.2, 0.9), (0.15, 0.8), (0.1, 1.0)),
+    "other lists": ((2, 14), (1, 20), (2, 25), (1, 18)),  # drawn at random, and as many variants of production
+    "shown as often as production": ((0.3, 2.0), (0.1, 3.0), (0.2, 4.0), (0.15, 2.5)),  # all others together
+    "share of a swap": ((0.2, 0.6), (0.05, 0.8), (0.1, 0.7), (0.05, 0.9)),
+    "steepness": ((0.4, 1.2), (0.2, 1.8), (0.3, 2.2), (0.25, 2.0)),  # of Plackett-Luce
+    "sessions, log10": ((3.48, 5.48), (3.48, 5.7), (3.48, 5.7), (3.48, 5.7)),
+    "several lengths": (1 / 3, 0.45, 0.4, 0.5),  # a share of the logs, as the next
+    "shuffled file": (0.15, 0.15, 0.15, 0.15),  # with times
+    "tick": ([1, 1000], [1, 1000, 60_000], [1, 100, 10_000], [1, 10, 1000]),  # of the clock, in ms
+    "days": ([1, 7, 28], [1, 3, 14, 90], [2, 10, 30, 60], [1, 5, 20, 120]),
+    "segments": ([97], [211], [307], [257]),  # in which nothing changes
+    "drift": (
+        ["line", "step", "wave", "walk"], ["ramp", "hump", "saw", "decay", "step", "walk"],
+        ["ramp", "wave", "saw", "decay", "hump", "line"], ["ramp", "wave", "step", "decay", "hump", "walk"],
+    ),
+    "size of the drift": ((0.2, 1.0), (0.1, 1.6), (0.2, 1.4), (0.1, 1.5)),  # in logits, from the mean
+    "each item's own drift": ((0.0, 0.15), (0.0, 0.25), (0.0, 0.2), (0.0, 0.25)),
+    "begin": ((0.3, 0.9), (0.1, 0.96), (0.2, 0.93), (0.15, 0.95)),  # of lists that begin late; mirrored: end early
+    "late share": ((0.3, 1.0), (0.0, 1.0), (0.1, 0.9), (0.0, 1.0)),  # of the lists
+    "replaced": (0.4, 0.5, 0.35, 0.45),  # production ends where others begin, in a share of the logs
+    "overlap": ((0.0, 0.1), (0.0, 0.25), (0.0, 0.4), (0.0, 0.3)),
+    "season": (["wave"], *[["wave", "day and night", "day and week"]] * 3),
+    "season cycles": ((1, 14), (2, 31), (3, 35), (1, 33)),
+    "size of the season": ((0.2, 0.8), (0.1, 1.2), (0.15, 1.0), (0.1, 1.1)),
+    "shares follow": ((0.3, 1.5), (0.2, 2.5), (0.3, 2.0), (0.2, 2.2)),
+    "re-ranked every": ((1, 10), (1, 30), (2, 40), (1, 35)),  # segments
+    "memory of clicks": ((0.3, 1.0), (0.0, 1.0), (0.2, 0.9), (0.0, 1.0)),
+    "bots, share of the log": ((0.01, 1 / 6), (0.003, 1 / 6), (0.005, 1 / 6), (0.004, 1 / 6)),
+    "bots, share of the sessions": ((0.1, 1.0), (0.05, 1.0), (0.1, 1.0), (0.05, 1.0)),
+    "bots click": ([0.0, 0.5, 1.0, 1.0], [0.0, 0.1, 0.3, 0.7, 1.0], [0.0, 0.2, 0.5, 0.9, 1.0], [0.0, 0.15, 0.4, 0.8, 1.0]),
+    "bots on production": (0.2, 0.35, 0.3, 0.4),
+    "visits": ((2, 4), (2, 6), (2, 5), (2, 6)),
+    "long campaign": ((0.2, 0.5), (0.2, 0.6), (0.25, 0.5), (0.2, 0.6)),
+    "repeated, share": ((0.05, 0.5), (0.02, 0.8), (0.03, 0.7), (0.02, 0.75)),
+    "repeated, times": ((2, 6), (2, 12), (2, 9), (2, 10)),
+    "populations, swing": ((0.2, 0.45), (0.05, 0.5), (0.1, 0.5), (0.05, 0.45)),
 }
+# fmt: on
 
 USERS = ("CM", "PBM", "UBM", "DBN", "CCM", "trust bias", "neighbours", "two kinds")
 DESCRIBED = ("CM", "PBM", "UBM", "DBN", "CCM")
@@ -99,7 +105,6 @@ APART = ("shuffled, no times", "bots come again", "long campaign")
 """What no rule on clicks can see: not counted with the others."""
 KINDS = (*USERS, *STORIES)
 BANDS = ((0, 50_000), (50_000, 100_000), (100_000, 10**9))
-PRODUCTION = ("best", "nearly best", "poor")
 LOGGING = ("few lists", "swaps", "Plackett-Luce", "part at random", "at random")
 ROUNDING = 1e-9
 BLOCKS, TOGETHER, SHOWN, WORTH = 20, 4, 200, 0.05
@@ -120,8 +125,6 @@ class Ranges:
         value = PARAMETERS[name][self.column]
         if isinstance(value, list):
             return value[self.rng.integers(len(value))]
-        if not isinstance(value, tuple):
-            return value
         return int(self.rng.integers(value[0], value[1] + 1)) if isinstance(value[0], int) else self.rng.uniform(*value)
 
     def happens(self, name: str) -> bool:
@@ -171,7 +174,7 @@ class Modelled:
         model: over L items and K positions.
     """
 
-    def __init__(self, model: ClickModel) -> None:
+    def __init__(self, model: envs.ClickModel) -> None:
         self.model = model
 
     def clicks(self, lists: Lists, rng: np.random.Generator) -> NDArray[np.int8]:
@@ -210,43 +213,40 @@ class TwoKinds:
         return self.share * first + (1 - self.share) * second
 
 
-Users = Callable[[Any, float], Any]
-"""The users at a time: by what is added to the logits of attraction, and to the share of the first of two kinds."""
-
-
-def _model(kind: str, n_items: int, n_positions: int, ranges: Ranges) -> Callable[[Any], ClickModel]:
+def _model(kind: str, n_items: int, n_positions: int, ranges: Ranges) -> Callable[[Any], envs.ClickModel]:
     """A click model, by what is added to the logits of its attractions."""
     rng = ranges.rng
     a, b = ranges.draw("attraction")
-    base = logit(rng.beta(a, b, n_items).clip(0.003, 0.95))
+    base = special.logit(rng.beta(a, b, n_items).clip(0.003, 0.95))
     examination = np.sort(rng.uniform(ranges.draw("lowest examination"), 1.0, n_positions))[::-1]
-    make: Callable[[Floats], ClickModel]
+    make: Callable[[Floats], envs.ClickModel]
     if kind == "CM":
-        make = partial(CascadeModel, n_positions=n_positions)
+        make = partial(envs.CascadeModel, n_positions=n_positions)
     elif kind in ("PBM", "trust bias"):
-        make = partial(PositionBasedModel if kind == "PBM" else TrustBiasModel, examination=examination)
+        make = partial(envs.PositionBasedModel if kind == "PBM" else envs.TrustBiasModel, examination=examination)
     elif kind == "UBM":
         rows = np.zeros((n_positions, n_positions))
         for k, last in itertools.product(range(n_positions), range(n_positions)):
             if last <= k:  # as far below the last click as a position is below the top
                 rows[k, last] = examination[k - last] * (rng.uniform(0.7, 1.0) if last else 1.0)
-        make = partial(UserBrowsingModel, examination=rows)
+        make = partial(envs.UserBrowsingModel, examination=rows)
     elif kind == "DBN":
         after = {"satisfaction": rng.uniform(0.05, 0.8, n_items), "perseverance": rng.uniform(0.6, 0.98)}
-        make = partial(DynamicBayesianModel, **after, n_positions=n_positions)
+        make = partial(envs.DynamicBayesianModel, **after, n_positions=n_positions)
     else:
         stops = rng.uniform([0.6, 0.3, 0.1], [0.98, 0.95, 0.8])
-        make = lambda attraction: ClickChainModel(attraction, *stops, n_positions)  # noqa: E731
-    return lambda shift: make(expit(base + shift))
+        make = lambda attraction: envs.ClickChainModel(attraction, *stops, n_positions)  # noqa: E731
+    return lambda shift: make(special.expit(base + shift))
 
 
-def _users(kind: str, n_items: int, n_positions: int, ranges: Ranges) -> Users:
+def _users(kind: str, n_items: int, n_positions: int, ranges: Ranges) -> Callable[[Any, float], Any]:
+    """The users at a time: by what is added to the logits of attraction, and to the share of the first of two kinds."""
     rng = ranges.rng
     if kind == "neighbours":
         pbm = _model("PBM", n_items, n_positions, ranges)
         attraction, examination = (getattr(pbm(0.0), name) for name in ("attraction", "examination"))
         if rng.random() < 0.5:  # any pair
-            size = rng.uniform(0.1, 0.6)
+            size = ranges.draw("size of the neighbours' effect")
             above, below = np.exp(size * rng.standard_normal((2, n_items, n_items)))
         else:  # an item shines beside a worse one
             contrast = np.log(attraction[:, None] / attraction)
@@ -270,21 +270,23 @@ class Logging:
         kind: one of `LOGGING`.
         base: the order of all L items whose first ones are production.
         mixed: whether production has an arm of its own in all kinds, so that its share can change.
-        rng: draws the arms.
+        ranges: the arms are drawn from.
     """
 
-    def __init__(self, kind: str, base: list[int], mixed: bool, rng: np.random.Generator) -> None:
+    def __init__(self, kind: str, base: list[int], mixed: bool, ranges: Ranges) -> None:
+        rng = ranges.rng
         self.kind, self.base, n_items = kind, np.array(base), len(base)
         if kind == "few lists":  # production, and variants of it and lists drawn at random, some often and some seldom
-            others = [rng.permutation(n_items).tolist() for _ in range(rng.integers(2, 15))]
-            variants = _swapped(base, n_items)
-            others += [variants[i] for i in rng.integers(0, len(variants), rng.integers(2, 15))]
-            self.others, self.shares = np.array(others), np.r_[1.0, rng.dirichlet(np.ones(len(others))) * rng.uniform(0.3, 2)]
+            variants, (many, few) = _swapped(base, n_items), [ranges.draw("other lists") for _ in range(2)]
+            others = [rng.permutation(n_items).tolist() for _ in range(many)]
+            self.others = np.array(others + [variants[i] for i in rng.integers(0, len(variants), few)])
+            often = ranges.draw("shown as often as production")
+            self.shares = np.r_[1.0, rng.dirichlet(np.ones(len(self.others))) * often]
         else:
             share = {"part at random": rng.uniform(0.1, 0.8), "at random": 0.02}.get(kind, 0.0)
             share = rng.uniform(0.2, 0.7) if mixed else share
             self.shares = np.array([share, 1 - share])
-        self.swapped, self.steepness = rng.uniform(0.2, 0.6, 2), rng.uniform(0.4, 1.2)
+        self.swapped, self.steepness = [ranges.draw("share of a swap") for _ in range(2)], ranges.draw("steepness")
 
     def draw(self, n: int, activity: Floats, rng: np.random.Generator) -> tuple[Lists, Lists]:
         """The arms of n sessions, and the orders that they show.
@@ -316,13 +318,13 @@ class Logging:
 
 
 def _swapped(ranking: list[int], n_positions: int) -> list[list[int]]:
-    lists = []
-    for i, j in itertools.combinations(range(len(ranking)), 2):
-        if i < n_positions:
-            other = list(ranking)
-            other[i], other[j] = other[j], other[i]
-            lists.append(other)
-    return lists
+    """All orders with two items exchanged, of which one is shown."""
+    order = np.array(ranking)
+    pairs = [list(pair) for pair in itertools.combinations(range(len(ranking)), 2) if pair[0] < n_positions]
+    lists = np.tile(order, (len(pairs), 1))
+    for row, pair in zip(lists, pairs, strict=True):
+        row[pair] = order[pair[::-1]]
+    return lists.tolist()
 
 
 def _production(kind: str, n_items: int, n_positions: int, value: Any, rng: np.random.Generator) -> tuple[list[int], list[int]]:
@@ -336,8 +338,9 @@ def _production(kind: str, n_items: int, n_positions: int, value: Any, rng: np.r
                 return ranking
             ranking = better
 
-    tops = [climb(rng.permutation(n_items).tolist()) for _ in range(4)]
-    best = max(tops, key=lambda ranking: value(tuple(ranking[:n_positions])))
+    best = max(
+        (climb(rng.permutation(n_items).tolist()) for _ in range(4)), key=lambda ranking: value(tuple(ranking[:n_positions]))
+    )
     top = value(tuple(best[:n_positions]))
     if kind == "best":
         return best, best
@@ -357,38 +360,33 @@ def _production(kind: str, n_items: int, n_positions: int, value: Any, rng: np.r
 # -------------------------------------------------------------------------------------------------------------- stories
 
 
-class Story(NamedTuple):
-    """What changes with time, by segment.
-
-    Attributes:
-        shift: ``(S, L)`` what is added to the logits of attraction.
-        populations: ``(S,)`` what is added to the share of the first of two kinds of users.
-        activity: ``(S, A)`` factors of the shares of the arms.
-        lengths: ``(S, A, lengths)`` shares of the lengths.
-    """
-
-    shift: Floats
-    populations: Floats
-    activity: Floats
-    lengths: Floats
-
-
 def _course(shape: str, t: Floats, rng: np.random.Generator, cycles: int = 1) -> Any:
     """How something changes with time, with the mean 0 and about from -1 to 1."""
-    if shape == "line":
-        course = 2 * t
-    elif shape == "step":
-        course = 2.0 * (t > rng.uniform(0.1, 0.9))
-    elif shape == "wave":
-        course = np.sin(2 * np.pi * (cycles * t + rng.random()))
-    else:
-        course = np.cumsum(rng.standard_normal(len(t)))
-        course = 2 * (course - course.min()) / (np.ptp(course) or 1.0)
+    phase, when, width = rng.random(), rng.uniform(0.1, 0.9), rng.uniform(0.02, 0.3)
+    wave = np.sin(2 * np.pi * (cycles * t + phase))
+    walk = np.cumsum(rng.standard_normal(len(t)))
+    course = {
+        "line": 2 * t,
+        "step": 2.0 * (t > when),
+        "wave": wave,
+        "walk": 2 * (walk - walk.min()) / (np.ptp(walk) or 1.0),
+        "ramp": 2 * np.clip((t - when) / width, 0, 1),
+        "hump": 2 * np.exp(-(((t - when) / width) ** 2)),
+        "saw": 2 * ((t / (2 * width) + phase) % 1),
+        "decay": 2 * np.exp(-t / width),
+        "day and night": np.sign(wave),
+        "day and week": 0.6 * wave + 0.6 * np.sin(2 * np.pi * (cycles * t / 7 + when)),
+    }[shape]
     return (course - course.mean()) * rng.choice([-1, 1])
 
 
-def _story(kind: str, n_items: int, n_arms: int, shares: Floats, ranges: Ranges) -> Story:
-    """The story of a kind of logs; of others nothing changes."""
+def _story(kind: str, n_items: int, n_arms: int, shares: Floats, ranges: Ranges) -> tuple[Floats, ...]:
+    """The story of a kind of logs; of others nothing changes.
+
+    Returns:
+        By segment: ``(S, L)`` what is added to the logits of attraction, ``(S,)`` to the share of the first of two kinds of
+        users; ``(S, A)`` factors of the shares of the arms, and ``(S, A, lengths)`` shares of the lengths.
+    """
     rng, n = ranges.rng, ranges.draw("segments")
     t = (np.arange(n) + 0.5) / n
     shift, populations, activity = np.zeros((n, n_items)), np.zeros(n), np.ones((n, n_arms))
@@ -396,7 +394,7 @@ def _story(kind: str, n_items: int, n_arms: int, shares: Floats, ranges: Ranges)
     steady = ("repeated sessions", "changing lengths", "changing populations")
     if kind in STORIES and kind not in steady and not kind.startswith("bots"):
         season = kind == "season"
-        course = _course("wave" if season else ranges.draw("drift"), t, rng, ranges.draw("season cycles") if season else 1)
+        course = _course(ranges.draw("season" if season else "drift"), t, rng, ranges.draw("season cycles") if season else 1)
         shift = np.outer(ranges.draw("size of the season" if season else "size of the drift") * course, np.ones(n_items))
         own = ranges.draw("each item's own drift") * (3 if kind in ("drift", "production learns") else 1)
         shift += own * np.transpose([_course(ranges.draw("drift"), t, rng) for _ in range(n_items)])
@@ -416,12 +414,11 @@ def _story(kind: str, n_items: int, n_arms: int, shares: Floats, ranges: Ranges)
         populations = ranges.draw("populations, swing") * course
         activity = np.exp(ranges.draw("shares follow") * np.outer(course, _signs(n_arms, rng)))
     if kind == "changing lengths":
-        odds = (
-            np.log(shares) + np.multiply.outer(_course(ranges.draw("drift"), t, rng), rng.standard_normal(len(shares)))[:, None]
-        )
+        course = _course(ranges.draw("drift"), t, rng)
+        odds = np.log(shares) + np.outer(course, rng.standard_normal(len(shares)))[:, None]
         odds = odds + rng.standard_normal((n_arms, len(shares)))
         lengths = np.exp(odds) / np.exp(odds).sum(axis=2, keepdims=True)
-    return Story(shift, populations, activity, lengths)
+    return shift, populations, activity, lengths
 
 
 def _signs(n_arms: int, rng: np.random.Generator) -> Floats:
@@ -439,21 +436,19 @@ def _learned(items: Lists, clicks: NDArray[np.int8], memory: Floats) -> Lists:
 def _visited(kind: str, items: Lists, clicks: NDArray[np.int8], arms: Lists, ranges: Ranges) -> None:
     """Bots take the place of users: each visit shows them one list, in all of its sessions."""
     rng, n = ranges.rng, len(items)
-    n_visits = 1 if kind in ("bots on one list", "long campaign") else ranges.draw("visits")
-    share = ranges.draw("long campaign" if kind == "long campaign" else "bots, share of the log") / n_visits
+    several, long = kind == "bots on several lists", kind == "long campaign"
+    n_visits = 1 if long or kind == "bots on one list" else ranges.draw("visits")
+    length = ranges.draw("long campaign" if long else "bots, share of the log") / n_visits
     intensity, rate = ranges.draw("bots, share of the sessions"), ranges.draw("bots click")
-    lengths = (items >= 0).sum(axis=1)
-    whole = np.flatnonzero(lengths == lengths.max())
+    whole = np.flatnonzero(items[:, -1] >= 0)
     production, others = (whole[(arms[whole] == 0) == first] for first in (True, False))
-    for visit in range(n_visits):
-        if visit == 0 or kind == "bots on several lists":
-            source = production if ranges.happens("bots on production") and len(production) else others
-            shown = items[rng.choice(source)].copy()
-        begin = (visit + rng.random() * (1 - share * n_visits)) / n_visits
-        rows = np.arange(int(begin * n), int((begin + share) * n))
+    sources = [production if ranges.happens("bots on production") else others for _ in range(100 if several else 1)]
+    lists = [*dict.fromkeys(tuple(items[rng.choice(source)].tolist()) for source in sources)][:n_visits]
+    for visit in range(len(lists) if several else n_visits):
+        begin = (visit + rng.random() * (1 - length * n_visits)) / n_visits
+        rows = np.arange(int(begin * n), int((begin + length) * n))
         rows = rows[rng.random(len(rows)) < intensity]
-        items[rows] = shown
-        clicks[rows] = rng.random((len(rows), items.shape[1])) < rate
+        items[rows], clicks[rows] = lists[visit % len(lists)], rng.random((len(rows), items.shape[1])) < rate
 
 
 # ----------------------------------------------------------------------------------------------------------------- logs
@@ -487,16 +482,17 @@ def simulate(seed: int, parameters: str) -> Simulated:
     kind = kinds[seed % len(kinds)]
     story = kind if kind in STORIES else str(rng.choice(["begins late", "production learns"])) if kind == APART[0] else kind
     users_kind = kind if kind in USERS else "two kinds" if kind == "changing populations" else str(rng.choice(USERS))
-    logging_kind = str(rng.choice(LOGGING[: 4 if story in STORIES else 5]))
-    if story in STORIES and story != "drift" and rng.random() < 0.6:
+    confounded = story not in (*USERS, "drift", "repeated sessions")
+    logging_kind = str(rng.choice(LOGGING[: 4 if confounded else 5]))
+    if confounded and rng.random() < 0.6:
         logging_kind = "few lists"
-    production = str(rng.choice(PRODUCTION))
+    production = str(rng.choice(["best", "nearly best", "poor"]))
     n_positions = ranges.draw("positions")
     n_items = n_positions + ranges.draw("more items than positions")
     n = round(10 ** ranges.draw("sessions, log10"))
     users_at = _users(users_kind, n_items, n_positions, ranges)
     several = ranges.happens("several lengths") or kind == "changing lengths"
-    lengths = np.unique(rng.integers(min(2, n_positions), n_positions, 2)) if several else np.array([], int)
+    lengths = np.unique(rng.integers(min(2, n_positions - 1), n_positions, 2)) if several else np.array([], int)
     lengths = np.r_[lengths, n_positions]
     shares = rng.dirichlet(2 * np.ones(len(lengths)))
 
@@ -508,15 +504,15 @@ def simulate(seed: int, parameters: str) -> Simulated:
     base_users = at(0.0, *[0.0] * n_items)
     mean = lambda ranking: float(shares @ by_length(base_users, ranking))  # noqa: E731
     best, base = _production(production, n_items, n_positions, mean, rng)
-    logging = Logging(logging_kind, base, story in STORIES and story not in ("drift", "repeated sessions"), rng)
-    told = _story(story, n_items, len(logging.shares), shares, ranges)
-    users = [at(more, *shift.tolist()) for shift, more in zip(told.shift, told.populations.tolist(), strict=True)]
+    logging = Logging(logging_kind, base, confounded, ranges)
+    shift, populations, activity, odds = _story(story, n_items, len(logging.shares), shares, ranges)
+    users = [at(more, *shifts) for shifts, more in zip(shift.tolist(), populations.tolist(), strict=True)]
     segments = np.bincount(np.arange(n) * len(users) // n, minlength=len(users))
     pace, kept, memory = ranges.draw("re-ranked every"), ranges.draw("memory of clicks"), np.zeros((2, n_items))
     parts = []
     for s, size in enumerate(segments.tolist()):
-        arms, orders = logging.draw(size, told.activity[s], rng)
-        ends = (told.lengths[s].cumsum(axis=1)[arms] < rng.random((size, 1))).sum(axis=1).clip(max=len(lengths) - 1)
+        arms, orders = logging.draw(size, activity[s], rng)
+        ends = (odds[s].cumsum(axis=1)[arms] < rng.random((size, 1))).sum(axis=1).clip(max=len(lengths) - 1)
         items = np.where(np.arange(n_positions) < lengths[ends][:, None], orders[:, :n_positions], -1)
         clicks = users[s].clicks(items, rng)
         if story == "production learns":
@@ -560,27 +556,19 @@ def simulate(seed: int, parameters: str) -> Simulated:
 def decided(seed: int, parameters: str) -> dict[str, Any]:
     """What is decided from the log of a seed, and what that is worth."""
     simulated = simulate(seed, parameters)
-    start = time.process_time()
-    production, recommended = _quietly(_verdicts, simulated.log)
-    cost = time.process_time() - start
+    row, start = simulated.settings, time.process_time()
+    with warnings.catch_warnings(action="ignore"):
+        production, recommended = _verdicts(simulated.log)
+        row |= {"version": clickgym.__version__, "seconds": round(time.process_time() - start, 2)}
+        if row["shuffled"] and row["kind"] not in APART:
+            row["same"] = _verdicts(simulated.in_order) == (production, recommended)
     item = {name: number for number, name in enumerate(simulated.log.item_labels)}
-    now, shown = (tuple(item[label] for label in production), simulated.value)
-    lists = []
-    for result, labels in recommended:
-        gain, end = shown(tuple(item[label] for label in labels)) / shown(now) - 1
-        lists.append({"verdict": result, "gain": gain.tolist(), "end": end.tolist()})
-    row = simulated.settings | {
-        "version": clickgym.__version__, "recommended": lists, "chance": _chance(simulated, now), "seconds": round(cost, 2)
-    }  # fmt: skip
-    if row["shuffled"] and row["kind"] not in APART:
-        row["same"] = _quietly(_verdicts, simulated.in_order) == (production, recommended)
+    now, *others = (tuple(item[label] for label in labels) for labels in (production, *(labels for _, labels in recommended)))
+    row |= {"value": simulated.value(now)[0].tolist(), "chance": _chance(simulated, now), "recommended": []}
+    for (result, _), ranking in zip(recommended, others, strict=True):
+        gain, end = simulated.value(ranking) / simulated.value(now) - 1
+        row["recommended"].append({"verdict": result, "gain": gain.tolist(), "end": end.tolist()})
     return row
-
-
-def _quietly(function: Callable[[ClickLog], Any], log: ClickLog) -> Any:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return function(log)
 
 
 def _verdicts(log: ClickLog) -> tuple[Sequence[str], list[tuple[str, Sequence[str]]]]:
@@ -601,8 +589,7 @@ def _chance(simulated: Simulated, production: tuple[int, ...]) -> dict[str, floa
     first, index, counts = distinct(items)
     block = np.arange(len(items)) * BLOCKS // len(items)
     now, found = simulated.value(production), dict[str, float]()
-    own = (items == production).all(axis=1)
-    reward = clicks.sum(axis=1)
+    own, reward = (items == production).all(axis=1), clicks.sum(axis=1)
     for row in np.flatnonzero(counts >= SHOWN):
         ranking, here = tuple(items[first[row]].tolist()), index == row
         if min(ranking) >= 0 and len(np.intersect1d(block[here], block[own])) >= TOGETHER:
@@ -611,11 +598,8 @@ def _chance(simulated: Simulated, production: tuple[int, ...]) -> dict[str, floa
                 error = (reward[here].var() / counts[row] + reward[own].var() / own.sum()) ** 0.5
                 found |= {"shown": gain, "errors": float(gain * now[0, 1] / error) if error else 0.0}
     gain = float(simulated.value(simulated.best)[0, 0] / now[0, 0] - 1)
-    if (
-        gain >= WORTH
-        and simulated.settings["kind"] in (*DESCRIBED, "repeated sessions")
-        and (simulated.settings["users"] in DESCRIBED)
-    ):
+    steady = simulated.settings["kind"] in (*USERS, "repeated sessions") and simulated.settings["users"] in DESCRIBED
+    if gain >= WORTH and steady:
         found["models"] = gain
     return found or None
 
@@ -637,7 +621,7 @@ def summary(rows: Sequence[dict[str, Any]]) -> str:
         "|---|---|---|---|",
     ]
     for low, high in BANDS:
-        chances = [bool(row["recommended"]) for row in counted if row["chance"] and low <= row["sessions"] < high]
+        chances = [_found(row) for row in counted if row["chance"] and low <= row["sessions"] < high]
         name = f"{low:,} to {high:,}" if low and high < 10**9 else f"from {low:,}" if low else f"up to {high:,}"
         lines.append(f"| {name} | {len(chances)} | {' | '.join(_share(sum(chances), len(chances)))} |")
     recommended = [each for row in counted for each in row["recommended"]]
@@ -645,6 +629,10 @@ def summary(rows: Sequence[dict[str, Any]]) -> str:
     same = [row["same"] for row in counted if "same" in row]
     lines += ["", f"Worse in truth: {worse} of {len(recommended)}; {' '.join(_share(worse, len(recommended)))}."]
     return "\n".join([*lines, f"Shuffled files decided like those in the order of time: {sum(same)} of {len(same)}."])
+
+
+def _found(row: dict[str, Any]) -> bool:
+    return any(min(each["gain"]) > 0 for each in row["recommended"])
 
 
 def _share(count: int, n: int) -> tuple[str, str]:
@@ -660,19 +648,15 @@ def _line(kind: str, rows: Sequence[dict[str, Any]]) -> str:
     worse = [gain for each in recommended if (gain := min(each["gain"])) < -ROUNDING]
     at_end = sum(min(each["end"]) < -ROUNDING for each in recommended)
     measured = sum(each["verdict"] == "better" for each in recommended)
-    chances = [bool(row["recommended"]) for row in rows if row["chance"]]
-    worst = f"{min(worse):.1%}" if worse else "–"
-    cells = (kind, len(rows), len(recommended), measured, len(worse), worst, at_end, len(chances), sum(chances))
-    return f"| {' | '.join(map(str, cells))} |"
+    chances = [_found(row) for row in rows if row["chance"]]
+    counts = (len(rows), len(recommended), measured, len(worse), f"{min(worse):.1%}" if worse else "–", at_end)
+    return f"| {' | '.join(map(str, [kind, *counts, len(chances), sum(chances)]))} |"
 
 
-def _rows(file: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
-
-
-def _missing(seeds: Iterable[int], rows: Sequence[dict[str, Any]]) -> list[int]:
-    done = {row["seed"] for row in rows}
-    return [seed for seed in seeds if seed not in done]
+def _rows(file: Path, parameters: str, seeds: range) -> dict[int, dict[str, Any]]:
+    """The rows of a file that belong to a set of logs, by seed."""
+    rows = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+    return {row["seed"]: row for row in rows if row["parameters"] == parameters and row["seed"] in seeds}
 
 
 def main() -> None:
@@ -685,13 +669,12 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("decide.jsonl"))
     options = parser.parse_args()
     seeds = range(1000 * options.seed, 1000 * options.seed + options.logs)
-    rows = [row for row in _rows(options.out) if row["parameters"] == options.parameters]
-    tasks = (joblib.delayed(decided)(seed, options.parameters) for seed in _missing(seeds, rows))
+    wanted = options.out, options.parameters, seeds
+    tasks = (joblib.delayed(decided)(seed, options.parameters) for seed in sorted(set(seeds) - set(_rows(*wanted))))
     with options.out.open("a") as file:
         for row in joblib.Parallel(options.processes, return_as="generator_unordered")(tasks):
             print(json.dumps(row), file=file, flush=True)
-    rows = [row for row in _rows(options.out) if row["parameters"] == options.parameters and row["seed"] in seeds]
-    print(summary(rows))
+    print(summary([*_rows(*wanted).values()]))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,196 @@
+"""Whether the verdicts of `evaluate` are right by default, and its intervals hold the truth: users that are known.
+
+For each of six click models instances are drawn: 5 to 9 items, 3 to 5 positions, attractions of several laws. Each has a log of
+random lists with their propensities, and the best list and three random ones are evaluated with the defaults. The truth is the
+expected number of clicks of a list, and the mean of all lists for the logged policy. A verdict is *firm* if it says "better" or
+"worse", and *against the truth* if the difference has the other sign. *Covered* are the intervals of the value and of the
+difference, of the estimates on which the verdict rests, and the verdict's own.
+
+    python benchmarks/evaluate.py --instances 20 --seed 1 --out evaluate.jsonl --processes 1
+
+One line of JSON per instance; instances that the file has are not evaluated again, so that a run can be stopped and resumed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import math
+import time
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import joblib
+import numpy as np
+from scipy.stats import binomtest
+
+import clickgym
+from clickgym.envs import (
+    CascadeModel,
+    ClickChainModel,
+    ClickModel,
+    DependentClickModel,
+    DynamicBayesianModel,
+    PositionBasedModel,
+    UserBrowsingModel,
+)
+from clickgym.offline import ClickLog, Comparison, compare
+
+MODELS = ("CM", "PBM", "DCM", "UBM", "DBN", "CCM")
+SESSIONS, RANDOM_LISTS = 50_000, 3
+FIRM = {"better": 1, "worse": -1}
+LAWS = ((1, 2), (1, 5), (2, 2), (1, 20), (4, 2))
+"""Of attraction: beta distributions."""
+
+
+def users(kind: str, rng: np.random.Generator) -> ClickModel:
+    """A click model with random parameters."""
+    n_positions = int(rng.integers(3, 6))
+    n_items = int(rng.integers(n_positions + 2, 10))
+    a, b = LAWS[rng.integers(len(LAWS))]
+    attraction = rng.beta(a, b, n_items).clip(0.003, 0.97)
+    examination = np.sort(rng.uniform(0.1, 1.0, n_positions))[::-1]
+    if kind == "CM":
+        return CascadeModel(attraction, n_positions)
+    if kind == "PBM":
+        return PositionBasedModel(attraction, examination)
+    if kind == "DCM":
+        return DependentClickModel(attraction, np.sort(rng.uniform(0.05, 0.95, n_positions))[::-1])
+    if kind == "UBM":
+        rows = np.zeros((n_positions, n_positions))
+        for k, last in itertools.product(range(n_positions), range(n_positions)):
+            if last <= k:  # as far below the last click as a position is below the top
+                rows[k, last] = examination[k - last] * (rng.uniform(0.5, 1.0) if last else 1.0)
+        return UserBrowsingModel(attraction, rows)
+    if kind == "DBN":
+        satisfaction, perseverance = rng.uniform(0.05, 0.95, n_items), rng.uniform(0.5, 1.0)
+        return DynamicBayesianModel(attraction, satisfaction, perseverance, n_positions=n_positions)
+    return ClickChainModel(attraction, *rng.uniform([0.5, 0.3, 0.05], [1.0, 0.95, 0.8]), n_positions)
+
+
+def evaluated(kind: str, seed: int) -> dict[str, Any]:
+    """The verdicts on some lists for the users of a seed, and the truth about them."""
+    rng = np.random.default_rng([47, MODELS.index(kind), seed])
+    model = users(kind, rng)
+    log, values = _random_lists(model, rng), _values(model)
+    best = max(values, key=lambda ranking: values[ranking])
+    others = [ranking for ranking in values if ranking != best]
+    lists = [best, *(others[i] for i in rng.choice(len(others), RANDOM_LISTS, replace=False))]
+    logged = float(np.mean([*values.values()]))
+    start = time.process_time()
+    with warnings.catch_warnings(action="ignore"):
+        specs = ["fixed:" + ",".join(log.item_labels[item] for item in ranking) for ranking in lists]
+        compared = compare(log, specs)
+    rows = [
+        {"list": ranking, "truth": values[ranking], "difference": values[ranking] - logged} | _judged(compared, spec)
+        for ranking, spec in zip(lists, specs, strict=True)
+    ]
+    return {
+        "model": kind, "seed": seed, "version": clickgym.__version__, "logged": logged, "lists": rows,
+        "seconds": round(time.process_time() - start, 2),
+    }  # fmt: skip
+
+
+def _random_lists(model: ClickModel, rng: np.random.Generator) -> ClickLog:
+    """Sessions that show lists drawn at random, with the probabilities of items at positions and of lists."""
+    n_items, n_positions = model.n_items, model.n_positions
+    lists = rng.permuted(np.tile(np.arange(n_items), (SESSIONS, 1)), axis=1)[:, :n_positions]
+    clicks = [model.sample(ranking, rng) for ranking in lists]
+    labels = tuple(f"doc{number}" for number in range(n_items))
+    return ClickLog(
+        lists, clicks, np.zeros(SESSIONS), labels, ("query",), propensities=np.full(lists.shape, 1 / n_items),
+        list_propensities=np.full(SESSIONS, 1 / math.perm(n_items, n_positions)),
+    )  # fmt: skip
+
+
+def _values(model: ClickModel) -> dict[tuple[int, ...], float]:
+    """The expected clicks of every list."""
+    lists = itertools.permutations(range(model.n_items), model.n_positions)
+    return {ranking: model.expected_reward(ranking) for ranking in lists}
+
+
+def _judged(compared: Comparison, policy: str) -> dict[str, Any]:
+    """The default verdict on a list, and the estimates on which it rests."""
+    verdict = compared.verdicts[policy]
+    assert verdict is not None
+    by = [
+        {"estimator": each.estimator, "value": each.interval, "difference": each.difference_interval}
+        for each in compared.by_policy[policy]
+        if each.estimator in verdict.estimators
+    ]
+    if verdict.interval is not None:
+        by.append({"estimator": "the verdict", "value": None, "difference": verdict.interval})
+    return {"verdict": verdict.word, "reason": verdict.reason, "by": by}
+
+
+# -------------------------------------------------------------------------------------------------------------- summary
+
+
+def summary(rows: Sequence[dict[str, Any]]) -> str:
+    """The tables, as Markdown: verdicts by model, and intervals by estimator."""
+    lines = [
+        "| users | lists | firm | right | against the truth | not different | no verdict |",
+        "|---|---|---|---|---|---|---|",
+        *(_verdicts(kind, [row for row in rows if row["model"] == kind]) for kind in MODELS),
+        _verdicts("all", rows),
+        "",
+        "| estimator | intervals of the value | covered | intervals of the difference | covered |",
+        "|---|---|---|---|---|",
+    ]
+    lists = [each for row in rows for each in row["lists"]]
+    estimators = dict.fromkeys(by["estimator"] for each in lists for by in each["by"])
+    return "\n".join([*lines, *(_coverage(name, lists) for name in (*estimators, "all"))])
+
+
+def _verdicts(kind: str, rows: Sequence[dict[str, Any]]) -> str:
+    lists = [each for row in rows for each in row["lists"]]
+    signs = [FIRM.get(each["verdict"], 0) * np.sign(each["difference"]) for each in lists]
+    right, wrong, none = signs.count(1), signs.count(-1), sum(each["verdict"] == "no verdict" for each in lists)
+    shares = [right + wrong, right, f"{wrong}{_bounds(wrong, len(lists))}", len(lists) - right - wrong - none, none]
+    return f"| {' | '.join(map(str, [kind, len(lists), *shares]))} |"
+
+
+def _coverage(name: str, lists: Sequence[dict[str, Any]]) -> str:
+    """Of an estimator; or of all, without the verdicts."""
+    pairs = [(each, by) for each in lists for by in each["by"]]
+    pairs = [(each, by) for each, by in pairs if by["estimator"] == name or (name == "all" and by["value"])]
+    cells = [name]
+    for what, truth in (("value", "truth"), ("difference", "difference")):
+        covered = [by[what][0] <= each[truth] <= by[what][1] for each, by in pairs if by[what]]
+        cells += [str(len(covered)), f"{np.mean(covered):.1%}{_bounds(sum(covered), len(covered))}" if covered else "–"]
+    return f"| {' | '.join(cells)} |"
+
+
+def _bounds(count: int, n: int) -> str:
+    """The 95 % interval of a share after Clopper and Pearson."""
+    interval = binomtest(count, n).proportion_ci(0.95, "exact")
+    return f" ({interval.low:.1%} to {interval.high:.1%})"
+
+
+def _rows(file: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+
+
+def main() -> None:
+    """Evaluate the instances that the file lacks, and print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--instances", type=int, default=20, help="of each click model")
+    parser.add_argument("--seed", type=int, default=0, help="the instances have the seeds 1000 * seed, 1000 * seed + 1, ...")
+    parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--out", type=Path, default=Path("evaluate.jsonl"))
+    options = parser.parse_args()
+    seeds = range(1000 * options.seed, 1000 * options.seed + options.instances)
+    wanted = [(kind, seed) for seed in seeds for kind in MODELS]
+    done = {(row["model"], row["seed"]) for row in _rows(options.out)}
+    tasks = (joblib.delayed(evaluated)(*each) for each in wanted if each not in done)
+    with options.out.open("a") as file:
+        for row in joblib.Parallel(options.processes, return_as="generator_unordered")(tasks):
+            print(json.dumps(row), file=file, flush=True)
+    print(summary([row for row in _rows(options.out) if (row["model"], row["seed"]) in wanted]))
+
+
+if __name__ == "__main__":
+    main()
