@@ -618,7 +618,7 @@ def test_the_best_alpha_is_chosen_in_other_runs_than_those_it_is_measured_in():
 
 
 def test_the_published_lifts_are_those_that_the_paper_prints():
-    """It cuts them off after the first digit; one of them, which docs/errata.md names, does not follow from its rates."""
+    """To within what its rates, of three digits, leave open; one, which docs/errata.md names, does not follow from them."""
     published = STUDIES["ubm-table1"].table.keywords["published"]
     cells = {agent: [cell.split() for cell in row] for agent, row in published.items()}
     rates = {agent: [float(rate) for rate, _ in row] for agent, row in cells.items()}
@@ -626,7 +626,8 @@ def test_the_published_lifts_are_those_that_the_paper_prints():
         (agent, place): lift
         for agent, row in cells.items()
         for place, (_, lift) in enumerate(row)
-        if not 0 <= abs(100 * (rates[agent][place] / rates["C2UCB"][place] - 1)) - abs(float(lift.rstrip("%"))) < 0.1
+        if abs(100 * (rates[agent][place] / rates["C2UCB"][place] - 1) - float(lift.rstrip("%")))
+        > 0.1 + 0.1 / rates["C2UCB"][place]
     }
     assert odd == {("CMLinUCB", 7): "+9.3%"}
     lifts = [lift.removesuffix("%") for _, lift in cells["UBMLinUCB"]]
