@@ -747,6 +747,7 @@ def rates(clicks: NDArray[Any], sessions: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def checked_features(given: Any, shape: tuple[int | None, int | None]) -> NDArray[np.float64]:
+    """Features as an array of a shape, whose numbers are finite and not too large to be squared."""
     expected = f"a finite number from {-LARGEST_FEATURE:g} to {LARGEST_FEATURE:g}"
     return numbers("features", given, shape, -LARGEST_FEATURE, LARGEST_FEATURE, expected=expected)
 

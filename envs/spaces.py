@@ -238,7 +238,8 @@ class BatchedRankedList(MultiDiscrete):
             mask = self.available
         for given in (mask, probability):
             if given is not None and not (is_sequence(given) and len(given) == self.n):
-                raise ValueError(f"expected one mask or probability for each of {self.n} lists, got {short(given)}")
+                count = len(given) if is_sequence(given) else short(given)
+                raise ValueError(f"expected one mask or probability for each of {self.n} lists, got {count}")
         masks = [None] * self.n if mask is None else mask
         probabilities = [None] * self.n if probability is None else probability
         return np.stack(

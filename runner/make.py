@@ -102,9 +102,8 @@ def _env_named(name: str) -> Any:
             what = f"the module {module!r} registers no id {rest!r} (by clickgym.register, when it is imported)"
             raise ValueError(f"environment {name!r}: {what}, and has no function or class of that name") from None
     registered = [*(ENVIRONMENTS | CONTEXTUAL | MEMORY), *gym.registry]
-    raise ValueError(
-        f"{unknown('environment', name, dict.fromkeys(registered))}; one that your module registers is module:Id-v0"
-    )
+    own = "one that a module of your own registers is named module:Id-v0"
+    raise ValueError(f"{unknown('environment', name, dict.fromkeys(registered))}; {own}")
 
 
 def make_env(env: EnvLike | gym.Env, instance: Any = None) -> gym.Env:

@@ -47,6 +47,7 @@ class NoContext(NamedTuple):
 
 
 def no_context(env: Env) -> NoContext:
+    """What a metric needs of an environment, if it needs nothing."""
     return NoContext()
 
 
@@ -75,6 +76,7 @@ def ndcg(context, ranking, clicks, expectation):  # type: ignore[no-untyped-def]
 
 
 def gain_context(env: Env) -> GainContext:
+    """The gains and discounts of NDCG."""
     gain = env.task.model.attraction
     discount = 1.0 / np.log2(np.arange(2, min(5, env.model.n_positions) + 2))
     ideal = float(np.sort(gain)[::-1][: len(discount)] @ discount)
@@ -105,6 +107,7 @@ def violation(context, ranking, clicks, expectation):  # type: ignore[no-untyped
 
 
 def safety_context(env: Env) -> SafetyContext:
+    """The initial list, against which violations are counted."""
     if env.initial_ranking is None:
         raise ValueError("the metric 'violations' needs an initial list, which the instance does not have")
     attraction, initial = env.task.model.attraction, env.initial_ranking[: env.model.n_positions]
@@ -156,6 +159,7 @@ def ndcg_by_grade(context, ranking, clicks, expectation):  # type: ignore[no-unt
 
 
 def grade_context(gamma: float, env: Env) -> GradeContext:
+    """The grades of documents, for NDCG over sessions discounted by ``gamma``."""
     model = env.model
     if not isinstance(model, GradedModel):
         raise ValueError(f"NDCG by grade needs users by grades (clickgym features --users ...); {env} has others")
@@ -178,6 +182,7 @@ def is_first_session(context, ranking, clicks, expectation):  # type: ignore[no-
 
 
 def user_context(env: Env) -> UserContext:
+    """Users with a memory, who are counted."""
     if not isinstance(env.model, CascadeMDP):
         raise ValueError(f"the metric 'users' counts users with a memory; in {env} every session is another user's")
     return UserContext(env.task.round.features)

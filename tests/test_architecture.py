@@ -202,6 +202,13 @@ def test_the_map_of_the_tree_names_every_folder():
         assert f"`{folder}/`" in page, f"CONTRIBUTING.md says nothing of {folder}/"
 
 
+def is_written_for_readers(value, module):
+    """A class or a function of a module; not a kernel, nor the named tuple of a state or of parameters."""
+    if getattr(value, "__module__", "") != module or (inspect.isclass(value) and issubclass(value, tuple)):
+        return False
+    return inspect.isclass(value) or (inspect.isfunction(value) and bool(value.__annotations__))
+
+
 @by_file
 def test_what_is_public_exists_and_is_documented(module):
     name = f"clickgym.{module}".removesuffix(".__init__").rstrip(".")
@@ -212,7 +219,7 @@ def test_what_is_public_exists_and_is_documented(module):
             pytest.skip(f"{error.name} is not installed")
         raise
     assert inspect.getdoc(found), f"{name} has no docstring"
-    own = [public for public, value in vars(found).items() if public[0] != "_" and getattr(value, "__module__", "") == name]
+    own = [public for public, value in vars(found).items() if public[0] != "_" and is_written_for_readers(value, name)]
     for public in getattr(found, "__all__", own):
         value = getattr(found, public)
         value = getattr(value, "py_func", value)  # a kernel: the function that was compiled

@@ -13,8 +13,6 @@ from .study import Curves, Finding, PaperTable, estimate, number, ratio, versus
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["BARS", "RANDOM", "in_envs", "left", "less_at_last", "lines", "name_of_agent", "table_of", "times"]
-
 RANDOM = "Random"
 BARS = "bars: 95 % intervals of the mean over queries"
 

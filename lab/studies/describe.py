@@ -5,8 +5,6 @@ from __future__ import annotations
 from ...runner.describe import Description, TableOfWords
 from .registry import STUDIES
 
-__all__ = ["describe_study"]
-
 
 def describe_study(name: str) -> Description:
     """Describe a study: its paper, its environments and agents, and the statements that it judges.

@@ -17,8 +17,6 @@ from .study import Curves, Evidence, Finding, PaperTable, Study, estimate, less_
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["STUDIES"]
-
 DBN = "DBNRank-v0"
 MODELS = ("CMRank-v0", "PBMRank-v0", "DCMRank-v0", "UBMRank-v0", DBN, "CCMRank-v0")
 OWN, RIVAL = "UBMTS", "GRAB"

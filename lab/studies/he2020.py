@@ -25,8 +25,6 @@ from .study import Curves, Estimate, Evidence, Finding, PaperTable, Study, Value
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["STUDIES"]
-
 POSITIONS = (3, 4, 5, 6)
 SHORT, LONG = POSITIONS[0], POSITIONS[-1]
 BASELINE, OURS = "C2UCB", "UBMLinUCB"

@@ -15,8 +15,6 @@ from .study import PBM, Curves, Evidence, Finding, Study, Values, estimate
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["STUDIES"]
-
 LAGREE_AGENTS = (
     "PBMPIE", "PBMTS", "BCMPTS", "PBMUCB", "RankedKLUCB", "CascadeUCB1", "CascadeUCB1:feedback=first_click",
 )  # fmt: skip

@@ -40,8 +40,6 @@ from .study import (
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["STUDIES"]
-
 TOP5 = "n_positions=10,cutoff=5"
 # Abandonment clicks, as the paper has it.
 BUBBLE = (f"CMRank-v0:{TOP5}", f"DCMRank-v0:{TOP5},reward=satisfaction", f"PBMRank-v0:{TOP5}")

@@ -16,8 +16,6 @@ from .study import LAST, LINEAR, Curves, Evidence, Finding, Study, Values, estim
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["STUDIES"]
-
 CHANGING = "NonStationaryCMRank-v0"
 ADAPTIVE, STUBBORN = ("CascadeDUCB", "CascadeSWUCB"), ("RankedExp3", LAST, "BatchRank")
 SINGLE = (*ADAPTIVE, "RankedExp3", LAST, "BubbleRank")

@@ -13,8 +13,6 @@ from .study import Evidence, Finding, PaperTable, Study, estimate, less_regret
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["STUDIES"]
-
 ENV = ubm(LONG)
 PART = "linear-cascade"
 TUNED = {

@@ -18,8 +18,6 @@ from .study import Verdict
 if TYPE_CHECKING:
     from .play import Setting
 
-__all__ = ["figure_name", "page", "study_html"]
-
 HOW = (
     "Intervals are 95 % confidence intervals of a mean by Student’s t. Intervals over queries (each query averaged over its "
     "runs) hold for other queries of the same kind, too. All other intervals are over runs (each run averaged over its "

@@ -16,8 +16,6 @@ from .study import Curves, Evidence, Finding, PaperTable, Study, Values, estimat
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["STUDIES"]
-
 AGENTS = ("PDGD", "PDGD:learning_rate=3", "LinearTS", "UBMLinUCB", "C2UCB")
 RANKERS = (
     "PDGD:learning_rate=3", "PairRank:loss=sum,growth=0.01", "PairRank:growth=0.01", "MGD", "MGD:leaving=probabilistic", "DBGD",

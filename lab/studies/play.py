@@ -43,11 +43,6 @@ from .registry import STUDIES
 from .rehearsal import rehearse
 from .study import Curves, Evidence, Finding, PaperTable, Part, Statement, judged_together
 
-__all__ = [
-    "Plan", "Setting", "by_setting", "conclude", "draw", "draw_again", "figure_name", "findings", "judge", "page", "plan",
-    "project", "read_study", "run_study", "words",
-]  # fmt: skip
-
 Findings = list[tuple[Statement, Finding]]
 
 LEAST_QUERIES = 4

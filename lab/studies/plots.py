@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["COLOURS_OF_USERS", "DASHED", "DOTTED", "LOOKS", "band", "bands", "colour_of", "finish", "grid", "look_of"]
-
 Look = tuple[str, Any]
 """A colour, and dashes as matplotlib takes them."""
 BLUE, ORANGE, GREEN, PURPLE, YELLOW, BLACK, SKY, GREY = COLOURS

@@ -38,8 +38,6 @@ from .study import (
 )
 from .why import hypothesis
 
-__all__ = ["read_studies"]
-
 Row = dict[str, Any]
 CONSTANTS = {"DEFAULT_INSTANCE": DEFAULT_INSTANCE, "LEARNS_RULE": LEARNS_RULE, "LINEAR_RULE": LINEAR_RULE}
 FUNCTIONS = {function.__name__: function for function in (less_regret, linear, sublinear)}

@@ -28,8 +28,6 @@ from . import (
 )
 from .study import Study
 
-__all__ = ["STUDIES"]
-
 PAPERS = (zoghi2017, li2019_bubble, li2019_cascade, lagree2016, he2020)
 WHY = (why_ubm_lead, why_violations, why_exp3, why_early_regret, why_change)
 """Not of a paper: why some of its statements are contradicted."""

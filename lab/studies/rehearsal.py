@@ -13,8 +13,6 @@ from ...runner.metrics import Metrics
 from ..shipped import compact
 from .study import Curves, Part, Study
 
-__all__ = ["invented", "rehearse"]
-
 RUNS = 4
 
 

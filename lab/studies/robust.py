@@ -11,8 +11,6 @@ from .study import CM, Curves, Evidence, Finding, PaperTable, Study, Values, est
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["STUDIES"]
-
 HORIZON = 100_000
 SHARES = {"0.1 %": 100, "1 %": 1_000, "5 %": 5_000}
 """How many of the sessions are false."""

@@ -37,13 +37,6 @@ if TYPE_CHECKING:
     import polars
     from matplotlib.figure import Figure
 
-__all__ = [
-    "CM", "CONVERGED", "FIRST", "LAST", "LEARNS_RULE", "LINEAR", "LINEAR_RULE", "PBM", "SLACK", "Curves",
-    "Estimate", "Evidence", "Finding", "PaperTable", "Part", "Statement", "Study", "Values", "Verdict", "estimate", "every",
-    "half_of_slope", "judged_together", "less_in_the_end", "less_regret", "linear", "number", "percent", "ratio", "saved",
-    "several", "short", "sublinear", "versus",
-]  # fmt: skip
-
 Verdict = Literal["yes", "no", "cannot tell"]
 Values = NDArray[np.float64]
 

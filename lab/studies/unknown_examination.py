@@ -11,8 +11,6 @@ from .study import CM, PBM, Curves, Evidence, Finding, PaperTable, Study, estima
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["STUDIES"]
-
 IN_CM, IN_PBM = "unknown-examination-cm", "unknown-examination-pbm"
 PARTS = {CM: IN_CM, PBM: IN_PBM}
 

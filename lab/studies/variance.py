@@ -14,8 +14,6 @@ from .study import CM, PBM, Evidence, Finding, PaperTable, Study, estimate, less
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["STUDIES"]
-
 AGENTS = ("CascadeUCBV", "CascadeUCB1", "CascadeKLUCB", "TSCascade", "CascadeTS")
 INDICES = ("CascadeUCBV", "CascadeUCB1", "CascadeKLUCB")
 RATES = {"usual": 1.0, "low": 0.1}

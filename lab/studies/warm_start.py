@@ -34,19 +34,6 @@ from .study import CM, PBM, Curves, Evidence, Finding, PaperTable, Study, severa
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = [
-    "STUDIES",
-    "WarmCascadeKLUCB",
-    "WarmCascadeSWUCB",
-    "WarmCascadeTS",
-    "WarmCascadeUCB1",
-    "WarmEpsilonGreedy",
-    "WarmGLRCascadeKLUCB",
-    "WarmGRAB",
-    "WarmPBMHB",
-    "WarmPBMTS",
-]  # fmt: skip
-
 EVERY, MANY = "warm-start", "warm-start-many"
 """All sizes of the log on the shipped queries; two sizes on all queries."""
 SIZES = (1000, 10_000, 100_000, 1_000_000)

@@ -12,8 +12,6 @@ from .study import LINEAR, SLACK, Curves, Estimate, Evidence, Finding, PaperTabl
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["STUDIES"]
-
 ENV = "CascadeMDPRank-v0"
 FAMILIES = ("independent", "clickbait", "habit")
 PLACES = (10**3, 10**4, 10**5, 10**6)

@@ -12,8 +12,6 @@ from collections.abc import Callable, Mapping
 
 from .study import Evidence, Finding, Statement, Values, estimate, several
 
-__all__ = ["Measured", "Range", "hypothesis"]
-
 Range = tuple[float, float]
 Measured = Callable[[Evidence], Mapping[str, Values]]
 """Independent values of each quantity of a hypothesis, by name; a single one may be called ``""``."""

@@ -17,8 +17,6 @@ from .zoghi2017 import PANELS
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["STUDIES"]
-
 QUERY = PANELS["c"][1]
 EXP3 = "RankedExp3"
 GAMMAS = (0.003, 0.01, 0.03)

@@ -19,8 +19,6 @@ from .study import Curves, Estimate, Evidence, Finding, PaperTable, Study, Value
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["STUDIES", "click_once", "single_share"]
-
 ENV = ubm(LONG)
 L, D = 12, 10
 ALPHA = 0.1

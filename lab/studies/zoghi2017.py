@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["STUDIES"]
-
 BATCHRANKS = {"BatchRank": "as printed", "MergeRank": "as released"}
 """The paper's algorithm, as Algorithms 1-4 have it and as the authors' code does, which the figures were made with."""
 ZOGHI_AGENTS = (LAST, FIRST, *BATCHRANKS, "RankedExp3")

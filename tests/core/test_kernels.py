@@ -734,6 +734,8 @@ def test_a_kernel_that_writes_floats_into_an_array_of_integers_is_refused_by_nam
         assert "update: line " in str(caught.value)
         assert f"writes a float into rate, an array of {'bool' if cut.dtype == bool else 'int64'}" in str(caught.value)
         assert not cut[0], "nothing was written"
+        with pytest.raises(KernelError, match="writes a float into rate"):
+            update(State(cut))  # the second time, too
     rate = np.arange(3.0)
     update(State(rate))
     assert rate[0] == 0.5

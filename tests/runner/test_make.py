@@ -323,7 +323,7 @@ REFUSED = [
     (lambda: sweep(["PBMRank-v0:instance=yandex-9"], ["Random"], "new", instances=["yandex-99"]), ValueError, "of its own"),
     (lambda: sweep(["CartPol-v1"], ["Random"], "new"), ValueError, "did you mean 'CartPole-v1'.*is named module:Id-v0"),
     (lambda: sweep(["no_module:My-v0"], ["Random"], "new"), ValueError, "there is no module 'no_module'"),
-    (lambda: sweep(["json:My-v0"], ["Random"], "new"), ValueError, "the module 'json' registers no 'My-v0'"),
+    (lambda: sweep(["json:My-v0"], ["Random"], "new"), ValueError, "the module 'json' registers no id 'My-v0'"),
     (lambda: sweep(["PBMRank-v0"], ["../x:Y"], "new"), ValueError, "'../x' is no name of a module"),
     (lambda: sweep(["PBMRank-v0"], ["json:dumps.nothing"], "new"), ValueError, "has no 'dumps.nothing'"),
 ]  # fmt: skip

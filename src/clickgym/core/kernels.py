@@ -532,21 +532,21 @@ class _Kernel(CPUDispatcher):
     _cache: Any
 
     def compile(self, sig: Any) -> Any:
-        arguments = tuple(getattr(sig, "args", sig))
         try:
-            entry = super().compile(sig)
+            return super().compile(sig)
         except ForceLiteralArg:  # asks for another signature
             raise
         except KernelError as error:
             message = error.message
         except Exception as error:
-            message = _explanation(self.py_func, arguments, str(error))
-        else:
-            truncation = _truncation(self.py_func, self.overloads.get(arguments))
-            if truncation is None:
-                return entry
-            message = truncation
+            message = _explanation(self.py_func, tuple(getattr(sig, "args", sig)), str(error))
         raise KernelError(message)
+
+    def add_overload(self, cres: Any) -> None:
+        truncation = _truncation(self.py_func, cres)
+        if truncation is not None:  # nor is it there when it is called again
+            raise KernelError(truncation)
+        super().add_overload(cres)
 
 
 _GENERATOR = numba.typeof(np.random.default_rng(0))
