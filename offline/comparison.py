@@ -72,7 +72,7 @@ class Comparison:
             >>> compare(log, "fixed:b,a", ["pbm"]).lists("fixed:b,a")
             {'q': ('b', 'a')}
         """
-        policies, log = self.policies[policy], self.log
+        policies, log = self.policies[check_choice("policy", policy, self.policies)], self.log
         if isinstance(log, ItemPositionLog):
             return {"": tuple(map(str, policies.ranking))} if isinstance(policies, FixedPolicy) else {}
         queries = [query for query, _ in sessions_by_query(log)]

@@ -220,6 +220,9 @@ def agent(**arguments):
     return clickgym.make_agent("BatchRank", ClickEnv(MODEL), horizon=100, seed=0, **arguments)
 
 
+LOG = clickgym.offline.ClickLog([[0, 1], [1, 0]] * 500, [[1, 0], [0, 1]] * 500, [0] * 1000, ("a", "b"), ("q",))
+
+
 def card():
     rows = reference(VERSION_2).filter(polars.col("agent") == "Random")
     return clickgym.Scorecard("Random", (), "any", False, rows, rows, VERSION_2)
@@ -286,6 +289,12 @@ CALLS = [
     (lambda: card().n_tasks("speed"), ValueError, "unknown ability 'speed'"),
     (lambda: card().save(3), TypeError, "folder is 3; expected a path"),
     (lambda: clickgym.baselines("speed"), ValueError, "unknown ability 'speed'"),
+    (lambda: clickgym.decide(None), TypeError, "log is None; expected a path"),
+    (lambda: clickgym.decide(LOG, truth=1), TypeError, "truth is 1; expected a click model"),
+    (lambda: clickgym.decide(LOG, out=3), TypeError, "out is 3; expected a path"),
+    (lambda: clickgym.decide(LOG, query=[1]), TypeError, r"query is \[1\]; expected text"),
+    (lambda: clickgym.decide_all(LOG, 3), TypeError, "out is 3; expected a path"),
+    (lambda: clickgym.offline.compare(LOG, "fixed:a,b", ["pbm"]).lists([1]), ValueError, "unknown policy"),
     (lambda: clickgym.baselines(["late"]), ValueError, "unknown ability"),
     (lambda: clickgym.baselines("late", ["Random"]).table(per_instance="x"), ValueError, "per_instance is 'x'; expected True"),
     (lambda: clickgym.baselines("late", ["Random"]).plot(per_instance="x"), ValueError, "per_instance is 'x'; expected True"),

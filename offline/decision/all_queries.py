@@ -28,7 +28,7 @@ import numpy as np
 import polars
 from joblib.externals.loky.process_executor import BrokenProcessPool
 
-from ...core.checks import check_count, check_flag
+from ...core.checks import check_count, check_flag, check_path
 from ...core.files import make_folder, read_json, write_whole
 from ...core.formats import to_csv
 from ...core.templates import templates
@@ -186,11 +186,11 @@ def decide_all(
     check_flag("pages", pages)
     if top is not None:
         top = check_count("top", top)
+    folder = check_path("out", out)
     name, logged = open_log(log, settings, log_format, reading)
     counts = np.bincount(logged.queries, minlength=len(logged.query_labels))
     order = np.argsort(-counts, kind="stable")[: int((counts > 0).sum())][:top]
     queries = {logged.query_labels[index]: int(counts[index]) for index in order.tolist()}
-    folder = Path(out)
     _begin(folder, logged, settings, [*queries], name)
     work = _Work(folder, name, settings, queries, n_jobs, on_progress)
     for note in logged.notes:

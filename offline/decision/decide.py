@@ -26,7 +26,17 @@ import polars
 from numpy.typing import NDArray
 
 from ...agents import Agent
-from ...core.checks import check_between, check_count, check_horizon, check_labels, check_seed, unknown
+from ...core.checks import (
+    check_between,
+    check_callable,
+    check_count,
+    check_horizon,
+    check_kind,
+    check_labels,
+    check_path,
+    check_seed,
+    unknown,
+)
 from ...core.files import make_folder
 from ...envs import REWARDS, ClickModel
 from ...envs.instances import Instance
@@ -252,6 +262,10 @@ def decide(
         ('better', ('2', '1'))
     """
     settings = Settings.check(agents, horizon, runs, seed, reward, cutoff, level)
+    folder = None if out is None else check_path("out", out)
+    if truth is not None:
+        check_kind("truth", truth, ClickModel, "a click model")
+    check_callable("on_step", on_step)
     name, logged = open_log(log, settings, log_format, reading)
     models = Models(logged, reward, settings.seed)
     sessions = models.sessions(logged.query_labels[int(np.bincount(logged.queries).argmax())] if query is None else query)
@@ -260,7 +274,6 @@ def decide(
         on_step(note)
     on_step(f"{len(logged):,} sessions in {name}, {len(sessions.own):,} of query {sessions.query}")
     weighed = weigh(models, sessions, settings)
-    folder = None if out is None else Path(out)
     return conclude(models, weighed, settings, name=name, out=folder, truth=truth, callback=callback, on_step=on_step)
 
 
@@ -405,7 +418,7 @@ def open_log(
 ) -> tuple[str, ClickLog]:
     """What to call the log, and its sessions; refused are one of which nothing can be decided, and agents that cannot rank its
     lists."""
-    name = "a log in memory" if isinstance(log, ClickLog) else Path(log).name
+    name = "a log in memory" if isinstance(log, ClickLog) else check_path("log", log).name
     logged = read_sessions(log, log_format, **reading)
     if not isinstance(logged, ClickLog):
         raise ValueError("the log holds single items, not lists; expected one that fit reads")

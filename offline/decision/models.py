@@ -11,6 +11,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from ...core.checks import check_text
 from ..distinct import distinct
 from ..estimation.estimator import MODEL_ESTIMATORS, ConvergenceWarning, Estimator
 from ..estimation.settings import CONVERGED
@@ -122,7 +123,7 @@ class Models:
         Raises:
             ValueError: if the log has no such query, or hardly any sessions of it.
         """
-        if query not in self._rows:
+        if check_text("query", query) not in self._rows:
             query_instance(self.log, query, {})  # which says so, and which queries there are
         own, train, test = self._rows[query]
         items = np.setdiff1d(self.log.items[own], -1)
