@@ -45,6 +45,8 @@ from .sandbox import Sandbox, enter, restrict
 from .submission import RESULTS, Submission, read_submission
 from .task import Task
 
+PASSED_ON = re.compile("LD_LIBRARY_PATH|OMP_NUM_THREADS|(?:OPENBLAS|MKL|BLIS|NPY|NUMBA)_[A-Z0-9_]+")
+"""Of the environment only what decides which libraries and which of their kernels compute: the last digits depend on them."""
 GOOD, BAD = b"=", b"!"
 MOST_BYTES = 1 << 28
 """Of an answer."""
@@ -68,12 +70,11 @@ def _host() -> socket.socket:
     path = [each for each in sys.path if each]
     given = f"{theirs.fileno()}, {str(cache_folder())!r}"
     code = f"import sys; sys.path[:] = {path!r}; from clickgym.lab.bench.seats import serve; serve({given})"
-    # Nothing of the environment is passed on but where the interpreter's own libraries are.
-    libraries = {name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ}
+    given_on = {name: value for name, value in os.environ.items() if PASSED_ON.fullmatch(name)}
     command = [sys.executable, "-P", "-c", code]
     # In a session of its own, it has no terminal, and hears of no Ctrl-C.
     subprocess.Popen(
-        command, cwd="/", env=libraries, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()], start_new_session=True
+        command, cwd="/", env=given_on, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()], start_new_session=True
     )
     theirs.close()
     return ours

@@ -143,6 +143,14 @@ def regret(whole, agent, run=0):
     return play_again(whole, "it", agent, whole.candidates[0], run)["regret"][-1]
 
 
+def test_variables_that_choose_numeric_kernels_are_passed_on_and_no_others():
+    """With other kernels of OpenBLAS (Haswell, SkylakeX) the values of users with a memory have other last digits."""
+    for name in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE", "NUMBA_CPU_NAME", "NPY_DISABLE_CPU_FEATURES", "OMP_NUM_THREADS"):
+        assert seats.PASSED_ON.fullmatch(name)
+    for name in ("HOME", "PATH", "PYTHONPATH", "AWS_SECRET_KEY", "MY_OPENBLAS_KEY", "OPENBLAS_"):
+        assert not seats.PASSED_ON.fullmatch(name)
+
+
 @pytest.mark.parametrize("agent", ["Honest", "Compiled"])
 def test_a_run_without_the_environment_is_equal_to_an_ordinary_one(sandbox, here, tmp_path, agent):
     """With features, states, late clicks, items that are replaced, a log before, and another measure."""
