@@ -70,11 +70,11 @@ def _host() -> socket.socket:
     path = [each for each in sys.path if each]
     given = f"{theirs.fileno()}, {str(cache_folder())!r}"
     code = f"import sys; sys.path[:] = {path!r}; from clickgym.lab.bench.seats import serve; serve({given})"
-    given_on = {name: value for name, value in os.environ.items() if PASSED_ON.fullmatch(name)}
+    variables = {name: value for name, value in os.environ.items() if PASSED_ON.fullmatch(name)}
     command = [sys.executable, "-P", "-c", code]
     # In a session of its own, it has no terminal, and hears of no Ctrl-C.
     subprocess.Popen(
-        command, cwd="/", env=given_on, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()], start_new_session=True
+        command, cwd="/", env=variables, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()], start_new_session=True
     )
     theirs.close()
     return ours
