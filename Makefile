@@ -56,7 +56,7 @@ format: $(INSTALLED)  ## put right what ruff can
 # Type checkers do not follow setuptools' mapping of folders to packages, so they get a tree of links that looks installed.
 types: $(INSTALLED)  ## mypy
 	@rm -rf $(TYPES) && mkdir -p $(TYPES)
-	@ln -s $(foreach name,$(wildcard src/clickgym/*) envs agents runner offline serving lab,../../../$(name)) $(TYPES)
+	@ln -s $(foreach name,$(wildcard src/clickgym/*) envs agents lab,../../../$(name)) $(TYPES)
 	$(BIN)/mypy $(TYPES)
 
 check: lint types test test-lab  ## ruff, mypy and the tests

@@ -173,13 +173,13 @@ def test_imports_point_one_way():
     ("file", "line", "fault"),
     [
         ("envs/scan.py", "def f():\n    from ..runner.labels import digest\n", "lies to the right"),
-        ("runner/make.py", "def f():\n    from .run import run\n", "inside a function"),
-        ("runner/labels.py", "from .run import run\n", "circle"),
-        ("runner/loop.py", "from .reports.exports import to_latex\n", "do not import its folder"),
+        ("src/clickgym/runner/make.py", "def f():\n    from .run import run\n", "inside a function"),
+        ("src/clickgym/runner/labels.py", "from .run import run\n", "circle"),
+        ("src/clickgym/runner/loop.py", "from .reports.exports import to_latex\n", "do not import its folder"),
         ("agents/pie.py", "from ..envs.cascade import CascadeModel\n", "agents know of envs only"),
-        ("offline/log.py", "from . import ClickLog\n", "the __init__ of its own room"),
-        ("runner/theory/bounds.py", "from ..reports.exports import to_latex\n", "lies to the right"),
-        ("offline/log.py", "def f():\n    import json\n", "inside a function"),
+        ("src/clickgym/offline/log.py", "from . import ClickLog\n", "the __init__ of its own room"),
+        ("src/clickgym/runner/theory/bounds.py", "from ..reports.exports import to_latex\n", "lies to the right"),
+        ("src/clickgym/offline/log.py", "def f():\n    import json\n", "inside a function"),
     ],
 )
 def test_a_planted_import_is_noticed(tmp_path, file, line, fault):

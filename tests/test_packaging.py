@@ -21,7 +21,7 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[1]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-PACKAGES = ("src", "envs", "agents", "runner", "offline", "serving", "lab")
+PACKAGES = ("src", "envs", "agents", "lab")
 BESIDE = ("tests", "docs", "examples", "benchmarks", ".ci", ".github")
 FILES = (
     "pyproject.toml", "MANIFEST.in", "README.md", "LICENSE", "CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "MIGRATION.md",
@@ -95,7 +95,9 @@ def test_the_sdist_holds_what_the_tests_read(sdist_names):
 @pytest.mark.slow
 def test_the_sdist_holds_what_the_wheel_is_made_from(sdist_names):
     assert {"pyproject.toml", "README.md", "LICENSE", "src/clickgym/py.typed", "envs/__init__.py"} <= sdist_names
-    assert {"runner/reports/page.html", "src/clickgym/core/page.css", "runner/reports/page.js"} <= sdist_names
+    assert {
+        f"src/clickgym/{name}" for name in ("runner/reports/page.html", "core/page.css", "runner/reports/page.js")
+    } <= sdist_names
     assert {f"envs/instances/{file.name}" for file in (ROOT / "envs" / "instances").glob("*.json")} <= sdist_names
 
 

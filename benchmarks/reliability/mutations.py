@@ -53,6 +53,9 @@ BUSY = 5
 """How many times its processor time a run may take by the clock, on a machine with other work."""
 
 
+IN_SRC = ("core", "runner", "offline", "serving")
+
+
 class Aim(NamedTuple):
     """Files, and the tests that aim at them.
 
@@ -69,7 +72,9 @@ class Aim(NamedTuple):
 
 
 def _aim(files: str, tests: str, key: str = "") -> Aim:
-    return Aim(tuple(f"{file}.py" for file in files.split()), tuple(f"{file}.py" for file in tests.split()), key)
+    """Files by the room in which they lie."""
+    paths = (f"src/clickgym/{file}.py" if file.partition("/")[0] in IN_SRC else f"{file}.py" for file in files.split())
+    return Aim(tuple(paths), tuple(f"{file}.py" for file in tests.split()), key)
 
 
 OF_AGENTS = "test_agent_mechanisms test_agents"
@@ -251,10 +256,10 @@ MODULES: dict[str, list[Aim]] = {
         _aim("envs/instances/families envs/instances/instance", "test_instances"),
     ],
     "checks and labels": [
-        _aim("src/clickgym/core/checks", "test_validation"),
+        _aim("core/checks", "test_validation"),
         _aim("envs/spaces", "test_spaces"),
-        _aim("src/clickgym/core/files", "test_files"),
-        _aim("src/clickgym/core/formats src/clickgym/core/statistics src/clickgym/core/terminal", "test_terminal test_results"),
+        _aim("core/files", "test_files"),
+        _aim("core/formats core/statistics core/terminal", "test_terminal test_results"),
         _aim("runner/labels runner/make", "test_make"),
     ],
 }

@@ -41,7 +41,11 @@ def test_everything_that_is_registered_is_on_the_page():
 
 def test_every_source_in_a_docstring_is_found():
     """As many as there are lines that begin with the word, in the packages that are searched."""
-    files = [file for room in ("agents", "envs", "offline", "runner/theory") for file in (ROOT / room).rglob("*.py")]
+    files = [
+        file
+        for room in ("agents", "envs", "src/clickgym/offline", "src/clickgym/runner/theory")
+        for file in (ROOT / room).rglob("*.py")
+    ]
     lines = re.findall(r"^ +Sources?:", "\n".join(file.read_text(encoding="utf-8") for file in files), flags=re.MULTILINE)
     assert len(lines) == sum(bool(source(thing)) for thing in THINGS.values())
 

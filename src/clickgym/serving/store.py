@@ -1,6 +1,6 @@
 """The store: one SQLite file in WAL mode, its tables, who may write to it, and what is durable when a call returns.
 
-A change of the tables needs a new `VERSION` in ``offline/stores.py``, which reads them.
+A change of the tables needs a new `VERSION` in ``src/clickgym/offline/stores.py``, which reads them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Read the store of `clickgym.Ranker`: check its version and its checksums, and make a click log from it.
 
-The tables are described in ``serving/store.py`` and in docs/service.md.
+The tables are described in ``src/clickgym/serving/store.py`` and in docs/service.md.
 """
 
 from __future__ import annotations
