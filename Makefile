@@ -3,6 +3,7 @@
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
+LAB := $(VENV)/.lab
 TYPES := build/types/clickgym
 
 # The first interpreter that is new enough; `make run PYTHON=/path/to/python` takes another.
@@ -15,11 +16,15 @@ PYTHON ?= $(shell for python in python3.11 python3; do \
 help:  ## what there is to make
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
 
-$(INSTALLED): pyproject.toml constraints.txt
+$(INSTALLED): pyproject.toml lab/pyproject.toml constraints.txt
 	@test -n "$(PYTHON)" || { echo "clickgym needs Python 3.11 or newer: neither python3.11 nor python3 is (PYTHON=... names another)" >&2; exit 1; }
 	@echo "Making $(VENV) with the versions of constraints.txt (once, a few minutes) ..."
 	$(PYTHON) -m venv --clear $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[rl,dev]'
+	@touch $@
+
+$(LAB): $(INSTALLED)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ./lab
 	@touch $@
 
 run: $(INSTALLED)  ## compare algorithms on real search queries; results and figures in results/first
@@ -35,13 +40,13 @@ export PYTHONDONTWRITEBYTECODE :=
 PYTEST := $(BIN)/python -m pytest -q -n 2 --dist loadfile
 
 test: $(INSTALLED)  ## the tests, without those of test-lab and test-slow
-	$(PYTEST) -m "not slow" --ignore tests/lab
+	$(PYTEST) -m "not slow" tests
 
-test-lab: $(INSTALLED)  ## tests of studies, scorecard, shipped results, website, examples and notebooks
-	$(PYTEST) -m "not slow" tests/lab
+test-lab: $(LAB)  ## tests of studies, scorecard, shipped results, website, examples and notebooks
+	$(PYTEST) -m "not slow" lab/tests
 
 # Other people's libraries are installed here and not before; where that cannot be, the tests that need them are skipped.
-test-slow: $(INSTALLED)  ## long tests: statistics, all pairs of an agent and a click model, other people's loops
+test-slow: $(LAB)  ## long tests: statistics, all pairs of an agent and a click model, other people's loops
 	-$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[loops]'
 	$(PYTEST) -m slow
 
@@ -54,31 +59,32 @@ format: $(INSTALLED)  ## put right what ruff can
 	$(BIN)/ruff format
 
 # Type checkers do not follow setuptools' mapping of folders to packages, so they get a tree of links that looks installed.
-types: $(INSTALLED)  ## mypy
+types: $(LAB)  ## mypy
 	@rm -rf $(TYPES) && mkdir -p $(TYPES)
-	@ln -s $(foreach name,$(wildcard src/clickgym/*) envs agents lab,../../../$(name)) $(TYPES)
-	$(BIN)/mypy $(TYPES)
+	@ln -s $(foreach name,$(wildcard src/clickgym/*) envs agents,../../../$(name)) $(TYPES)
+	@ln -sfn ../../lab/src/clickgym_lab build/types/clickgym_lab
+	$(BIN)/mypy $(TYPES) build/types/clickgym_lab
 
 check: lint types test test-lab  ## ruff, mypy and the tests
 
-pages: $(INSTALLED)  ## what is made from docstrings and shipped results: pages of environments and studies, tables, figures
+pages: $(LAB)  ## what is made from docstrings and shipped results: pages of environments and studies, tables, figures
 	$(BIN)/python docs/make_pages.py
 
-reseal: $(INSTALLED)  ## play a tenth of each shipped result again, renew the digests of what is equal (ARGS=--plan: only say what)
-	$(BIN)/python -m clickgym.lab.commands.reseal $(ARGS)
+reseal: $(LAB)  ## play a tenth of each shipped result again, renew the digests of what is equal (ARGS=--plan: only say what)
+	$(BIN)/python -m clickgym_lab.commands.reseal $(ARGS)
 
 # The packages of the next two are installed here and not before, so that `make run` need not wait for them.
-site: $(INSTALLED)  ## the website, into build/site
+site: $(LAB)  ## the website, into build/site
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[site]'
 	$(BIN)/python docs/site/build.py
 
-notebooks: $(INSTALLED)  ## the notebooks of examples/ and its course, executed; pages with their outputs in build/notebooks
+notebooks: $(LAB)  ## the notebooks of examples/ and its course, executed; pages with their outputs in build/notebooks
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[notebooks]'
 	$(BIN)/python -m nbconvert --log-level WARN --to html --execute --output-dir build/notebooks examples/*.ipynb examples/course/*.ipynb
-	$(BIN)/python -m pytest -q -m "not slow" tests/lab/test_notebooks.py
+	$(BIN)/python -m pytest -q -m "not slow" lab/tests/test_notebooks.py
 
 # Where the time of the tests goes is measured by benchmarks/tests.py, which plays them all.
-bench: $(INSTALLED)  ## the measurements of benchmarks/README.md
+bench: $(LAB)  ## the measurements of benchmarks/README.md
 	@for script in $(filter-out benchmarks/tests.py,$(wildcard benchmarks/*.py)); do echo "$$script" && $(BIN)/python $$script || exit 1; done
 
 clean:  ## remove the environment, builds and caches; results stay

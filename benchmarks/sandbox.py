@@ -9,9 +9,9 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from clickgym.lab.bench import judge, seats
-from clickgym.lab.bench.play import play_run
-from clickgym.lab.bench.protocol import VERSION_2
+from clickgym_lab.bench import judge, seats
+from clickgym_lab.bench.play import play_run
+from clickgym_lab.bench.protocol import VERSION_2
 
 RUNS = 20
 NAMES = ("standard-01", "standard-05", "standard-10", "late-01", "churn-01")

@@ -12,8 +12,8 @@ from pathlib import Path
 from report import publish, table
 
 from clickgym.core.formats import clock
-from clickgym.lab.studies import STUDIES
-from clickgym.lab.studies.play import Plan, plan, project
+from clickgym_lab.studies import STUDIES
+from clickgym_lab.studies.play import Plan, plan, project
 
 SESSIONS = 200_000
 REPEATS = 3

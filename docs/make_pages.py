@@ -24,32 +24,32 @@ from clickgym.agents import LEARNERS
 from clickgym.core.files import read_json
 from clickgym.core.formats import amount, duration, markdown_table, markdown_text, regret_text
 from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, MEMORY, load_instance
-from clickgym.lab.bench.boards import boards_notes, boards_tables, source_file
-from clickgym.lab.bench.conclusions import RECOMMENDING, conclusions, own_agent, referee
-from clickgym.lab.bench.figures import leaderboard_figure
-from clickgym.lab.bench.leaderboard import Place, leaderboard, row_of
-from clickgym.lab.bench.leaderboard import header as heads
-from clickgym.lab.bench.pages import leaderboard_html
-from clickgym.lab.bench.protocol import VERSION_1, VERSION_2, Board, Protocol
-from clickgym.lab.bench.task import Task
-from clickgym.lab.pages.citing import bibtex, citing_page
-from clickgym.lab.pages.environments import page, pictures
-from clickgym.lab.studies import STUDIES
-from clickgym.lab.studies.play import Setting, by_setting, draw, figure_name, findings, read_study
-from clickgym.lab.studies.play import page as study_page
-from clickgym.lab.studies.study import CM, number
-from clickgym.lab.studies.warm_start import warm
 from clickgym.runner.catalogue import list_agents
 from clickgym.runner.describe import STANDS, abilities, stands
 from clickgym.runner.labels import PUBLISHED
 from clickgym.runner.reports.exports import to_markdown
 from clickgym.runner.sweep_results import Results
 from clickgym.runner.tuning import Tuning, tune
+from clickgym_lab.bench.boards import boards_notes, boards_tables, source_file
+from clickgym_lab.bench.conclusions import RECOMMENDING, conclusions, own_agent, referee
+from clickgym_lab.bench.figures import leaderboard_figure
+from clickgym_lab.bench.leaderboard import Place, leaderboard, row_of
+from clickgym_lab.bench.leaderboard import header as heads
+from clickgym_lab.bench.pages import leaderboard_html
+from clickgym_lab.bench.protocol import VERSION_1, VERSION_2, Board, Protocol
+from clickgym_lab.bench.task import Task
+from clickgym_lab.pages.citing import bibtex, citing_page
+from clickgym_lab.pages.environments import page, pictures
+from clickgym_lab.studies import STUDIES
+from clickgym_lab.studies.play import Setting, by_setting, draw, figure_name, findings, read_study
+from clickgym_lab.studies.play import page as study_page
+from clickgym_lab.studies.study import CM, number
+from clickgym_lab.studies.warm_start import warm
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 FOLDER = DOCS / "environments"
-RESULTS, PAGES, SWEEPS, TUNED = DOCS / "results", DOCS / "studies", DOCS / "sweeps", DOCS / "tuned"
+RESULTS, PAGES, SWEEPS, TUNED = ROOT / "lab" / "results", DOCS / "studies", DOCS / "sweeps", DOCS / "tuned"
 LATE = ("name", "learns from", "log", "candidates", "replace", *STANDS)
 """The columns of the table of clicks as they come."""
 SHOWN = ("contextual", "first", "rl")
@@ -94,7 +94,7 @@ def pages() -> dict[Path, str]:
 DESCRIPTION = (
     "Gymnasium environments in which an agent ranks items and learns from simulated clicks, published algorithms, a fast "
     "runner, and a scorecard: a frozen benchmark, whose reference results lie in the archive with a data card "
-    "(lab/bench/data). All users are simulated; there are no data of persons."
+    "(lab/src/clickgym_lab/bench/data). All users are simulated; there are no data of persons."
 )
 """Of the archive of a release."""
 

@@ -23,13 +23,13 @@ from scipy.stats import spearmanr
 from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS, STATE_AGENTS
 from clickgym.core.statistics import worst_tenth
 from clickgym.envs import ENVIRONMENTS, list_instances, load_instance
-from clickgym.lab.bench.conclusions import MUCH, n_first, recommended, tuned_lines, unsafe, worst
-from clickgym.lab.bench.leaderboard import Place, leaderboard, tables_of
-from clickgym.lab.bench.protocol import VERSION_2
-from clickgym.lab.shipped import read_shipped
-from clickgym.lab.studies import STUDIES
-from clickgym.lab.studies.first_everywhere import CASES
-from clickgym.lab.studies.study import Curves, number
+from clickgym_lab.bench.conclusions import MUCH, n_first, recommended, tuned_lines, unsafe, worst
+from clickgym_lab.bench.leaderboard import Place, leaderboard, tables_of
+from clickgym_lab.bench.protocol import VERSION_2
+from clickgym_lab.shipped import read_shipped
+from clickgym_lab.studies import STUDIES
+from clickgym_lab.studies.first_everywhere import CASES
+from clickgym_lab.studies.study import Curves, number
 
 DOCS = Path(__file__).resolve().parent
 FILE = DOCS / "figures.json"
@@ -42,7 +42,7 @@ Entry = dict[str, Any]
 @cache
 def curves(study: str, setting: str = "shipped") -> dict[str, Curves]:
     """What ships of a study, by part."""
-    shipped = read_shipped(DOCS / "results" / f"{study}.parquet")
+    shipped = read_shipped(DOCS.parent / "lab" / "results" / f"{study}.parquet")
     return {each.part: Curves(each.table) for each in shipped if each.setting == setting}
 
 

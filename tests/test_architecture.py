@@ -15,7 +15,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]["package-dir"]
 
-ROOMS = ("core", "envs", "agents", "runner", "offline", "serving", "lab", "")
+ROOMS = ("core", "envs", "agents", "runner", "offline", "serving", "")
 """From left to right: a room imports from those to its left; the last is the package itself, with the command line."""
 OF_ENVS = ("envs.codecs", "envs.scan", "envs.spaces")
 """What agents may know of environments."""
@@ -24,7 +24,6 @@ INSIDE = {
     "envs": ("envs.wrappers", "envs.instances", "envs.memory", "envs.contextual"),
     "runner": ("runner.commands", "runner.reports", "runner.theory", "runner.learners"),
     "offline": ("offline.commands", "offline.decision", "offline.estimation"),
-    "lab": ("lab.commands", "lab.pages", "lab.bench", "lab.studies"),
 }
 """The folders of a room from right to left: none imports from one before it, and the files beside them import from none but
 those of `MAY`."""
@@ -32,7 +31,6 @@ MAY = {
     "envs": ("envs.instances", "envs.contextual", "envs.memory", "envs.wrappers"),
     "runner": (),
     "offline": ("offline.estimation",),
-    "lab": (),
 }
 LATER = {
     ("agents.generic_rl", "agents.item_policy"): "loads torch, which is optional",

@@ -8,14 +8,11 @@ import sys
 
 import gymnasium as gym
 import numpy as np
-import polars
 import pytest
 
 import clickgym
 from clickgym.command_line import main
 from clickgym.envs import ClickEnv, ClickModel, PositionBasedModel
-from clickgym.lab.bench.protocol import VERSION_2
-from clickgym.lab.bench.reference import reference
 
 OWN = """
 from clickgym.agents import Agent
@@ -223,11 +220,6 @@ def agent(**arguments):
 LOG = clickgym.offline.ClickLog([[0, 1], [1, 0]] * 500, [[1, 0], [0, 1]] * 500, [0] * 1000, ("a", "b"), ("q",))
 
 
-def card():
-    rows = reference(VERSION_2).filter(polars.col("agent") == "Random")
-    return clickgym.Scorecard("Random", (), "any", False, rows, rows, VERSION_2)
-
-
 # What is called, with the error it raises and what that says.
 CALLS = [
     (lambda: gym.make("PBMRank-v0", attraction=[0.5, 1.2], examination=[1.0]), ValueError, r"attraction\[1\] is 1.2"),
@@ -285,19 +277,12 @@ CALLS = [
     (lambda: clickgym.sweep(["PBMRank-v0"], ["Random"], 9, 1, seed="a", out="new"), ValueError, "seed is 'a'"),
     (lambda: clickgym.agents.Random(3, 2).learn([1]), TypeError, r"log is \[1\]; expected an object with rankings and clicks"),
     (lambda: clickgym.agents.Random(3, 2).save(None), TypeError, "path is None; expected a path"),
-    (lambda: clickgym.bench("Random", out=3), TypeError, "out is 3; expected a path"),
-    (lambda: card().n_tasks("speed"), ValueError, "unknown ability 'speed'"),
-    (lambda: card().save(3), TypeError, "folder is 3; expected a path"),
-    (lambda: clickgym.baselines("speed"), ValueError, "unknown ability 'speed'"),
     (lambda: clickgym.decide(None), TypeError, "log is None; expected a path"),
     (lambda: clickgym.decide(LOG, truth=1), TypeError, "truth is 1; expected a click model"),
     (lambda: clickgym.decide(LOG, out=3), TypeError, "out is 3; expected a path"),
     (lambda: clickgym.decide(LOG, query=[1]), TypeError, r"query is \[1\]; expected text"),
     (lambda: clickgym.decide_all(LOG, 3), TypeError, "out is 3; expected a path"),
     (lambda: clickgym.offline.compare(LOG, "fixed:a,b", ["pbm"]).lists([1]), ValueError, "unknown policy"),
-    (lambda: clickgym.baselines(["late"]), ValueError, "unknown ability"),
-    (lambda: clickgym.baselines("late", ["Random"]).table(per_instance="x"), ValueError, "per_instance is 'x'; expected True"),
-    (lambda: clickgym.baselines("late", ["Random"]).plot(per_instance="x"), ValueError, "per_instance is 'x'; expected True"),
 ]  # fmt: skip
 
 

@@ -15,9 +15,9 @@ SHOWN = {  # a module of version 1.0, a name in it, and where that is now
     "clickgym.runner.decision.page": ("write_decision", "clickgym.offline.decision.page"),
     "clickgym.envs.checks": ("check_positions", "clickgym.core.checks"),
     "clickgym.envs.kernels": ("cache_folder", "clickgym.core.kernels"),
-    "clickgym.runner.bench.score": ("standing", "clickgym.lab.bench.score"),
-    "clickgym.runner.studies": ("STUDIES", "clickgym.lab.studies"),
-    "clickgym.runner.studies.run": ("run_study", "clickgym.lab.studies.play"),
+    "clickgym.runner.bench.score": ("standing", "clickgym_lab.bench.score"),
+    "clickgym.runner.studies": ("STUDIES", "clickgym_lab.studies"),
+    "clickgym.runner.studies.run": ("run_study", "clickgym_lab.studies.play"),
     "clickgym.runner.formats": ("regret_text", "clickgym.core.formats"),
 }
 

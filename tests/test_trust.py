@@ -16,9 +16,6 @@ from clickgym.command_line import main
 from clickgym.core import trust
 from clickgym.core.trust import UntrustedError
 from clickgym.envs import ClickModel, PiecewiseStationaryModel, load_instance
-from clickgym.lab.bench.card import CONFIG
-from clickgym.lab.bench.protocol import CURRENT
-from clickgym.lab.bench.submission import read_submission
 from clickgym.runner.sweep import sweep_again
 
 STRANGER = """
@@ -80,14 +77,6 @@ def renamed(config: Path, **names: list[str]) -> None:
     config.write_text(json.dumps({"format": 2, "parts": [{**part, **names}]}))
 
 
-def scorecard(folder: Path, agent: str) -> Path:
-    """A folder that claims to be that of an agent's scorecard."""
-    folder.mkdir()
-    config = {"agent": agent, "protocol": CURRENT.version, "fingerprint": CURRENT.fingerprint, "finished": ["quick"]}
-    (folder / CONFIG).write_text(json.dumps(config))
-    return folder
-
-
 REFUSED = r"names the (click model|agent|environment) 'stranger:\w+'; a module that a file names is imported only where"
 
 
@@ -141,11 +130,6 @@ def test_results_call_no_function_that_a_module_only_imports(env, results, capsy
     assert main(["run", "results/config.json", "--out", "again", "--jobs", "1"]) == 2
     assert "does not define as one" in capsys.readouterr().err
     assert not Path("made").exists()
-
-
-def test_a_scorecard_imports_nothing(stranger):
-    assert read_submission(scorecard(stranger / "card", "stranger:Agent")).agent == "stranger:Agent"
-    assert not Path("witness").exists()
 
 
 def test_descriptions_import_nothing(stranger):

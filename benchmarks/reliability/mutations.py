@@ -53,7 +53,8 @@ BUSY = 5
 """How many times its processor time a run may take by the clock, on a machine with other work."""
 
 
-IN_SRC = ("core", "runner", "offline", "serving")
+IN_SRC = dict.fromkeys(("core", "runner", "offline", "serving"), "src/clickgym/") | {"lab": "lab/src/clickgym_"}
+"""What stands before the path of a file, by its room."""
 
 
 class Aim(NamedTuple):
@@ -73,7 +74,7 @@ class Aim(NamedTuple):
 
 def _aim(files: str, tests: str, key: str = "") -> Aim:
     """Files by the room in which they lie."""
-    paths = (f"src/clickgym/{file}.py" if file.partition("/")[0] in IN_SRC else f"{file}.py" for file in files.split())
+    paths = (f"{IN_SRC.get(file.partition('/')[0], '')}{file}.py" for file in files.split())
     return Aim(tuple(paths), tuple(f"{file}.py" for file in tests.split()), key)
 
 
@@ -458,14 +459,15 @@ class Copy:
         shutil.copytree(root, self.tree, ignore=partial(_not_copied, root))
         links = self.tree / "links" / "clickgym"  # looks installed, and stands before the editable installation
         links.mkdir(parents=True)
-        rooms = [self.tree / room for room in patches.ROOMS]
-        for path in [*(self.tree / "src" / "clickgym").iterdir(), *filter(Path.is_dir, rooms)]:
+        for path in [*(self.tree / "src" / "clickgym").iterdir(), self.tree / "envs", self.tree / "agents"]:
             (links / path.name).symlink_to(path)
+        links.with_name("clickgym_lab").symlink_to(self.tree / "lab" / "src" / "clickgym_lab")
         self.n_changes = 0
 
     def tests(self, aim: Aim) -> list[str]:
         """The arguments of pytest, with the files where they are in this tree."""
-        files = [str(file.relative_to(self.tree)) for name in aim.tests for file in (self.tree / "tests").rglob(name)]
+        folders = [self.tree / "tests", self.tree / "lab" / "tests"]
+        files = [str(file.relative_to(self.tree)) for name in aim.tests for where in folders for file in where.rglob(name)]
         if len(files) != len(aim.tests):
             sys.exit(f"expected one file below tests/ for each of {', '.join(aim.tests)}; there is {', '.join(files)}")
         return [*files, "-m", "not slow", *(["-k", aim.key] if aim.key else [])]

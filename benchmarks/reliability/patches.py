@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-ROOMS = ("core", "envs", "agents", "runner", "offline", "serving", "lab")
+FOLDERS = ("src", "envs", "agents", "lab/src")
 """The folders of the package, those that there are: in the root of a tree, as in version 1.0, or below ``src/clickgym``."""
 AROUND = 3
 """Lines of context on either side."""
@@ -126,8 +126,7 @@ def place_of(patch: Patch, root: Path) -> Place | None:
 
 def sources(root: Path) -> list[str]:
     """The files of the package in a tree, from its root."""
-    rooms = [base / room for base in (root, root / "src" / "clickgym") for room in ROOMS]
-    return [file.relative_to(root).as_posix() for room in rooms for file in sorted(room.rglob("*.py"))]
+    return [file.relative_to(root).as_posix() for folder in FOLDERS for file in sorted((root / folder).rglob("*.py"))]
 
 
 def _candidates(patch: Patch, root: Path, files: Iterable[str]) -> Iterator[tuple[int, Place]]:

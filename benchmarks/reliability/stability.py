@@ -24,14 +24,14 @@ from polars import col
 
 from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS
 from clickgym.core.files import write_whole
-from clickgym.lab.bench.anchors import Anchor
-from clickgym.lab.bench.conclusions import stability
-from clickgym.lab.bench.judge import secret_set
-from clickgym.lab.bench.leaderboard import sources_of
-from clickgym.lab.bench.make import TOO_DEAR
-from clickgym.lab.bench.play import play_one, suited
-from clickgym.lab.bench.protocol import VERSION_2, Board, Protocol
-from clickgym.lab.bench.task import Task
+from clickgym_lab.bench.anchors import Anchor
+from clickgym_lab.bench.conclusions import stability
+from clickgym_lab.bench.judge import secret_set
+from clickgym_lab.bench.leaderboard import sources_of
+from clickgym_lab.bench.make import TOO_DEAR
+from clickgym_lab.bench.play import play_one, suited
+from clickgym_lab.bench.protocol import VERSION_2, Board, Protocol
+from clickgym_lab.bench.task import Task
 
 SCORES = Path(__file__).with_name("stability.json")
 SETS = int(os.environ.get("STABILITY_SETS", "20"))

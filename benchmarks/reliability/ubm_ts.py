@@ -27,9 +27,9 @@ from polars import col
 import clickgym
 from clickgym.agents import UBMTS, ubm_ts
 from clickgym.core.formats import markdown_table
-from clickgym.lab.bench.anchors import Anchor
-from clickgym.lab.bench.play import play, suited
-from clickgym.lab.bench.protocol import DEVELOPMENT
+from clickgym_lab.bench.anchors import Anchor
+from clickgym_lab.bench.play import play, suited
+from clickgym_lab.bench.protocol import DEVELOPMENT
 
 FOLDER = Path(os.environ.get("UBM_TS_FOLDER", "results/ubm-ts"))
 ABILITIES = [name for name in DEVELOPMENT.abilities if name not in ("contextual", "memory")]

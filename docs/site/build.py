@@ -22,13 +22,13 @@ from places import ROOT, pages, places_of, relinked
 import clickgym
 from clickgym import agents, envs, offline, runner, serving
 from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, MEMORY
-from clickgym.lab.bench.boards import REPOSITORY, boards_notes, boards_tables, filters_html, table_html
-from clickgym.lab.bench.protocol import VERSION_1, VERSION_2, Protocol
-from clickgym.lab.bench.reference import agent_of
-from clickgym.lab.pages.agent_pictures import svg
-from clickgym.lab.pages.agents import FAMILIES, family_page, page, sources
-from clickgym.lab.pages.landing import curves_figure, landing
 from clickgym.runner.labels import PUBLISHED, digest
+from clickgym_lab.bench.boards import REPOSITORY, boards_notes, boards_tables, filters_html, table_html
+from clickgym_lab.bench.protocol import VERSION_1, VERSION_2, Protocol
+from clickgym_lab.bench.reference import agent_of
+from clickgym_lab.pages.agent_pictures import svg
+from clickgym_lab.pages.agents import FAMILIES, family_page, page, sources
+from clickgym_lab.pages.landing import curves_figure, landing
 
 HERE = Path(__file__).parent
 SCRIPTS = ("tables.js", "filters.js", "board.js")

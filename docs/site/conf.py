@@ -11,8 +11,8 @@ from docutils.nodes import SkipNode
 from latex2mathml.converter import convert
 from places import origins
 
-from clickgym.lab.pages.agents import ON_PAGE
 from clickgym.runner.labels import PUBLISHED
+from clickgym_lab.pages.agents import ON_PAGE
 
 REPOSITORY = "https://github.com/clickgym/clickgym/"
 ORIGINS = origins()
@@ -51,7 +51,7 @@ html_search_scorer = str(Path(__file__).parent / "scorer.js")
 html_title = f"clickgym {version}"
 html_static_path = [
     "static",
-    *(f"../../lab/bench/{name}" for name in ("board.css", "board.js")),
+    *(f"../../lab/src/clickgym_lab/bench/{name}" for name in ("board.css", "board.js")),
     *(f"../../src/clickgym/core/{name}" for name in ("tables.js", "filters.js")),
 ]
 html_css_files = ["board.css", "site.css"]

@@ -8,13 +8,15 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from . import envs
+from .core.lab import lab
 from .envs import RecordRegret, RecordVectorRegret, register
 
 if TYPE_CHECKING:
+    from clickgym_lab.bench.card import Scorecard, bench
+    from clickgym_lab.bench.reference import baselines
+
     from . import agents, offline
     from .envs.check_click_model import check_click_model
-    from .lab.bench.card import Scorecard, bench
-    from .lab.bench.reference import baselines
     from .offline.decision.all_queries import decide_all
     from .offline.decision.decide import decide
     from .offline.record import record
@@ -72,11 +74,8 @@ _LATER = {
     "Ranker": ".serving.ranker",
     "Result": ".runner.run",
     "Results": ".runner.sweep_results",
-    "Scorecard": ".lab.bench.card",
     "Tuning": ".runner.tuning",
     "agents": ".agents",
-    "baselines": ".lab.bench.reference",
-    "bench": ".lab.bench.card",
     "check_agent": ".runner.check_agent",
     "check_click_model": ".envs.check_click_model",
     "decide": ".offline.decision.decide",
@@ -96,11 +95,14 @@ _LATER = {
     "sweep": ".runner.sweep",
     "tune": ".runner.tuning",
 }
+_OF_LAB = {"Scorecard": "bench.card", "baselines": "bench.reference", "bench": "bench.card"}
 
 
 if not TYPE_CHECKING:  # or every name would be an object to a type checker, also one that there is not
 
     def __getattr__(name: str) -> object:
+        if name in _OF_LAB:
+            return getattr(lab(_OF_LAB[name]), name)
         if name not in _LATER:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         module = importlib.import_module(_LATER[name], __name__)

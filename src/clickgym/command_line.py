@@ -1,6 +1,7 @@
 """Command line: the table of commands, each loaded when it is called, and the one-line messages of what they raise.
 
-Each command is a file in the folder ``commands`` of its room: it parses, calls one Python function, and prints.
+Each command is a file in the folder ``commands`` of its room: it parses, calls one Python function, and prints. Other packages
+add commands as entry points of the group `PLUGS`, ``name = "module:function"``.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import sys
 from collections.abc import Container, Sequence
 from functools import cache
 from importlib import import_module
-from importlib.metadata import version
+from importlib.metadata import EntryPoint, entry_points, version
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -20,6 +21,7 @@ from .core.console import OPEN_FLAG, USAGE_ERROR, interruptible, one_line_warnin
 from .core.files import FileError
 from .core.formats import one_line
 from .core.kernels import KernelError, SessionError, WorkerError
+from .core.lab import MISSING
 from .core.trust import trusting
 
 if TYPE_CHECKING:
@@ -29,10 +31,12 @@ BAD_INPUT, FAULT, INTERRUPTED = 2, 1, 130
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """How the system says that no more can be written."""
 
+PLUGS = "clickgym.commands"
+LAB = "clickgym-lab"
 COMMANDS = {
-    "list": ("lab.commands.listing:list_", "List the environments, instances, agents, metrics and studies."),
+    "list": ("runner.commands.list:list_", "List the environments, instances, agents, metrics and studies."),
     "show": (
-        "lab.commands.show:show",
+        "runner.commands.show:show",
         "Describe an agent, environment, instance, metric or study: its parameters, its paper and what it needs.",
     ),
     "run": ("runner.commands.run:run", "Run every agent in every environment, and write a table and a figure of the regret."),
@@ -49,11 +53,11 @@ COMMANDS = {
         "Merge several results folders into a new one, and write its table and its figure.",
     ),
     "study": (
-        "lab.commands.study:study",
+        LAB,
         "Repeat the experiment of a paper, draw its figure, and check the statements of the paper.",
     ),
     "bench": (
-        "lab.commands.bench:bench",
+        LAB,
         "Run an agent on the tasks of the scorecard, and compare its scores with those of the built-in agents.",
     ),
     "evaluate": (
@@ -77,19 +81,41 @@ COMMANDS = {
         "Write the table, the figure and reports of the results in a folder.",
     ),
 }
-"""The commands in the order of the help text: the function of each, and the first line of its docstring."""
-
-
+"""The commands in the order of the help text: the function of each or the package that adds it, and the first line of its
+docstring."""
 TRUST = ("show", "run", "watch", "tune", "study", "bench", "evaluate", "decide", "features", "report")
 """The commands that read files which may name modules."""
 
 
+@cache
+def _plugged() -> dict[str, EntryPoint]:
+    """The commands of other packages: none takes the place of one of ours, or of the lab's."""
+    found = {}
+    for each in entry_points(group=PLUGS):
+        if each.name not in COMMANDS or (COMMANDS[each.name][0] == LAB == _package(each)):
+            found.setdefault(each.name, each)
+    return found
+
+
+def _package(plug: EntryPoint) -> str:
+    return plug.dist.name if plug.dist else plug.value
+
+
 class _Commands(TyperGroup):
-    """The commands of `COMMANDS`; the help text is made from the table, and the module of a command loads when it is called."""
+    """The commands of `COMMANDS` and of other packages; the help text needs no module, and that of a command loads when it is
+    called."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         self.commands = {name: TyperCommand(name, help=text) for name, (_, text) in COMMANDS.items()}
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return [*COMMANDS, *sorted(_plugged().keys() - COMMANDS.keys())]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name not in COMMANDS and cmd_name in _plugged():
+            return TyperCommand(cmd_name, help=f"A command of {_package(_plugged()[cmd_name])}.")
+        return super().get_command(ctx, cmd_name)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name, command, rest = super().resolve_command(ctx, args)
@@ -98,11 +124,24 @@ class _Commands(TyperGroup):
 
 @cache  # whoever calls `main` again in one process
 def _load(name: str) -> Any:
-    module, _, function = COMMANDS[name][0].partition(":")
-    command = _made(name, getattr(import_module(f".{module}", __package__), function))
+    command = _made(name, _function(name))
     if name in TRUST:
         command.params += _made("trust", _trust).params
     return command
+
+
+def _function(name: str) -> Any:
+    place = COMMANDS.get(name, (LAB, ""))[0]
+    if place != LAB:
+        module, _, function = place.partition(":")
+        return getattr(import_module(f".{module}", __package__), function)
+    if name not in _plugged():
+        raise typer.Exit(_fail(MISSING, BAD_INPUT))
+    try:
+        return _plugged()[name].load()
+    except Exception as error:  # code of others
+        problem = f"the command {name!r} of {_package(_plugged()[name])} cannot be loaded: {error}"
+        raise typer.Exit(_fail(problem, BAD_INPUT)) from error
 
 
 def _made(name: str, function: Any) -> Any:

@@ -12,11 +12,11 @@ from importlib.metadata import version
 import numpy as np
 import polars
 import pytest
+from terminal_output import asking
 
 import clickgym
 from clickgym.command_line import main
 from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, MEMORY, Instance, list_instances
-from clickgym.lab.studies import STUDIES
 from clickgym.offline import ClickLog, compare, fit_models, write_tidy
 from clickgym.runner.experiment import EXPERIMENT_KEYS, read_experiment
 from clickgym.runner.metrics import DERIVED, LEARNED, METRICS
@@ -52,19 +52,18 @@ def document(capsys):
 
 def test_list_in_json_names_what_there_is(document):
     there = document("list")
-    names = {kind: [row["name"] for row in rows] for kind, rows in there.items()}
+    names = {kind: [row["name"] for row in rows] for kind, rows in there.items() if kind != "studies"}  # which are the lab's
     assert names == {
         "environments": [*ENVIRONMENTS, *CONTEXTUAL, *MEMORY],
         "instances": list(list_instances()),
         "agents": list(clickgym.list_agents()),
         "metrics": [*METRICS, *DERIVED, *LEARNED],
-        "studies": list(STUDIES),
     }
     agents = {row["name"]: row for row in there["agents"]}
     assert (agents["PBMUCB"]["told"], agents["PBMUCB"]["needs"]) == ("examination", "examination")
     facts = ("change", "bots", "late_clicks")
     assert [agents["CascadeUCB1"][key] for key in facts] == ["", "robust, with corruption=", "its rule"]
-    assert list(document("list", "studies")) == ["studies"]
+    assert list(document("list", "metrics")) == ["metrics"]
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -209,11 +208,6 @@ def test_the_version(capsys):
     assert capsys.readouterr().out == f"clickgym {version('clickgym')}\n"
 
 
-def asking(words):
-    """What a shell tells the program that it asks for completions."""
-    return {"_CLICKGYM_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1)}
-
-
 def test_a_shell_asks_the_program_for_names():
     code = "import sys; from clickgym.command_line import main; sys.exit(main())"
     done = subprocess.run(
@@ -230,7 +224,6 @@ def test_a_shell_asks_the_program_for_names():
         ("clickgym run PBMRank-v0 --agents BatchRank TopR", ["TopRank"]),
         ("clickgym run PBMRank-v0 -i yandex-9 yandex-9866", ["yandex-9866"]),
         ("clickgym run PBMRank-v0 --metrics nd", ["ndcg", "ndcg_by_grade"]),
-        ("clickgym study zoghi", ["zoghi-fig1", "zoghi-fig2"]),
         ("clickgym show optimal", ["optimal_lists"]),
     ],
 )

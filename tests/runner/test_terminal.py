@@ -18,6 +18,7 @@ from numba.core import event
 from rich.cells import cell_len
 from rich.console import Console
 from slow import slow
+from terminal_output import WIDTHS, check
 
 import clickgym
 from clickgym.command_line import main
@@ -25,14 +26,11 @@ from clickgym.core import compiling
 from clickgym.core.compiling import CompilationNote, Compiling
 from clickgym.core.terminal import Column, print_table, say
 from clickgym.envs import load_instance
-from clickgym.lab.commands import show
-from clickgym.lab.studies import STUDIES
 from clickgym.offline import ClickLog, write_tidy
+from clickgym.runner.commands import show
 from clickgym.runner.progress import Progress
 from clickgym.runner.results import Trial
 from clickgym.runner.theory.describe import describe_instance
-
-WIDTHS = (60, 80, 100, 140)
 
 
 @pytest.fixture(scope="module")
@@ -51,31 +49,6 @@ def log_file(tmp_path_factory):
     items = rng.permuted(np.tile(np.arange(12), (500, 1)), axis=1)[:, :10]
     write_tidy(ClickLog(items, rng.random(items.shape) < 0.2, [0] * 500, tuple("abcdefghijkl"), ("shoes",)), path)
     return path
-
-
-@pytest.fixture
-def printed(monkeypatch, capsys):
-    """What a command prints in a terminal of a width, or where there is none."""
-
-    def run(words, width=None):
-        with monkeypatch.context() as patch:
-            if width is not None:
-                for name, value in {"COLUMNS": width, "TTY_COMPATIBLE": 1, "TERM": "xterm", "NO_COLOR": 1}.items():
-                    patch.setenv(name, str(value))
-            assert main(words) == 0
-        return re.sub("\x1b[^m]*m", "", capsys.readouterr().out)
-
-    return run
-
-
-def check(narrow, unlimited, width):
-    """Every name and every number of the one is in the other, or in a column that it says it has left out."""
-    assert "…" not in narrow
-    assert all(cell_len(line) <= width or len(line.split()) == 1 for line in narrow.splitlines())  # a name is never cut
-    words = narrow.split()
-    numbers = {word for word in unlimited.split() if re.search(r"\d|-v0|_", word)}
-    missing = numbers - set(words)
-    assert bool(missing) <= ("columns also:" in narrow), missing
 
 
 # ------------------------------------------------------------------------------------------------------------ the helper
@@ -164,16 +137,6 @@ def test_at_eighty_columns_the_engine_is_there(width, printed, results):
     assert "4,231 ± 39" in out or re.search(r"\d,\d{3} ± \d+", out)
 
 
-@pytest.mark.parametrize("name", [*[*STUDIES][:4], *slow(*[*STUDIES][4:])])
-def test_a_study_is_shown_at_any_width(name, printed):
-    unlimited = printed(["show", name])
-    for width in WIDTHS:
-        narrow = printed(["show", name], width)
-        check(narrow, unlimited, width)
-        for part in STUDIES[name].parts:
-            assert all(agent in narrow for agent in part.agents)
-
-
 @pytest.mark.parametrize("width", [60, 140, *slow(80, 100)])
 def test_lines_of_finished_pairs_break_between_fields(width, results):
     text = io.StringIO()
@@ -233,7 +196,6 @@ def test_show_has_words_for_every_name_there_is(printed):
         ("toprank", "agent 'TopRank'"),
         ("PBMRank-v1", "environment 'PBMRank-v0'"),
         ("ndgc", "metric 'ndcg'"),
-        ("zoghi-fig", "study 'zoghi-fig"),
         ("yandex-9983", "instance 'yandex-99"),
     ],
 )

@@ -76,7 +76,7 @@ MAX_AGE = 90
 """Days after which a compiled function that nobody uses is removed."""
 DAY = 86400
 """Seconds."""
-ROOMS = ("core", "envs", "agents", "runner", "offline", "lab")
+ROOMS = ("core", "envs", "agents", "runner", "offline")
 """The parts of the package that may hold kernels."""
 
 # Kernels allocate nothing, so no reference is counted; and they are small, so a caller gets them inlined.

@@ -1,4 +1,4 @@
-"""Complete names in the shell: agents, environments, instances and metrics."""
+"""Complete names in the shell: agents, environments, instances, metrics, and everything that `clickgym show` describes."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import typer
 
 from ...core.console import OPEN_FLAG
+from ...core.lab import has_lab, lab
 from ...envs import CONTEXTUAL, ENVIRONMENTS, MEMORY, list_instances
 from ..labels import PUBLISHED
 from ..metrics import DERIVED, LEARNED, METRICS
@@ -39,3 +40,10 @@ def instances(incomplete: str) -> list[str]:
 def metrics(incomplete: str) -> list[str]:
     """Metrics of which the name begins so."""
     return beginning(METRICS | DERIVED | LEARNED, incomplete)
+
+
+def everything(incomplete: str) -> list[str]:
+    """Environments, agents, instances, metrics and studies of which the name begins so."""
+    ids = beginning(ENVIRONMENTS | CONTEXTUAL | MEMORY, incomplete)
+    studies = beginning(lab("studies").STUDIES, incomplete) if has_lab() else []
+    return [*ids, *(name for names in (agents, instances, metrics) for name in names(incomplete)), *studies]

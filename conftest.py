@@ -1,0 +1,134 @@
+"""What all tests share: where the real logs are, and property tests that try the same examples every time."""
+
+from __future__ import annotations
+
+import gc
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import settings
+
+settings.register_profile("clickgym", derandomize=True, deadline=None)  # no deadline: first calls compile
+settings.load_profile("clickgym")
+
+
+@pytest.fixture(scope="session")
+def data_folder() -> Path:
+    """The folder of real click logs, which the project does not contain; tests that need it are skipped without it."""
+    folder = Path(os.environ.get("CLICKGYM_DATA", Path(__file__).resolve().parents[1] / "shared" / "data"))
+    if not folder.is_dir():
+        pytest.skip(f"no real logs: {folder} is not a folder (CLICKGYM_DATA names another)")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    from browsing import started  # loads selenium, which most tests do not need
+
+    yield from started(tmp_path_factory.mktemp("profile"))
+
+
+os.environ.pop("COLUMNS", None)  # pytest-xdist sets it for its workers; commands follow it where there is no terminal
+os.environ.setdefault("LOKY_MAX_CPU_COUNT", "1")  # no worker processes but where a test asks for them by a number of jobs
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # torch, for which the networks are too small for more
+gc.set_threshold(1_000_000, 20, 20)  # a tenth of the time went into looking for garbage, most of it in what is loaded and stays
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+
+
+def not_drawing() -> Iterator[None]:
+    """Figures are made, but their files are empty: for tests that say nothing of pictures."""
+    from clickgym.runner.reports import figures  # loads matplotlib, which most tests do not need
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(figures, "drawn", lambda *arguments, **options: b"")
+        patch.setattr(figures.Figure, "savefig", lambda *arguments, **options: None)
+        yield
+
+
+def drawing_only(wanted: str) -> Any:
+    """The other files of each figure are empty: for tests that read what is in one of them."""
+
+    def only() -> Iterator[None]:
+        from clickgym.runner.reports import figures
+
+        drawn = figures.drawn
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(figures, "drawn", lambda figure, kind: drawn(figure, kind) if kind == wanted else b"")
+            yield
+
+    return only
+
+
+only_svg, only_pdf = pytest.fixture(drawing_only("svg")), pytest.fixture(drawing_only("pdf"))
+only_pdf_here = pytest.fixture(drawing_only("pdf"), scope="module")
+
+
+undrawn = pytest.fixture(not_drawing)
+undrawn_here = pytest.fixture(not_drawing, scope="module")  # for what the tests of a file share
+
+
+@pytest.fixture
+def printed(monkeypatch, capsys):
+    """What a command prints in a terminal of a width, or where there is none."""
+
+    from clickgym.command_line import main  # which the process that hands out the tests does not need
+
+    def run(words, width=None):
+        with monkeypatch.context() as patch:
+            if width is not None:
+                for name, value in {"COLUMNS": width, "TTY_COMPATIBLE": 1, "TERM": "xterm", "NO_COLOR": 1}.items():
+                    patch.setenv(name, str(value))
+            assert main(words) == 0
+        return re.sub("\x1b[^m]*m", "", capsys.readouterr().out)
+
+    return run
+
+
+KEPT = {
+    Path(__file__).parent / "tests" / name
+    for name in (
+        "agents/test_agent_mechanisms.py",
+        "agents/test_ranked_bandits.py",
+        "envs/test_check_click_model.py",
+        "envs/test_registration.py",
+        "reference_agents/plain.py",
+        "runner/test_check_agent.py",
+        "runner/test_engines.py",
+    )
+}
+"""Files of tests whose kernels are kept on disk like those of the package; elsewhere they are those of a user."""
+
+
+@pytest.fixture(scope="session", autouse=True)
+def kept_kernels():
+    from clickgym.core import kernels
+
+    lies_in_package = kernels._lies_in_package
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kernels, "_lies_in_package", lambda file: lies_in_package(file) or Path(file or "") in KEPT)
+        yield
+
+
+@pytest.fixture(autouse=True)
+def registries():
+    """What a test registers is gone after it."""
+    from registries import restored  # loads the package, which the process that hands out the tests does not need
+
+    with restored():
+        yield
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Name in the last lines the tests that were skipped because this machine makes no sandboxes."""
+    skipped = [report.nodeid for report in terminalreporter.stats.get("skipped", []) if "confine" in str(report.longrepr)]
+    if skipped:
+        terminalreporter.write_line(f"{len(skipped)} tests were skipped, because this machine makes no sandboxes (bubblewrap):")
+        for name in sorted(skipped):
+            terminalreporter.write_line(f"  {name}")

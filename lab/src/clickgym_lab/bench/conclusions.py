@@ -1,0 +1,336 @@
+"""Conclusions from the reference results, in sentences; a rule makes each sentence and its numbers from the results."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from polars import col
+from scipy.stats import spearmanr
+
+from clickgym.agents import AGENTS, LEARNERS
+from clickgym.core.formats import markdown_table
+from clickgym.core.statistics import worst_tenth
+from clickgym.core.templates import templates
+from clickgym.runner.describe import learns, stands
+from clickgym.runner.labels import PUBLISHED
+
+from .leaderboard import Place, leaderboard
+from .protocol import VERSION_2, Protocol
+from .reference import PUBLISHED_LINE, SAFE_LINE, TUNED_LINE, agent_of, line_name, lines, reference
+from .score import regret_ratios
+from .task import Task
+
+FOLDER = Path(__file__).parent
+OURS = "UBMTS"
+PLANNER = "CascadeVI"
+MUCH = 0.1
+"""A gain of so much in score by tuning is large."""
+RECOMMENDING = 3
+"""So many of the first conclusions say which agent to take."""
+
+
+def recommended(protocol: Protocol = VERSION_2) -> dict[str, str]:
+    """The recommended lines, by what matters: those with the highest score overall, in ``change``, and in ``safety``.
+
+    Only lines count that need no extra knowledge and run with their defaults or in safe mode. For safety, only agents that
+    learn count.
+
+    Args:
+        protocol: the version.
+
+    Returns:
+        ``overall``, ``change`` and ``safety``, and ``published``: the best overall of those that are not our own.
+    """
+    places = [place for place in leaderboard(protocol, protocol.boards[0]) if not is_tuned(place) and is_learner(place)]
+    best = {name: max(places, key=lambda place: place.standing.abilities[name].value).agent for name in ("change", "safety")}
+    published = next(place.agent for place in places if agent_of(place.agent) != OURS)
+    return {"overall": places[0].agent, "published": published, **best}
+
+
+def is_tuned(place: Place) -> bool:
+    """Whether it is the tuned line of its agent."""
+    return place.agent == line_name(agent_of(place.agent), TUNED_LINE)
+
+
+def is_learner(place: Place) -> bool:
+    """Whether a line is of an agent of the package that learns."""
+    agent = PUBLISHED.get(agent_of(place.agent))
+    return agent is not None and learns(agent)
+
+
+def tuned_lines(places: Mapping[str, Place]) -> tuple[list[tuple[Place, Place]], list[str]]:
+    """Agents as published and tuned, from the largest gain down, and in words those that tuning took what they are made for.
+
+    Agents that adapt to changes are made for ``change``, those that get the production ranking for ``safety``.
+
+    Args:
+        places: lines by name.
+    """
+    tuned = [(places[agent_of(name)], place) for name, place in places.items() if is_tuned(place)]
+    tuned.sort(key=lambda pair: pair[0].standing.overall.value - pair[1].standing.overall.value)
+    spoilt = {pair[0].agent: words for pair in tuned if (words := _spoilt(*pair))}
+    return [pair for pair in tuned if pair[0].agent not in spoilt], [*spoilt.values()]
+
+
+def _spoilt(before: Place, after: Place) -> str:
+    """What an agent lost by tuning of what it is made for; empty if nothing."""
+    scores = [place.standing.abilities["change"].value for place in (before, after)]
+    if "change" in stands(PUBLISHED[before.agent]) and scores[0] - scores[1] > MUCH:
+        return f"`{before.agent}` scores {scores[1]:.2f} in `change` instead of {scores[0]:.2f}"
+    lists = [unsafe()[place.agent] for place in (before, after)]
+    if "initial" in before.told and lists[1].tenth > lists[0].tenth:
+        words = f"bad lists in the worst tenth of its runs instead of {lists[0].tenth:,.0f}"
+        return f"`{before.agent}` shows {lists[1].tenth:,.0f} {words}"
+    return ""
+
+
+def worst(agent: str, ability: str | None = None) -> float:
+    """The mean score of the tenth of the runs of a line that score least: in an ability, or on the board without knowledge.
+
+    Whatever is recommended is shown with it beside its mean.
+    """
+    abilities = VERSION_2.boards[0].abilities if ability is None else (ability,)
+    return worst_tenth(reference(VERSION_2).filter(col("ability").is_in(abilities), agent=agent)["score"])
+
+
+def n_first(agent: str) -> int:
+    """In how many tasks of the board without knowledge no other line as published or tuned scores more than a line."""
+    board = VERSION_2.boards[0]
+    rows = reference(VERSION_2).filter(
+        col("agent").is_in([place.agent for place in leaderboard(VERSION_2, board)]), col("ability").is_in(board.abilities)
+    )
+    means = rows.group_by("task", "agent").agg(col("score").mean())
+    return means.filter(col("score") == col("score").max().over("task"), agent=agent).height
+
+
+def conclusions(docs: str) -> list[str]:
+    """The conclusions from the boards of version 2, items in Markdown; the first `RECOMMENDING` say which agent to take.
+
+    Args:
+        docs: where the pages lie that it links to.
+    """
+    free, extra, *_, last = VERSION_2.boards
+    places = {place.agent: place for board in (last, free, extra) for place in leaderboard(VERSION_2, board)}
+    tuned, spoilt = tuned_lines({name: place for name, place in places.items() if "change" in place.standing.abilities})
+    take, memory = recommended(), reference(VERSION_2).filter(ability="memory")
+    agents = memory["agent"].unique().sort()
+    bandits = [name for name in agents if agent_of(name) in AGENTS and name != "Oracle"]
+    ratios = regret_ratios([*bandits, "PerState"], PLANNER, memory)
+    quick = {place.agent: place.standing.overall for place in leaderboard(VERSION_2, free, quick=True)}
+    generic = [name for name in agents if agent_of(name) in LEARNERS]
+    common_task = regret_ratios([*bandits, *generic], PLANNER, memory)
+    text = _render(
+        "conclusions.md",
+        docs=docs,
+        take=take,
+        typed={name: lines(VERSION_2)[name].agent for name in take.values()},
+        places=places,
+        informed=leaderboard(VERSION_2, extra)[0],
+        unsafe=unsafe(),
+        rival="BubbleRank",
+        worst=worst,
+        first=n_first(take["overall"]),
+        tuned=tuned,
+        spoilt=spoilt,
+        gained=sum(after.standing.overall.value - before.standing.overall.value > MUCH for before, after in tuned),
+        planner=PLANNER,
+        ratios=ratios,
+        bandit=min(bandits, key=ratios.__getitem__),
+        quick=quick,
+        generic=next(name for name in quick if agent_of(name) in LEARNERS),
+        generic_ratio=min(common_task[name] for name in generic),
+        bandit_ratio=min(common_task[name] for name in bandits),
+        n_tasks=len(VERSION_2.tasks_of(free)),
+        much=MUCH,
+    )
+    return [f"- {item}" for item in text.removeprefix("- ").split("\n- ")]
+
+
+class Unsafe(NamedTuple):
+    """Lists in ``safety`` that are much worse than the production ranking.
+
+    Attributes:
+        runs: how many runs there are.
+        share: of the runs that show such lists.
+        tenth: how many the worst tenth of the runs shows in the mean.
+        most: how many the worst run shows.
+    """
+
+    runs: int
+    share: float
+    tenth: float
+    most: float
+
+
+def unsafe() -> dict[str, Unsafe]:
+    """The lists of each line in ``safety`` that are much worse than the production ranking."""
+    groups = reference(VERSION_2).filter(ability="safety").group_by("agent")
+    counts = {str(name): rows["loss"].to_numpy() for (name,), rows in groups}
+    return {
+        name: Unsafe(len(lists), float((lists > 0).mean()), -worst_tenth(-lists), float(lists.max()))
+        for name, lists in counts.items()
+    }
+
+
+def _render(template: str, **values: object) -> str:
+    return templates(FOLDER).get_template(template).render(**values).strip("\n")
+
+
+def own_agent() -> str:
+    """The scores of our own agent in each ability beside those of the best other agents, as a table in Markdown."""
+    free, extra, *_ = VERSION_2.boards
+    places = {place.agent: place for place in leaderboard(VERSION_2, free)}
+    others = [place for place in places.values() if agent_of(place.agent) != OURS]
+    informed = leaderboard(VERSION_2, extra)
+    own = [places[line_name(OURS, setting)] for setting in (PUBLISHED_LINE, SAFE_LINE)]
+    overall = [f"{place.standing.overall}, {worst(place.agent):.2f}" for place in own]
+    rows = [("*overall*", *overall, *(str(place.standing.overall) for place in (others[0], informed[0])))]
+    for ability in free.abilities:
+        playing = [[place for place in group if ability in place.standing.abilities] for group in (others, informed)]
+        best = [max(group, key=lambda place: place.standing.abilities[ability].value) for group in playing]
+        scores = (f"{_score_in(place, ability)}, {worst(place.agent, ability):.2f}" for place in own)
+        rows.append((ability, *scores, *(_named_score(place, ability) for place in best)))
+    header = (
+        "",
+        "`UBMTS`, worst tenth of runs",
+        "`UBMTS:safe=true`, worst tenth",
+        "best without extra knowledge",
+        "best with the examination probabilities",
+    )
+    return "\n".join(markdown_table([header, *rows]))
+
+
+def _score_in(place: Place, ability: str) -> str:
+    return f"{place.standing.abilities[ability].value:.2f}"
+
+
+def _named_score(place: Place, ability: str) -> str:
+    return f"{_score_in(place, ability)} ({place.agent})"
+
+
+def stability(sets: Sequence[Mapping[str, Mapping[str, float]]]) -> str:
+    """How much the orders of the agents on several sets of tasks agree, as a table in Markdown with a row for each board.
+
+    Args:
+        sets: for each set the scores of the agents as published, by board of version 2.
+
+    Example:
+        >>> print(stability([{"features": {"MGD": 0.5, "PDGD": 0.4}}, {"features": {"MGD": 0.6, "PDGD": 0.3}}]))
+        | board | agents | two sets, mean | two sets, least | set and test set, mean | first |
+        | --- | --- | --- | --- | --- | --- |
+        | features | 2 | 1.000 | 1.000 | 1.000 | `MGD` on 2 of 2 sets |
+    """
+    rows: list[tuple[str, ...]] = [("board", "agents", "two sets, mean", "two sets, least", "set and test set, mean", "first")]
+    for board in VERSION_2.boards:
+        if board.name not in sets[0]:
+            continue
+        here = [scores[board.name] for scores in sets]
+        test = {place.agent: place.standing.overall.value for place in leaderboard(VERSION_2, board)}
+        among = [_agreement(one, other) for one, other in itertools.combinations(here, 2)]
+        with_test = [_agreement(scores, test) for scores in here]
+        figures = (f"{figure:.3f}" for figure in (np.mean(among), min(among), np.mean(with_test)))
+        first, times = Counter(max(scores, key=scores.__getitem__) for scores in here).most_common(1)[0]
+        rows.append((board.name, f"{len(here[0])}", *figures, f"`{first}` on {times} of {len(sets)} sets"))
+    return "\n".join(markdown_table(rows))
+
+
+def _agreement(one: Mapping[str, float], other: Mapping[str, float]) -> float:
+    """The rank correlation of the scores of the agents in one set with theirs in another."""
+    return float(spearmanr(list(one.values()), [other[name] for name in one]).statistic)
+
+
+def referee(sets: Sequence[Mapping[str, Mapping[str, float]]]) -> str:
+    """A page in Markdown: each criticism of version 1 of the scorecard, the answer to it, and the number.
+
+    Args:
+        sets: scores on sets of tasks that were drawn anew, as in `stability`.
+    """
+    free, extra, features, _ = VERSION_2.boards
+    shown = [(board, leaderboard(VERSION_2, board)) for board in (free, extra, features)]
+    counts = [(board.name, sum(len(place.tied) for place in found) // 2, math.comb(len(found), 2)) for board, found in shown]
+    places = {place.agent: place for _, found in shown for place in found}
+    anchors = Counter(VERSION_2.anchors[task.name][task.horizon].agent for task in VERSION_2.candidates)
+    above = sum(any(score.value > 1 for score in place.standing.abilities.values()) for place in places.values())
+    rows = _answers(places, anchors, sum(compared for _, _, compared in counts))
+    values = {"rows": rows, "boards": counts, "above": above, "n_lines": len(places)}
+    return _render("referee.md", **values, sets=sets, stability=stability(sets)) + "\n"
+
+
+def _answers(places: Mapping[str, Place], anchors: Mapping[str, int], n_pairs: int) -> Iterator[tuple[str, str, str]]:
+    """Criticism, answer and figure."""
+
+    def score(name: str, ability: str) -> str:
+        return _score_in(places[name], ability)
+
+    def gain(name: str, ability: str) -> str:
+        return f"{score(name, ability)} → {score(line_name(name, TUNED_LINE), ability)}"
+
+    figures = ", ".join(
+        f"`{name}` {gain(name, 'contextual')}" for name in ("UBMLinUCB", "DCMLinUCB", "CMLinUCB", "C2UCB", "PDGD")
+    )
+    yield (
+        "It measured tuning: one constant decided places in `contextual`",
+        "two lines for each agent, as published and tuned, with one budget on development tasks",
+        f"`contextual`, published → tuned: {figures}; `CascadeKLUCB` in `standard` {gain('CascadeKLUCB', 'standard')}",
+    )
+    n_tasks, n_all = places["Fixed"].standing.n_tasks, places["TopRank"].standing.n_tasks
+    yield (
+        "Overall scores were over different tasks",
+        "every agent plays every task that gives it what it needs; others count 0; pairs are compared over common tasks",
+        f"`Fixed`, which plays {n_tasks} tasks, scores {places['Fixed'].standing.overall.value:.2f}, `TopRank` with {n_all} "
+        f"{places['TopRank'].standing.overall.value:.2f}",
+    )
+    overall = places["CascadeTS"].standing.overall
+    yield (
+        "Intervals were over runs only, and many verdicts had no correction",
+        "the bootstrap draws instances and runs; Holm's correction over all pairs of a board",
+        f"`CascadeTS`: {overall}, {(overall.high - overall.low) / RUNS_ONLY:.1f} times as wide as over runs alone in version 1",
+    )
+    most, number = max(anchors.items(), key=lambda item: item[1])
+    yield (
+        "A score of 1.00 was its own anchor's, and findings quoted it",
+        "anchors are played again with other seeds; no sentence of ours quotes a score of 1 that is an anchor's own",
+        f"{len(anchors)} lines are the best of a task; `{most}` most often, of {number} of {sum(anchors.values())} tasks",
+    )
+    models = places["BCMPTS"].standing.models
+    worst = min(models, key=models.__getitem__)
+    yield (
+        "The interquartile mean hid a click model",
+        "scores are means; a column for each click model, and the worst tenth of the tasks",
+        f"`BCMPTS`: overall {places['BCMPTS'].standing.overall.value:.2f}, in the {worst} {models[worst]:.2f}, in its worst "
+        f"tenth {places['BCMPTS'].standing.worst:.2f}",
+    )
+    yield (
+        "An agent that searched memory won, and a forged folder was accepted",
+        "the judge plays everything itself, without the environment in the process, and on secret tasks",
+        "the two exploits and ten more gain nothing, or are refused: [tests](../lab/tests/test_judge.py)",
+    )
+    yield (
+        "One loss per run, no curves, no way to take part, nothing held out",
+        "20 steps of every run ship; [take part](taking_part.md); a secret set is drawn when a folder is judged",
+        f"{n_pairs:,} pairs of lines are compared, at 1,000 and 10,000 sessions, too",
+    )
+    safety = [task for task in VERSION_2.tasks() if task.ability == "safety"]
+    costs = [_cost_of_a_list(task) for task in safety]
+    yield (
+        "`safety` did not generalise: four queries, and one bad list was half of the score",
+        "more queries, three click models, and a thousandth of T added to all losses",
+        f"{len(safety)} tasks with {len({task.query for task in safety})} queries; one bad list costs at most "
+        f"{max(costs):.3f}; `BubbleRank` scores {score('BubbleRank', 'safety')}",
+    )
+
+
+RUNS_ONLY = 0.012
+"""The width of the interval of `CascadeTS` in version 1, which was over runs (0.775 to 0.787)."""
+
+
+def _cost_of_a_list(task: Task) -> float:
+    """By how much one list that is much worse than the production ranking lowers the score of a run without any."""
+    none, one = VERSION_2.anchors[task.name][task.horizon].score(np.array([0.0, 1.0]))
+    return float(none - one)

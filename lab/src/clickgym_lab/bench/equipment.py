@@ -1,0 +1,126 @@
+"""The extra knowledge that version 2 of the scorecard gives an agent before its first session, beside `make_agent`'s."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clickgym.agents import ANY_LIST, Agent, Learner
+from clickgym.envs import Users
+from clickgym.envs.session import sessions
+from clickgym.runner.labels import PUBLISHED, AgentLike, fingerprint, source_digest
+from clickgym.runner.make import agent_maker
+
+from .task import Task
+
+EXCHANGED = 0.2
+"""The share of the sessions of a log in which two items have exchanged their places."""
+RANDOM_LISTS = 200
+
+
+class Log(NamedTuple):
+    """A log of sessions from which an agent learns."""
+
+    rankings: NDArray[np.int64]  # (n, K)
+    clicks: NDArray[np.int8]  # (n, K)
+
+
+def production_log(users: Any, production: NDArray[np.int64], n: int, seed: Any) -> Log:
+    """Make a log of the production ranking.
+
+    Args:
+        users: a click model.
+        production: all items in the order of production.
+        n: how many sessions.
+        seed: of the exchanges and of the clicks.
+    """
+    rng, n_positions, n_items = np.random.default_rng(seed), users.n_positions, len(production)
+    lists = np.tile(production, (n, 1))
+    rows = np.flatnonzero(rng.random(n) < EXCHANGED)
+    first = rng.integers(n_items, size=len(rows))
+    second = (first + rng.integers(1, n_items, size=len(rows))) % n_items
+    lists[rows, first], lists[rows, second] = lists[rows, second], lists[rows, first]
+    rankings = np.ascontiguousarray(lists[:, :n_positions])
+    clicks, examined, earned = np.empty(rankings.shape, np.int8), np.empty(rankings.shape, np.int8), np.empty((2, n))
+    uniforms, scratch = rng.random(rankings.shape), np.empty(n_positions + 1)
+    sessions(users)(users.parameters, rankings, uniforms, clicks, examined, 0, n_positions, scratch, *earned)
+    return Log(rankings, clicks)
+
+
+def examination(users: Any, production: NDArray[np.int64] | None) -> NDArray[np.float64]:
+    """The examination probabilities of users: of the model; or on the production ranking; or, without one, on random lists."""
+    weights = users.position_weights()
+    if weights is None and production is not None:
+        weights = users.examination_probabilities(production[: users.n_positions])
+    return _on_random_lists(json.dumps(users.to_dict())) if weights is None else weights
+
+
+@lru_cache(maxsize=1000)
+def _on_random_lists(users: str) -> Any:
+    model: Any = Users.from_dict(json.loads(users))
+    rng = np.random.default_rng(0)
+    lists = (rng.permutation(model.n_items)[: model.n_positions] for _ in range(RANDOM_LISTS))
+    return np.mean([model.examination_probabilities(ranking) for ranking in lists], axis=0)
+
+
+class Equipped:
+    """A maker of agents that are told the examination probabilities in every task, and learn from a log before they rank.
+
+    Args:
+        agent: as `sweep` takes it.
+        log: of how many sessions; an agent that cannot learn from a log does without.
+    """
+
+    def __init__(self, agent: AgentLike, log: int) -> None:
+        self._agent, self._log = agent, log
+        self._maker, self._hyperparameters = agent_maker(agent)
+        self.search_space = getattr(self._maker, "search_space", {})
+        told = dict(getattr(self._maker, "told", {}))
+        self._asks = [key for key in told if told[key] == "examination" and key not in self._hyperparameters]
+        self.told = {key: source for key, source in told.items() if key not in self._asks}
+        self.told |= {"users": "users", "production": "initial_ranking"}
+        kinds = inspect.Parameter
+        own = inspect.signature(self._maker).parameters
+        beside = [kinds("users", kinds.KEYWORD_ONLY), kinds("production", kinds.KEYWORD_ONLY, default=None)]
+        left = [each for name, each in own.items() if name not in (*self._hyperparameters, *self._asks)]
+        parameters = [*left, *beside]
+        self.__signature__ = inspect.Signature(sorted(parameters, key=lambda each: each.kind))
+
+    def __call__(
+        self, n_items: int, n_positions: int, *, users: Any, production: Any = None, seed: Any = None, **others: Any
+    ) -> Agent | Learner:
+        """The agent, ready for its first session."""
+        facts = {key: examination(users, production) for key in self._asks}
+        agent = self._maker(n_items=n_items, n_positions=n_positions, seed=seed, **self._hyperparameters, **facts, **others)
+        if self._log and isinstance(agent, Agent) and agent.learns_from == ANY_LIST:
+            learner: Any = agent
+            learner.learn(production_log(users, production, self._log, np.random.SeedSequence(seed, spawn_key=(0x106,))))
+        return agent
+
+    def to_dict(self) -> Mapping[str, Any]:
+        """What identifies it, in every process alike."""
+        maker = getattr(self._maker, "adopted", self._maker)
+        known = maker in PUBLISHED.values() or hasattr(maker, "to_dict")
+        source = "" if known else source_digest(maker)
+        return {"agent": fingerprint(self._agent), "source": source, "log": self._log}
+
+
+def equipped(agent: AgentLike, task: Task) -> AgentLike:
+    """What plays a task: the agent, or a maker that equips it for the task.
+
+    Args:
+        agent: as `sweep` takes it.
+        task: of the protocol; version 1 equips nobody.
+    """
+    if not task.label or task.ability in ("contextual", "memory"):
+        return agent
+    maker, hyperparameters = agent_maker(agent)
+    told = getattr(maker, "told", {})
+    asks = any(source == "examination" and key not in hyperparameters for key, source in told.items())
+    return Equipped(agent, task.log) if asks or task.log else agent

@@ -1,0 +1,325 @@
+"""Make the reference results of version 2 of the scorecard: every agent as published and tuned, and the anchors.
+
+python -m clickgym_lab.bench.make results/reference
+
+The folder keeps what is played, to go on with: the same command plays only what is missing. For a cluster, call `make` within
+``joblib.parallel_config(backend="dask")``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars
+from polars import col
+from rich.console import Console
+
+from clickgym.agents import LEARNERS, Learner
+from clickgym.core.files import make_folder, write_whole
+from clickgym.core.templates import templates
+from clickgym.runner.labels import PUBLISHED, AgentLike
+from clickgym.runner.make import agent_maker
+from clickgym.runner.progress import Progress
+from clickgym.runner.results import read_results
+
+from ..shipped import Shipped, fingerprints, read_shipped, write_shipped
+from .leaderboard import sources_of
+from .play import blocks, n_sessions, play, suited
+from .protocol import DEVELOPMENT, VERSION_2, Protocol
+from .reference import PUBLISHED_LINE, SAFE_LINE, TUNED_LINE, Line, curves_of, line_name, lines, processor
+from .task import Task
+from .tuned import BUDGET, development_tasks, tune_line
+
+TOO_DEAR = ("SAC", "TD3", "PairRank")
+"""Two of generic RL and a fit to all pairs in every session: each would cost as much as all others together."""
+PLAYERS = [name for name in PUBLISHED if name not in TOO_DEAR]
+NO_ANCHOR = ("Oracle", *LEARNERS, "UBMTS")
+"""One is told the best list, generic RL plays few tasks; ours came after the freeze."""
+GUARDED = ("UBMTS",)
+"""Agents that have no tuned line, but one that is safe."""
+LISTED = ("Fixed", "BubbleRank")
+"""They begin with the production ranking, which may be the best list: anchors in ``safety`` alone, which is about it."""
+COMMAND = "python -m clickgym_lab.bench.make results/reference"
+STEM_BITS = 9  # so that all files together have 6 MB at most
+
+
+@dataclass(frozen=True)
+class _Maker:
+    """What all steps share."""
+
+    protocol: Protocol
+    development: Protocol
+    out: Path
+    jobs: int
+    budget: int
+    console: Console
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Play all lines whose results do not ship, and write the files that ship."""
+    parser = argparse.ArgumentParser(description="Make the reference results of version 2 of the scorecard.")
+    parser.add_argument("out", type=Path, help="folder of the runs; resumed if it exists")
+    parser.add_argument("--agents", nargs="*", help="play only these, and make no anchors")
+    parser.add_argument("--jobs", type=int, default=-1, help="workers; -1 for one per processor")
+    options = parser.parse_args(arguments)
+    make(VERSION_2, DEVELOPMENT, options.out, agents=options.agents, jobs=options.jobs, anchors=options.agents is None)
+
+
+def make(
+    protocol: Protocol,
+    development: Protocol,
+    out: Path,
+    *,
+    agents: Sequence[str] | None = None,
+    jobs: int = -1,
+    budget: int = BUDGET,
+    anchors: bool = True,
+) -> None:
+    """Play the agents whose results are not in the folder of the protocol, and write them; then the anchors, if there are none.
+
+    Args:
+        protocol: the version, whose folder gets a file for each agent, ``anchors.json`` and ``README.md``.
+        development: the tasks on which agents are tuned.
+        out: the folder of what is played.
+        agents: names; None takes all.
+        jobs: workers, as in `sweep`.
+        budget: sessions of each tuning.
+        anchors: make them, if there are none, and the data card.
+    """
+    maker = _Maker(protocol, development, out, jobs, budget, Console(stderr=True))
+    make_folder(protocol.data)
+    for name in agents or PLAYERS:
+        if not (protocol.data / f"{name}.parquet").exists():
+            _make_agent(maker, name)
+    if anchors:
+        if not protocol.has_anchors:
+            _write_anchors(maker)
+        _write_card(protocol)
+
+
+# -------------------------------------------------------------------------------------------------------------------- lines
+
+
+def _make_agent(maker: _Maker, name: str) -> None:
+    """Play both lines of an agent, and write its file."""
+    results = list(_play_line(maker, PUBLISHED_LINE, Line(name, name, {})))
+    tuned = _tuned(maker, name)
+    if tuned is not None:
+        results += _play_line(maker, TUNED_LINE, tuned)
+    if name in GUARDED:
+        results += _play_line(maker, SAFE_LINE, Line(line_name(name, SAFE_LINE), f"{name}:safe=true", {"settings": "safe"}))
+    write_shipped(maker.protocol.data / f"{name}.parquet", results)
+
+
+def _tuned(maker: _Maker, name: str) -> Line | None:
+    """The tuned line of an agent; None if it has nothing to tune, plays none of the tasks on which agents are tuned, or its
+    defaults win. Generic RL has its own settings."""
+    agent: Any = agent_maker(name)[0]
+    if issubclass(agent, Learner):
+        return Line(line_name(name, TUNED_LINE), f"{name}:settings=tuned", {"settings": "tuned"}) if agent.tuned else None
+    tasks = {task.ability for task in suited(name, maker.development.candidates)}
+    boards = maker.protocol.boards_of(sources_of(name), tasks)
+    if not agent.search_space or not boards or not suited(name, development_tasks(maker.development, boards[0])):
+        return None
+    with Progress(maker.console, lines=False) as progress:
+        line = tune_line(
+            maker.development,
+            boards[0],
+            name,
+            maker.out / "tuning" / name,
+            budget=maker.budget,
+            n_jobs=maker.jobs,
+            callback=progress,
+        )
+    tuning = line.tuning
+    maker.console.print(f"{name}: {tuning.sessions:,} sessions of tuning: {line.agent}", highlight=False)
+    about = {"score": tuning.score, "default_score": tuning.default_score, "trials": len(tuning.trials)}
+    return None if line.default_wins else Line(line_name(name, TUNED_LINE), line.agent, about | {"sessions": tuning.sessions})
+
+
+def _play_line(maker: _Maker, setting: str, line: Line) -> Iterator[Shipped]:
+    """The results of a line by blocks of tasks, with what made each."""
+    protocol = maker.protocol
+    tasks = suited(line.agent, [task for task in protocol.candidates if task.quick or not line.learns])
+    runs = protocol.learners if line.learns else protocol.runs
+    folder = maker.out / setting / line.agent.partition(":")[0]
+    table = _play(maker, line.name, line.agent, tasks, runs, folder, protocol.seed)
+    for part, block in blocks(tasks).items():
+        rows = table.filter(col("task").is_in([task.name for task in block]))
+        config = read_results(folder / part)[2]
+        facts = {"command": COMMAND, "tuning": line.tuning, "made": config["made"], "versions": config["versions"]}
+        origin = origin_of(protocol, line.agent, block, runs, **facts, **digests_of(line.agent, block))
+        yield Shipped(setting, part, compact(rows, block), origin)
+
+
+def _play(
+    maker: _Maker, name: str, agent: AgentLike, tasks: Sequence[Task], runs: int, out: Path, seed: int
+) -> polars.DataFrame:
+    with Progress(maker.console, lines=False) as progress:
+        progress.whole(name, n_sessions(tasks, runs))
+        table = play(maker.protocol, name, agent, tasks, runs, out, seed=seed, n_jobs=maker.jobs, callback=progress)
+    seconds = table.filter(col("step") == col("horizon"))["seconds"].sum()
+    maker.console.print(f"{name}: {len(tasks)} tasks, {seconds:,.0f} s of one processor", highlight=False)
+    return table
+
+
+def compact(rows: polars.DataFrame, block: Sequence[Task]) -> polars.DataFrame:
+    """A table that ships: losses at the stages as they are, those between to 0.2 %, which is what a figure shows.
+
+    Args:
+        rows: as `play` returns them.
+        block: their tasks.
+    """
+    stages = VERSION_2.stages(block[0])
+    measures = ["regret"] if block[0].measure == "regret" else ["regret", block[0].measure]
+    exact, last = col("step").is_in(stages), col("step") == col("horizon")
+    rows = rows.with_columns(col("loss").alias(block[0].measure)) if len(measures) > 1 else rows
+    return rows.select(
+        col("task").alias("env"),
+        "instance",
+        "agent",
+        "run",
+        "step",
+        *(
+            polars.when(exact)
+            .then(name)
+            .otherwise(col(name).map_batches(_rounded, polars.Float64))
+            .cast(polars.Float32)
+            .alias(name)
+            for name in measures
+        ),
+        polars.when(last).then("seconds").cast(polars.Float32).alias("seconds"),
+    )
+
+
+def _rounded(values: polars.Series) -> polars.Series:
+    """Numbers with a few binary digits, which take little room in a file."""
+    mantissa, exponent = np.frexp(values.to_numpy())
+    return polars.Series(np.ldexp(np.round(mantissa * 2**STEM_BITS) / 2**STEM_BITS, exponent))
+
+
+def digests_of(agent: str, block: Sequence[Task]) -> dict[str, Any]:
+    """What the results of an agent in a block depend on: as `fingerprints` has it, without the parameters of the users.
+
+    Args:
+        agent: as it can be typed.
+        block: the tasks.
+    """
+    first = {task.env: task for task in reversed(block)}
+    digests = [fingerprints([env], [agent], [task.instance]) for env, task in first.items()]
+    return {key: {name: value for each in digests for name, value in each[key].items()} for key in ("users", "kernels")}
+
+
+def origin_of(protocol: Protocol, agent: str, block: Sequence[Task], runs: int, **facts: Any) -> dict[str, Any]:
+    """What made the results of a block. The parameters of the users are in the fingerprint of the protocol.
+
+    Args:
+        protocol: the version.
+        agent: as it can be typed.
+        block: the tasks.
+        runs: of each task.
+        **facts: ``command``, ``made`` (when) and ``tuning``; ``users`` and ``kernels`` as `digests_of` has them, and
+            ``versions``, where they are known; and what else is told of the line.
+    """
+    made: dict[str, Any] = {
+        "users": {},
+        "kernels": {},
+        "versions": {},
+        "envs": [],
+        "instances": [],
+        "queries": [],
+        "models": {},
+    }
+    made |= {"seed": protocol.seed, "horizon": block[0].horizon, "runs": runs, "fingerprint": protocol.fingerprint}
+    return made | {"clickgym": version("clickgym"), "processors": [processor()], "agents": [agent]} | facts
+
+
+# ------------------------------------------------------------------------------------------------------------------ anchors
+
+
+def _write_anchors(maker: _Maker) -> None:
+    """Find the best line of each task at each of its stages, and let it and `Random` play again, on seeds of their own."""
+    protocol = maker.protocol
+    best = {(task, step): name for task, step, name in _best(protocol)}
+    losses: dict[tuple[str, int, str], float] = {}
+    for name in dict.fromkeys(["Random", *best.values()]):
+        tasks = [task for task in protocol.candidates if name == "Random" or name in _winners(best, protocol, task)]
+        folder = maker.out / "anchors" / name
+        played = _play(maker, name, lines(protocol)[name].agent, tasks, protocol.runs, folder, protocol.anchor_seed)
+        means = played.group_by("task", "step").agg(col("loss").mean())
+        losses |= {(task, step, name): loss for task, step, loss in means.iter_rows()}
+    rows = []
+    for task in protocol.candidates:
+        entry = {
+            step: [float(f"{losses[task.name, step, name]:.6g}") for name in ("Random", best[task.name, step])]
+            + [best[task.name, step]]
+            for step in protocol.stages(task)
+        }
+        rows.append(f" {json.dumps(task.name)}: {json.dumps(entry)}")
+    write_whole(protocol.data / "anchors.json", "{\n" + ",\n".join(rows) + "\n}\n")
+
+
+def _winners(best: Mapping[tuple[str, int], str], protocol: Protocol, task: Task) -> set[str]:
+    return {best[task.name, step] for step in protocol.stages(task)}
+
+
+def may_be_anchors(table: polars.DataFrame) -> polars.DataFrame:
+    """The rows of lines that may be used as anchors.
+
+    Args:
+        table: with ``agent`` and ``ability``.
+    """
+    agent = col("agent").str.split(",").list.first()
+    return table.filter(~agent.is_in(NO_ANCHOR), ~agent.is_in(LISTED) | (col("ability") == "safety"))
+
+
+def _best(protocol: Protocol) -> Iterable[tuple[str, int, str]]:
+    """Task, stage, and the line with the lowest mean loss."""
+    table = may_be_anchors(curves_of(protocol))
+    stages = polars.DataFrame(
+        [(task.name, step) for task in protocol.candidates for step in protocol.stages(task)], ["task", "step"], orient="row"
+    )
+    means = table.join(stages, on=["task", "step"]).group_by("task", "step", "agent").agg(col("loss").mean())
+    return (
+        means.sort("loss", "agent")
+        .unique(["task", "step"], keep="first", maintain_order=True)
+        .select("task", "step", "agent")
+        .iter_rows()
+    )
+
+
+# --------------------------------------------------------------------------------------------------------------------- card
+
+
+def _write_card(protocol: Protocol) -> None:
+    """What stands beside the data: what it is, how it was made, and under which terms it may be used."""
+    table = curves_of(protocol)
+    files = [protocol.data / "anchors.json", *sorted(protocol.data.glob("*.parquet"))]
+    origins = [each.made for file in files[1:] for each in read_shipped(file)]
+    text = (
+        templates(Path(__file__).parent)
+        .get_template("reference.md")
+        .render(
+            table=table,
+            made=min(origins, key=lambda made: str(made["made"])),
+            last=max(str(made["made"]) for made in origins),
+            command=COMMAND,
+            sums={file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files},
+            protocol=protocol,
+            fingerprint=protocol.fingerprint,
+            processors=sorted({kind for made in origins for kind in made["processors"]}),
+        )
+    )
+    write_whole(protocol.data / "README.md", text + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,125 @@
+"""Scorecard and leaderboard as HTML pages that need no other file, and what is written in Markdown."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from clickgym.core.formats import amount, clock
+from clickgym.core.templates import templates
+from clickgym.runner.reports.figures import picture
+
+from .boards import MODELS, boards_notes, boards_tables, table_values
+from .figures import card_figure
+from .leaderboard import header, ratio_text, row_of
+from .paper import check_beside, leading
+from .protocol import CURRENT, Protocol
+from .score import Estimate
+
+if TYPE_CHECKING:
+    from .card import Scorecard
+
+FOLDER = Path(__file__).parent
+END = 1.25
+"""Where the axis of the bars ends."""
+
+
+def scorecard_html(card: Scorecard, beside: Sequence[str] | None = None) -> str:
+    """The page of an agent: a bar for each ability, curves, comparisons, and the table of tasks, without a script.
+
+    Args:
+        card: of the agent.
+        beside: names of lines whose curves are drawn, too; None takes those that lead its board.
+
+    Raises:
+        ValueError: there is no such line.
+    """
+    names = check_beside(beside, card.protocol)
+    figure = card_figure(card, leading(card) if names is None else names)
+    models = [(name, Estimate(value, math.nan, math.nan)) for name, value in card.standing.models.items()]
+    return _render(
+        "scorecard.html",
+        card.protocol,
+        card=card,
+        abilities=[(name, card.protocol.abilities[name], each, _bar(each)) for name, each in card.standing.abilities.items()],
+        models=[(name, each, _bar(each)) for name, each in models],
+        curves=None if figure is None else picture(figure),
+        one=100 / END,
+        n_tasks=len(card.protocol.tasks(card.quick)),
+        place=card.place,
+        ratio=ratio_text(card.place),
+    )
+
+
+def scorecard_markdown(card: Scorecard) -> str:
+    """The card for a paper's appendix: summary, abilities, the line of the leaderboard, comparisons and tasks."""
+    board = card.board if card.protocol.version > 1 else None
+    line = row_of(card.place, card.protocol, board)
+    return _render("scorecard.md", card.protocol, card=card, header=header(card.protocol, board), line=line)
+
+
+def scorecard_summary(card: Scorecard, own: float | None, others: float | None) -> list[str]:
+    """Where an agent stands, where it is best and where worst, in sentences.
+
+    Args:
+        card: of the agent.
+        own, others: its mean scores in ``misspecified``, under the click models that it names and under others.
+    """
+    abilities = card.standing.abilities
+    counted = [ability for ability in abilities if card.board is not None and ability in card.board.abilities]
+    text = _render(
+        "summary.md",
+        card.protocol,
+        card=card,
+        own=own,
+        others=others,
+        order=sorted(counted, key=lambda ability: -abilities[ability].value),
+        rows=sorted(card.of_tasks, key=lambda row: -row[-1]),
+        ahead=sum(each.improvement.value > 0.5 for each in card.comparisons),
+        n_tasks=len(card.protocol.tasks(card.quick)),
+        quick_runs=card.protocol.quick_runs,
+    )
+    return text.strip("\n").split("\n")
+
+
+def leaderboard_html(protocol: Protocol = CURRENT) -> str:
+    """The page of the lines of the reference, to be sorted and filtered.
+
+    Args:
+        protocol: the version.
+    """
+    tables = boards_tables(protocol)
+    return _render(
+        "leaderboard.html",
+        protocol,
+        tables=tables,
+        notes=boards_notes(protocol),
+        models=MODELS,
+        n_lines=len({place.agent for table in tables for place in table.places}),
+        n_tasks=len(protocol.tasks()),
+        runs=protocol.runs,
+        old=protocol is not CURRENT,
+        **table_values(),
+    )
+
+
+def _bar(score: Estimate) -> dict[str, float]:
+    """Where a bar and its interval end, in percent of the axis."""
+    value, low, high = (100 * min(max(end, 0.0), END) / END for end in score)
+    return {"value": value, "low": low, "high": high, "known": low == low}
+
+
+def _render(template: str, protocol: Protocol, **values: object) -> str:
+    pages = templates(FOLDER)
+    pages.filters |= {"amount": amount, "clock": clock}
+    shared = {
+        "abilities": protocol.abilities,
+        "how": protocol.how,
+        "version": version("clickgym"),
+        "protocol": protocol.version,
+        "fingerprint": protocol.fingerprint,
+    }
+    return pages.get_template(template).render(**(shared | values)) + "\n"

@@ -1,0 +1,190 @@
+"""Play the tasks of the scorecard: which tasks an agent can play, and the losses of its runs."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import polars
+from polars import col
+
+from clickgym.runner.callback import Callback
+from clickgym.runner.labels import AgentLike, UnsuitedError, own_label
+from clickgym.runner.make import agent_maker, make_agent
+from clickgym.runner.results import read_results
+from clickgym.runner.run import choose_engine, run
+from clickgym.runner.sweep import sweep
+
+from .equipment import equipped
+from .protocol import Protocol
+from .task import Task
+
+COLUMNS = ["task", "ability", "env", "instance", "agent", "run", "horizon", "step", "regret", "loss", "seconds"]
+"""Of a table of what was played."""
+REFERENCE = ("Random",)
+"""Plays everything, as what a list is worth that knows nothing."""
+
+
+def suited(agent: AgentLike, tasks: Iterable[Task]) -> list[Task]:
+    """The tasks that an agent can play.
+
+    Only agents that rank by features play tasks whose candidates have features. An agent that ranks by the user's state, or
+    that needs knowledge of the environment, plays the tasks in which it gets this. An agent that cannot learn from late clicks
+    does not play tasks with late clicks. An agent may skip a task for no other reason; its exceptions are raised.
+
+    Args:
+        agent: as `sweep` takes it.
+        tasks: of the protocol.
+
+    Example:
+        >>> from clickgym_lab.bench.protocol import VERSION_1
+        >>> {task.ability for task in suited("CascadeVI", VERSION_1.candidates)}
+        {'memory'}
+    """
+    maker, _ = agent_maker(agent)
+    by_features = "n_features" in inspect.signature(maker).parameters
+    everything = own_label(agent) in REFERENCE
+    return [task for task in tasks if (everything or (task.ability == "contextual") == by_features) and _accepts(agent, task)]
+
+
+def _accepts(agent: AgentLike, task: Task) -> bool:
+    env = task.make()
+    try:
+        built = make_agent(equipped(agent, task), env, horizon=task.horizon, seed=0)
+        choose_engine(built, env, "auto", str(own_label(agent)), task.name)
+    except UnsuitedError:
+        return False
+    return True
+
+
+def blocks(tasks: Iterable[Task]) -> dict[str, list[Task]]:
+    """Tasks that one sweep plays, by name: of one ability, horizon, measure and log, and in version 1 of one environment."""
+    groups: dict[str, list[Task]] = {}
+    for task in tasks:
+        name = f"{task.ability}-log-{task.log}" if task.log else task.ability
+        groups.setdefault(name if task.label else f"{task.ability}-{task.env}-{task.horizon}", []).append(task)
+    return groups
+
+
+def n_sessions(tasks: Iterable[Task], runs: int) -> int:
+    """How many sessions all runs of some tasks have."""
+    return runs * sum(task.horizon for task in tasks)
+
+
+def play(
+    protocol: Protocol,
+    label: str,
+    agent: AgentLike,
+    tasks: Sequence[Task],
+    runs: int,
+    out: Path,
+    *,
+    seed: int | None = None,
+    n_jobs: int = -1,
+    callback: Callback | None = None,
+    on_block: Callable[[str], object] | None = None,
+) -> polars.DataFrame:
+    """Play the tasks that have not been played yet.
+
+    Args:
+        protocol: the version.
+        label: what results call the agent.
+        agent: as `sweep` takes it.
+        tasks: that it can play.
+        runs: of each.
+        out: the folder with a subfolder for each sweep; resumed if it exists.
+        seed: of all runs; None takes that of the protocol.
+        n_jobs, callback: as in `sweep`.
+        on_block: called before each sweep with its name.
+
+    Returns:
+        One row for each task, run and checkpoint: ``task``, ``ability``, ``env``, ``instance``, ``agent``, ``run``,
+        ``horizon``, ``step``, ``regret``, ``loss``, the regret or what else is measured, and ``seconds`` of the run.
+    """
+    frames = []
+    for name, block in blocks(tasks).items():
+        if on_block is not None:
+            on_block(name)
+        first = block[0]
+        sweep(
+            agents={protocol.seat(label): equipped(agent, first)},
+            horizon=first.horizon,
+            runs=runs,
+            seed=protocol.seed if seed is None else seed,
+            out=out / name,
+            n_jobs=n_jobs,
+            checkpoints=protocol.checkpoints(first.horizon),
+            metrics=_metrics(first),
+            callback=callback,
+            **_places(block),
+        )
+        frames.append(read_block(protocol, out / name, block, label).filter(col("run") < runs))
+    return polars.concat(frames)
+
+
+def _places(block: Sequence[Task]) -> dict[str, Any]:
+    """The environments and instances of a block, as `sweep` takes them: by label, where tasks have one."""
+    if block[0].label:
+        return {"envs": {task.label: (task.env, {"instance": task.instance}) for task in block}}
+    return {"envs": [block[0].env], "instances": [task.instance for task in block]}
+
+
+def read_block(protocol: Protocol, folder: Path, block: Sequence[Task], label: str) -> polars.DataFrame:
+    """Read the results of a block of tasks, in the form that `play` returns.
+
+    Args:
+        protocol: the version.
+        folder: of the sweep.
+        block: its tasks; others in the folder do not count.
+        label: what results call the agent.
+    """
+    table, timings, _ = read_results(folder)
+    keys = ["env", "instance", "agent", "run"]
+    both = table.join(timings.select(*keys, "seconds"), on=keys, maintain_order="left")
+    both = both.filter(col("agent") == protocol.seat(label)).with_columns(
+        polars.lit(label).alias("agent"), loss=block[0].measure
+    )
+    return described(both, block).select(COLUMNS)
+
+
+def described(table: polars.DataFrame, tasks: Sequence[Task]) -> polars.DataFrame:
+    """The rows of some tasks, in the table of a sweep, with ``task``, ``ability``, ``horizon`` and the environment's own name.
+
+    Args:
+        table: with ``env``, in which a task's label stands if it has one, and ``instance``.
+        tasks: those that count.
+    """
+    rows = [(task.label or task.env, task.instance, task.name, task.ability, task.env, task.horizon) for task in tasks]
+    names = polars.DataFrame(rows, ["env", "instance", "task", "ability", "own env", "horizon"], orient="row")
+    return table.join(names, on=["env", "instance"], maintain_order="left").with_columns(env="own env")
+
+
+def play_run(agent: AgentLike, task: Task, seed: int, agent_seed: int, steps: Sequence[int]) -> polars.DataFrame:
+    """``step``, ``regret`` and ``loss`` of a single run.
+
+    Args:
+        agent: as `sweep` takes it.
+        task: what it plays.
+        seed, agent_seed: of environment and agent.
+        steps: the checkpoints.
+    """
+    env = task.make()
+    built = make_agent(equipped(agent, task), env, horizon=task.horizon, seed=agent_seed)
+    result = run(built, env, task.horizon, seed=seed, checkpoints=steps, metrics=_metrics(task))
+    return result.to_frame().select("step", "regret", loss=task.measure)
+
+
+def play_again(protocol: Protocol, label: str, agent: AgentLike, task: Task, index: int) -> polars.DataFrame:
+    """`play_run` with the seeds and the checkpoints that the run has in `play`."""
+    return play_run(agent, task, *protocol.trial(task, label, index).seeds(protocol.seed), protocol.checkpoints(task.horizon))
+
+
+def play_one(protocol: Protocol, label: str, agent: AgentLike, task: Task, index: int) -> float:
+    """The loss of a single run, with the seeds that it has in `play`."""
+    return float(play_again(protocol, label, agent, task, index)["loss"][-1])
+
+
+def _metrics(task: Task) -> list[str]:
+    return [] if task.measure == "regret" else [task.measure]

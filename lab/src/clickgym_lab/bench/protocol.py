@@ -1,0 +1,300 @@
+"""Versions of the scorecard: which tasks are played, for how many sessions, and how results are scored.
+
+Nothing of a version may change, which its fingerprint holds; docs/scorecard.md and docs/leaderboard.md say the rules in words.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from clickgym.core.checks import check_within
+from clickgym.runner.labels import digest, model_digest
+from clickgym.runner.results import Trial
+
+from .anchors import Anchor
+from .task import Task, shuffled
+from .task_set import ABOUT, DEVELOPMENT_SEED, TEST_SEED, task_set
+
+DATA = Path(__file__).parent / "data"
+STAGES = (1_000, 10_000)
+"""After so many sessions there are scores in version 2, beside those at the end."""
+
+
+class Board(NamedTuple):
+    """A board: it ranks agents that may be given the same knowledge.
+
+    Attributes:
+        name: of the board.
+        abilities: over which the overall score is.
+        about: who stands on it, in a sentence.
+        sources: the facts that its agents may be told, as their classes name them; None for any.
+        base: the agent whose regret is the unit of a plain reading.
+    """
+
+    name: str
+    abilities: tuple[str, ...]
+    about: str = ""
+    sources: frozenset[str] | None = None
+    base: str = "CascadeKLUCB"
+
+    def admits(self, sources: Collection[str], abilities: Collection[str]) -> bool:
+        """Whether an agent with this knowledge that plays these abilities may be ranked on the board."""
+        allowed = self.sources is None or self.sources.issuperset(sources)
+        return allowed and not set(self.abilities).isdisjoint(abilities)
+
+
+@dataclass(frozen=True, eq=False)
+class Protocol:
+    """A version of the scorecard.
+
+    Attributes:
+        version: its number.
+        abilities: what an agent may be good at, with a line about each.
+        boards: an agent stands on the first that admits it, and on those that share no ability with that.
+        make_tasks: makes the tasks, also those that are dropped.
+        how: the rules in short, for those who read scores.
+        data: the folder of the anchors and of the reference results.
+        frozen: the fingerprint; empty for tasks that are not frozen, as those of a secret set.
+        runs, quick_runs: of each task, all of them or those of ``--quick``.
+        seed, anchor_seed: of all runs, and of those from which the anchors are.
+        trimmed: the share of the scores at each end that the mean of an ability leaves out.
+        absent_counts: whether a task that an agent cannot play counts 0.
+        learners: the runs that generic reinforcement learning plays.
+    """
+
+    version: int
+    abilities: Mapping[str, str]
+    boards: tuple[Board, ...]
+    make_tasks: Callable[[], tuple[Task, ...]]
+    how: str
+    data: Path
+    frozen: str = ""
+    runs: int = 5
+    quick_runs: int = 2
+    seed: int = 0
+    anchor_seed: int = 1
+    trimmed: float = 0.0
+    absent_counts: bool = True
+    learners: int = 3
+
+    @cached_property
+    def candidates(self) -> tuple[Task, ...]:
+        """All tasks, in the order of the abilities."""
+        return self.make_tasks()
+
+    @cached_property
+    def by_name(self) -> dict[str, Task]:
+        """All tasks by their names."""
+        return {task.name: task for task in self.candidates}
+
+    @cached_property
+    def anchors(self) -> dict[str, dict[int, Anchor]]:
+        """The anchors of each task by its name, and by the sessions after which they were.
+
+        Raises:
+            ValueError: nobody has made them yet.
+        """
+        self.check_anchors()
+        content = json.loads((self.data / "anchors.json").read_text(encoding="utf-8"))
+        return {name: dict(_anchors(self.by_name[name], entry)) for name, entry in content.items()}
+
+    def check_anchors(self) -> None:
+        """Raise an error if a version has no anchors yet, so that nothing can be scored."""
+        if not self.has_anchors:
+            raise ValueError(
+                f"version {self.version} of the scorecard has no anchors yet, so that nothing can be scored; its reference run "
+                "makes them: python -m clickgym_lab.bench.make FOLDER"
+            )
+
+    @property
+    def has_anchors(self) -> bool:
+        """Whether its anchors were made."""
+        return (self.data / "anchors.json").exists()
+
+    @cache  # noqa: B019 (there are few protocols)
+    def tasks(self, quick: bool = False, stage: int | None = None) -> tuple[Task, ...]:
+        """The tasks that are scored.
+
+        Args:
+            quick: those of ``--quick``, or all.
+            stage: after how many sessions; None takes the end of each task, which also counts where a task ends earlier.
+
+        Example:
+            >>> len(VERSION_1.tasks(quick=True)) < len(VERSION_1.tasks()) / 10
+            True
+        """
+        return tuple(task for task in self.candidates if self.anchor(task, stage).kept and (task.quick or not quick))
+
+    def tasks_of(self, board: Board) -> list[Task]:
+        """The tasks of a board that are scored.
+
+        Example:
+            >>> sum(len(VERSION_2.tasks_of(board)) for board in VERSION_2.boards if board.name != "extra knowledge")
+            321
+        """
+        return [task for task in self.tasks() if task.ability in board.abilities]
+
+    def anchor(self, task: Task, stage: int | None = None) -> Anchor:
+        """The anchor of a task at a stage; see `tasks`."""
+        return self.anchors[task.name][task.horizon if stage is None else min(stage, task.horizon)]
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A hash of the protocol: of tasks, users with all parameters, runs and seeds."""
+        parts: list[Any] = [self.version, self.runs, self.quick_runs, self.seed, self.anchor_seed]
+        for task in self.candidates:
+            env: Any = task.make().unwrapped
+            parts.append([*(task if task.label else task[:7]), model_digest(env.model)])
+            if task.label and env.initial_ranking is not None:
+                parts.append(env.initial_ranking.tolist())
+        return digest(json.dumps(parts).encode())
+
+    def checkpoints(self, horizon: int) -> list[int]:
+        """The steps at which losses are kept: in version 1 the end, then five in each power of ten.
+
+        Example:
+            >>> VERSION_2.checkpoints(1000)
+            [16, 25, 40, 63, 100, 158, 251, 398, 631, 1000]
+        """
+        if self.version == 1:
+            return [horizon]
+        steps = np.round(10 ** (np.arange(6, 31) / 5)).astype(int).tolist()
+        return [step for step in steps if step < horizon] + [horizon]
+
+    def stages(self, task: Task) -> list[int]:
+        """The steps at which a task has scores, the last its end."""
+        return sorted({*(stage for stage in STAGES if stage < task.horizon and self.version > 1), task.horizon})
+
+    def trial(self, task: Task, label: str, run: int) -> Trial:
+        """The name from which the seeds of a run derive; in version 1 it contains the name of the agent."""
+        return (
+            Trial(task.label, task.instance, self.seat(label), run)
+            if task.label
+            else Trial(task.env, task.instance, label, run)
+        )
+
+    def seat(self, label: str) -> str:
+        """The name of the agent in the sweeps of a card: its own name, or one word for all agents."""
+        return label if self.version == 1 else "agent"
+
+    def first_board(self, abilities: Collection[str]) -> Board:
+        """The first board with one of these abilities."""
+        return next(board for board in self.boards if not set(board.abilities).isdisjoint(abilities))
+
+    def boards_of(self, sources: Collection[str], abilities: Collection[str]) -> list[Board]:
+        """The boards of an agent; the board for which it is made comes first.
+
+        Args:
+            sources: the facts that it is told.
+            abilities: those of which it plays a task.
+        """
+        boards: list[Board] = []
+        for board in self.boards:
+            if board.admits(sources, abilities) and all(set(board.abilities).isdisjoint(each.abilities) for each in boards):
+                boards.append(board)
+        return boards
+
+
+def _anchors(task: Task, entry: Any) -> Iterator[tuple[int, Anchor]]:
+    """The anchors of a task: in version 1 those at its end alone."""
+    for horizon, values in (entry if isinstance(entry, dict) else {task.horizon: entry}).items():
+        random, best, agent = values
+        yield int(horizon), Anchor(random, best, agent, int(horizon), task.allowance)
+
+
+# --------------------------------------------------------------------------------------------------------------- version 1
+
+
+def _version_1() -> tuple[Task, ...]:
+    """A task for every environment and instance of each group, under other item ids, but where candidates change."""
+    tasks: list[Task] = []
+    for group in FIRST["tasks"]:
+        horizon, measure, quick = group["horizon"], group.get("measure", "regret"), group.get("quick", [])
+        for model, instance in itertools.product(group["models"], group["instances"]):
+            about = group["about"].format(horizon=horizon, instance=instance, model=model)
+            name = instance if group["ability"] == "contextual" else shuffled(instance, len(tasks) + 1)
+            tasks.append(Task(group["ability"], f"{model}Rank-v0", name, horizon, about, measure, [model, instance] in quick))
+    return tuple(tasks)
+
+
+FIRST = json.loads((DATA / "tasks.json").read_text(encoding="utf-8"))
+"""Version 1: the abilities, and the tasks in groups."""
+OTHERS = tuple(ability for ability in FIRST["abilities"] if ability not in ("contextual", "memory"))
+
+VERSION_1 = Protocol(
+    version=1,
+    abilities=FIRST["abilities"],
+    boards=(Board("bandits", OTHERS), Board("contextual", ("contextual",)), Board("memory", ("memory",))),
+    make_tasks=_version_1,
+    how=(
+        "A score of 0 is what uniformly random lists lose, 1 what the best agent of the reference lost in that task, on "
+        "seeds of its own; between them the scale is logarithmic: half way is the geometric mean of the two. An agent "
+        "that beats the best has more than 1. The score of an ability is the interquartile mean over its tasks and runs, "
+        "the overall score the mean over the abilities that an agent plays, without contextual and memory, which are for "
+        "agents of their own. Intervals are 95 % intervals of a bootstrap over instances, and over the runs of each task."
+    ),
+    data=DATA,
+    frozen="0158662396cf637f",
+    trimmed=0.25,
+    absent_counts=False,
+    learners=2,
+)
+
+# --------------------------------------------------------------------------------------------------------------- version 2
+
+LIST = frozenset({"initial_ranking"})
+EXAMINATION = frozenset({"examination", "browsing"})
+WITHOUT_FEATURES = tuple(ability for ability in ABOUT if ability not in ("contextual", "memory"))
+
+VERSION_2 = Protocol(
+    version=2,
+    abilities=ABOUT,
+    boards=(
+        Board("no extra knowledge", WITHOUT_FEATURES, "agents that are told nothing but what is free to all", LIST),
+        Board(
+            "extra knowledge", WITHOUT_FEATURES, "agents that are told the true examination probabilities", LIST | EXAMINATION
+        ),
+        Board("features", ("contextual",), "agents that rank by features", EXAMINATION, "CMLinUCB"),
+        Board("memory", ("memory",), "agents before users whom clicks change", LIST | {"mean_sessions", "click_rewards"}),
+    ),
+    make_tasks=lambda: task_set(TEST_SEED, real=True),
+    how=(
+        "A score of 0 is what random lists lose, 1 the best loss that was known when the version was frozen; between them "
+        "the scale is logarithmic. The score of an ability is the mean over its tasks, the overall score the mean over "
+        "the abilities of the board. A task that an agent cannot play counts 0 and is shown as –. Intervals are 95 % "
+        "intervals of a bootstrap over the instances of each ability, and over the runs of each task."
+    ),
+    data=DATA / "version2",
+    frozen="4c270544bef919e7",
+)
+
+DEVELOPMENT = replace(VERSION_2, make_tasks=lambda: task_set(DEVELOPMENT_SEED, real=False))
+"""The tasks on which hyper-parameters are chosen; they have no anchors."""
+
+CURRENT = VERSION_2
+"""The version that is played if none is named."""
+
+
+def protocol_of(version: Any) -> Protocol:
+    """A version by its number; None is the current one.
+
+    Raises:
+        ValueError: there is no such version, or nothing of it can be scored yet.
+
+    Example:
+        >>> protocol_of(1) is VERSION_1
+        True
+    """
+    if version is None:
+        return CURRENT
+    protocol = (VERSION_1, VERSION_2)[check_within("version", version, 1, 2, "the newest, ") - 1]
+    protocol.check_anchors()
+    return protocol

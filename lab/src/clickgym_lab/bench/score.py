@@ -1,0 +1,380 @@
+"""Scores of tasks, of abilities and of boards, with intervals; and which agents differ significantly.
+
+The rules are those of docs/scorecard.md (version 2) and docs/leaderboard.md (version 1), which were written before any result
+was seen; a `Protocol` says which of them hold.
+
+Intervals are 95 % intervals of a bootstrap. In every replicate the instances of each ability are drawn anew, with replacement,
+and so are the runs of each task. Every agent has the same draws, so that differences between agents have replicates, too.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import polars
+from numpy.typing import NDArray
+from polars import col
+from scipy.stats import norm, trim_mean
+
+from clickgym.core.statistics import holm, worst_tenth
+
+from .protocol import CURRENT, Board, Protocol
+from .task import Task, unshuffled
+
+REPLICATES = 1000
+LEVEL = 0.05
+"""The most that the probability of any wrong verdict among all pairs of a board may be."""
+WORST = 0.1
+"""The share of the tasks that are shown as the worst, as `worst_tenth` takes it."""
+
+Scores = NDArray[np.float64]
+
+
+class Estimate(NamedTuple):
+    """A number with its 95 % interval, nan where one run tells none."""
+
+    value: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        """
+        Example:
+            >>> print(Estimate(0.914, 0.9, 0.93), Estimate(0.5, math.nan, math.nan))
+            0.91 (0.90 to 0.93) 0.50
+        """
+        return f"{self.value:z.2f}" + ("" if math.isnan(self.low) else f" ({self.low:z.2f} to {self.high:z.2f})")
+
+
+class Standing(NamedTuple):
+    """What an agent is worth on a board.
+
+    Attributes:
+        overall: the mean over the abilities of the board.
+        abilities: the score of each ability of which it plays a task, those of other boards, too.
+        n_tasks: how many tasks it plays.
+        models: the mean over the tasks of the board with each click model; empty in version 1.
+        worst: the mean over the tenth of the tasks of the board in which it scores least; nan in version 1.
+    """
+
+    overall: Estimate
+    abilities: Mapping[str, Estimate]
+    n_tasks: int
+    models: Mapping[str, float] = {}
+    worst: float = math.nan
+
+
+class Pair(NamedTuple):
+    """Two agents over the tasks that both play.
+
+    Attributes:
+        difference: of their overall scores over these tasks, the first minus the second.
+        p: of the hypothesis that there is none; 1 where one run tells nothing.
+        n_tasks: how many tasks.
+    """
+
+    difference: Estimate
+    p: float
+    n_tasks: int
+
+    @property
+    def differ(self) -> bool:
+        """Whether they are told apart."""
+        return self.p < LEVEL
+
+
+def scored(table: polars.DataFrame, protocol: Protocol = CURRENT, stage: int | None = None) -> polars.DataFrame:
+    """The rows of tasks that count, with their ``score``.
+
+    Args:
+        table: with ``task`` and ``loss``, and ``step``, if there are rows of several; as `play` returns it.
+        protocol: the version.
+        stage: as in `Protocol.tasks`.
+    """
+    frames = []
+    for (name,), rows in table.group_by(["task"], maintain_order=True):
+        anchor = protocol.anchor(protocol.by_name[str(name)], stage)
+        if anchor.kept:
+            rows = rows.filter(col("step") == anchor.horizon) if "step" in table.columns else rows
+            # As the results that ship are kept, so that equal runs tie.
+            loss = rows["loss"].cast(polars.Float32).cast(polars.Float64).to_numpy()
+            frames.append(rows.with_columns(score=anchor.score(loss)))
+    return polars.concat(frames) if frames else table.clear().with_columns(score=polars.lit(0.0))
+
+
+# ----------------------------------------------------------------------------------------------------- abilities and boards
+
+
+class Replicated(NamedTuple):
+    """A mean, what it is in each replicate, and whether there are several runs to draw from."""
+
+    value: float
+    replicates: Scores
+    several: bool = True
+
+    @property
+    def estimate(self) -> Estimate:
+        """The mean with its interval, which a single run does not tell."""
+        low, high = np.quantile(self.replicates, [0.025, 0.975]) if self.several else (math.nan, math.nan)
+        return Estimate(self.value, float(low), float(high))
+
+
+def standing(
+    table: polars.DataFrame,
+    protocol: Protocol = CURRENT,
+    board: Board | None = None,
+    quick: bool = False,
+    stage: int | None = None,
+) -> Standing:
+    """The scores of an agent: overall and by ability.
+
+    Args:
+        table: its rows of `scored`.
+        protocol: the version.
+        board: whose abilities the overall score is over; None takes the first board of which it plays an ability.
+        quick: only the tasks of ``--quick`` were to be played.
+        stage: as in `scored`.
+    """
+    of_abilities = _by_ability(_by_task(table), table, protocol)
+    board = board or protocol.first_board(of_abilities)
+    due = protocol.tasks(quick, stage) if protocol.absent_counts else ()
+    _fill(of_abilities, [task for task in due if task.ability in of_abilities])
+    replicated = _replicated(of_abilities, protocol)
+    counted = ({task.ability for task in due} | replicated.keys()).intersection(board.abilities)
+    overall = _mean(_of_board(replicated, board), len(counted)).estimate
+    estimates = {ability: each.estimate for ability, each in replicated.items()}
+    means = _means_of([task for task in due if task.ability in board.abilities], of_abilities)
+    return Standing(overall, estimates, table["task"].n_unique(), _by_model(means), _worst(means))
+
+
+def _of_board(replicated: Mapping[str, Replicated], board: Board) -> list[Replicated]:
+    return [replicated[ability] for ability in board.abilities if ability in replicated]
+
+
+def _means_of(due: Iterable[Task], of_abilities: Mapping[str, Mapping[str, Scores]]) -> list[tuple[Task, float]]:
+    """The mean score of each task; 0 for those of abilities that are not played."""
+    played = {task: float(own.mean()) for scores in of_abilities.values() for task, own in scores.items()}
+    return [(task, played.get(task.name, 0.0)) for task in due]
+
+
+def _by_task(table: polars.DataFrame) -> dict[str, Scores]:
+    return {str(name): rows["score"].to_numpy() for (name,), rows in table.group_by(["task"], maintain_order=True)}
+
+
+def _by_ability(scores: Mapping[str, Scores], table: polars.DataFrame, protocol: Protocol) -> dict[str, dict[str, Scores]]:
+    """The scores of the runs by task, by ability in the order of the protocol."""
+    of_task = dict(table.select("task", "ability").unique(maintain_order=True).iter_rows())
+    groups = {
+        ability: {task: own for task, own in scores.items() if of_task[task] == ability} for ability in protocol.abilities
+    }
+    return {ability: own for ability, own in groups.items() if own}
+
+
+def _fill(of_abilities: dict[str, dict[str, Scores]], due: Iterable[Task]) -> None:
+    """Zeros for tasks that were not played, and all in the order of the protocol."""
+    played = {task: scores for own in of_abilities.values() for task, scores in own.items()}
+    absent = np.zeros(max(map(len, played.values())))
+    for task in due:
+        own = of_abilities[task.ability]
+        own[task.name] = own.pop(task.name, absent)
+
+
+def _replicated(of_abilities: Mapping[str, Mapping[str, Scores]], protocol: Protocol) -> dict[str, Replicated]:
+    """The mean of each ability with its replicates; the same draws for all agents that play the same tasks."""
+    rng, trimmed = np.random.default_rng(0), protocol.trimmed
+    result = {}
+    for ability, scores in of_abilities.items():
+        samples = np.concatenate([_redrawn(each, rng) for each in scores.values()], axis=1)
+        weights = np.repeat(_redrawn_instances(scores, rng, protocol), list(map(len, scores.values())), axis=1)
+        value = float(trim_mean(np.concatenate(list(scores.values())), trimmed))
+        several = max(map(len, scores.values())) > 1
+        result[ability] = Replicated(value, _weighted_mean(samples, weights, trimmed), several)
+    return result
+
+
+def _mean(own: Sequence[Replicated], n: int) -> Replicated:
+    """The mean of n numbers, of which those that are not given are 0."""
+    absent = [0.0] * (n - len(own))
+    value = float(np.mean([each.value for each in own] + absent))
+    replicates = np.mean([each.replicates for each in own] + [np.zeros(REPLICATES)] * len(absent), axis=0)
+    return Replicated(value, replicates, any(each.several for each in own))
+
+
+def _by_model(means: Iterable[tuple[Task, float]]) -> dict[str, float]:
+    """The mean over the tasks with each click model."""
+    groups: dict[str, list[float]] = {}
+    for task, mean in means:
+        groups.setdefault(task.click_model, []).append(mean)
+    return {model: float(np.mean(values)) for model, values in groups.items()}
+
+
+def _worst(means: Sequence[tuple[Task, float]]) -> float:
+    """The mean over the tenth of the tasks with the lowest means; nan where there are none."""
+    return worst_tenth([mean for _, mean in means])
+
+
+# -------------------------------------------------------------------------------------------------------------------- pairs
+
+
+def pairs(
+    tables: Mapping[str, polars.DataFrame], protocol: Protocol, board: Board, of: str | None = None
+) -> dict[tuple[str, str], Pair]:
+    """Which lines of a board are told apart, each two over the tasks that both play.
+
+    The difference of two overall scores is taken as normal with the standard error of its replicates. Holm's correction is over
+    all pairs.
+
+    Args:
+        tables: rows of `scored` by line.
+        protocol: the version.
+        board: whose abilities count.
+        of: only the pairs of this line, which is the first; None takes all.
+
+    Returns:
+        A pair for each two lines in the order of ``tables``, with corrected p-values; those without a common task are left out.
+    """
+    tables = {name: rows.filter(col("ability").is_in(board.abilities)) for name, rows in tables.items()}
+    scores = {name: _by_task(rows) for name, rows in tables.items()}
+    means: dict[tuple[str, frozenset[str]], Replicated] = {}
+
+    def mean_of(name: str, tasks: frozenset[str]) -> Replicated:
+        if (name, tasks) not in means:
+            own = {task: scores[name][task] for task in sorted(tasks)}
+            replicated = _replicated(_by_ability(own, tables[name].filter(col("task").is_in(tasks)), protocol), protocol)
+            means[name, tasks] = _mean(list(replicated.values()), len(replicated))
+        return means[name, tasks]
+
+    result = {}
+    for one, other in itertools.combinations(tables, 2):
+        shared = frozenset(scores[one]) & frozenset(scores[other])
+        if shared and of in (None, one):
+            first, second = mean_of(one, shared), mean_of(other, shared)
+            result[one, other] = _pair(first, second, len(shared))
+    corrected = holm(np.array([pair.p for pair in result.values()]))
+    return {names: pair._replace(p=float(p)) for (names, pair), p in zip(result.items(), corrected, strict=True)}
+
+
+def _pair(one: Replicated, other: Replicated, n_tasks: int) -> Pair:
+    difference = Replicated(one.value - other.value, one.replicates - other.replicates)
+    error = float(difference.replicates.std(ddof=1))
+    p = 2 * float(norm.sf(abs(difference.value) / error)) if error > 0 else float(difference.value == 0)
+    return Pair(difference.estimate, p, n_tasks)
+
+
+def common(agents: Iterable[str], table: polars.DataFrame) -> polars.DataFrame:
+    """The rows of some agents in the tasks that all of them play.
+
+    Args:
+        agents: their names.
+        table: rows of `scored`.
+    """
+    names = list(agents)
+    rows = table.filter(polars.col("agent").is_in(names))
+    return rows.filter(polars.col("agent").n_unique().over("task") == len(set(names)))
+
+
+def regret_ratios(agents: Iterable[str], base: str, table: polars.DataFrame) -> dict[str, float]:
+    """The loss of each agent as a multiple of that of one agent: geometric means over the tasks that all play.
+
+    Args:
+        agents: their names.
+        base: the name of the other.
+        table: rows of `scored`, without a loss of 0.
+    """
+    rows = common([*agents, base], table).group_by("agent").agg(polars.col("loss").log().mean().exp())
+    losses = dict(rows.iter_rows())
+    return {name: losses[name] / losses[base] for name in agents}
+
+
+def regret_ratio(one: polars.DataFrame, other: polars.DataFrame, protocol: Protocol) -> float:
+    """The regret of one agent as a multiple of another's: the geometric mean over the tasks that both play.
+
+    Args:
+        one, other: their rows of `scored`; tasks with another measure do not count, and no regret counts as less than that of
+            one session of random lists.
+        protocol: the version.
+
+    Returns:
+        The ratio; nan where they share no task.
+    """
+    floors = {task.name: protocol.anchors[task.name][task.horizon].random / task.horizon for task in protocol.candidates}
+    measured = [task.name for task in protocol.candidates if task.measure == "regret"]
+    losses = []
+    for rows in (one, other):
+        means = rows.filter(col("task").is_in(measured)).group_by("task").agg(col("loss").mean())
+        losses.append({task: max(loss, floors[task]) for task, loss in means.iter_rows()})
+    shared = losses[0].keys() & losses[1].keys()
+    if not shared:
+        return math.nan
+    return math.exp(sum(math.log(losses[0][task] / losses[1][task]) for task in sorted(shared)) / len(shared))
+
+
+def query_of(task: str, protocol: Protocol) -> str:
+    """The instance of a task, without its order of ids; of a task of version 1 by its name alone.
+
+    Example:
+        >>> from clickgym_lab.bench.protocol import VERSION_1
+        >>> query_of("standard CMRank-v0 yandex-9:shuffle=1", VERSION_1)
+        'yandex-9'
+    """
+    task_of = protocol.by_name.get(task)
+    return unshuffled(task.rpartition(" ")[2]) if task_of is None else task_of.query
+
+
+def improvement(one: polars.DataFrame, other: polars.DataFrame, protocol: Protocol = CURRENT) -> tuple[Estimate, int] | None:
+    """The probability that one agent beats another in a task that both play, and the number of such tasks; None without any.
+
+    Args:
+        one, other: their rows of `scored`.
+        protocol: the version.
+    """
+    mine, theirs = _by_task(one), _by_task(other)
+    shared = [name for name in mine if name in theirs]
+    if not shared:
+        return None
+    rng = np.random.default_rng(0)
+    value = np.mean([better(mine[name][None], theirs[name][None])[0] for name in shared])
+    samples = np.stack([better(_redrawn(mine[name], rng), _redrawn(theirs[name], rng)) for name in shared], axis=1)
+    samples = np.average(samples, axis=1, weights=_redrawn_instances(shared, rng, protocol))
+    several = max(len(scores[name]) for scores in (mine, theirs) for name in shared) > 1
+    return Replicated(float(value), samples, several).estimate, len(shared)
+
+
+def better(one: Scores, other: Scores) -> Scores:
+    """How often a run of one is better than a run of the other, ties counted half: ``(n, runs)`` each.
+
+    Example:
+        >>> better(np.array([[1.0, 2.0]]), np.array([[1.0, 1.5, 3.0]]))
+        array([0.41666667])
+    """
+    difference = np.sign(one[:, :, None] - other[:, None, :])
+    return (1.0 + difference.mean(axis=(1, 2))) / 2.0
+
+
+# ------------------------------------------------------------------------------------------------------------ the bootstrap
+
+
+def _redrawn(scores: Scores, rng: np.random.Generator) -> Scores:
+    """The runs of a task drawn anew, with replacement: ``(REPLICATES, runs)``."""
+    return scores[rng.integers(len(scores), size=(REPLICATES, len(scores)))]
+
+
+def _redrawn_instances(tasks: Iterable[str], rng: np.random.Generator, protocol: Protocol) -> NDArray[np.int64]:
+    """How often the instance of each task is drawn, with replacement: ``(REPLICATES, tasks)``; ids do not make another one."""
+    unique, number = np.unique([query_of(task, protocol) for task in tasks], return_inverse=True)
+    return rng.multinomial(len(unique), np.full(len(unique), 1 / len(unique)), size=REPLICATES)[:, number]
+
+
+def _weighted_mean(values: Scores, weights: NDArray[np.int64], trimmed: float) -> Scores:
+    """The mean over the last axis, without the share ``trimmed`` of the weight at each end."""
+    if not trimmed:
+        return (values * weights).sum(axis=-1) / weights.sum(axis=-1)
+    order = np.argsort(values, axis=-1)
+    shares = np.take_along_axis(weights / weights.sum(axis=-1, keepdims=True), order, axis=-1)
+    ends = np.cumsum(shares, axis=-1)
+    middle = np.clip(ends, trimmed, 1 - trimmed) - np.clip(ends - shares, trimmed, 1 - trimmed)
+    return (np.take_along_axis(values, order, axis=-1) * middle).sum(axis=-1) / (1 - 2 * trimmed)

@@ -1,0 +1,248 @@
+"""Tasks of version 2 of the scorecard, made by the rules of docs/scorecard.md from a seed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import count, product
+from typing import NamedTuple
+from zlib import crc32
+
+import numpy as np
+
+from clickgym.envs import list_instances
+
+from .task import Task, shuffled
+
+DEVELOPMENT_SEED, TEST_SEED = 1, 2
+"""Of the two public sets."""
+
+ABOUT = {
+    "standard": "queries under six click models",
+    "position_bias": "users look at lower positions less often, slightly to almost never, or trust them less",
+    "many_items": "20 to 1,000 items",
+    "long_lists": "lists of 10 out of 20 items",
+    "small_gaps": "the attraction of the better items is only 0.1 or 0.05 above that of the others",
+    "low_click_rates": "no item has an attraction above 0.02",
+    "change": "users whose attractions change abruptly, one to nine times",
+    "safety": "how many of the shown lists are much worse than the production ranking",
+    "cold_start": "the first thousand sessions",
+    "misspecified": "users with all parameters drawn uniformly, under seven click models",
+    "late": "clicks that arrive in batches, after a delay, or never",
+    "bots": "clicks of a click farm or of random clickers, and false click reports",
+    "churn": "items that are replaced by new ones, 10 to 100 times",
+    "warm_start": "the agent gets a log of the production ranking before the first session",
+    "contextual": "candidates that are described by features",
+    "memory": "users with a memory: their clicks change how they behave in the next session",
+}
+"""The abilities, with a line about each."""
+
+SIX = ("CM", "PBM", "DCM", "UBM", "DBN", "CCM")
+BIASED = {eta: [f"position-bias:eta={eta},seed={{seed}}"] for eta in (0.25, 0.5, 1, 2)}
+SMALL_GAPS = [
+    f"kveton2015:{sizes},p={{p}},delta={delta}"
+    for sizes in ("n_items=8,n_positions=2", "n_items=10,n_positions=5", "n_items=16,n_positions=2", "n_items=16,n_positions=4")
+    for delta in (0.1, 0.05)
+]
+
+
+class Place(NamedTuple):
+    """Where a task of a group is played.
+
+    Attributes:
+        instance: a name with places for a ``{query}``, a ``{seed}`` and a number ``{p}``.
+        options: further arguments of the environment.
+        log: sessions of the production ranking that the agent learns from before.
+    """
+
+    instance: str
+    options: str = ""
+    log: int = 0
+
+
+class Group(NamedTuple):
+    """Tasks of one ability: each of its click models at each of its places.
+
+    Attributes:
+        ability: of `ABOUT`.
+        models: by the ids of their environments, without ``Rank-v0``.
+        places: in the order of the tasks; models change first.
+        about: a sentence about a task.
+        horizon: T.
+        quick: the numbers of those tasks, from 0, that ``--quick`` plays.
+        measure, allowance: as in `Task`.
+    """
+
+    ability: str
+    models: Sequence[str]
+    places: Sequence[Place]
+    about: str
+    horizon: int = 100_000
+    quick: Sequence[int] = (0,)
+    measure: str = "regret"
+    allowance: float = 0.0
+
+
+def _places(*instances: str, options: Sequence[str] = ("",), logs: Sequence[int] = (0,)) -> list[Place]:
+    return [Place(*each) for each in product(instances, options, logs)]
+
+
+GROUPS = (
+    Group(
+        "standard", SIX, _places(*["{query}"] * 4, *["yandex-like:seed={seed}"] * 4),
+        "Regret of {horizon:,} sessions with a query under the {model}", quick=(1,),
+    ),
+    Group(
+        "position_bias", ("PBM",), _places(*BIASED[0.25] * 3, *BIASED[0.5] * 3, *BIASED[1] * 3, *BIASED[2] * 3),
+        "Regret of {horizon:,} sessions where position k is seen with probability 1/k^η", quick=(9,),
+    ),
+    Group(
+        "position_bias", ("TPBM",), _places(*BIASED[0.5] * 2, *BIASED[1] * 2),
+        "Regret of {horizon:,} sessions where users also click what is irrelevant, the more the higher it stands", quick=(),
+    ),
+    Group(
+        "many_items", ("CM", "PBM"),
+        _places(*(f"yandex-like:n_items={n},seed={{seed}}" for n in (20, 20, 50, 50, 100, 100, 200, 1000))),
+        "Regret of {horizon:,} sessions with many items under the {model}", quick=(9,),
+    ),
+    Group(
+        "long_lists", ("CM", "PBM", "DBN"), _places(*["yandex-like:n_items=20,n_positions=10,seed={seed}"] * 6),
+        "Regret of {horizon:,} sessions with lists of 10 out of 20 items under the {model}", quick=(1,),
+    ),
+    Group(
+        "small_gaps", ("CM", "PBM"), _places(*SMALL_GAPS),
+        "Regret of {horizon:,} sessions where the better items attract alike, as the others do, under the {model}",
+        quick=(12,),
+    ),
+    Group(
+        "low_click_rates", ("CM", "PBM", "UBM", "DBN"), _places(*["rare-clicks:seed={seed}"] * 4),
+        "Regret of {horizon:,} sessions where no item attracts with more than 0.02, under the {model}",
+    ),
+    Group(
+        "change", ("NonStationaryCM", "NonStationaryPBM", "NonStationaryUBM", "NonStationaryDBN"),
+        _places(
+            "li2019-switching:query={query},seed={seed}", "abrupt:n_epochs=5,length=20000,seed={seed}",
+            "li2019-switching:query={query},n_epochs=4,length=25000,seed={seed}", "abrupt:n_epochs=2,length=50000,seed={seed}",
+        ),
+        "Regret of {horizon:,} sessions in which attractions change, under the {model}",
+    ),
+    Group(
+        "safety", ("CM", "PBM", "TPBM"), _places(*["{query}"] * 8),
+        "How many of {horizon:,} lists are much worse than the production ranking, under the {model}",
+        quick=(1,), measure="violations", allowance=100.0,
+    ),
+    Group(
+        "cold_start", SIX, _places(*["{query}"] * 4),
+        "Regret of the first {horizon:,} sessions with a query under the {model}",
+        horizon=1000, quick=(0, 1, 2, 3),
+    ),
+    Group(
+        "misspecified", (*SIX, "TPBM"), _places(*["uniform:seed={seed}"] * 4),
+        "Regret of {horizon:,} sessions with items and users drawn at random, under the {model}", quick=(3,),
+    ),
+    Group(
+        "late", SIX,
+        _places("{query}", options=("arrival=batch:1000", "arrival=delay:1000", "arrival=delay:geometric:500:lost=0.2")),
+        "Regret of {horizon:,} sessions whose clicks come late ({options}), with a query under the {model}",
+        horizon=50_000, quick=(1,),
+    ),
+    Group(
+        "bots", SIX, _places("{query}", options=("bots=farm:share=0.02", "bots=random:share=0.1", "bots=quit:first=300")),
+        "Regret of {horizon:,} sessions with some false clicks ({options}), with a query under the {model}",
+        horizon=50_000,
+    ),
+    Group(
+        "churn", SIX, _places("{query}", options=("churn=0.0002", "churn=0.0006", "churn=0.002")),
+        "Regret of {horizon:,} sessions in which items are replaced ({options}), with a query under the {model}",
+        horizon=50_000, quick=(1,),
+    ),
+    Group(
+        "warm_start", SIX, _places("{query}", logs=(1000, 10_000, 100_000)),
+        "Regret of {horizon:,} sessions after a log of {log:,}, with a query under the {model}",
+        horizon=10_000, quick=(6,),
+    ),
+    Group(
+        "contextual", ("ContextualCM", "ContextualPBM", "ContextualDCM", "ContextualUBM", "ContextualDBN"),
+        _places(*["linear:query={query},seed={seed}"] * 3),
+        "Regret of {horizon:,} sessions, each with 20 candidates whose attraction is linear in features, under the {model}",
+        horizon=50_000,
+    ),
+    Group(
+        "contextual", ("ContextualCM", "ContextualPBM"),
+        _places("linear:query={query},n_pool=20,n_users=1,seed={seed}"),
+        "Regret of {horizon:,} sessions with the same 20 candidates, whose attraction is linear in features, under the {model}",
+        horizon=50_000, quick=(),
+    ),
+    Group(
+        "contextual", ("ContextualDBN",),
+        _places(*(f"judged:users={users},seed={{seed}}" for users in ("perfect", "navigational", "informational"))),
+        "Regret of {horizon:,} sessions with judged documents before users by grades",
+        horizon=50_000, quick=(),
+    ),
+    Group(
+        "memory", ("CascadeMDP",), _places(*["independent:seed={seed}", "clickbait:seed={seed}", "habit:seed={seed}"] * 6),
+        "Regret of {horizon:,} sessions of users with a memory", horizon=50_000, quick=(1,),
+    ),
+)  # fmt: skip
+"""All tasks, in the order of `ABOUT`."""
+
+
+def task_set(seed: int, real: bool) -> tuple[Task, ...]:
+    """The tasks of a set.
+
+    Args:
+        seed: of the set.
+        real: whether its queries are the real ones of the package, each as often as the others; else they are drawn.
+
+    Returns:
+        In the order of `ABOUT`; of each ability with numbers from 1, which name them.
+
+    Example:
+        >>> tasks = task_set(1, real=False)
+        >>> tasks[0].name, tasks[0].env, tasks[0].instance.partition(":")[0]
+        ('standard-01', 'CMRank-v0', 'in-production')
+        >>> tasks == task_set(1, real=False), tasks == task_set(3, real=False)
+        (True, False)
+    """
+    return tuple(task for ability in ABOUT for task in _of_ability(ability, seed, real))
+
+
+def _of_ability(ability: str, seed: int, real: bool) -> Iterator[Task]:
+    """The tasks of an ability; its generator is its own, so that no other ability matters."""
+    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(crc32(ability.encode()),)))
+    queries, number = _queries(rng, real), count(1)
+    for group in GROUPS:
+        if group.ability != ability:
+            continue
+        for index, (place, model) in enumerate(product(group.places, group.models)):
+            task = Task(
+                ability=ability,
+                env=f"{model}Rank-v0{':' * bool(place.options)}{place.options}",
+                instance=_instance(place.instance, queries, rng),
+                horizon=group.horizon,
+                about=group.about,
+                measure=group.measure,
+                quick=index in group.quick,
+                label=f"{ability}-{next(number):02}",
+                log=place.log,
+                allowance=group.allowance,
+            )
+            words = {"horizon": task.horizon, "options": place.options, "log": place.log}
+            yield task._replace(about=group.about.format(model=task.click_model, **words))
+
+
+def _queries(rng: np.random.Generator, real: bool) -> Iterator[str]:
+    """Names of queries without end: the real ones, all in random order before any comes again; or others each time."""
+    names = [name for name in list_instances() if name.startswith("yandex-9")]
+    while True:
+        yield from rng.permutation(names).tolist() if real else [f"in-production:seed={_seed(rng)}"]
+
+
+def _instance(template: str, queries: Iterator[str], rng: np.random.Generator) -> str:
+    """An instance with what is to be filled in, under other item ids, but for those whose candidates change."""
+    query = next(queries) if "{query}" in template else ""
+    name = template.format(query=query, seed=_seed(rng), p=round(rng.uniform(0.15, 0.4), 3))
+    return name if name.startswith(("linear:", "judged:")) else shuffled(name, _seed(rng))
+
+
+def _seed(rng: np.random.Generator) -> int:
+    return int(rng.integers(10**9))

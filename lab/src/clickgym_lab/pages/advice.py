@@ -1,0 +1,327 @@
+"""When to take an agent and when not: sentences that rules make from its class, its scores and the studies of practice."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from clickgym.agents import ANY_LIST, CompiledAgent, ContextualAgent, Learner, StateAgent
+from clickgym.runner.describe import learns, needs, stands
+from clickgym.runner.labels import PUBLISHED
+from clickgym.runner.make import is_required
+
+from ..bench.boards import Table, boards_tables
+from ..bench.leaderboard import Place
+from ..bench.reference import agent_of
+from ..studies.play import read_study
+from ..studies.study import CM, Curves, number
+
+NEAR, HALF = 0.05, 0.5
+"""A score this close to the best of the board is as good; one below this share of the best is bad."""
+SLOWER, MANY, FEW = 5.0, 0.2, 0.05
+"""Clicks in batches that multiply the regret by so much are a reason against an agent, and so is this share of random lists'
+regret under an attack; so little of it is a reason for the agent."""
+MOST_LOST = 0.5
+"""With new items all the time an agent that has more than this share of random lists' regret learns hardly anything."""
+
+
+class Advice(NamedTuple):
+    """A sentence on when to take an agent, or when not.
+
+    Attributes:
+        take: whether it is a reason for the agent.
+        text: what follows "Take it if" or "Do not take it if".
+        source: the evidence, in Markdown.
+    """
+
+    take: bool
+    text: str
+    source: str
+
+
+class Case(NamedTuple):
+    """The facts about an agent that the rules use.
+
+    Attributes:
+        name: of the agent.
+        agent: its class.
+        table, place: the first board on which it stands, and its line there; None where it stands on none.
+        curves: what the studies of practice measured, by part, on the shipped queries.
+    """
+
+    name: str
+    agent: Any
+    table: Table | None
+    place: Place | None
+    curves: Mapping[str, Curves]
+
+    @property
+    def learns(self) -> bool:
+        """Whether clicks change what it shows."""
+        return learns(self.agent)
+
+    @property
+    def needs_horizon(self) -> bool:
+        """Whether its horizon has no default."""
+        parameters = inspect.signature(self.agent).parameters
+        return "horizon" in parameters and is_required(parameters["horizon"])
+
+    @property
+    def peers(self) -> list[Place]:
+        """The lines of its board, without the agent that is told the best list."""
+        return [place for place in self.table.places if place.agent != "Oracle"] if self.table else []
+
+    @property
+    def ranks_items(self) -> bool:
+        """Whether it ranks the same items in every session, and sees nothing but their clicks."""
+        return issubclass(self.agent, CompiledAgent) and not issubclass(self.agent, ContextualAgent | StateAgent)
+
+    def lost(self, part: str, arguments: str) -> float | None:
+        """The share of random lists' regret that it has in the CM with some arguments; None where it did not play."""
+        env = f"{CM}{arguments}"
+        if part not in self.curves or self.name not in self.curves[part].agents:
+            return None
+        own, random = (self.curves[part].end_units(env, label).mean() for label in (self.name, "Random"))
+        return float(own / random)
+
+
+Rule = Callable[[Case], Iterator[Advice]]
+
+
+def practice(folder: str | os.PathLike[str]) -> dict[str, Curves]:
+    """The curves of the studies that the rules look at, by part, on the shipped queries.
+
+    Args:
+        folder: where their results lie.
+    """
+    parts: dict[str, Curves] = {}
+    for study in ("late-clicks", "click-farms", "churn"):
+        results = read_study(study, folder)
+        parts |= {each.part: Curves(each.table) for each in results if each.setting == results[0].setting}
+    return parts
+
+
+def case_of(name: str, curves: Mapping[str, Curves]) -> Case:
+    """Collect the facts about an agent that the rules use.
+
+    Args:
+        name: of the agent.
+        curves: as `practice` returns them.
+    """
+    lines = [(table, place) for table in boards_tables() for place in table.places if agent_of(place.agent) == name]
+    published = [(table, place) for table, place in lines if place.agent == name]
+    table, place = next(iter(published or lines), (None, None))
+    return Case(name, PUBLISHED[name], table, place, curves)
+
+
+def advice(case: Case) -> list[Advice]:
+    """The sentences of all rules about an agent; reasons to take it come first."""
+    said = [each for rule in RULES for each in rule(case)]
+    return sorted(said, key=lambda each: not each.take)
+
+
+# ------------------------------------------------------------------------------------------------------- by its class
+
+CLASS = "[its arguments](#arguments)"
+BOARD = "[leaderboard](../leaderboard.md), [abilities](../scorecard.md#tasks)"
+
+
+def by_learning(case: Case) -> Iterator[Advice]:
+    """An agent that learns nothing is for comparison."""
+    if not case.learns:
+        yield Advice(True, "you need a baseline for a comparison", "[the algorithm](#the-algorithm)")
+        text = "lists should get better with time: it learns nothing from clicks"
+        yield Advice(False, text, "[the algorithm](#the-algorithm)")
+
+
+def by_click_model(case: Case) -> Iterator[Advice]:
+    """An agent is made for some click models."""
+    models = case.agent.click_models
+    if issubclass(case.agent, StateAgent):
+        source = "[users with a memory](../when_rl_pays.md)"
+        yield Advice(True, "your users come back, and their clicks change what they click next", source)
+    elif not models.startswith("any") and case.learns:
+        source = "[which click model fits your log](../from_log_to_decision.md)"
+        yield Advice(True, f"your users follow a click model for which it is made: {models}", source)
+
+
+def by_knowledge(case: Case) -> Iterator[Advice]:
+    """An agent that needs more than clicks can be taken only where that is known."""
+    if (what := needs(case.agent)) != "nothing":
+        yield Advice(False, f"you do not have what it needs: {NEEDED.get(what, what)}", CLASS)
+
+
+NEEDED = {
+    "a list": "a list to show",
+    "examination": "the probabilities with which users examine the positions",
+    "features": "features of the candidates",
+    "features and examination": "features of the candidates, and the probabilities with which users examine the positions",
+    "judged documents": "features of the documents",
+    "state": "the state of each user",
+}
+"""What agents need, by `needs`, in words."""
+
+
+def by_horizon(case: Case) -> Iterator[Advice]:
+    """An agent whose horizon has no default must be told how many sessions there will be."""
+    if case.needs_horizon:
+        yield Advice(False, "you cannot estimate the number of sessions: its `horizon` has no default", CLASS)
+
+
+def by_candidates(case: Case) -> Iterator[Advice]:
+    """An agent that refuses a mask of items cannot rank what is in stock."""
+    if case.ranks_items and case.learns and not case.agent.takes_candidates():
+        source = "[items out of stock](../practice.md#items-are-out-of-stock)"
+        text = "some items are sometimes out of stock: it refuses `candidates`, so `clickgym.Ranker` refuses it, too"
+        yield Advice(False, text, source)
+
+
+def by_log(case: Case) -> Iterator[Advice]:
+    """An agent that learns from any list can begin with a log."""
+    if case.ranks_items and case.learns:
+        source = "[a log to begin with](../practice.md#you-have-a-log-to-begin-with)"
+        if case.agent.learns_from == ANY_LIST:
+            yield Advice(True, "you have a click log: it can learn from the log before its first session", source)
+        else:
+            yield Advice(False, "you want it to learn from a click log first: it learns from its own lists only", source)
+
+
+WITHSTANDS = {
+    "change": "users’ preferences may change abruptly",
+    "bots": "bots may click for some time",
+    "late clicks": "clicks arrive late or in batches",
+}
+TRIED = {
+    "bots": ("click-farms", ":bots=farm:first=1000"),
+    "late clicks": ("late-clicks", ":arrival=batch:1000"),
+}
+"""Where the loss of an agent under what it withstands is measured: a part of a study, and arguments of its environment."""
+
+
+def by_what_it_stands(case: Case) -> Iterator[Advice]:
+    """What an agent withstands by a study is a reason for it, unless it loses much in any case; what every agent of its kind
+    withstands by its rule is none."""
+    for what, shown_by in stands(case.agent).items():
+        study, _, condition = shown_by.partition(", ")
+        lost = case.lost(*TRIED[what]) if what in TRIED else None
+        if shown_by != "its rule" and (lost is None or lost < MANY):
+            text = WITHSTANDS[what] + (f" and you pass `{condition.removeprefix('with ').rstrip('=')}`" if condition else "")
+            yield Advice(True, text, f"[{study}](../studies/{study}.md)")
+
+
+# ------------------------------------------------------------------------------------------------------ by its scores
+
+
+def by_place(case: Case) -> Iterator[Advice]:
+    """The first quarter of a board is a reason for an agent, the second half one against it."""
+    if case.place is None or case.table is None or not case.learns:
+        return
+    agents = list(dict.fromkeys(agent_of(place.agent) for place in case.peers if place.many or case.table.board))
+    if case.name not in agents:
+        return
+    place = agents.index(case.name) + 1
+    text = (
+        f"you need all abilities of the scorecard equally: it is number {place} of the {len(agents)} agents of its board, each "
+        "counted once, by its better line"
+    )
+    if place > 1:
+        text += f"; the best is `{agents[0]}`"
+    if 4 * place <= len(agents) or 2 * place > len(agents):
+        yield Advice(4 * place <= len(agents), text, BOARD)
+
+
+def by_ability(case: Case) -> Iterator[Advice]:
+    """Abilities in which an agent is about as good as the best of its board, and those in which it is far worse."""
+    if case.place is None or case.table is None or not case.learns:
+        return
+    good, bad, best = [], [], ""
+    for ability in case.table.abilities:
+        if ability not in case.place.standing.abilities:
+            continue
+        own = case.place.standing.abilities[ability]
+        of_peers = [
+            (place.standing.abilities[ability].value, place.agent)
+            for place in case.peers
+            if ability in place.standing.abilities
+        ]
+        most, leader = max(of_peers)
+        name = ability.replace("_", " ")
+        if own.value >= most - NEAR:
+            good.append(name)
+        elif own.value < HALF * most:
+            bad.append(name)
+            best = agent_of(leader)
+    if good:
+        text = f"you need {_listed(good)}: there it scores, as published, about as much as the best agent of its board"
+        yield Advice(True, text, BOARD)
+    if bad:
+        text = f"you need {_listed(bad)}: there it scores, as published, less than half as much as the best agent of its board"
+        yield Advice(False, f"{text}, `{best}`" if len(bad) == 1 else text, BOARD)
+
+
+def _listed(names: list[str]) -> str:
+    """
+    Example:
+        >>> _listed(["a"]), _listed(["a", "b", "c"])
+        ('*a*', '*a*, *b* or *c*')
+    """
+    *first, last = (f"*{name}*" for name in names)
+    return f"{', '.join(first)} or {last}" if first else last
+
+
+# ----------------------------------------------------------------------------------------------------- by the studies
+
+
+def by_batches(case: Case) -> Iterator[Advice]:
+    """Clicks in batches of 1,000 sessions must not multiply the regret."""
+    once, batches = case.lost("late-clicks", ""), case.lost("late-clicks", ":arrival=batch:1000")
+    if once and batches and case.learns and batches >= SLOWER * once:
+        text = f"clicks arrive in batches: batches of 1,000 sessions multiply its regret by {number(batches / once, 2)}"
+        yield Advice(False, text, "[late-clicks](../studies/late-clicks.md)")
+
+
+def by_early_bots(case: Case) -> Iterator[Advice]:
+    """A click farm in the first 1,000 sessions must not spoil the run."""
+    lost = case.lost("click-farms", ":bots=farm:first=1000")
+    before = case.lost("click-farms", "")
+    if lost and before and case.learns and lost >= MANY and lost >= before + FEW:
+        text = (
+            f"bots may click in the first sessions: after a click farm in the first 1,000 sessions, it loses {_percent(lost)} "
+            f"of what random lists lose, without the farm {_percent(before)}"
+        )
+        yield Advice(False, text, "[click-farms](../studies/click-farms.md)")
+
+
+def by_churn(case: Case) -> Iterator[Advice]:
+    """A new item every 1,000 sessions leaves some agents good and some no better than random lists."""
+    lost = case.lost("churn", ":churn=0.001")
+    if lost is not None and case.learns and (lost <= FEW or lost >= MOST_LOST):
+        text = (
+            "items are often replaced: with a new item every 1,000 sessions, of which it is told, it loses "
+            f"{_percent(lost)} of what random lists lose"
+        )
+        yield Advice(lost <= FEW, text, "[churn](../studies/churn.md)")
+
+
+def _percent(share: float) -> str:
+    return f"{number(100 * share, 2)} %"
+
+
+# --------------------------------------------------------------------------------------------------------- generic RL
+
+
+def by_library(case: Case) -> Iterator[Advice]:
+    """Generic reinforcement learning is for users whom clicks change."""
+    if issubclass(case.agent, Learner):
+        source = "[when reinforcement learning pays](../when_rl_pays.md)"
+        yield Advice(True, "clicks change the users, so that it pays to plan ahead", source)
+        yield Advice(False, "each user comes once, or comes back unchanged: bandits need fewer sessions to learn", source)
+
+
+RULES: tuple[Rule, ...] = (
+    by_learning, by_click_model, by_place, by_ability, by_what_it_stands, by_log, by_library, by_knowledge, by_horizon,
+    by_candidates, by_batches, by_early_bots, by_churn,
+)  # fmt: skip
+"""The rules, in the order of their sentences."""

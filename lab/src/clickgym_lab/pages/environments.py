@@ -1,0 +1,132 @@
+"""Documentation page of an environment and its pictures, made from the docstring of its click model by one template."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from pathlib import Path
+from typing import Any
+
+from clickgym.core.docstrings import sections
+from clickgym.core.templates import templates
+from clickgym.envs.instances import load_instance
+from clickgym.envs.registration import CONTEXTUAL, ENVIRONMENTS, EPISODE, MEMORY, Environment
+from clickgym.runner.describe import arguments
+
+from .measured import (
+    AGENTS,
+    ROUNDS,
+    SESSIONS,
+    STREAMS,
+    clicks_by_position,
+    exact,
+    parameters,
+    queries,
+    returns,
+    session,
+)
+from .pictures import bars, flow, moves_of
+
+ROUND: dict[str, Any] = {"L": [0.6, 0.4, 0.2, 0.1], "K": [0.9, 0.5], "KK": [[0.9, 0.0], [0.5, 0.7]], "": 0.8}
+"""Small round parameters by shape, for an example that every model has."""
+
+
+def page(env_id: str) -> str:
+    """The page of a registered id, in Markdown, under Gymnasium's headings and those of click models.
+
+    A click model of one's own has the sections that follow from its docstring: ``Click law`` has its formulas, and ``User`` the
+    moves of its users (see `moves_of`).
+
+    Args:
+        env_id: a key of `ENVIRONMENTS`, `CONTEXTUAL` or `MEMORY`.
+    """
+    environment = (ENVIRONMENTS | CONTEXTUAL | MEMORY)[env_id]
+    form, model = environment.form, environment.click_model
+    about, of_users = sections(model.__doc__ or ""), sections(environment.users.__doc__ or "")
+    references = about["Source"]
+    if form:
+        references = f"{of_users['Source']}\nThe click model itself: see `{env_id.removeprefix(form)}`."
+    signature = inspect.signature(model).parameters
+    shapes = {} if environment.kind == "Memory" else model.shapes
+    example = {name: ROUND[shape] for name, shape in shapes.items() if signature[name].default is not None}
+    if "n_positions" in signature:
+        example["n_positions"] = 2
+    pages = templates(Path(__file__).parent)
+    pages.filters |= {"in_markdown": lambda text: text.replace("``", "`"), "repr": repr}
+    text = pages.get_template("environment.md").render(
+        env_id=env_id,
+        environment=environment,
+        kind=environment.kind,
+        form=form,
+        model=model,
+        stationary=env_id.removeprefix(form),
+        about=about,
+        of_users=of_users,
+        law=about.get("Click law", ""),
+        moves="User" in about,
+        drawn_user=_drawn_user(model),
+        arguments=arguments(env_id),
+        parameters=example,
+        described=", ".join(f"{name}={value!r}" for name, value in example.items()),
+        references=re.split(r"\n(?! )", references),
+        **_measured(env_id, environment),
+    )
+    return text + "\n"
+
+
+def pictures(env_id: str) -> dict[str, str]:
+    """The pictures of the page of an id, as SVG, by the names of their files.
+
+    Args:
+        env_id: as for `page`.
+    """
+    environment = (ENVIRONMENTS | CONTEXTUAL | MEMORY)[env_id]
+    model, made = environment.click_model, {}
+    if "User" in (about := sections(model.__doc__ or "")):
+        made[f"user-{model.name()}.svg"] = flow(moves_of(about["User"]), _drawn_user(model))
+    if _is_measured(environment):
+        made[f"clicks-{env_id}.svg"] = bars(clicks_by_position(env_id, environment.kind), _drawn_clicks(env_id))
+    return made
+
+
+def _drawn_user(model: Any) -> str:
+    return f"States and moves of a user of the {model.title}"
+
+
+def _drawn_clicks(env_id: str) -> str:
+    return f"Probability of a click at each position in {env_id}, of the best and of random lists"
+
+
+def _is_measured(environment: Environment) -> bool:
+    """Whether there are figures: of the environments of the package, which have a default instance."""
+    return environment.click_model.__module__.startswith("clickgym.") and environment.default_instance is not None
+
+
+def _measured(env_id: str, environment: Environment) -> dict[str, Any]:
+    """What a page says of the default instance."""
+    if not _is_measured(environment):
+        return {"measured": False}
+    kind, model = environment.kind, environment.click_model
+    seed, rendered = session(env_id)
+    facts = {
+        "measured": True,
+        "seed": seed,
+        "rendered": rendered,
+        "agent": AGENTS[kind],
+        "returns": returns(env_id, kind),
+        "sessions": f"{SESSIONS:,}",
+        "episode": f"{EPISODE:,}",
+        "episodes": SESSIONS // EPISODE,
+        "rounds": f"{STREAMS * ROUNDS:,}",
+        "drawn_clicks": _drawn_clicks(env_id),
+        "made": load_instance(str(environment.default_instance)),
+    }
+    if kind == "Memory":
+        return facts
+    facts["exact"] = list(exact(env_id, environment.form))
+    if not kind:
+        known = queries(model)
+        sizes = [estimation["sessions"] for estimation in known.values()]
+        facts |= {"queries": known, "smallest": min(sizes), "largest": max(sizes), "estimates": list(parameters(model))}
+        facts |= {"estimation": known[str(environment.default_instance)]}
+    return facts

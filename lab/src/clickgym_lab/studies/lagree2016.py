@@ -1,0 +1,59 @@
+"""Lagrée et al. 2016, the position-based model: experiments beside the lower bound."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from clickgym.runner.theory.bounds import pbm_lower
+
+from .plots import bands, finish, grid
+from .reader import read_studies
+from .study import PBM, Curves, Evidence, Finding, Study, Values, estimate
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+LAGREE_AGENTS = (
+    "PBMPIE", "PBMTS", "BCMPTS", "PBMUCB", "RankedKLUCB", "CascadeUCB1", "CascadeUCB1:feedback=first_click",
+)  # fmt: skip
+LAGREE = ("pbm-small", "pbm-realistic")
+QUERIES = "pbm-queries"
+LOWER_BOUND = "lower_bound"
+
+
+def bound_per_log(env: Any) -> float:
+    """What the asymptotic lower bound of Lagrée et al., Theorem 6, is multiplied by log n from."""
+    return float(pbm_lower(env, math.e))
+
+
+def lower_bound(curves: Curves) -> Values:
+    """``(steps,)`` the lower bound, in the mean over the instances."""
+    return curves.ends(PBM, LAGREE_AGENTS[0], LOWER_BOUND)[:, 0].mean() * np.log(curves.steps)
+
+
+def near_bound(curves: Curves, agent: str) -> Finding:
+    """Whether regret at the end is about the bound."""
+    ratio = estimate(curves.units(PBM, agent)[:, -1] / lower_bound(curves)[-1])
+    return Finding(f"{ratio} times the bound", ratio.within(0.5, 2.0))
+
+
+def draw(evidence: Evidence) -> Figure:
+    """Regret and the bound, a panel for each part."""
+    figure, panels = grid(len(evidence))
+    for axes, curves in zip(panels, evidence.values(), strict=True):
+        late = curves.steps >= 10
+        bands(axes, curves, PBM, LAGREE_AGENTS, late)
+        bound = lower_bound(curves)
+        axes.plot(curves.steps[late], bound[late], color="black", linewidth=1.2, linestyle=":", label="lower bound (Theorem 6)")
+        title = curves.instances[0] if len(curves.instances) == 1 else f"mean over {len(curves.instances)} queries"
+        axes.set(xscale="log", title=title, xlabel="session")
+        ends = [estimate(curves.units(PBM, agent)[:, -1]).mean for agent in ("PBMUCB", "BCMPTS", "PBMPIE", "PBMTS")]
+        axes.set_ylim(0, 1.6 * max(*ends, bound[-1]))  # an agent that does not learn leaves the panel
+    panels[0].set_ylabel("cumulative regret")
+    return finish(figure, panels, evidence, "Regret beside the lower bound")
+
+
+STUDIES: dict[str, Study] = read_studies(__file__, globals())

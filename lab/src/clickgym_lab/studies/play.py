@@ -1,0 +1,491 @@
+"""Run studies at a scale, or read what was run, judge the papers' statements, and write curves, figure, table and findings."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import shlex
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from itertools import product, takewhile
+from pathlib import Path
+from typing import Any
+
+import joblib
+import numpy as np
+import polars
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.text import Text
+
+from clickgym.core.checks import check_seed, unknown
+from clickgym.core.files import make_folder, write_whole
+from clickgym.core.formats import clock
+from clickgym.core.terminal import Column, print_table, say
+from clickgym.core.trust import from_file
+from clickgym.envs import list_instances, load_instance
+from clickgym.envs.instances import DEFAULT_INSTANCE
+from clickgym.runner.callback import Callback
+from clickgym.runner.make import make_agent, make_env
+from clickgym.runner.reports.figures import save_figure
+from clickgym.runner.results import read_results
+from clickgym.runner.run import instance_of, run
+from clickgym.runner.sweep import sweep
+
+from ..shipped import Shipped, compact, fingerprints, portable, read_shipped, write_shipped
+from .axes import name_of_agent
+from .page import figure_name, page, study_html
+from .registry import STUDIES
+from .rehearsal import rehearse
+from .study import Curves, Evidence, Finding, PaperTable, Part, Statement, judged_together
+
+Findings = list[tuple[Statement, Finding]]
+
+LEAST_QUERIES = 4
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is run of one part: its queries, instances, horizon and runs at the scale asked for."""
+
+    part: Part
+    queries: tuple[str, ...]
+    horizon: int
+    runs: int
+
+    def instances(self, out: Path) -> list[str]:
+        """The instances of the sweep; files, where it needs some, are written beside its folder."""
+        if self.part.files is None:
+            return self.names
+        return self.part.files(self.names, out / f"{self.part.name}-instances")
+
+    @property
+    def names(self) -> list[str]:
+        """The instances, before any file is made from them."""
+        return list(self.queries) if self.part.instances is None else self.part.instances(self.queries)
+
+    @property
+    def words(self) -> str:
+        """What is run, in one line."""
+        part = self.part
+        queries = f"{len(self.queries)} of {part.queries} queries, " if part.queries > 1 else ""
+        return (
+            f"{', '.join(part.envs)}; {', '.join(map(name_of_agent, part.agents))}; {queries}"
+            f"{self.runs} of {part.runs} runs, {self.horizon:,} of {part.horizon:,} sessions"
+        )
+
+    @property
+    def checkpoints(self) -> NDArray[np.int64]:
+        """The ends of equal windows, some earlier steps, the 100th, which papers count to, and 0.99 of the horizon."""
+        windows = np.linspace(0, self.horizon, self.part.windows + 1)[1:]
+        steps = np.concatenate([windows, np.geomspace(1, self.horizon, 40), [100, 0.99 * self.horizon]])
+        return np.unique(np.clip(steps.round(), 1, self.horizon).astype(np.int64))
+
+
+def plan(names: Sequence[str], scale: float, queries: Sequence[str] | None = None) -> list[Plan]:
+    """What studies need, a part that several share once.
+
+    Horizons are multiplied by the scale, numbers of queries and of runs by its fourth root: a hundredth of the horizon takes
+    about a third of both. No fewer than four queries and four runs are taken, unless the study has
+    less in full, and nothing is reduced below what the part needs.
+
+    Args:
+        names: of `STUDIES`.
+        scale: in ``(0, 1]``.
+        queries: names or files of instances; None takes the shipped real queries.
+
+    Raises:
+        ValueError: on an unknown study, a bad scale, or an instance that does not serve an environment.
+
+    Example:
+        >>> [(part.horizon, part.runs, len(part.queries)) for part in plan(["bubble-fig1"], 0.01)]
+        [(50000, 4, 16)]
+    """
+    if not isinstance(scale, (int, float)) or not 0 < scale <= 1:
+        raise ValueError(f"scale is {scale!r}; expected a number in (0, 1]")
+    if not names:
+        raise ValueError("expected the name of at least one study")
+    _check_names(names)
+    queries = _shipped_queries() if queries is None else queries
+    plans = []
+    for part in {part.name: part for name in names for part in STUDIES[name].parts}.values():
+        count = _reduced(part.queries, scale, LEAST_QUERIES)
+        horizon = max(round(part.horizon * scale), part.least_horizon)
+        plans.append(Plan(part, tuple(queries[:count]), horizon, _reduced(part.runs, scale, part.least_runs)))
+        _check_instances(plans[-1])
+    return plans
+
+
+def _check_names(names: Sequence[str]) -> None:
+    for name in names:
+        if name not in STUDIES:
+            raise ValueError(unknown("study", name, STUDIES))
+
+
+def _shipped_queries() -> list[str]:
+    """The shipped real queries, the default instance first."""
+    names = [name for name in list_instances() if name.startswith("yandex-") and name != "yandex-like"]
+    return sorted(names, key=lambda name: name != DEFAULT_INSTANCE)
+
+
+def _check_instances(planned: Plan) -> None:
+    """Load all queries, and make all environments once."""
+    for query in planned.queries:
+        load_instance(query)
+    for name, env in product(planned.names, planned.part.envs):
+        make_env(env, name)
+
+
+def _reduced(count: int, scale: float, least: int) -> int:
+    return min(count, max(least, math.ceil(count * scale**0.25)))
+
+
+def project(plans: Sequence[Plan], out: Path, sessions: int = 20_000) -> float:
+    """The processor time of a plan, from short runs of every pair on the first instance.
+
+    Args:
+        plans: of `plan`.
+        out: the folder of the results, for instances that are files.
+        sessions: of each run, no more than its horizon.
+
+    Returns:
+        Seconds on one processor, without compilation.
+    """
+    seconds = 0.0
+    for each in plans:
+        instances, length = each.instances(out), min(sessions, each.horizon)
+        for env_spec in each.part.envs:
+            env = make_env(env_spec, instances[0])
+            for agent_spec in each.part.agents:
+                agent = make_agent(agent_spec, env, horizon=each.horizon, seed=0)
+                result = run(agent, env, length, seed=0, checkpoints=[length], metrics=each.part.metrics)
+                seconds += result.seconds / length * each.horizon * each.runs * len(instances)
+    return seconds
+
+
+def run_study(
+    names: Sequence[str],
+    scale: float,
+    out: str | os.PathLike[str],
+    console: Console,
+    *,
+    queries: Sequence[str] | None = None,
+    seed: int = 0,
+    n_jobs: int = -1,
+    callback: Callback | None = None,
+    pdf: bool = False,
+) -> dict[str, Findings]:
+    """Run studies, and write for each its curves (Parquet), figure (PNG, SVG), findings and table (HTML, Markdown, JSON).
+
+    Every part is a sweep in a folder of its own, which goes on where it was when called again with the same arguments.
+
+    Args:
+        names, scale, queries: as in `plan`.
+        out: the folder of the results; made if need be.
+        console: where the plan and the findings are printed.
+        seed, n_jobs: as in `sweep`.
+        callback: is told of the progress.
+        pdf: write figures as PDF, too.
+
+    Returns:
+        The statements of each study with what was found.
+
+    Raises:
+        ValueError, TypeError: on bad arguments, or a study that cannot be judged or drawn, before any session is played.
+    """
+    check_seed(seed)
+    plans = plan(names, scale, queries)
+    for name in names:
+        _rehearse(name, plans)
+    out = Path(out)
+    make_folder(out)
+    for each in plans:
+        say(console, words(each))
+        if round(each.part.horizon * scale) < each.horizon:
+            say(console, f"{each.part.name}: raised to {each.horizon:,} sessions, below which it shows nothing")
+    seconds = project(plans, out)
+    workers = joblib.effective_n_jobs(n_jobs)
+    say(console, f"projected: {clock(seconds / workers)} with {workers} workers, without compilation")
+    setting, measured = _setting(queries), {}
+    for each in plans:
+        instances = each.instances(out)
+        table = sweep(
+            each.part.envs,
+            each.part.agents,
+            each.horizon,
+            each.runs,
+            seed=seed,
+            out=out / each.part.name,
+            instances=instances,
+            n_jobs=n_jobs,
+            checkpoints=each.checkpoints,
+            metrics=each.part.metrics,
+            callback=callback,
+        ).frame
+        measured[each.part.name] = (
+            _with_facts(each.part, table, instances),
+            _made(each, out / each.part.name, instances),
+        )
+    findings_of: dict[str, Findings] = {}
+    for name in names:
+        command, results = _command(name, scale, queries, seed), []
+        for part in STUDIES[name].parts:
+            table, origin = measured[part.name]
+            table = table.with_columns(
+                polars.col("instance").replace({name: portable(name) for name in table["instance"].unique()})
+            )
+            curves = compact(table, STUDIES[name].columns, list(part.facts), each=part.each, fractions=part.fractions)
+            results.append(Shipped(setting, part.name, curves, {"command": command, **origin}))
+        findings_of[name] = conclude(name, results, out, console, pdf=pdf)
+    return findings_of
+
+
+def _rehearse(name: str, plans: Sequence[Plan]) -> None:
+    """Judge and draw a study by invented numbers, with the instances and checkpoints of a plan."""
+    by_part = {each.part.name: each for each in plans}
+    with tempfile.TemporaryDirectory() as folder:
+        parts = []
+        for part in STUDIES[name].parts:
+            planned = by_part[part.name]
+            instances = [load_instance(instance).name for instance in planned.instances(Path(folder))]
+            parts.append((part, instances, planned.checkpoints.tolist()))
+    rehearse(name, STUDIES[name], parts)
+
+
+def draw_again(
+    names: Sequence[str],
+    folders: Sequence[str | os.PathLike[str]],
+    out: str | os.PathLike[str],
+    console: Console,
+    *,
+    pdf: bool = False,
+) -> dict[str, Findings]:
+    """Judge and draw studies from results that `run_study` wrote, on one set of queries or on several, without playing.
+
+    Args:
+        names: of `STUDIES`.
+        folders: with the files ``NAME.parquet``; what they hold of a study is put together.
+        out: the folder of what is written.
+        console: where the findings are printed.
+        pdf: write figures as PDF, too.
+
+    Returns:
+        The statements of each study with what was found, on the queries of the first folder.
+
+    Raises:
+        ValueError: on an unknown study, a folder without its results, or results that are there twice.
+    """
+    _check_names(names)
+    results = {name: [each for folder in folders for each in read_study(name, folder)] for name in names}
+    for name, all_of_it in results.items():
+        keys = [(each.setting, each.part) for each in all_of_it]
+        if twice := {key for key in keys if keys.count(key) > 1}:
+            raise ValueError(f"results of {name} on the queries {min(twice)[0]!r} are in two of the folders")
+    make_folder(Path(out))
+    return {name: conclude(name, results[name], Path(out), console, pdf=pdf) for name in names}
+
+
+def read_study(name: str, folder: str | os.PathLike[str]) -> list[Shipped]:
+    """The results of a study in a folder.
+
+    Args:
+        name: of `STUDIES`.
+        folder: what `run_study` was given as ``out``, or where its files were copied to.
+
+    Raises:
+        ValueError: there are none, or other ones.
+    """
+    path = Path(folder) / f"{name}.parquet"
+    try:
+        results = read_shipped(path)
+    except FileNotFoundError:
+        raise ValueError(f"{folder} has no results of {name}: {path.name} is not there") from None
+    parts = [part.name for part in STUDIES[name].parts]
+    for setting in dict.fromkeys(each.setting for each in results):
+        there = [each.part for each in results if each.setting == setting]
+        if there != parts:
+            raise ValueError(f"{path} holds {', '.join(there)}; expected {', '.join(parts)}, the parts of {name}")
+    return results
+
+
+def judge(name: str, evidence: Evidence) -> Findings:
+    """What the measured tables say of each statement of a study.
+
+    Args:
+        name: of `STUDIES`.
+        evidence: the curves of each of its parts.
+    """
+    statements = STUDIES[name].statements
+    return list(zip(statements, judged_together(statements, evidence), strict=True))
+
+
+def conclude(name: str, results: Sequence[Shipped], out: Path, console: Console, *, pdf: bool = False) -> Findings:
+    """Judge a study by what was measured, and write its curves, its findings and its figures.
+
+    Args:
+        name: of `STUDIES`.
+        results: of its parts, in one setting or in several.
+        out: the folder.
+        console: where the findings are printed.
+        pdf: write its figures as PDF, too.
+
+    Returns:
+        The statements with what was found in the first setting.
+    """
+    write_shipped(out / f"{name}.parquet", results)
+    settings = by_setting(name, results)
+    figures = [draw(setting) for setting in settings]
+    pictures = []
+    for setting, figure in zip(settings, figures, strict=True):
+        pictures += save_figure(figure, out / figure_name(setting, settings), pdf=pdf)
+    write_whole(out / f"{name}.html", study_html(name, settings, figures))
+    write_whole(out / f"{name}.md", page(name, settings))
+    write_whole(out / f"{name}.json", findings(name, settings))
+    for setting in settings:
+        _print(console, setting)
+    files = [f"{name}.html", *(picture.name for picture in pictures), f"{name}.md", f"{name}.json", f"{name}.parquet"]
+    say(console, f"Results in {out}: {', '.join(files)}")
+    return settings[0].found
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A study on one set of queries, judged."""
+
+    study: str
+    name: str
+    results: tuple[Shipped, ...]
+    evidence: Evidence
+    found: Findings
+    table: PaperTable | None
+
+    @property
+    def command(self) -> str:
+        """What made it."""
+        return str(self.results[0].made["command"])
+
+    @property
+    def caption(self) -> str:
+        """The same, no longer than fits below a figure."""
+        return self.command if len(self.command) <= 150 else f"{self.command[:150]}..."
+
+    @property
+    def rows(self) -> list[tuple[str, ...]]:
+        """Of each statement: text, rule, the paper's figure, what was measured, and whether that supports it."""
+        return [(s.text, s.rule, s.paper, finding.measured, finding.words) for s, finding in self.found]
+
+    @property
+    def plans(self) -> list[Plan]:
+        """What was run."""
+        parts = {part.name: part for part in STUDIES[self.study].parts}
+        return [
+            Plan(parts[each.part], tuple(each.made["queries"]), each.made["horizon"], each.made["runs"])
+            for each in self.results
+        ]
+
+
+def by_setting(name: str, results: Sequence[Shipped]) -> list[Setting]:
+    """A study on each set of queries that it was played on, judged."""
+    study, settings = STUDIES[name], []
+    horizons = {part.name: part.horizon for part in study.parts}
+    for setting in dict.fromkeys(each.setting for each in results):
+        own = tuple(each for each in results if each.setting == setting)
+        evidence = {each.part: Curves(each.table, horizons[each.part]) for each in own}
+        table = None if study.table is None else study.table(evidence)
+        settings.append(Setting(name, setting, own, evidence, judge(name, evidence), table))
+    return settings
+
+
+def _setting(queries: Sequence[str] | None) -> str:
+    """A short name for the queries: what the names of all begin with."""
+    if queries is None:
+        return "shipped"
+    names = sorted(load_instance(query).name for query in queries)
+    shared = takewhile(lambda pair: pair[0] == pair[1], zip(names[0], names[-1], strict=False))
+    return re.sub(r"[-_.:=]\w*$", "", "".join(letter for letter, _ in shared)) or "own"
+
+
+def _with_facts(part: Part, table: polars.DataFrame, instances: Sequence[str]) -> polars.DataFrame:
+    """The table with the facts of each environment."""
+    if not part.facts:
+        return table
+    rows = []
+    for env in part.envs:
+        for instance in instances:
+            users = make_env(env, instance)
+            rows.append({"env": env, "instance": instance_of(users)} | {fact: find(users) for fact, find in part.facts.items()})
+    return table.join(polars.DataFrame(rows), on=["env", "instance"], how="left", maintain_order="left")
+
+
+def _made(planned: Plan, folder: Path, instances: Sequence[str]) -> dict[str, Any]:
+    """What made the results of a part."""
+    config = read_results(folder)[2]
+    origin = {key: config[key] for key in ("made", "clickgym", "versions", "seed", "horizon", "runs", "envs", "agents")}
+    sources = [portable(instance) for instance in instances]
+    queries = [load_instance(query).name for query in planned.queries]
+    with from_file(folder):
+        return {**origin, "queries": queries, "instances": sources, **fingerprints(origin["envs"], origin["agents"], instances)}
+
+
+def draw(setting: Setting) -> Figure:
+    """The figure of a study, with the version and the command that made it, without which nobody could check it."""
+    figure = STUDIES[setting.study].figure(setting.evidence)
+    least = {f"{each.horizon:,}" for each in setting.plans if each.horizon == each.part.least_horizon < each.part.horizon}
+    note = f" (plays the least, {' and '.join(sorted(least))} sessions)" if least else ""
+    figure.supxlabel(setting.caption + note, fontsize=6, color="0.4", x=0.01, ha="left")
+    return figure
+
+
+# -------------------------------------------------------------------------------------------------------------- in words
+
+
+def words(planned: Plan) -> str:
+    """What is run, in one line, with the name of the part."""
+    return f"{planned.part.name}: {planned.words}"
+
+
+def _print(console: Console, setting: Setting) -> None:
+    study = STUDIES[setting.study]
+    if setting.table is not None:
+        title, (names, *rows) = setting.table
+        print_table(console, [Column(name, right=place > 0) for place, name in enumerate(names)], rows, title=title)
+        console.print()
+    columns = [Column("statement", words=True), Column("measured", words=True), Column("supported")]
+    findings = [(s.text, Text(finding.measured.replace("; ", "\n")), finding.words) for s, finding in setting.found]
+    title = f"{setting.study}, {setting.name} queries: {study.title} ({study.paper})"
+    print_table(console, columns, findings, title=title)
+    console.print()
+
+
+def _command(name: str, scale: float, queries: Sequence[str] | None, seed: int) -> str:
+    words = ["clickgym", "study", name, *(["--instances", *queries] if queries else [])]
+    return f"clickgym {version('clickgym')}: {shlex.join([*words, '--scale', f'{scale:g}', '--seed', str(seed)])}"
+
+
+def findings(name: str, settings: Sequence[Setting]) -> str:
+    """What was found, as JSON."""
+    columns = ("statement", "rule", "paper", "measured", "supported", "by itself")
+    content = {
+        "study": name,
+        "settings": [
+            {
+                "setting": setting.name,
+                "command": setting.command,
+                "parts": [
+                    {"name": each.part.name, "queries": each.queries, "horizon": each.horizon, "runs": each.runs}
+                    for each in setting.plans
+                ],
+                "statements": [
+                    dict(zip(columns, (s.text, s.rule, s.paper, *finding), strict=True)) for s, finding in setting.found
+                ],
+                **({} if setting.table is None else {"table": [list(row) for row in setting.table[1]]}),
+            }
+            for setting in settings
+        ],
+    }
+    return json.dumps(content, indent=1, ensure_ascii=False) + "\n"

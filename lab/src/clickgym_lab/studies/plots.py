@@ -1,0 +1,144 @@
+"""Looks of agents, panels, curves with bands, legend and title: what the figures of the studies share."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clickgym.core.colours import COLOURS
+
+from .study import Curves, Evidence, Values, estimate
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Look = tuple[str, Any]
+"""A colour, and dashes as matplotlib takes them."""
+BLUE, ORANGE, GREEN, PURPLE, YELLOW, BLACK, SKY, GREY = COLOURS
+SOLID, DASHED, DOTTED = "-", (0, (4, 1.5)), (0, (1, 1.2))
+_OVERRIDES: dict[Look, str] = {
+    (ORANGE, SOLID): "CascadeKLUCB CascadeUCB1 CMLinUCB",
+    (ORANGE, DASHED): "CascadeKLUCB:feedback=first_click CascadeUCB1:feedback=first_click PerState",
+    (BLUE, SOLID): "BatchRank PBMPIE UBMLinUCB PPO GLRCascadeKLUCB RankedExp3:gamma=0.01",
+    (BLUE, DASHED): "MergeRank GLRCascadeUCB",
+    (GREY, SOLID): "RankedExp3 RankedKLUCB C2UCB",
+    (GREEN, SOLID): "TopRank CascadeDUCB PBMTS LinearTS DCMLinUCB DQN TopRank:delta=2e-07",
+    (PURPLE, SOLID): "BubbleRank CascadeSWUCB PBMUCB PBMLinUCB RecurrentPPO BubbleRank:delta=1.6e-27 RankedExp3:gamma=0.03",
+    (BLACK, DOTTED): "Fixed",
+    (SKY, SOLID): "BCMPTS MaskablePPO GRAB GLRCascadeKLUCB:n_segments=10 RankedExp3:gamma=0.003",
+    (BLACK, SOLID): "PDGD CascadeVI PBMHB",
+    (BLACK, DASHED): "PDGD:learning_rate=3",
+    (YELLOW, DOTTED): "Random",
+    (YELLOW, SOLID): "UniRank CascadeKLUCB:c=0",
+    (SKY, DASHED): "SGRAB",
+    (SKY, (0, (6, 1.5, 1, 1.5))): "CascadeTS",
+    (GREY, DASHED): "EpsilonGreedy",
+    (PURPLE, DASHED): "CascadeUCBV",
+    (GREEN, DASHED): "CascadeLinTS",
+    (YELLOW, DASHED): "CascadeWOFUL",
+    (BLACK, (0, (6, 1.5, 1, 1.5))): "PBMLinTS COLTR",
+    (ORANGE, (0, (6, 1.5, 1, 1.5))): "TSCascade PairRank:growth=0.01",
+    (BLUE, (0, (6, 1.5, 1, 1.5))): "RecurRank PairRank PairRank:loss=sum,growth=0.01",
+    (GREEN, (0, (6, 1.5, 1, 1.5))): "MGD",
+    (PURPLE, (0, (6, 1.5, 1, 1.5))): "MGD:leaving=probabilistic",
+    (YELLOW, (0, (6, 1.5, 1, 1.5))): "DBGD",
+    (GREY, DOTTED): "RankedUCB1 EpsilonGreedy:epsilon=0",
+    (ORANGE, DOTTED): "DCMKLUCB",
+    (BLUE, DOTTED): "PIE",
+    (GREEN, (0, (8, 2))): "UBMTS",
+}
+LOOKS: dict[str, Look] = {label: look for look, labels in _OVERRIDES.items() for label in labels.split()}
+LOOKS |= {
+    f"clickgym.lab.studies.churn:Untold{agent}": (LOOKS[agent][0], DOTTED)
+    for agent in ("CascadeKLUCB", "CascadeTS", "TopRank", "UniRank", "PBMHB", "GLRCascadeKLUCB", "CascadeSWUCB")
+}
+"""Of the agents of the papers, which look the same in all figures; two readings of the same algorithm share a colour."""
+_AUTOMATIC: list[Look] = [
+    (colour, dashes)
+    for dashes in ((0, (6, 1.5, 1, 1.5)), (0, (8, 2)), (0, (6, 1, 1, 1, 1, 1)), SOLID, DASHED, DOTTED)
+    for colour in COLOURS
+]
+_TAKEN: WeakKeyDictionary[Figure, dict[str, Look]] = WeakKeyDictionary()
+
+COLOURS_OF_USERS = ((BLACK, "-"), (BLUE, "-"), (GREEN, "-"), (ORANGE, "-"), (PURPLE, "-"))
+"""For curves of one comparison on several kinds of users."""
+
+
+def grid(columns: int, rows: int = 1, width: float = 3.3, height: float = 2.9) -> tuple[Figure, list[Axes]]:
+    """A figure and its panels, row by row, each of so many inches."""
+    from matplotlib.figure import Figure  # slow to load
+
+    figure = Figure(figsize=(max(width * columns + 2.2, 6.5), height * rows + 0.6), layout="constrained")
+    panels = list(figure.subplots(rows, columns, squeeze=False).flat)
+    for axes in panels:
+        axes.grid(color="0.9", linewidth=0.6)
+        axes.set_axisbelow(True)
+        axes.spines[["top", "right"]].set_visible(False)
+    return figure, panels
+
+
+def look_of(label: str, axes: Axes) -> Look:
+    """How a curve is drawn: as `LOOKS` has it, or by itself; never as another curve of the same figure."""
+    figure: Any = axes.get_figure()
+    looks = _TAKEN.setdefault(figure, {})
+    if label not in looks:
+        choices = [LOOKS[label], *_AUTOMATIC] if label in LOOKS else _AUTOMATIC
+        looks[label] = next((look for look in choices if look not in looks.values()), choices[0])
+    return looks[label]
+
+
+def colour_of(label: str, axes: Axes) -> str:
+    """The colour of `look_of`."""
+    return look_of(label, axes)[0]
+
+
+def band(axes: Axes, steps: NDArray[Any], values: Values, label: str, look: Look | None = None) -> None:
+    """The mean of ``(units, steps)`` values with its interval."""
+    colour, dashes = look_of(label, axes) if look is None else look
+    axes.plot(steps, values.mean(axis=0), color=colour, linestyle=dashes, linewidth=1.5, label=label)
+    if len(values) > 1:
+        mean, half = np.transpose([estimate(column) for column in values.T])
+        axes.fill_between(steps, np.maximum(mean - half, 0), mean + half, color=colour, alpha=0.15, linewidth=0)
+
+
+def bands(
+    axes: Axes, curves: Curves, env: str, agents: Iterable[str], places: Any = slice(None), column: str = "regret"
+) -> None:
+    """The cumulative curves of several agents, with a checkpoint at each of some places among the steps."""
+    for agent in agents:
+        band(axes, curves.steps[places], curves.units(env, agent, column)[:, places], agent)
+
+
+def regret_figure(evidence: Evidence, cases: Sequence[tuple[str, str, str]], n_columns: int, title: str) -> Figure:
+    """Cumulative regret from the 100th session on, a panel for each case: its title, part and environment."""
+    figure, panels = grid(n_columns, math.ceil(len(cases) / n_columns))
+    for axes, (name, part, env) in zip(panels, cases, strict=True):
+        curves = evidence[part]
+        bands(axes, curves, env, curves.agents, curves.steps >= 100)
+        axes.set(xscale="log", yscale="log", title=name, xlabel="session")
+    for axes in panels[::n_columns]:
+        axes.set_ylabel("regret")
+    return finish(figure, panels, evidence, title)
+
+
+def finish(
+    figure: Figure, panels: Iterable[Axes], evidence: Evidence, title: str, intervals: str = "bands: 95 % intervals of the mean"
+) -> Figure:
+    """Legend of the curves in some panels, title, and what was averaged."""
+    handles: dict[str, Any] = {}
+    for axes in panels:
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            handles.setdefault(label, handle)
+    figure.legend(list(handles.values()), list(handles), loc="outside right center", frameon=False, fontsize=8)
+    sizes = []
+    for curves in evidence.values():
+        several = f"{len(curves.instances)} instances × " if len(curves.instances) > 1 else ""
+        sizes.append(f"{several}{curves.n_runs} run{'s' if curves.n_runs > 1 else ''}")
+    figure.suptitle(f"{title}\n({', '.join(dict.fromkeys(sizes))}; {intervals})", fontsize=10)
+    return figure

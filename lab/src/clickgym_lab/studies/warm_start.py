@@ -1,0 +1,220 @@
+"""Study of agents that learn from a log of production before they rank: what it saves, and when it hurts."""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from inspect import signature
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clickgym.agents import (
+    GRAB,
+    PBMHB,
+    PBMTS,
+    CascadeKLUCB,
+    CascadeSWUCB,
+    CascadeTS,
+    CascadeUCB1,
+    CompiledAgent,
+    EpsilonGreedy,
+    GLRCascadeKLUCB,
+)
+from clickgym.agents.agent import Seed
+from clickgym.core.checks import check_count, check_share
+from clickgym.envs import Users
+from clickgym.envs.session import sessions
+
+from .axes import BARS, RANDOM, lines, table_of, times
+from .plots import finish, grid
+from .reader import read_studies
+from .study import CM, PBM, Curves, Evidence, Finding, PaperTable, Study, several, versus
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+EVERY, MANY = "warm-start", "warm-start-many"
+"""All sizes of the log on the shipped queries; two sizes on all queries."""
+SIZES = (1000, 10_000, 100_000, 1_000_000)
+EXCHANGED = 0.2
+LEARNERS = (
+    "CascadeKLUCB", "CascadeUCB1", "CascadeTS", "EpsilonGreedy", "PBMHB", "PBMTS", "GRAB", "CascadeSWUCB", "GLRCascadeKLUCB",
+)  # fmt: skip
+SOME = ("CascadeKLUCB", "CascadeTS", "EpsilonGreedy", "PBMHB", "GRAB")
+
+
+# ---------------------------------------------------------------------------------------------------------------- the log
+
+
+class Log(NamedTuple):
+    """What agents learn from."""
+
+    rankings: NDArray[np.int64]  # (n, K)
+    clicks: NDArray[np.int8]  # (n, K)
+
+
+@lru_cache(maxsize=2)
+def production_log(users: str, production: tuple[int, ...], exchanged: float) -> Log:
+    """A log of the production list, the same every time; a log of fewer sessions is its beginning.
+
+    Args:
+        users: a click model's `to_dict`, as JSON.
+        production: all items in the order of production.
+        exchanged: in what share of the sessions two items, drawn at random among all, have exchanged their places.
+    """
+    model: Any = Users.from_dict(json.loads(users))
+    n, n_positions, n_items = SIZES[-1], model.n_positions, len(production)
+    rng = np.random.default_rng(list(users.encode()))
+    lists = np.tile(np.array(production), (n, 1))
+    rows = np.flatnonzero(rng.random(n) < exchanged)
+    first = rng.integers(n_items, size=len(rows))
+    second = (first + rng.integers(1, n_items, size=len(rows))) % n_items
+    lists[rows, first], lists[rows, second] = lists[rows, second], lists[rows, first]
+    rankings = np.ascontiguousarray(lists[:, :n_positions])
+    clicks, examined, earned = np.empty(rankings.shape, np.int8), np.empty(rankings.shape, np.int8), np.empty((2, n))
+    uniforms, scratch = rng.random(rankings.shape), np.empty(n_positions + 1)
+    sessions(model)(model.parameters, rankings, uniforms, clicks, examined, 0, n_positions, scratch, *earned)
+    return Log(rankings, clicks)
+
+
+class Warm(CompiledAgent):
+    """An agent that has learned from a log of production before its first session.
+
+    Args:
+        n_items: L.
+        n_positions: K.
+        log: of how many sessions.
+        exchanged: as in `production_log`.
+        users: whose clicks the log holds; ``make_agent`` fills them in.
+        production: the production list; likewise.
+        horizon: of the sessions after the log, for agents that take one.
+        seed: of the agent.
+        **hyperparameters: of the agent without the log.
+    """
+
+    told: ClassVar = {"users": "users", "production": "initial_ranking"}
+
+    def __init__(
+        self, n_items: int, n_positions: int, *, log: int, exchanged: float = EXCHANGED, users: Users, production: Any,
+        horizon: int | None = None, seed: Seed = None, **hyperparameters: Any,
+    ) -> None:  # fmt: skip
+        if "horizon" in signature(super().__init__).parameters:
+            hyperparameters["horizon"] = horizon
+        super().__init__(n_items, n_positions, seed=seed, **hyperparameters)
+        size = check_count("log", log)
+        whole = production_log(json.dumps(users.to_dict()), tuple(map(int, production)), check_share("exchanged", exchanged))
+        self.learn(Log(whole.rankings[:size], whole.clicks[:size]))
+
+
+class WarmCascadeKLUCB(Warm, CascadeKLUCB):
+    """CascadeKL-UCB with a log."""
+
+
+class WarmCascadeUCB1(Warm, CascadeUCB1):
+    """CascadeUCB1 with a log."""
+
+
+class WarmCascadeTS(Warm, CascadeTS):
+    """CascadeTS with a log."""
+
+
+class WarmEpsilonGreedy(Warm, EpsilonGreedy):
+    """Epsilon-greedy with a log."""
+
+
+class WarmPBMHB(Warm, PBMHB):
+    """PB-MHB with a log."""
+
+
+class WarmPBMTS(Warm, PBMTS):
+    """PBM-TS with a log; it is given the examination probabilities."""
+
+    told: ClassVar = {**Warm.told, **PBMTS.told}
+
+
+class WarmGRAB(Warm, GRAB):
+    """GRAB with a log."""
+
+
+class WarmCascadeSWUCB(Warm, CascadeSWUCB):
+    """CascadeSWUCB with a log."""
+
+
+class WarmGLRCascadeKLUCB(Warm, GLRCascadeKLUCB):
+    """GLR-CascadeKLUCB with a log."""
+
+
+# -------------------------------------------------------------------------------------------------------------- the study
+
+
+def warm(agent: str, log: int, exchanged: float = EXCHANGED) -> str:
+    """The label of an agent with a log; with one of no sessions the agent itself."""
+    if not log:
+        return agent
+    name, _, arguments = agent.partition(":")
+    further = "" if exchanged == EXCHANGED else f",exchanged={exchanged:g}"
+    return f"clickgym.lab.studies.warm_start:Warm{name}:{arguments}{',' * bool(arguments)}log={log}{further}"
+
+
+STRICT = SIZES[2]
+"""The size of the log of nothing but the production list."""
+GREEDY = "EpsilonGreedy:epsilon=0"
+AGENTS = (
+    RANDOM, "Fixed", "BubbleRank",
+    *(warm(agent, size) for agent in (*LEARNERS, GREEDY) for size in (0, *SIZES)),
+    *(warm(agent, STRICT, 0) for agent in (*LEARNERS, GREEDY)),
+)  # fmt: skip
+AGENTS_OF_MANY = (RANDOM, "Fixed", "BubbleRank", *(warm(agent, size) for agent in SOME for size in (0, 10_000, STRICT)))
+
+
+def saves(
+    curves: Curves, env: str, agent: str, log: int, low: float, high: float, exchanged: float = EXCHANGED, base: int = 0
+) -> Finding:
+    """Regret at the end with a log as a multiple of that without, or of that with another log (``base`` sessions)."""
+    return times(curves, warm(agent, log, exchanged), env, low, high, other=warm(agent, base))
+
+
+def begins_better(curves: Curves, env: str, agent: str, log: int, worse: list[str]) -> Finding:
+    """Whether an agent with a log has less regret at the end than others."""
+    units = {name: curves.end_units(env, name) for name in (warm(agent, log), *worse)}
+    best, *others = units.values()
+    return several({name: versus(best, other, over=curves.units_of_ends) for name, other in zip(worse, others, strict=True)})
+
+
+def _points(agents: tuple[str, ...], logs: list[tuple[int, float]], env: str) -> dict[str, list[tuple[str, str]]]:
+    return {agent: [(env, warm(agent, size, exchanged)) for size, exchanged in logs] for agent in agents}
+
+
+LOGS = [(size, EXCHANGED) for size in (0, *SIZES)]
+
+
+def regret(evidence: Evidence) -> PaperTable:
+    """Regret of all agents with all logs, in both click models."""
+    curves = evidence[EVERY]
+    columns = ["no log", *(f"{size:,}" for size in SIZES), f"{STRICT:,}, never exchanged"]
+    series = {
+        f"{name}, {env.partition('Rank')[0]}": points
+        for env in (CM, PBM)
+        for name, points in _points((*LEARNERS, GREEDY), [*LOGS, (STRICT, 0.0)], env).items()
+    }
+    title = f"Regret by the sessions of the log, mean over {len(curves.instances)} queries, {curves.horizon:,} sessions"
+    return table_of(curves, columns, series, title)
+
+
+def draw(evidence: Evidence) -> Figure:
+    """Regret by the size of the log, in two click models; on the shipped queries and on all."""
+    figure, panels = grid(2, 2)
+    for row, (part, agents, logs) in enumerate(((EVERY, (*LEARNERS, GREEDY), LOGS), (MANY, SOME, [LOGS[0], LOGS[2], LOGS[3]]))):
+        curves = evidence[part]
+        for axes, env in zip(panels[2 * row : 2 * row + 2], (CM, PBM), strict=True):
+            series = _points(agents, logs, env) | {name: [(env, name)] * len(logs) for name in ("Fixed", "BubbleRank")}
+            lines(axes, curves, [f"{size:,}" for size, _ in logs], series, env)
+            queries = "shipped" if part == EVERY else "all"
+            axes.set(title=f"{env.partition('Rank')[0]}, {queries} queries", xlabel="sessions of the log")
+        panels[2 * row].set_ylabel(f"regret, % of {RANDOM}")
+    return finish(figure, panels, evidence, "Regret after learning from a log of production", BARS)
+
+
+STUDIES: dict[str, Study] = read_studies(__file__, globals())

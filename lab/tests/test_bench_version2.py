@@ -1,0 +1,597 @@
+"""Version 2 of the scorecard: its tasks, its statistics, its reference run from end to end on a few short tasks."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import re
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import polars
+import pytest
+from polars import col
+
+import clickgym
+from clickgym.__main__ import main
+from clickgym.agents import CascadeTS, TopRank
+from clickgym.core.statistics import holm
+from clickgym.runner.make import make_agent, make_env
+from clickgym_lab.bench import card as cards
+from clickgym_lab.bench import figures, make, protocol, reference, tuned
+from clickgym_lab.bench.anchors import Anchor
+from clickgym_lab.bench.boards import boards_tables, source_link, table_html
+from clickgym_lab.bench.equipment import EXCHANGED, Equipped, equipped, examination, production_log
+from clickgym_lab.bench.leaderboard import header, leaderboard, row_of
+from clickgym_lab.bench.pages import leaderboard_html
+from clickgym_lab.bench.play import blocks, play, play_one, suited
+from clickgym_lab.bench.protocol import DEVELOPMENT, VERSION_1, VERSION_2
+from clickgym_lab.bench.score import pairs, scored, standing
+from clickgym_lab.bench.submission import read_submission
+from clickgym_lab.bench.task_set import task_set
+from clickgym_lab.commands import reseal as resealing
+from clickgym_lab.shipped import read_shipped, stale, write_shipped
+
+ABILITIES = VERSION_2.abilities
+
+# --------------------------------------------------------------------------------------------------------------- the tasks
+
+
+def test_the_test_set_is_frozen():
+    """A change of a task, of its users, of its horizon or of its production ranking makes version 3."""
+    assert VERSION_2.fingerprint == VERSION_2.frozen
+
+
+def test_every_ability_has_enough_tasks_and_instances():
+    for ability in ABILITIES:
+        own = [task for task in VERSION_2.candidates if task.ability == ability]
+        assert len(own) >= 16, ability
+        assert len({task.query for task in own}) >= 8, ability
+        assert len({task.horizon for task in own}) == 1, ability
+    safety = [task for task in VERSION_2.candidates if task.ability == "safety"]
+    assert len({task.query for task in safety}) >= 12
+    assert len({task.click_model for task in safety}) >= 3
+
+
+def test_each_task_has_a_name_and_a_sentence_of_its_own():
+    assert len(VERSION_2.by_name) == len(VERSION_2.candidates)
+    assert list(dict.fromkeys(task.ability for task in VERSION_2.candidates)) == list(ABILITIES)
+    assert all(f"{task.horizon:,}" in task.about and "{" not in task.about for task in VERSION_2.candidates)
+
+
+def test_sets_are_made_by_their_seed_and_share_nothing():
+    assert task_set(7, real=False) == task_set(7, real=False)
+    secret, tests = task_set(7, real=False), VERSION_2.candidates
+    assert [task.name for task in secret] == [task.name for task in tests]
+    instances = [{task.instance for task in tasks} for tasks in (secret, tests, DEVELOPMENT.candidates)]
+    assert all(one.isdisjoint(other) for one, other in itertools.combinations(instances, 2))
+    assert not any("yandex-9" in task.instance for task in DEVELOPMENT.candidates)
+    assert sum("yandex-9" in task.instance for task in tests) > 100
+
+
+def test_every_development_task_can_be_made():
+    assert all(task.make().action_space for task in DEVELOPMENT.candidates[::9])
+
+
+def test_the_quick_tasks_are_few_enough_for_plain_python():
+    quick = [task for task in VERSION_2.candidates if task.quick]
+    assert {task.ability for task in quick} == set(ABILITIES)
+    assert VERSION_2.quick_runs * sum(task.horizon for task in quick) <= 3e6
+
+
+def test_blocks_are_of_one_ability_horizon_measure_and_log():
+    for block in blocks(VERSION_2.candidates).values():
+        assert len({(task.ability, task.horizon, task.measure, task.log) for task in block}) == 1
+
+
+def test_steps_are_spaced_by_logarithm_and_contain_the_stages():
+    for task in VERSION_2.candidates:
+        steps = VERSION_2.checkpoints(task.horizon)
+        assert set(VERSION_2.stages(task)) <= set(steps)
+        assert len(steps) <= 20
+        assert steps[-1] == task.horizon
+
+
+def test_agents_play_what_they_are_made_for():
+    some = [task for task in VERSION_2.candidates if task.quick]
+    own = {
+        agent: {task.ability for task in suited(agent, some)}
+        for agent in ("TopRank", "PBMUCB", "CMLinUCB", "CascadeVI", "Random")
+    }
+    assert own["TopRank"] == set(ABILITIES) - {"contextual"}
+    assert own["PBMUCB"] == set(ABILITIES) - {"contextual", "memory"}
+    assert own["CMLinUCB"] == {"contextual"}
+    assert own["CascadeVI"] == {"memory"}
+    assert own["Random"] == set(ABILITIES)
+    assert {task.ability for task in suited("RecurRank", VERSION_2.candidates)} == {"contextual"}
+
+
+def test_agents_of_plain_python_skip_what_they_cannot_learn_from():
+    late, early = VERSION_2.by_name["late-01"], VERSION_2.by_name["churn-01"]
+    assert suited(Plain, [late, early]) == [early]
+
+
+class Plain(clickgym.agents.Agent):
+    """Shows the first items."""
+
+    def __init__(self, n_items, n_positions, *, seed=None):
+        self.ranking = np.arange(n_positions)
+
+    def rank(self, observation):
+        return self.ranking.copy()
+
+    def update(self, observation, ranking, clicks, reward):
+        pass
+
+
+# ------------------------------------------------------------------------------------------------------- what agents are given
+
+
+def test_examination_probabilities_are_those_that_make_agent_gives_where_it_can():
+    env = make_env("CMRank-v0", "yandex-9")
+    given = make_agent("PBMUCB", env, seed=0).filled_in["examination"]
+    np.testing.assert_array_equal(examination(env.unwrapped.model, env.unwrapped.initial_ranking), given)
+    weights = examination(make_env("PBMRank-v0", "uniform:seed=1").unwrapped.model, None)
+    np.testing.assert_array_equal(weights, make_env("PBMRank-v0", "uniform:seed=1").unwrapped.model.examination)
+
+
+def test_without_a_production_ranking_they_are_means_over_random_lists():
+    """Against the exact mean over all lists of 2 of 4 items; 200 lists come within 0.1 at far beyond three deviations."""
+    model = make_env("CMRank-v0", "uniform:n_items=4,n_positions=2,seed=1").unwrapped.model
+    exact = np.mean([model.examination_probabilities(np.array(each)) for each in itertools.permutations(range(4), 2)], axis=0)
+    np.testing.assert_allclose(examination(model, None), exact, atol=0.1)
+
+
+def test_a_log_is_of_the_production_ranking_with_exchanges_and_clicks_by_the_model():
+    """Shares of 20,000 sessions, whose standard deviations are below 0.004; ± 0.02 is beyond five of them."""
+    env = make_env("PBMRank-v0", "yandex-9:shuffle=3").unwrapped
+    log = production_log(env.model, env.initial_ranking, 20_000, seed=0)
+    production = (log.rankings == env.initial_ranking[:5]).all(axis=1)
+    others = EXCHANGED * (1 - 5 * 4 / (10 * 9))  # of the pairs that are exchanged, those outside the list change nothing
+    assert production.mean() == pytest.approx(1 - others, abs=0.02)
+    expected = env.model.attraction[env.initial_ranking[:5]] * env.model.examination
+    np.testing.assert_allclose(log.clicks[production].mean(axis=0), expected, atol=0.02)
+    assert all(len(set(ranking)) == 5 for ranking in log.rankings[:100].tolist())
+
+
+def test_who_learns_from_any_list_has_learned_the_log_and_others_begin_as_ever():
+    task = VERSION_2.by_name["warm_start-02"]
+    env = task.make()
+    learned = make_agent(equipped("CascadeTS", task), env, horizon=task.horizon, seed=5)
+    assert learned.display == task.log
+    again = make_agent(equipped("CascadeTS", task), env, horizon=task.horizon, seed=5)
+    np.testing.assert_array_equal(learned.state.examined, again.state.examined)
+    other = make_agent(equipped("CascadeTS", task), env, horizon=task.horizon, seed=6)
+    assert (other.state.examined != learned.state.examined).any()
+    plain = make_agent(equipped("TopRank", task), env, horizon=task.horizon, seed=5)
+    assert plain.display == 0
+    assert plain.hyperparameters == TopRank(10, 5, horizon=task.horizon, seed=5).hyperparameters
+
+
+def test_an_agent_is_equipped_only_where_it_needs_it():
+    plain, log = VERSION_2.by_name["standard-01"], VERSION_2.by_name["warm_start-01"]
+    assert equipped("CascadeTS", plain) == "CascadeTS"
+    assert isinstance(equipped("CascadeTS", log), Equipped)
+    assert isinstance(equipped("PBMUCB", plain), Equipped)
+    assert equipped("PBMUCB:examination=[1,1,1,1,1]", plain) == "PBMUCB:examination=[1,1,1,1,1]"
+    assert equipped("PBMUCB", VERSION_1.candidates[0]) == "PBMUCB"
+
+
+# ------------------------------------------------------------------------------------------------------------- what ships
+
+
+def test_the_results_that_ship_are_those_of_this_version():
+    """Names what has changed since; the command beside it makes the results anew."""
+    assert stale([each for file in VERSION_2.data.glob("*.parquet") for each in read_shipped(file)]) == []
+
+
+def test_every_agent_has_a_line_and_all_are_small():
+    files = {file.stem: file.stat().st_size for file in VERSION_2.data.glob("*.parquet")}
+    assert set(files) == set(make.PLAYERS)
+    assert sum(files.values()) < 6_000_000
+
+
+# -------------------------------------------------------------------------------------------------------------- the scores
+
+
+def test_one_bad_list_among_all_is_a_small_part_of_the_score():
+    anchor = Anchor(60_000.0, 0.0, "Fixed", 100_000, allowance=100.0)
+    scores = anchor.score(np.array([0.0, 1.0, 100.0, 60_000.0]))
+    assert scores[0] - scores[1] < 0.01
+    assert scores[2] > 0.85
+    assert scores[3] == 0
+    assert VERSION_2.by_name["safety-01"].allowance == VERSION_2.by_name["safety-01"].horizon / 1000
+
+
+def test_holm_is_the_closed_test_of_bonferroni():
+    """A hypothesis is rejected at a level if every set of hypotheses with it is, by its smallest p-value."""
+    p = np.array([0.001, 0.04, 0.02, 0.3])
+    expected = [
+        max(
+            min(1.0, len(own) * min(p[list(own)]))
+            for n in range(1, 5)
+            for own in itertools.combinations(range(4), n)
+            if i in own
+        )
+        for i in range(4)
+    ]
+    np.testing.assert_allclose(holm(p), expected)
+
+
+@pytest.fixture(scope="module")
+def short(tmp_path_factory):
+    """The protocol and its development set with a few short tasks, and an empty folder."""
+    data = tmp_path_factory.mktemp("data")
+    names = ("standard-01", "standard-02", "safety-01", "cold_start-01", "late-01", "warm_start-01", "contextual-01")
+
+    def few(whole, names=None):
+        tasks = [task for task in whole.candidates if names is None or task.name in names]
+        tasks = [task._replace(horizon=min(task.horizon, 6000 if task.ability == "late" else 2000)) for task in tasks]
+        return replace(whole, data=data, frozen="", runs=3, make_tasks=lambda: tuple(tasks))
+
+    return few(VERSION_2, names), few(DEVELOPMENT)
+
+
+@pytest.fixture(scope="module")
+def made(short, tmp_path_factory):
+    """A reference run of a few agents, tuned on two development tasks of 200 sessions."""
+    out = tmp_path_factory.mktemp("reference")
+    agents = ["Random", "CascadeKLUCB", "CascadeTS", "Fixed", "PBMUCB", "CMLinUCB"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tuned, "HORIZON", 200)
+        patch.setattr(tuned, "development_tasks", lambda whole, board: two_tasks(whole, board))
+        run = partial(make.make, *short, out, agents=agents, budget=30_000, jobs=1)
+        run()
+        before = {file: file.read_bytes() for file in sorted(short[0].data.iterdir())}
+        run()
+    assert {file: file.read_bytes() for file in sorted(short[0].data.iterdir())} == before
+    return short[0]
+
+
+def two_tasks(whole, board):
+    return [whole.by_name[f"{ability}-0{n}"] for ability in board.abilities[:1] for n in (1, 2)]
+
+
+def test_the_reference_run_writes_a_file_for_each_agent_anchors_and_a_card(made):
+    names = {file.name for file in made.data.iterdir()}
+    agents = ("Random", "CascadeKLUCB", "CascadeTS", "Fixed", "PBMUCB", "CMLinUCB")
+    assert names == {"anchors.json", "README.md", *(f"{agent}.parquet" for agent in agents)}
+    anchors = json.loads((made.data / "anchors.json").read_text())
+    assert set(anchors) == {task.name for task in made.candidates}
+    assert list(anchors["standard-01"]) == ["1000", "2000"]
+    assert all(
+        best[2] != "Fixed" for name, stages in anchors.items() for best in stages.values() if not name.startswith("safety")
+    )
+    assert made.fingerprint in (made.data / "README.md").read_text()
+
+
+def test_published_and_tuned_lines_stand_on_the_board(made):
+    lines = reference.lines(made)
+    assert {"CascadeKLUCB", "Random", "PBMUCB"} <= set(lines)
+    changed = [line for name, line in lines.items() if name.endswith(", tuned")]
+    assert changed
+    for line in changed:
+        assert " from " in line.changes
+        assert line.tuning["score"] < line.tuning["default_score"]
+        assert 0 < line.tuning["sessions"] <= 30_000
+    assert lines["CascadeKLUCB"].changes == ""
+
+
+def test_boards_hold_those_who_may_know_the_same(made):
+    agents = {board.name: {place.agent.partition(",")[0] for place in leaderboard(made, board)} for board in made.boards}
+    assert agents["no extra knowledge"] == {"Random", "CascadeKLUCB", "CascadeTS", "Fixed"}
+    assert agents["extra knowledge"] == {"PBMUCB"}
+    assert agents["features"] == {"CMLinUCB", "Random"}
+    assert agents["memory"] == set()
+
+
+def test_a_row_has_a_cell_for_each_head_and_a_dash_for_what_was_not_played(made):
+    board = made.boards[0]
+    rows = {
+        place.agent: dict(zip(header(made, board), row_of(place, made, board), strict=True))
+        for place in leaderboard(made, board)
+    }
+    assert abs(float(rows["Random"]["late"])) < 0.05
+    assert rows["Random"]["small gaps"] == "–"
+    assert rows["CascadeKLUCB"]["regret"] == "1 ×"
+    assert rows["Random"]["place"] == str(len(rows))
+
+
+def test_boards_at_fewer_sessions_have_scores_of_their_own(made):
+    end, early = ({place.agent: place for place in leaderboard(made, made.boards[0], stage)} for stage in (None, 1000))
+    assert set(end) == set(early)
+    assert end["CascadeTS"].standing.abilities["standard"] != early["CascadeTS"].standing.abilities["standard"]
+    assert end["CascadeTS"].standing.abilities["cold_start"] == early["CascadeTS"].standing.abilities["cold_start"]
+
+
+def test_what_is_absent_counts_0(made):
+    rows = reference.reference(made).filter(agent="CascadeTS")
+    whole = standing(rows, made, made.boards[0])
+    lacks = standing(rows.filter(col("ability") != "late"), made, made.boards[0])
+    n = len({task.ability for task in made.tasks()} & set(made.boards[0].abilities))
+    assert lacks.overall.value == pytest.approx(whole.overall.value - whole.abilities["late"].value / n)
+    assert "late" not in lacks.abilities
+    half = standing(rows.filter(col("task") != "standard-01"), made, made.boards[0])
+    of_task = rows.filter(task="standard-02")["score"].mean()
+    assert half.abilities["standard"].value == pytest.approx(of_task / 2)
+    assert lacks.worst == 0
+    assert whole.worst == pytest.approx(
+        min(rows.filter(col("ability") != "contextual").group_by("task").agg(col("score").mean())["score"])
+    )
+    assert set(whole.models) == {"CM", "PBM"}
+
+
+def test_pairs_are_over_common_tasks_and_have_the_intervals_of_instances_and_runs(made):
+    table = reference.reference(made)
+    tables = {name: table.filter(agent=name) for name in ("CascadeTS", "Random", "Fixed")}
+    found = pairs(tables, made, made.boards[0])
+    assert list(found) == [("CascadeTS", "Random"), ("CascadeTS", "Fixed"), ("Random", "Fixed")]
+    common = set(tables["CascadeTS"]["task"]) & set(tables["Fixed"]["task"])
+    assert found["CascadeTS", "Fixed"].n_tasks == len(common) < len(made.tasks())
+    means = {
+        name: np.mean(
+            rows.filter(col("task").is_in(common))
+            .group_by("ability", "task")
+            .agg(col("score").mean())
+            .group_by("ability")
+            .agg(col("score").mean())["score"]
+            .to_numpy()
+        )
+        for name, rows in tables.items()
+    }
+    difference = found["CascadeTS", "Fixed"].difference
+    assert difference.value == pytest.approx(means["CascadeTS"] - means["Fixed"])
+    assert difference.low < difference.value < difference.high
+    assert found["CascadeTS", "Random"].p < 0.001
+
+
+def test_equal_lines_are_tied(made):
+    rows = reference.reference(made).filter(agent="CascadeTS")
+    found = pairs({"one": rows, "other": rows}, made, made.boards[0])
+    assert found["one", "other"].p == 1
+    assert found["one", "other"].difference.value == 0
+
+
+def test_seeds_hang_on_task_and_run_and_not_on_the_name(made, tmp_path):
+    tasks = [made.by_name[name] for name in ("standard-01", "warm_start-01")]
+    one, other = (play(made, name, CascadeTS, tasks, 2, tmp_path / name, n_jobs=1) for name in ("One", "Other"))
+    assert one.drop("agent", "seconds").equals(other.drop("agent", "seconds"))
+    runs = one.filter(step=2000, task="standard-01")["loss"]
+    assert runs[0] != runs[1]
+
+
+def test_a_run_comes_out_again_alone(made):
+    """As a judge plays it: with late clicks, a log, and examination probabilities."""
+    table = reference.curves_of(made).filter(step=col("horizon"))
+    for agent, name in (("CascadeTS", "late-01"), ("CascadeTS", "warm_start-01"), ("PBMUCB", "standard-02")):
+        [loss] = table.filter(agent=agent, task=name, run=1)["loss"]
+        assert np.float32(play_one(made, agent, agent, made.by_name[name], 1)) == np.float32(loss)
+
+
+def test_curves_are_right_to_two_per_mille_and_exact_at_stages(made, tmp_path):
+    task = made.by_name["standard-01"]
+    exact = play(made, "CascadeTS", "CascadeTS", [task], 3, tmp_path, n_jobs=1)
+    kept = reference.curves_of(made).filter(task=task.name, agent="CascadeTS")
+    both = kept.join(exact, on=["run", "step"], suffix="_exact").filter(col("regret_exact") > 0)
+    off = (both["regret"] / both["regret_exact"] - 1).abs()
+    assert 0.0005 < off.max() <= 0.002
+    ends = both.filter(col("step").is_in(made.stages(task)))
+    assert (ends["regret"] == ends["regret_exact"].cast(polars.Float32).cast(polars.Float64)).all()
+
+
+@pytest.fixture
+def current(made, short, monkeypatch):
+    """The short protocol in the place of version 2."""
+    for module in (protocol, reference, figures):
+        monkeypatch.setattr(module, "VERSION_2", made)
+    for module in (protocol, cards):
+        monkeypatch.setattr(module, "DEVELOPMENT", short[1])
+    return made
+
+
+def test_baselines_are_results(current, tmp_path):
+    results = clickgym.baselines("standard", ["CascadeTS", "Random"])
+    assert isinstance(results, clickgym.Results)
+    assert results.config["envs"] == ["CMRank-v0", "PBMRank-v0"]
+    assert results.table().filter(env="CMRank-v0")["agent"].to_list() == ["CascadeTS", "Random"]
+    assert results.pairwise()["differ"].to_list() == [True, True]
+    assert "–" in results._repr_html_()
+    results.plot(tmp_path / "standard.svg")
+    with pytest.raises(ValueError, match="did you mean 'standard'"):
+        clickgym.baselines("standart")
+    with pytest.raises(ValueError, match="did you mean 'CascadeTS'"):
+        clickgym.baselines("standard", ["CascadeTs"])
+
+
+def test_results_read_the_file_of_an_agent(current):
+    results = clickgym.Results(current.data / "CascadeTS.parquet").select(environments=["late-01"])
+    assert results.config["checkpoints"][-2:] == [3981, 6000]
+    assert results.frame["reward"].null_count() == len(results.frame)
+
+
+def test_the_command_draws_an_ability(current, tmp_path, capsys):
+    assert main(["bench", "--plot", "late", "--out", str(tmp_path / "late.pdf")]) == 0
+    assert (tmp_path / "late.pdf").read_bytes().startswith(b"%PDF")
+    for words, message in (
+        (["--plot", "late"], "--plot needs --out FILE, and takes no other option"),
+        (["--plot", "lat", "--out", "x.pdf"], "did you mean 'late'"),
+        (["TopRank", "--plot", "late", "--out", "x.pdf"], "--plot needs --out FILE, and takes no other option"),
+    ):
+        assert main(["bench", *words]) == 2
+        assert message in capsys.readouterr().err
+
+
+def test_a_newcomer_has_a_card_that_is_verified(current, tmp_path):
+    card = clickgym.bench({"mine": "CascadeTS"}, version=2, out=tmp_path / "mine", n_jobs=1)
+    assert card.board is current.boards[0]
+    assert set(card.table["step"]) == {1000, 2000, 6000}
+    [same] = [each for each in card.comparisons if each.agent == "CascadeTS"]
+    assert same.improvement.value == 0.5
+    assert same.pair.p == 1
+    [random] = [each for each in card.comparisons if each.agent == "Random"]
+    assert random.pair.p < 0.05
+    assert card.standing.overall.value == pytest.approx(
+        next(place for place in leaderboard(current, card.board) if place.agent == "CascadeTS").standing.overall.value
+    )
+    assert "mine scores" in card.summary[0]
+    card.save(tmp_path)
+    assert read_submission(tmp_path / "mine").agent == "mine"
+
+
+# ------------------------------------------------------------------------------------------------------------ for a paper
+
+
+@pytest.fixture(scope="module")
+def mine(made, tmp_path_factory):
+    """A card, and its folder."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (protocol, reference, figures):
+            patch.setattr(module, "VERSION_2", made)
+        folder = tmp_path_factory.mktemp("card")
+        card = clickgym.bench({"mi_ne": "CascadeTS"}, version=2, n_jobs=1)
+        card.save(folder, ["Random", "PBMUCB"])
+        return card, folder
+
+
+def test_the_page_of_a_card_has_curves_click_models_worst_tasks_and_both_settings(mine, made, current):
+    card, folder = mine
+    page = (folder / "scorecard.html").read_text(encoding="utf-8")
+    assert page.count("data:image/svg+xml;base64,") == 1
+    for model, score in card.standing.models.items():
+        assert re.search(rf'<th scope="row">{model}</th>.*?{score:z.2f}', page, flags=re.DOTALL)
+    assert f"it scores {card.standing.worst:z.2f}; tasks that it does not play count 0" in page
+    [line] = [place for place in leaderboard(made, card.board) if place.agent == "CascadeTS"]
+    assert card.place.number == line.number
+    assert card.place.ratio == pytest.approx(line.ratio, rel=1e-6)  # curves that ship have single precision
+    assert "CascadeTS" in card.place.tied
+    named = clickgym.bench("CascadeKLUCB", version=2, n_jobs=1)
+    assert dict(line[::2] for line in named.settings) == {
+        name: line.changes or "as published" for name, line in reference.lines(made).items() if name.startswith("CascadeKLUCB")
+    }
+
+
+def test_the_worst_tasks_are_a_tenth_of_those_of_the_board(mine):
+    card, _ = mine
+    scores = [row[-1] for row in card.of_tasks if row[0] in card.board.abilities]
+    assert [row[-1] for row in card.worst] == sorted(scores)[: math.ceil(0.1 * len(scores))]
+
+
+def test_the_latex_table_has_the_card_beside_the_baselines_that_were_named(mine, made):
+    card, folder = mine
+    text = (folder / "scorecard.tex").read_text(encoding="utf-8")
+    rows = [line.removesuffix(r" \\").split(" & ") for line in text.splitlines() if " & " in line]
+    assert rows[0] == ["ability", r"mi\_ne", "Random", "PBMUCB"]
+    assert {len(row) for row in rows} == {4}
+    own = reference.reference(made).filter(agent="PBMUCB")
+    expected = [f"{each.overall.value:z.2f}" for each in (card.standing, standing(own, made, card.board))]
+    [overall] = [row for row in rows if row[0] == "overall"]
+    assert overall[1::2] == expected
+    assert made.fingerprint in text
+    with pytest.raises(ValueError, match="did you mean 'PBMUCB'"):
+        card.to_latex(["PBMUBC"])
+    assert "CascadeKLUCB" in card.to_latex()  # one of those that lead the board
+
+
+def test_the_entry_and_the_sentence_name_version_and_fingerprint(mine, made):
+    card, folder = mine
+    entry = (folder / "scorecard.bib").read_text(encoding="utf-8")
+    assert entry.startswith("@misc{clickgym-scorecard-2,")
+    assert entry.count("{") == entry.count("}")
+    for text in (entry, card.sentence):
+        assert made.fingerprint in text
+        assert "version 2" in text
+    assert str(card.standing.overall) in card.sentence
+    assert card.sentence in (folder / "scorecard.md").read_text(encoding="utf-8")
+
+
+def test_a_line_beside_that_there_is_not_is_refused_before_anything_is_played(current, tmp_path, capsys):
+    words = ["bench", "CascadeTS", "--version", "2", "--out", str(tmp_path / "mine"), "--beside", "Radom"]
+    assert main(words) == 2
+    assert "did you mean 'Random'" in capsys.readouterr().err
+    assert not (tmp_path / "mine").exists()
+
+
+def test_the_page_of_the_boards_has_every_line_with_its_link_and_scores_at_each_stage(made):
+    page = leaderboard_html(made)
+    tables = boards_tables(made)
+    assert [table.board.name for table in tables][:3] == ["no extra knowledge", "extra knowledge", "features"]
+    for place in tables[0].places:
+        name = place.agent.partition(",")[0]
+        assert f'<a href="{source_link(name)}">{name}</a>' in page
+        assert list(place.early) == [1000, 10000]
+        assert place.trust == "ours"
+        assert place.changes in page
+    rows = [line for table in tables for line in table_html(table, made).split("<tr")[2:]]
+    heads = [table_html(table, made).split("<tr")[1].count("<th ") for table in tables]
+    assert {row.count("<td") + row.count("<th ") for row in rows} == set(heads)
+    assert "<script src" not in page
+    assert "http" not in re.sub(r'href="[^"]*"', "", page).partition("</style>")[2].partition("<script>")[0]
+
+
+def test_a_tuned_card_plays_what_was_tuned(current, tmp_path, monkeypatch):
+    monkeypatch.setattr(tuned, "HORIZON", 200)
+    monkeypatch.setattr(tuned, "development_tasks", two_tasks)
+    monkeypatch.setattr(cards, "tune_line", partial(tuned.tune_line, budget=30_000))
+    card = clickgym.bench("EpsilonGreedy", version=2, tuned=True, out=tmp_path / "tuned", n_jobs=1)
+    assert card.tuning.startswith("EpsilonGreedy:epsilon=")
+    assert card.command == "clickgym bench EpsilonGreedy --tuned --version 2 --out DIR"
+    config = json.loads((tmp_path / "tuned" / "bench.json").read_text())
+    assert config["tuning"] == card.tuning
+    read = read_submission(tmp_path / "tuned")
+    assert read.agent == card.tuning
+    task, run, loss = read.table.filter(polars.col("step") == polars.col("horizon"))["task", "run", "loss"].row(-1)
+    assert play_one(current, "EpsilonGreedy", card.tuning, current.by_name[task], run) == loss
+    with pytest.raises(ValueError, match="holds a scorecard of tuned True, not False"):
+        clickgym.bench("EpsilonGreedy", version=2, out=tmp_path / "tuned")
+    with pytest.raises(ValueError, match="nothing to tune"):
+        clickgym.bench("UniRank", version=2, tuned=True)
+    with pytest.raises(ValueError, match="version 1 of the scorecard has no tuned lines"):
+        clickgym.bench("EpsilonGreedy", version=1, tuned=True)
+
+
+def test_a_version_without_anchors_is_refused(short, monkeypatch, tmp_path):
+    monkeypatch.setattr(protocol, "VERSION_2", replace(short[0], data=tmp_path))
+    with pytest.raises(ValueError, match="has no anchors yet"):
+        clickgym.bench("Random", version=2)
+    with pytest.raises(ValueError, match="version is 3; expected an integer from 1 to the newest, 2"):
+        clickgym.bench("Random", version=3)
+
+
+def test_tuning_is_on_development_tasks_of_the_board():
+    for board, n in zip(VERSION_2.boards, (16, 16, 8, 6), strict=True):
+        tasks = tuned.development_tasks(DEVELOPMENT, board)
+        assert len(tasks) == len({task.name for task in tasks}) == n
+        assert {task.ability for task in tasks} <= set(board.abilities)
+        assert {task.instance for task in tasks}.isdisjoint(task.instance for task in VERSION_2.candidates)
+    models = [
+        task.click_model for task in tuned.development_tasks(DEVELOPMENT, VERSION_2.boards[0]) if task.ability == "standard"
+    ]
+    assert models == ["CM", "PBM", "DCM", "UBM", "DBN", "CCM"]
+
+
+def test_a_single_run_has_no_interval(made):
+    rows = reference.reference(made).filter(agent="CascadeTS", run=0)
+    assert math.isnan(standing(rows, made, made.boards[0]).overall.low)
+
+
+def test_scores_fall_with_the_loss(made):
+    table = reference.curves_of(made).filter(agent="CascadeTS")
+    worse = table.with_columns(loss=2 * col("loss") + 1)
+    assert (scored(worse, made)["score"] < scored(table, made)["score"]).all()
+
+
+def test_a_line_that_is_played_again_comes_out_equal_and_has_its_digests_renewed(current, monkeypatch, capsys):
+    monkeypatch.setattr(resealing, "VERSION_2", current)
+    file = current.data / "CascadeTS.parquet"
+    before = read_shipped(file)
+    old = [replace(each, made={**each.made, "kernels": dict.fromkeys(each.made["kernels"], "of old")}) for each in before]
+    write_shipped(file, old)
+    assert stale(read_shipped(file))
+    try:
+        assert resealing.reseal(["scorecard-CascadeTS"], n_jobs=1) == []
+        assert stale(read_shipped(file)) == []
+        assert "equal" in capsys.readouterr().out
+    finally:
+        write_shipped(file, before)

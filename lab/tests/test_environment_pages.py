@@ -1,0 +1,159 @@
+"""The pages of environments: complete, with examples that are true, formulas, and pictures that say what the kernels do.
+
+`lab/tests/test_examples.py` compares the files with what is made anew.
+"""
+
+from __future__ import annotations
+
+import doctest
+import re
+import xml.etree.ElementTree as ElementTree
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click_stories import arguments_of
+
+from clickgym.core.docstrings import sections
+from clickgym.envs import CLICK_MODELS, CONTEXTUAL, ENVIRONMENTS, MEMORY, REWARDS, load_instance
+from clickgym_lab.pages.pictures import bars, flow, moves_of
+
+PAGES = Path(__file__).resolve().parents[2] / "docs" / "environments"
+IDS = ENVIRONMENTS | CONTEXTUAL | MEMORY
+HEADINGS = [
+    "Description", "Click Law", "User", "Action Space", "Observation Space", "Rewards", "Starting State", "Episode End",
+    "Information", "A Session", "What Is Exact", "A Good Return", "Clicks by Position", "Estimates from Real Queries",
+    "Arguments", "Vectorized environment", "References", "Version History",
+]  # fmt: skip
+
+by_id = pytest.mark.parametrize("env_id", IDS)
+by_model = pytest.mark.parametrize("model", CLICK_MODELS.values(), ids=list(CLICK_MODELS))
+
+
+@by_id
+def test_the_page_of_an_id_is_complete_and_its_examples_are_true(env_id):
+    text = (PAGES / f"{env_id}.md").read_text(encoding="utf-8")
+    title, *parts = re.split(r"^ *## (.+)$", text, flags=re.MULTILINE)
+    assert title.strip() == f"# {env_id}"
+    assert parts[::2] == HEADINGS
+    about = {heading: text.strip() for heading, text in zip(parts[::2], parts[1::2], strict=True)}
+    assert all(about.values())
+    assert not re.search(r"\{\{|\{[a-z_]+\}[^$]*$", about["Description"]), "a placeholder was not filled"
+    for heading in ("Observation Space", "Arguments", "A Good Return") if env_id in CONTEXTUAL else ("Arguments",):
+        assert re.search(r"^ *\|(-+\|)+$", about[heading], flags=re.MULTILINE), f"no table under {heading}"
+    assert f'>>> env = gym.make("{env_id}"' in about["Arguments"]
+    assert all(f"`{key}`" in about["Information"] for key in ("expected_reward", "regret", "optimal_reward"))
+    assert re.search(r"^\$\$.+\$\$$", about["Click Law"], flags=re.MULTILINE)
+    assert re.search(r"^ *- v0:", about["Version History"], flags=re.MULTILINE)
+    assert env_id in MEMORY or all(f"`{reward}`" in about["Rewards"] for reward in REWARDS)
+    stationary = env_id.removeprefix(IDS[env_id].form)
+    assert stationary == env_id or f"[`{stationary}`]({stationary}.md)" in about["Description"]
+    runner = doctest.DocTestRunner()
+    runner.run(doctest.DocTestParser().get_doctest(text, {}, env_id, None, None))
+    assert runner.summarize().failed == 0
+
+
+@pytest.mark.parametrize("env_id", ENVIRONMENTS)
+def test_the_page_of_an_id_has_every_argument(env_id):
+    text = (PAGES / f"{env_id}.md").read_text(encoding="utf-8").partition("## Arguments")[2]
+    shared = {"instance", "n_positions", "reward", "cutoff", "reference", "render_mode"}
+    shared |= {"arrival", "bots", "churn", "available"}
+    given = arguments_of(env_id, 4, 2, lambda shape: np.full(shape, 0.5)).keys()
+    assert set(re.findall(r"^ *\| `(\w+)` \|", text, flags=re.MULTILINE)) == shared | (given - {"n_positions"})
+
+
+@by_id
+def test_the_returns_of_a_page_are_those_of_lists_from_the_best_to_random_ones(env_id):
+    text = (PAGES / f"{env_id}.md").read_text(encoding="utf-8").partition("## A Good Return")[2].partition("\n## ")[0]
+    best, agent, random = (
+        [float(cell.replace(",", "")) for cell in row] for row in re.findall(r"\| ([\d,.]+) \| ([\d,.]+) \|", text)
+    )
+    assert all(one >= other > least for one, other, least in zip(best, agent, random, strict=True))
+    assert agent[1] / best[1] > agent[0] / best[0], "it has learned"
+
+
+# --------------------------------------------------------------------------------------------------------------- pictures
+
+
+def probability(symbol, model, k, last, item):
+    """The value of what stands beside an arrow."""
+    values = model.parameters._asdict()
+    positions = {"χ_k": "examination", "v_k": "termination", "ε⁺_k": "trust_relevant", "ε⁻_k": "trust_irrelevant"}
+    numbers = {"g": "perseverance", "τ_1": "continue_after_skip", "τ_2": "continue_after_click"}
+    numbers |= {"τ_3": "continue_after_relevant"}
+    if symbol.startswith("1 - "):
+        return 1.0 - probability(symbol.removeprefix("1 - "), model, k, last, item)
+    if symbol in positions:
+        return values[positions[symbol]][k]
+    if symbol in numbers:
+        return values[numbers[symbol]]
+    items = {"α(d_k)": "attraction", "s(d_k)": "satisfaction"}
+    if symbol in items:
+        return values[items[symbol]][item]
+    return {"1": 1.0, "γ_{k,k'}": model.parameters.examination[k, last] if "γ" in symbol else 0.0}[symbol]
+
+
+def walked(model, ranking):
+    """The clicks by position of a user who moves as the picture says."""
+    moves = moves_of(sections(type(model).__doc__)["User"])
+    clicks, here = np.zeros(len(ranking)), Counter({0: 1.0})  # users at position k, by their last click
+
+    def walk(state, weight, k, item, last, clicked):
+        clicks[k] += weight * state.startswith("click")
+        clicked |= state.startswith("click")
+        ways = [move for move in moves if move.source == state]
+        if "k + 1" in state:
+            there[k + 1 if clicked else last] += weight
+        shares = [probability(move.probability, model, k, last, item) for move in ways]
+        assert not ways or sum(shares) == pytest.approx(1.0)
+        for move, share in zip(ways, shares, strict=True):
+            walk(move.target, weight * share, k, item, last, clicked)
+
+    for k, item in enumerate(ranking):
+        there: Counter = Counter()
+        for last, weight in here.items():
+            walk(moves[0].source, weight, k, item, last, False)
+        here = there
+    return clicks
+
+
+@by_model
+def test_a_user_who_moves_as_the_picture_says_clicks_as_the_model_does(model):
+    users = load_instance("uniform:n_items=6,n_positions=4,seed=1").model(model.short)
+    for ranking in ([0, 1, 2, 3], [5, 2, 4, 0]):
+        np.testing.assert_allclose(walked(users, ranking), users.click_probabilities(ranking), rtol=1e-12)
+
+
+@pytest.mark.parametrize("file", sorted(PAGES.glob("*.svg")), ids=lambda file: file.stem)
+def test_a_picture_is_small_and_nothing_stands_on_anything_else(file):
+    assert file.stat().st_size < 30_000
+    picture = ElementTree.parse(file).getroot()
+    width, height = float(picture.get("width")), float(picture.get("height"))
+    assert width < 600
+    boxes = [
+        [float(box.get(key)) for key in ("x", "y", "width", "height")] for box in picture.iter() if box.tag.endswith("rect")
+    ]
+    assert all(x >= 0 and y >= 0 and x + wide <= width and y + high <= height for x, y, wide, high in boxes)
+    for number, (x, y, wide, high) in enumerate(boxes):
+        assert not any(
+            x < left + across and left < x + wide and y < top + down and top < y + high
+            for left, top, across, down in boxes[:number]
+        )
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("examine, then click", "the user does 'examine, then click'; expected 'state → state: probability'"),
+        ("a → b: 1\nb → a: 1", "the moves a, b lead back to a state"),
+    ],
+)
+def test_moves_that_cannot_be_drawn_are_named(text, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        flow(moves_of(text), "title")
+
+
+def test_names_in_pictures_are_escaped():
+    for picture in (flow(moves_of("a <b> → c & d: p < q"), "<&"), bars({"<list>": [0.5]}, "<&")):
+        ElementTree.fromstring(picture)

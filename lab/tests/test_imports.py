@@ -1,0 +1,39 @@
+"""The structure of the lab: imports point one way, and lead to the library, never back."""
+
+from __future__ import annotations
+
+import ast
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+LAB = Path(__file__).resolve().parents[1] / "src" / "clickgym_lab"
+FILES = {".".join(file.relative_to(LAB).with_suffix("").parts).removesuffix(".__init__"): file for file in LAB.rglob("*.py")}
+FOLDERS = ("commands", "pages", "bench", "studies")
+"""From right to left: none imports from one before it."""
+
+
+def imports(module, file):
+    """The modules of the lab that a file imports."""
+    package = module.split(".") if file.name == "__init__.py" else module.split(".")[:-1]
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    guarded = [node for node in ast.walk(tree) if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)]
+    typing = {id(node) for guard in guarded for node in ast.walk(guard)}
+    for node in ast.walk(tree):
+        if id(node) in typing:
+            continue
+        if isinstance(node, ast.ImportFrom) and node.level:
+            stem = [*package[: len(package) - node.level + 1], *(node.module.split(".") if node.module else [])]
+            for alias in node.names:
+                full = ".".join([*stem, alias.name])
+                yield full if full in FILES else ".".join(stem)
+
+
+def test_imports_point_one_way():
+    graph = {module: {each for each in imports(module, file) if each != module} for module, file in FILES.items()}
+    for module, targets in graph.items():
+        here = module.partition(".")[0]
+        for target in targets:
+            there = target.partition(".")[0]
+            if here in FOLDERS and there in FOLDERS and here != there:
+                assert FOLDERS.index(there) > FOLDERS.index(here), f"{module} imports {target}"
+    TopologicalSorter(graph).prepare()

@@ -1,0 +1,137 @@
+"""Scorecards and submissions of earlier versions, of strangers, and wrong arguments."""
+
+from __future__ import annotations
+
+import json
+import tarfile
+import zipfile
+from pathlib import Path
+
+import polars
+import pytest
+
+import clickgym
+from clickgym_lab.bench.card import CONFIG
+from clickgym_lab.bench.play import play_one
+from clickgym_lab.bench.protocol import CURRENT, VERSION_1, VERSION_2
+from clickgym_lab.bench.reference import reference
+from clickgym_lab.bench.score import scored, standing
+from clickgym_lab.bench.submission import read_submission
+from clickgym_lab.shipped import read_shipped
+
+DATA = Path(__file__).resolve().parents[2] / "tests" / "data"
+V10, V20 = DATA / "v1.0", DATA / "v2.0"
+
+
+def content(file: Path):
+    return json.loads(file.read_text(encoding="utf-8"))
+
+
+def unpack(archive: Path, folder: Path) -> None:
+    with tarfile.open(archive) as file:
+        file.extractall(folder, filter="data")
+
+
+@pytest.fixture
+def submission(tmp_path):
+    """A folder that ``clickgym bench Random --quick`` wrote."""
+    zipfile.ZipFile(V10 / "bench" / "Random.zip").extractall(tmp_path / "Random")
+    return tmp_path / "Random"
+
+
+@pytest.fixture(params=["v1.0", "Random", "submission"])
+def scorecard(request, submission, tmp_path, monkeypatch):
+    """Such a folder, the version of its protocol, and what was said of it; in 2.0 also by an agent that was submitted."""
+    if request.param == "v1.0":
+        then = content(V10 / "bench" / "standing.json")
+        abilities = {name: estimate[0] for name, estimate in then["abilities"].items()}
+        text = (V10 / "bench" / "scorecard.md").read_text(encoding="utf-8").partition("## Tasks")[2]
+        more = {"agent": "Random", "tasks": text, "abilities": abilities, "overall": then["overall"][0]}
+        return submission, VERSION_1, then | more  # intervals were over runs alone
+    unpack(V20 / "bench" / f"{request.param}.tar.xz", tmp_path / "bench")
+    if request.param == "Random":
+        return tmp_path / "bench", VERSION_2, content(V20 / "bench" / "Random.json")
+    monkeypatch.chdir(tmp_path / "bench")
+    monkeypatch.syspath_prepend(str(tmp_path / "bench"))  # as `clickgym bench` does
+    return tmp_path / "bench" / "results", VERSION_2, content(V20 / "bench" / "results.json")
+
+
+def test_a_submission_scores_what_it_did(scorecard):
+    folder, version, then = scorecard
+    agent, quick, table, protocol, made = read_submission(folder)
+    assert protocol is version
+    assert (agent, quick, table.height) == (then["agent"], True, then["n_runs"])
+    assert ("clickgym", f"{version.version}.0.0") in made
+    overall, abilities, n_tasks, *_ = standing(scored(table, version), version, quick=version is VERSION_2)
+    assert (overall.value, n_tasks) == (then["overall"], then["n_tasks"])
+    assert {name: estimate.value for name, estimate in abilities.items()} == then["abilities"]
+
+
+def losses_and_scores(text):
+    """The table of tasks, without its column of the best agents of the package: there come more of them."""
+    rows = [line.split(" | ") for line in text.splitlines() if line.startswith("|")]
+    return [[*row[:-2], row[-1]] for row in rows]
+
+
+def test_a_scorecard_is_finished_from_what_was_played(scorecard):
+    """Nothing is played: seconds and files are those of then."""
+    folder, version, then = scorecard
+    files = {file: file.stat().st_mtime_ns for file in folder.glob("plays/*/cells/*")}
+    card = clickgym.bench(then["agent"], quick=True, version=version.version, out=folder, progress=False)
+    assert {file: file.stat().st_mtime_ns for file in folder.glob("plays/*/cells/*")} == files != {}
+    assert card.standing.overall.value == then["overall"]
+    now, _, added = card.to_markdown().partition("## For a paper")  # which cards of version 1.0 did not have
+    assert added
+    now = now.partition("## Tasks")[2].rstrip()
+    if version is VERSION_1:
+        assert now == then["tasks"].rstrip()
+    assert losses_and_scores(now) == losses_and_scores(then["tasks"]) != []
+
+
+def test_a_judgement_is_read_as_a_line_of_the_board():
+    then, said = content(V20 / "bench" / "results.json"), content(V20 / "judgement" / "judgement.json")
+    [line] = read_shipped(V20 / "judgement" / "submission.parquet")
+    assert {key: line.made[key] for key in ("trust", "fingerprint")} == {
+        "trust": "judged", "fingerprint": VERSION_2.fingerprint,
+    }  # fmt: skip
+    assert line.table["agent"].unique().to_list() == [said["name"]] == ["submission"]
+    assert said["claim"]["right"]
+    assert said["scores"]["judged"]["overall"][0] == pytest.approx(then["overall"], abs=1e-6)
+
+
+def test_runs_of_a_submission_come_out_again(submission):
+    table = read_submission(submission).table.sample(20, seed=0)
+    again = [play_one(VERSION_1, "Random", "Random", VERSION_1.by_name[task], run) for task, run in table["task", "run"].rows()]
+    assert table["loss"].to_list() == pytest.approx(again)
+
+
+def test_a_scorecard_of_a_stranger_imports_nothing(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "stranger.py").write_text("raise SystemExit('imported')")
+    config = {"agent": "stranger:Agent", "protocol": CURRENT.version, "fingerprint": CURRENT.fingerprint, "finished": ["quick"]}
+    (tmp_path / CONFIG).write_text(json.dumps(config))
+    assert read_submission(tmp_path).agent == "stranger:Agent"
+
+
+def card():
+    rows = reference(VERSION_2).filter(polars.col("agent") == "Random")
+    return clickgym.Scorecard("Random", (), "any", False, rows, rows, VERSION_2)
+
+
+CALLS = [
+    (lambda: clickgym.bench("Random", out=3), TypeError, "out is 3; expected a path"),
+    (lambda: card().n_tasks("speed"), ValueError, "unknown ability 'speed'"),
+    (lambda: card().save(3), TypeError, "folder is 3; expected a path"),
+    (lambda: clickgym.baselines("speed"), ValueError, "unknown ability 'speed'"),
+    (lambda: clickgym.baselines(["late"]), ValueError, "unknown ability"),
+    (lambda: clickgym.baselines("late", ["Random"]).table(per_instance="x"), ValueError, "per_instance is 'x'; expected True"),
+    (lambda: clickgym.baselines("late", ["Random"]).plot(per_instance="x"), ValueError, "per_instance is 'x'; expected True"),
+
+
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("call", "error", "message"), CALLS, ids=range(len(CALLS)))
+def test_python_names_the_fault(call, error, message):
+    with pytest.raises(error, match=message):
+        call()

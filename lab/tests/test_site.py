@@ -1,0 +1,317 @@
+"""The website: every page has its place, every link leads somewhere, and the code of the pages runs."""
+
+from __future__ import annotations
+
+import doctest
+import gzip
+import importlib.util
+import json
+import math
+import re
+import subprocess
+import sys
+from pathlib import Path
+from posixpath import normpath
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import yaml
+
+import clickgym
+from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS, STATE_AGENTS
+from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, MEMORY, load_instance
+from clickgym.runner.labels import PUBLISHED
+from clickgym_lab.bench.protocol import VERSION_2
+from clickgym_lab.pages import landing
+from clickgym_lab.pages.agent_pictures import mean_regret
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+
+
+def module(name):
+    spec = importlib.util.spec_from_file_location(f"site_{name}", DOCS / "site" / f"{name}.py")
+    loaded = importlib.util.module_from_spec(spec)
+    sys.path.insert(0, str(DOCS / "site"))  # as a script has its folder
+    try:
+        spec.loader.exec_module(loaded)
+    finally:
+        sys.path.remove(str(DOCS / "site"))
+    return loaded
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory):
+    """What Sphinx is given; a link that leads nowhere raises."""
+    folder = tmp_path_factory.mktemp("source")
+    build = module("build")
+    build.collect(folder)
+    build.write(folder)
+    return folder
+
+
+def test_every_page_stands_in_a_table_of_contents(source):
+    entries = set()
+    for page in source.rglob("*.md"):
+        for tree in re.findall(r"```{toctree}\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL):
+            lines = [line for line in tree.splitlines() if line and not line.startswith(":")]
+            entries |= {normpath((page.parent.relative_to(source) / line).as_posix()) for line in lines}
+    pages = {
+        path.relative_to(source).with_suffix("").as_posix() for path in source.rglob("*") if path.suffix in (".md", ".ipynb")
+    }
+    assert entries == pages - {"index"}
+
+
+def test_every_agent_and_every_environment_has_a_page(source):
+    assert {path.stem for path in (source / "agents").glob("*.md")} == {
+        *AGENTS, *CONTEXTUAL_AGENTS, *STATE_AGENTS, *LEARNERS
+    }  # fmt: skip
+    assert {path.stem for path in (source / "environments").glob("*.md")} == {*ENVIRONMENTS, *CONTEXTUAL, *MEMORY}
+    page = (source / "agents" / "TopRank.md").read_text(encoding="utf-8")
+    for words in ("autoclass:: clickgym.agents.TopRank", "Lattimore", "µs", "overall", "../studies/"):
+        assert words in page
+
+
+def test_every_public_name_is_in_the_interface(source):
+    for package in (clickgym, clickgym.envs, clickgym.agents, clickgym.offline):
+        page = (source / "api" / f"{package.__name__}.md").read_text(encoding="utf-8")
+        for name in package.__all__:
+            thing = getattr(package, name)
+            assert name == "__version__" or type(thing).__name__ == "module" or re.search(rf"\b{name}\b", page), name
+
+
+def test_outputs_of_notebooks_are_kept_until_what_they_import_changes(tmp_path, monkeypatch):
+    build = module("build")
+    for path in build.BESIDE.values():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text("pass\n", encoding="utf-8")
+    monkeypatch.setattr(build, "ROOT", tmp_path)
+    first = build.notebook_cache()
+    first.mkdir(parents=True)
+    assert build.notebook_cache() == first
+    assert first.is_dir()
+    (tmp_path / "examples" / "course" / "checks.py").write_text("changed\n", encoding="utf-8")
+    assert build.notebook_cache() != first
+    assert not first.exists()
+
+
+def test_a_figure_of_a_notebook_is_described_by_the_headings_above_it(source):
+    """Where a cell has no text for its figure, the site shows the name of its file, a hash."""
+    cells = [
+        {"cell_type": kind, "source": lines, "metadata": {}}
+        for kind, lines in [
+            ("markdown", ["# A book\n", "\n", "## Rates\n", "### Exercise 1"]), ("code", ["rates.plot()"]),
+            ("markdown", ["## Costs"]), ("code", ["costs.plot()"]),
+        ]
+    ]  # fmt: skip
+    module("build").describe_figures(cells)
+    assert [cell["metadata"]["mystnb"]["image"]["alt"] for cell in cells[1::2]] == [
+        "Figure: A book – Rates – Exercise 1", "Figure: A book – Costs"
+    ]  # fmt: skip
+    for path in source.rglob("*.ipynb"):
+        for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+            if cell["cell_type"] == "code":
+                assert len(cell["metadata"]["mystnb"]["image"]["alt"]) > 15, path
+
+
+def test_pictures_of_pages_have_words_and_titles_differ(source):
+    titles = {}
+    for path in source.rglob("*.md"):
+        text = re.sub(r"```.*?```", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
+        assert "![](" not in text, path
+        titles[path.relative_to(source).as_posix()] = re.search(r"^# (.+)$", text, flags=re.MULTILINE)[1]
+    assert len(titles) > 150
+    assert {page: title for page, title in titles.items() if list(titles.values()).count(title) > 1} == {}
+
+
+def test_docstrings_are_turned():
+    found = doctest.testmod(module("docstrings"))
+    assert found.attempted
+    assert not found.failed
+
+
+def given(folder):
+    """What the pages speak of as yours: a log, judged documents, a results folder."""
+    rng = np.random.default_rng(0)
+    env = gym.make("PBMRank-v0")
+    log = clickgym.record(clickgym.make_agent("Random", env, seed=0), env, 2000, seed=0)
+    clickgym.offline.write_tidy(log, folder / "log.csv")
+    relabelled = clickgym.offline.ClickLog(log.items, log.clicks, np.zeros(len(log.items), int), log.item_labels, ("shoes",))
+    clickgym.offline.write_tidy(relabelled, folder / "shoes.csv")
+    lines = [
+        f"{rng.integers(3)} qid:{query} " + " ".join(f"{k}:{value:.3f}" for k, value in enumerate(rng.random(30), 1))
+        for query in range(1, 11)
+        for _ in range(12)
+    ]
+    with gzip.open(folder / "rank.train.gz", "wt") as file:
+        file.write("\n".join(lines) + "\n")
+    load_instance("linear:n_items=12,n_positions=4,n_pool=50").save(folder / "four.json")
+    clickgym.sweep(["PBMRank-v0"], ["BatchRank", "TopRank"], 1000, 2, out=folder / "results" / "first", progress=False)
+
+
+def test_links_that_lead_nowhere_are_listed(tmp_path):
+    site = tmp_path / "site"
+    (site / "sub").mkdir(parents=True)
+    address = "https://github.com/clickgym/clickgym"
+    (site / "picture.svg").write_text("<svg/>", encoding="utf-8")
+    (site / "index.html").write_text(
+        f'''<p id="here"><a href="#here"></a><a href="sub/page.html#there"></a><a href="https://example.org/none"></a>
+        <a href="/clickgym/sub/page.html#there"></a>
+        <a href="{address}"></a><a href="{address}/blob/main/a%20file.py?plain=1#L2"></a><img src="picture.svg">''',
+        encoding="utf-8",
+    )
+    wrong = [
+        "#here",
+        "../index.html#none",
+        "../none.html",
+        "../none.svg",
+        "/clickgym/none.html",
+        "/sub/page.html",
+        f"{address}/blob/main/none.py",
+        f"{address}/edit/main/x",
+    ]
+    links = "".join(f'<a href="{link}"></a>' for link in wrong)
+    (site / "sub" / "page.html").write_text(f'<p id="there"><a href="../index.html#here"></a>{links}', encoding="utf-8")
+    (tmp_path / "a file.py").write_text("", encoding="utf-8")
+    assert module("links").broken(site, tmp_path, address) == [f"sub/page.html: {link}" for link in sorted(wrong)]
+
+
+def test_links_to_the_repository_lead_to_files(source):
+    build = module("build")
+    links = {
+        link
+        for page in source.rglob("*")
+        if page.suffix in (".md", ".ipynb")
+        for link in re.findall(rf"{re.escape(build.REPOSITORY)}([^)#?\s\"'\\]*)", page.read_text(encoding="utf-8"))
+    }
+    assert {link for link in links if not (ROOT / link).exists()} == set()
+    assert len(links) > 20
+
+
+def test_the_buttons_of_a_page_lead_to_the_file_that_it_is_made_from(source):
+    origins = module("places").origins()
+    assert {path for path in origins.values() if not (ROOT / path).exists()} == set()
+    assert origins["index"] == "docs/site/index.md"
+    assert origins["agents/TopRank"] == "agents/top_rank.py"
+    assert origins["tutorials/04_service"] == "examples/04_service.ipynb"
+    assert not [page for page in origins if not list(source.glob(f"{page}.*"))]
+
+
+@pytest.mark.parametrize(
+    ("words", "pages"),
+    [
+        ("delayed clicks", ["practice.md", "glossary.md"]),
+        ("position bias", ["course/1_clicks_lie.ipynb", "glossary.md"]),
+        ("safe exploration", ["service.md", "glossary.md"]),
+        ("my own click log", ["logs.md", "from_log_to_decision.md"]),
+    ],
+)
+def test_headings_have_the_words_that_readers_search(words, pages, source):
+    """The search of the site puts pages first that have them there."""
+    for page in pages:
+        text = (source / page).read_text(encoding="utf-8")
+        assert re.search(rf'(^|")#+ [^"\n]*{words}', text, re.IGNORECASE | re.MULTILINE)
+
+
+# --------------------------------------------------------------------------------------------------------- landing page
+
+
+def test_the_landing_page_repeats_what_is_computed_and_written_elsewhere(source):
+    text = (source / "index.md").read_text(encoding="utf-8")
+    assert "{{" not in text.replace("{{The clickgym developers}}", "")
+    assert text.count("::::{container} door") == 3
+    assert f"has {len(PUBLISHED)} such algorithms" in text
+    facts = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert f"  version = {{{facts['version']}}},\n  year = {{{str(facts['date-released'])[:4]}}}," in text
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    statement = re.search(r"<!-- teaches -->\n- \*\*(.+?[.:])\*\* ", readme)
+    assert statement
+    assert f"- **{statement[1]}** " in text
+    assert "](studies/" in text  # what README has in the repository is in the site, too
+    assert len((source / "regret.svg").read_bytes()) <= 30_000
+
+
+def test_three_curves_end_with_the_best_agent_without_extra_knowledge():
+    shares = {name: share[-1] for name, (_, share) in landing.curves().items()}
+    assert list(shares)[:2] == ["CascadeKLUCB", "BatchRank"]
+    assert len(shares) == 3
+    assert min(shares, key=shares.get) == list(shares)[2]
+    assert 0 < min(shares.values()) < max(shares.values()) < 100
+    rows = mean_regret(VERSION_2).filter(ability="standard", step=100_000).pivot("agent", index="task", values="regret")
+    for name, share in shares.items():
+        assert share == pytest.approx(100 * math.exp(np.log(rows[name] / rows["Random"]).mean()))
+    told = {"Oracle", "PBMTS", "BCMPTS", "PBMUCB"}
+    assert told.isdisjoint(landing.candidates())
+    assert not any("tuned" in name for name in landing.candidates())
+
+
+def test_the_lists_of_the_landing_page_are_clicked_and_become_the_best_list():
+    html = landing.sessions_html()
+    assert html.count("<ol>") == 3
+    for part in html.split("<ol>")[1:]:
+        assert 'class="clicked"' in part
+    widths = [int(width) for width in re.findall(r"width: (\d+)%", html)]
+    assert widths[-5:] == sorted(widths[-5:], reverse=True)
+
+
+def test_a_readme_without_findings_is_refused():
+    with pytest.raises(ValueError, match=r"README\.md has no list between <!-- teaches -->"):
+        landing.findings("# README")
+
+
+SMALLER = {
+    "results.to_pandas()": "results.to_pandas",  # which is not installed for the tests
+    "log.tsv.gz": "shoes.csv",
+    "horizon=100_000": "horizon=1000",
+    "horizon=1_000_000": "horizon=1000",
+    'Client("scheduler:8786")': "Client(processes=False, dashboard_address=None)",
+    "10**7, runs=10": "1000, runs=2",
+    "10**4, 5": "100, 2",
+    "20_000, seed=0": "500, seed=0",
+    "total_timesteps=100_000": "total_timesteps=100",
+    "PlackettLucePolicy(scores": "PlackettLucePolicy(list(range(10))",
+}
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "environments", "from_log_to_decision", "leaderboard", "off_policy", "own_agent", "report", "results_folders",
+        "when_rl_pays", "site/index",
+    ],
+)  # fmt: skip
+def test_the_code_of_a_page_runs(page, tmp_path):
+    """At a smaller size; `test_outsiders`, `test_examples` and `test_evaluation` run that of the other pages."""
+    given(tmp_path)
+    text = (DOCS / f"{page}.md").read_text(encoding="utf-8")
+    code = "\n".join(re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL))
+    assert code
+    for full, small in SMALLER.items():
+        code = code.replace(full, small)
+    (tmp_path / "page.py").write_text(f"if __name__ == '__main__':\n    exec({code!r})\n", encoding="utf-8")
+    done = subprocess.run([sys.executable, "page.py"], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.slow
+def test_the_site_is_built_without_a_warning(tmp_path):
+    """Warnings are errors: a name that is not found, a page without a place, a heading out of order."""
+    pytest.importorskip("sphinx", reason="make site installs it")
+    done = subprocess.run(
+        [sys.executable, DOCS / "site" / "build.py", tmp_path / "site"],
+        capture_output=True,
+        text=True,
+        timeout=900,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "site" / "searchindex.js").exists()
+    texts = {path: path.read_text(encoding="utf-8") for path in (tmp_path / "site").rglob("*.html")}
+    titles = [re.search("<title>(.*?)</title>", text, flags=re.DOTALL)[1] for text in texts.values()]
+    assert sorted(set(titles)) == sorted(titles)
+    pictures = [(path, picture) for path, text in texts.items() for picture in re.findall("<img[^>]*>", text)]
+    assert [each for each in pictures if not re.search(r'alt="(?!\S*\.\w{3}")[^"]*\w', each[1])] == []
+    links = re.findall(r'(?:href|src)="([^"#]+)', texts[tmp_path / "site" / "404.html"])
+    assert links
+    assert [link for link in links if not link.startswith(("/clickgym/", "https://"))] == []

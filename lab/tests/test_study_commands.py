@@ -1,0 +1,40 @@
+"""Studies in the commands of the library: `list`, `show` and completion."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from slow import slow
+from terminal_output import WIDTHS, asking, check
+
+from clickgym.command_line import main
+from clickgym_lab.studies import STUDIES
+
+
+@pytest.mark.parametrize("name", [*[*STUDIES][:4], *slow(*[*STUDIES][4:])])
+def test_a_study_is_shown_at_any_width(name, printed):
+    unlimited = printed(["show", name])
+    for width in WIDTHS:
+        narrow = printed(["show", name], width)
+        check(narrow, unlimited, width)
+        for part in STUDIES[name].parts:
+            assert all(agent in narrow for agent in part.agents)
+
+
+def test_studies_are_listed(capsys):
+    assert main(["list", "studies", "--json"]) == 0
+    assert [row["name"] for row in json.loads(capsys.readouterr().out)["studies"]] == list(STUDIES)
+
+
+def test_a_wrong_name_suggests_a_study(capsys):
+    assert main(["show", "zoghi-fig"]) == 2
+    assert "did you mean the study 'zoghi-fig" in capsys.readouterr().err
+
+
+def test_shells_complete_the_names_of_studies(monkeypatch, capsys):
+    for name, value in asking("clickgym study zoghi").items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(SystemExit):
+        main([])
+    assert capsys.readouterr().out.split() == ["zoghi-fig1", "zoghi-fig2"]

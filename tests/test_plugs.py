@@ -1,0 +1,98 @@
+"""Commands of other packages: found without loading them, never in the place of ours, and harmless where they are broken."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import clickgym
+from clickgym import command_line
+from clickgym.command_line import COMMANDS, main
+from clickgym.core import lab
+
+MODULE = """
+from pathlib import Path
+Path("loaded").touch()
+def greet():
+    print("hello")
+"""
+
+
+@pytest.fixture
+def packages(tmp_path, monkeypatch):
+    """Installs a package that adds commands."""
+
+    def install(name, **commands):
+        info = tmp_path / f"{name}-1.0.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+        lines = [f"{command} = {place}" for command, place in commands.items()]
+        (info / "entry_points.txt").write_text("\n".join(["[clickgym.commands]", *lines, ""]))
+        (tmp_path / f"{name}.py").write_text(MODULE)
+
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    command_line._plugged.cache_clear()
+    command_line._load.cache_clear()
+    yield install
+    command_line._plugged.cache_clear()
+    command_line._load.cache_clear()
+
+
+def test_a_command_of_another_package_is_called_and_named_without_being_loaded(packages, tmp_path, capsys):
+    packages("greetings", greet="greetings:greet")
+    assert main(["--help"]) == 0
+    assert "A command of greetings." in capsys.readouterr().out
+    assert not (tmp_path / "loaded").exists()
+    assert main(["greet"]) == 0
+    assert capsys.readouterr().out == "hello\n"
+    assert (tmp_path / "loaded").exists()
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_no_other_package_takes_the_place_of_a_command(packages, name):
+    packages("impostor", **{name: "impostor:greet"})
+    assert all(each.dist.name == "clickgym-lab" for each in command_line._plugged().values())
+
+
+@pytest.mark.parametrize("place", ["nowhere:greet", "broken:nothing"])
+def test_a_broken_command_costs_one_line(packages, capsys, place):
+    packages("broken", greet=place)
+    assert main(["greet"]) == 2
+    assert capsys.readouterr().err.startswith("clickgym: the command 'greet' of broken cannot be loaded: ")
+    assert main(["list", "metrics"]) == 0
+
+
+@pytest.fixture
+def without_lab(monkeypatch):
+    monkeypatch.setattr(lab, "PACKAGE", "clickgym_laboratory")
+    monkeypatch.setattr(command_line, "_plugged", dict)
+    command_line._load.cache_clear()
+
+
+@pytest.mark.usefixtures("without_lab")
+@pytest.mark.parametrize("words", [["bench", "Random"], ["study"], ["list", "studies"]])
+def test_without_the_lab_a_command_says_what_to_install(words, capsys):
+    assert main(words) == 2
+    assert capsys.readouterr().err == f"clickgym: {lab.MISSING}\n"
+
+
+@pytest.mark.usefixtures("without_lab")
+def test_without_the_lab_its_names_say_what_to_install_and_the_rest_works(capsys):
+    for name in ("bench", "Scorecard", "baselines"):
+        with pytest.raises(ImportError, match="pip install clickgym-lab"):
+            getattr(clickgym, name)
+    assert main(["list"]) == 0
+    assert "Studies" not in capsys.readouterr().out
+    assert main(["show", "zoghi-fig1"]) == 2
+
+
+def test_the_library_loads_nothing_of_the_lab():
+    code = "import sys, clickgym, clickgym.command_line; clickgym.command_line.main(['--help']); clickgym.run; clickgym.decide"
+    done = subprocess.run(
+        [sys.executable, "-c", f"{code}; print([each for each in sys.modules if 'clickgym_lab' in each])"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout.endswith("[]\n")
