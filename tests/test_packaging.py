@@ -1,4 +1,4 @@
-"""What is shipped: wheel and sdist, what importing costs, pinned versions, the changelog."""
+"""What is shipped: wheels and sdists of the library and of the lab, what importing costs, pinned versions, the changelog."""
 
 from __future__ import annotations
 
@@ -21,11 +21,12 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[1]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+LAB = tomllib.loads((ROOT / "lab" / "pyproject.toml").read_text(encoding="utf-8"))
 PACKAGES = ("src", "envs", "agents", "lab")
 BESIDE = ("tests", "docs", "examples", "benchmarks", ".ci", ".github")
 FILES = (
     "pyproject.toml", "MANIFEST.in", "README.md", "LICENSE", "CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "MIGRATION.md",
-    "Makefile", "constraints.txt", "paper.bib", "paper.md", ".gitignore", ".pre-commit-config.yaml",
+    "Makefile", "conftest.py", "constraints.txt", "paper.bib", "paper.md", ".gitignore", ".pre-commit-config.yaml",
 )  # fmt: skip
 PACKAGE_FOLDERS = PYPROJECT["tool"]["setuptools"]["package-dir"]
 
@@ -134,6 +135,33 @@ print(json.dumps([clickgym.__file__, clickgym.envs.__file__, env.unwrapped.model
     assert all(Path(file).is_relative_to(folder) for file in files)
     assert n_items == 10
     assert "PBMRank-v0" in run(folder / "bin" / "clickgym", "list", cwd=folder, env=environment)
+
+
+@pytest.mark.slow
+def test_the_lab_adds_its_commands_to_the_library(clean_python, tmp_path):
+    """Its wheel is made from its sdist and holds the package with its data; without it the library says what to install."""
+    folder = clean_python.parents[1]
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    words = [folder / "bin" / "clickgym", "list", "studies"]
+    done = subprocess.run([*map(str, words)], capture_output=True, text=True, check=False, cwd=folder, env=environment)
+    assert (done.returncode, done.stderr.count("pip install clickgym-lab")) == (2, 1)
+    source = shutil.copytree(
+        ROOT / "lab", tmp_path / "lab", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info", "build")
+    )
+    run(sys.executable, "-m", "build", "--no-isolation", "--outdir", tmp_path, source, cwd=tmp_path)
+    (wheel,) = tmp_path.glob("*.whl")
+    package = ROOT / "lab" / "src" / "clickgym_lab"
+    files = {file.relative_to(package.parent).as_posix() for file in package.rglob("*") if file.is_file()}
+    shipped = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
+    assert shipped == {name for name in files if "__pycache__" not in name}
+    run(sys.executable, "-m", "pip", "--python", clean_python, "install", "--no-deps", "--no-index", wheel, cwd=folder)
+    assert "zoghi-fig1" in run(*words, cwd=folder, env=environment)
+    assert "--judge" in run(folder / "bin" / "clickgym", "bench", "--help", cwd=folder, env=environment)
+
+
+def test_the_lab_is_pinned_to_the_library():
+    version = PYPROJECT["project"]["version"]
+    assert (LAB["project"]["version"], LAB["project"]["dependencies"]) == (version, [f"clickgym=={version}"])
 
 
 def test_importing_is_light():
