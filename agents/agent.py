@@ -42,7 +42,7 @@ ANY_LIST, ITS_DISPLAYS, LAST_DISPLAY = "any list", "its displays", "the last dis
 """From which lists an agent learns: from any list; from lists that it has shown, in any order; only from its last list."""
 
 FORMAT = 2
-"""Format of saved agents. Versions 0.1 and 1.0 wrote none, and counted sessions when clicks came, not when lists were shown."""
+"""Format of saved agents. Version 1.0 wrote none, and counted sessions when clicks came, not when lists were shown."""
 
 MAX_OPEN = 1_000_000
 """The largest number of displays that may wait for their clicks."""
@@ -191,9 +191,6 @@ class CompiledAgent(Agent):
     """Hyper-parameters that the paper assumes known, each with the source from which ``make_agent`` fills it in:
     ``"initial_ranking"``, ``"optimal_ranking"``, ``"examination"``, or ``"users"``. The last one is the click model itself, for
     agents of experiments that draw their start from it."""
-
-    renewed: ClassVar[frozenset[str]] = frozenset()
-    """State arrays that are not read from files of version 0.1: they stay as in a new agent."""
 
     growing: ClassVar[frozenset[str]] = frozenset()
     """State arrays that grow: `make_room` replaces them by longer ones."""
@@ -540,17 +537,16 @@ class CompiledAgent(Agent):
         """The arrays of the state, by name."""
         return {name: value for name, value in self.state._asdict().items() if _is_array(value)}
 
-    def _restore(self, arrays: Mapping[str, NDArray[Any]], renewed: frozenset[str] = frozenset()) -> None:
-        """Copy saved arrays into the state, except those in ``renewed``."""
+    def _restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Copy saved arrays into the state."""
         for name, value in self._arrays().items():
-            if name not in renewed:
-                saved = arrays[name]
-                if name in self.growing:
-                    value = np.empty((len(saved), *value.shape[1:]), value.dtype)
-                    self.state = self.state._replace(**{name: value})
-                if (saved.shape, saved.dtype) != (value.shape, value.dtype):
-                    raise ValueError(f"{name} is {saved.dtype}{saved.shape}; expected {value.dtype}{value.shape}")
-                value[...] = saved
+            saved = arrays[name]
+            if name in self.growing:
+                value = np.empty((len(saved), *value.shape[1:]), value.dtype)
+                self.state = self.state._replace(**{name: value})
+            if (saved.shape, saved.dtype) != (value.shape, value.dtype):
+                raise ValueError(f"{name} is {saved.dtype}{saved.shape}; expected {value.dtype}{value.shape}")
+            value[...] = saved
 
     def _restore_displays(self, description: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
         """Restore the displays that wait for their clicks from a file."""
@@ -564,7 +560,7 @@ class CompiledAgent(Agent):
         self._replaced[:] = arrays["replaced"]
 
     def _upgrade(self, arrays: SavedArrays, waits: bool) -> None:
-        """Convert a state that was read from a file of version 0.1 or 1.0; arrays that the file lacked are as in a new agent.
+        """Convert a state that was read from a file of version 1.0; arrays that the file lacked are as in a new agent.
 
         Args:
             arrays: the arrays of the file, by name.
@@ -605,20 +601,17 @@ class CompiledAgent(Agent):
             agent_class = _saved_class(description.get("module"), description["agent"], cls, trust)
             agent = agent_class(description["n_items"], description["n_positions"], seed=0, **description["hyperparameters"])
             agent.rng.bit_generator.state = description["generator"]
-            of_first_version = "module" not in description
-            if not of_first_version:  # which kept a list after its clicks had come
-                agent.ranking[:] = arrays["ranking"]
+            agent.ranking[:] = arrays["ranking"]
             if agent.ranking[0] >= 0:  # else none waits for clicks
                 check_ranking(agent.ranking, agent.n_items, agent.n_positions)
             for name in agent.flags:
                 setattr(agent, name, check_flag(name, description.get(name, getattr(agent, name))))
-            renewed = agent.renewed if of_first_version else frozenset()
             state = {name.removeprefix("state_"): value for name, value in arrays.items() if name.startswith("state_")}
             if "format" in description:
                 agent._restore_displays(description, arrays)
             else:
                 state = agent._arrays() | state
-            agent._restore(state, renewed)
+            agent._restore(state)
             if "format" not in description:
                 agent._upgrade(state, waits=bool(agent.ranking[0] >= 0))
         except FileNotFoundError:
@@ -760,6 +753,8 @@ def _saved_class(module: str | None, name: str, caller: type[CompiledAgent], tru
         caller: the class on which `load` was called; if it is outside the package, it and its subclasses are allowed.
         trust: whether the file may name any other class.
     """
+    if module is None:
+        raise ImportError(f"it names {name} as clickgym 0.1 did; clickgym 2 reads it and writes it anew")
     classes = CompiledAgent._classes
     module, name = _where(module, name)
     if _is_published(module):
@@ -780,9 +775,9 @@ def _saved_class(module: str | None, name: str, caller: type[CompiledAgent], tru
     return classes[module, name]
 
 
-def _where(module: str | None, name: str) -> tuple[str, str]:
-    """Return module and name of a class; for classes of the package the name is enough (version 0.1 wrote only the name)."""
-    if module is not None and not _is_published(module):
+def _where(module: str, name: str) -> tuple[str, str]:
+    """Return module and name of a class; for classes of the package the name is enough."""
+    if not _is_published(module):
         return module, name
     known = {known.__name__: known for known in reversed(CompiledAgent._classes.values())}[name]
     return known.__module__, known.__qualname__

@@ -78,7 +78,6 @@ class Ladder(NamedTuple):
 
 
 LadderedState = tuple_of("LadderedState", KLUCBState._fields + Ladder._fields)
-RENEWED = frozenset({"front", "tied", "floor", *Ladder._fields})
 
 
 def initial_state(
@@ -638,7 +637,6 @@ class CascadeKLUCB(CascadeAgent):
 
     paper = "Kveton et al. 2015, Algorithm 1"
     stands: ClassVar = {"bots": "robust, with corruption="}
-    renewed = RENEWED
     rank_kernel = rank_klucb
     rank_available_kernel = rank_klucb_available
     update_kernel = update_klucb
@@ -716,7 +714,6 @@ class DCMKLUCB(CompiledAgent):
     paper = "Katariya et al. 2016, Algorithm 1"
     learns_from = ANY_LIST
     click_models = "DCM"
-    renewed = RENEWED
     rank_kernel = rank_klucb
     rank_available_kernel = rank_klucb_available
     update_kernel = update_klucb

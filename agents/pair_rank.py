@@ -439,8 +439,8 @@ class PairRank(ContextualAgent):
     def _arrays(self) -> dict[str, Any]:
         return super()._arrays() | {"pairs": self.state.pairs[: max(FEW, int(self.state.n_pairs[0]))]}
 
-    def _restore(self, arrays: Mapping[str, NDArray[Any]], renewed: frozenset[str] = frozenset()) -> None:
-        super()._restore(arrays, renewed)
+    def _restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        super()._restore(arrays)
         self.make_room(0)
 
     def _initial_state(self) -> State:

@@ -139,7 +139,7 @@ class PerState(StateAgent):
     def _arrays(self) -> dict[str, Any]:
         return {f"{state}_{name}": value for state, agent in enumerate(self.agents) for name, value in agent._arrays().items()}
 
-    def _restore(self, arrays: Mapping[str, NDArray[Any]], renewed: frozenset[str] = frozenset()) -> None:
+    def _restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         for state, agent in enumerate(self.agents):
             own = {name.removeprefix(f"{state}_"): value for name, value in arrays.items() if name.startswith(f"{state}_")}
             agent._restore(own)

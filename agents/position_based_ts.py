@@ -257,7 +257,6 @@ class PBMTS(CompiledAgent):
     paper = "Lagrée et al. 2016, section 5"
     click_models = "PBM"
     told: ClassVar = {"examination": "examination"}
-    renewed: ClassVar = frozenset({"stale", "before", "after", "low", "high", "ascent", "descent"})
     learns_from = ANY_LIST
     rank_kernel = rank_ts
     rank_available_kernel = rank_ts_available

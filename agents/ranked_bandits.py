@@ -13,7 +13,7 @@ from ..core.checks import check_between, check_horizon
 from ..core.kernels import inner, kernel, specialise
 from .agent import ITS_DISPLAYS, CompiledAgent, SavedArrays, Seed, rates
 from .kernels import count_session, exploration, kl_upper, x_log_x
-from .kl_ucb import RENEWED, C, KLUCBState, show_by_klucb
+from .kl_ucb import C, KLUCBState, show_by_klucb
 from .search_space import Range
 
 # --------------------------------------------------------------------------------------------------------------- the shell
@@ -530,7 +530,6 @@ class RankedKLUCB(CompiledAgent):
     """
 
     paper = "Radlinski et al. 2008, Algorithm 2, over KL-UCB"
-    renewed = RENEWED
     learns_from = ITS_DISPLAYS
     remembered = ("choice",)
     rank_kernel = specialise(_rank, choose=choose_klucb)

@@ -33,10 +33,10 @@ from clickgym.runner.tuning import Tuning, tune
 from clickgym_lab.bench.boards import boards_notes, boards_tables, source_file
 from clickgym_lab.bench.conclusions import RECOMMENDING, conclusions, own_agent, referee
 from clickgym_lab.bench.figures import leaderboard_figure
-from clickgym_lab.bench.leaderboard import Place, leaderboard, row_of
+from clickgym_lab.bench.leaderboard import Place, row_of
 from clickgym_lab.bench.leaderboard import header as heads
 from clickgym_lab.bench.pages import leaderboard_html
-from clickgym_lab.bench.protocol import VERSION_1, VERSION_2, Board, Protocol
+from clickgym_lab.bench.protocol import VERSION_2, Board
 from clickgym_lab.bench.task import Task
 from clickgym_lab.pages.citing import bibtex, citing_page
 from clickgym_lab.pages.environments import page, pictures
@@ -278,49 +278,34 @@ SORTED = "The same, to be sorted and filtered: [{0}]({0}), which opens in any br
 
 
 def _leaderboard() -> dict[Path, str]:
-    """The boards of version 2, and that of version 1 on its own page; each in Markdown, and as a page to sort and filter."""
-    current, first, own = DOCS / "leaderboard.md", DOCS / "leaderboard_1.md", DOCS / "ubm_ts.md"
-    board = markdown_table([heads(VERSION_1), *_rows(leaderboard(VERSION_1), VERSION_1)])
-    text = _between(
-        first.read_text(encoding="utf-8"), "leaderboard", "\n".join([SORTED.format("leaderboard_1.html"), "", *board])
-    )
-    counts = {key: Counter(task.ability for task in VERSION_1.tasks(quick=bool(key))) for key in ("", "quick")}
-    dropped = Counter(task.ability for task in VERSION_1.candidates) - counts[""]
-    abilities = [
-        (f"`{name}`", about, *(str(count[name]) for count in (*counts.values(), dropped)))
-        for name, about in VERSION_1.abilities.items()
-    ]
-    header = ("ability", "what it is about", "tasks", "of them in `--quick`", "dropped")
-    text = _fill(text, "abilities", header, abilities)
+    """The boards in Markdown, and as a page to sort and filter; what they teach; and the tasks."""
+    current, own = DOCS / "leaderboard.md", DOCS / "ubm_ts.md"
     boards = _between(current.read_text(encoding="utf-8"), "boards", "\n\n".join(_boards()))
     return {
         current: _between(boards, "teaches", "\n".join(conclusions(PAGE))),
-        first: text,
         DOCS / "referee.md": referee(list(read_json(STABILITY).values())),
         own: _between(own.read_text(encoding="utf-8"), "scores", own_agent()),
-        DOCS / "leaderboard.html": leaderboard_html(VERSION_2),
-        DOCS / "leaderboard_1.html": leaderboard_html(VERSION_1),
-        DOCS / "tasks.md": _tasks(VERSION_2),
-        DOCS / "tasks_1.md": _tasks(VERSION_1),
+        DOCS / "leaderboard.html": leaderboard_html(),
+        DOCS / "tasks.md": _tasks(),
     }
 
 
 def _boards() -> Iterator[str]:
-    """The boards of version 2 in Markdown, each with a heading."""
+    """The boards in Markdown, each with a heading."""
     yield SORTED.format("leaderboard.html")
     for table in boards_tables(VERSION_2):
         yield f"### {table.title}"
         yield table.about
-        rows = _rows(table.places, VERSION_2, table.board)
+        rows = _rows(table.places, table.board)
         yield "\n".join(markdown_table([heads(VERSION_2, table.board), *rows]))
     yield from boards_notes(VERSION_2)
 
 
-def _rows(places: Iterable[Place], protocol: Protocol, board: Board | None = None) -> list[list[str]]:
+def _rows(places: Iterable[Place], board: Board) -> list[list[str]]:
     """The rows of a board, with a link from each agent to its source, and intervals that stay in one line."""
     rows = []
     for place in places:
-        cells = dict(zip(heads(protocol, board), row_of(place, protocol, board), strict=True))
+        cells = dict(zip(heads(VERSION_2, board), row_of(place, VERSION_2, board), strict=True))
         name, comma, setting = place.agent.partition(",")
         cells["agent"] = f"[`{name}`](../{source_file(name)}){comma}{setting}"
         cells["overall"] = cells["overall"].replace(" ", "\N{NO-BREAK SPACE}")
@@ -342,37 +327,29 @@ def _rules() -> dict[Path, str]:
     return {path: _fill(path.read_text(encoding="utf-8"), "abilities", header, rows)}
 
 
-def _tasks(protocol: Protocol) -> str:
-    """The page of the tasks of a version of the scorecard, each with its anchors, if it has them, and whether it counts."""
-    which, page = (" of version 1", "leaderboard_1.md") if protocol is VERSION_1 else ("", "scorecard.md")
-    named = protocol is VERSION_2
-    anchored = ("random", "best", "whose", "counts") if protocol.has_anchors else ()
-    rows = [(*["task"] * named, "environment", "instance", "what it measures", *anchored)]
-    columns = "`clickgym run` accepts the names of environments and instances."
-    if anchored:
-        columns += (
-            " *random* is the loss of random lists, *best* the loss of the best agent of the reference, and *whose* its name. "
-            "A task counts if the two losses differ by a factor of three or more."
-        )
+def _tasks() -> str:
+    """The page of the tasks of the scorecard, each with its anchors, and whether it counts."""
+    rows = [("task", "environment", "instance", "what it measures", "random", "best", "whose", "counts")]
     parts = [
-        f"# The tasks{which} of the scorecard",
-        f"The tasks of version {protocol.version} of the [protocol]({page}), grouped by ability. {columns}",
+        "# The tasks of the scorecard",
+        f"The tasks of version {VERSION_2.version} of the [protocol](scorecard.md), grouped by ability. `clickgym run` accepts "
+        "the names of environments and instances. *random* is the loss of random lists, *best* the loss of the best agent of "
+        "the reference, and *whose* its name. A task counts if the two losses differ by a factor of three or more.",
     ]
-    for ability, about in protocol.abilities.items():
+    for ability, about in VERSION_2.abilities.items():
         own = [
-            (*[f"`{task.name}`"] * named, f"`{task.env}`", f"`{task.instance}`", task.about, *_anchors(protocol, task))
-            for task in protocol.candidates
+            (f"`{task.name}`", f"`{task.env}`", f"`{task.instance}`", task.about, *_anchors(task))
+            for task in VERSION_2.candidates
             if task.ability == ability
         ]
         parts += [f"## {ability}", f"{about[0].upper()}{about[1:]}.", "\n".join(markdown_table([*rows, *own]))]
     return "\n\n".join(parts) + "\n"
 
 
-def _anchors(protocol: Protocol, task: Task) -> Iterator[str]:
-    """The anchors of a task, and whether it counts; nothing, as long as there are none."""
-    if protocol.has_anchors:
-        anchor = protocol.anchor(task)
-        yield from (amount(anchor.random), amount(anchor.best), f"`{anchor.agent}`", "yes" if anchor.kept else "no")
+def _anchors(task: Task) -> tuple[str, ...]:
+    """The anchors of a task, and whether it counts."""
+    anchor = VERSION_2.anchor(task)
+    return amount(anchor.random), amount(anchor.best), f"`{anchor.agent}`", "yes" if anchor.kept else "no"
 
 
 PAGE = "https://github.com/clickgym/clickgym/blob/main/docs"

@@ -26,7 +26,7 @@ from clickgym.runner.results import read_results
 
 DATA = Path(__file__).parent / "data"
 V01, V10, V20 = DATA / "v0.1", DATA / "v1.0", DATA / "v2.0"
-VERSIONS = {"v0.1": V01, "v1.0": V10, "v2.0": V20}
+VERSIONS = {"v1.0": V10, "v2.0": V20}
 PUBLISHED = AGENTS | CONTEXTUAL_AGENTS | STATE_AGENTS
 
 
@@ -40,8 +40,7 @@ def unpack(archive: Path, folder: Path) -> None:
 
 
 AFTER = {version: content(folder / "agents" / "lists.json") for version, folder in VERSIONS.items()}
-AGENT_FILES = [("v0.1", "", name) for name in AFTER["v0.1"]["lists"]]
-AGENT_FILES += [
+AGENT_FILES = [
     (version, point, name)
     for version in ("v1.0", "v2.0")
     for point in ("after_update", "before_update")
@@ -67,7 +66,7 @@ def saved_agents(tmp_path_factory):
     folder = tmp_path_factory.mktemp("agents")
     zipfile.ZipFile(V10 / "agents" / "saved.zip").extractall(folder / "v1.0")
     unpack(V20 / "agents" / "saved.tar.xz", folder / "v2.0")
-    return {"v0.1": V01 / "agents", "v1.0": folder / "v1.0", "v2.0": folder / "v2.0"}
+    return {"v1.0": folder / "v1.0", "v2.0": folder / "v2.0"}
 
 
 @pytest.mark.parametrize(("version", "point", "name"), AGENT_FILES, ids=["-".join(filter(None, case)) for case in AGENT_FILES])
@@ -228,9 +227,7 @@ def experiment(request, tmp_path, monkeypatch):
     return tmp_path / "then"
 
 
-@pytest.mark.parametrize(
-    ("version", "n_trials", "horizon"), [("v0.1", 3 * 3 * 2, 2000), ("v1.0", 2 * 3 * 2, 1000), ("v2.0", 2 * 5 * 2, 128)]
-)
+@pytest.mark.parametrize(("version", "n_trials", "horizon"), [("v1.0", 2 * 3 * 2, 1000), ("v2.0", 2 * 5 * 2, 128)])
 @pytest.mark.usefixtures("undrawn")
 def test_results_give_the_table_of_then(tmp_path, version, n_trials, horizon):
     copy = tmp_path / "sweep"
@@ -238,7 +235,7 @@ def test_results_give_the_table_of_then(tmp_path, version, n_trials, horizon):
         unpack(V20 / "sweep" / "sweep.tar.xz", tmp_path / "all")
         shutil.move(tmp_path / "all" / "results", copy)
     else:
-        shutil.copytree(V01 / "sweep" if version == "v0.1" else V10 / "sweep" / "results", copy)
+        shutil.copytree(V10 / "sweep" / "results", copy)
     then = polars.read_csv(copy / "summary.csv")
     table, timings, config = read_results(copy)
     assert {part["clickgym"] for part in config.get("parts", [config])} == {f"{version.removeprefix('v')}.0"}

@@ -3,8 +3,8 @@
     python benchmarks/reliability/bit_flips.py --flips 1500
 
 Each flip must be refused by one line that names the file, or do no harm: the values that are read are equal. Files without a
-checksum may hold other values after a flip: those that people write and edit (JSON of instances, CSV), that others wrote, or
-version 0.1. These are counted apart. Nothing may end in another error, in a crash or in waiting: reading happens in a process
+checksum may hold other values after a flip: those that people write and edit (JSON of instances, CSV), or that others wrote.
+These are counted apart. Nothing may end in another error, in a crash or in waiting: reading happens in a process
 of its own.
 """
 
@@ -35,7 +35,7 @@ from clickgym.runner.results import read_results
 PATIENCE = 60.0
 """Seconds after which a flip counts as waiting for ever."""
 
-V01 = Path(__file__).parents[2] / "tests" / "data" / "v0.1" / "sweep"
+V10 = Path(__file__).parents[2] / "tests" / "data" / "v1.0" / "sweep" / "results"
 ENVS, AGENTS = ["PBMRank-v0", "CMRank-v0"], ["TopRank", "Random"]
 
 
@@ -73,7 +73,7 @@ def kinds(folder: Path) -> dict[str, Kind]:
     write_whole(folder / "letor.txt", "\n".join([*documents, ""]))
     read_log(folder / "log.csv").to_frame().write_parquet(folder / "foreign.parquet")
     (folder / "letor.gz").write_bytes(gzip.compress((folder / "letor.txt").read_bytes()))
-    then = shutil.copytree(V01, folder / "then")
+    then = shutil.copytree(V10, folder / "then")
     contextual_instance(read_judgements(folder / "ratings.csv"), dimension=2, n_positions=3, seed=0).save(
         folder / "features.json"
     )
@@ -97,8 +97,8 @@ def kinds(folder: Path) -> dict[str, Kind]:
         "documents (.txt)": Kind((folder / "letor.txt",), _judgements, checked=False),
         "documents (.gz)": Kind((folder / "letor.gz",), _judgements),
         "log (.parquet of others)": Kind((folder / "foreign.parquet",), _log, checked=False),
-        "tables of version 0.1": Kind(tuple(then.glob("*.parquet")), lambda _: _results(then), checked=False),
-        "config.json of version 0.1": Kind((then / "config.json",), lambda _: _results(then), checked=False),
+        "tables of version 1.0": Kind((then / "results.parquet", then / "timings.parquet"), lambda _: _results(then)),
+        "config.json of version 1.0": Kind((then / "config.json",), lambda _: _results(then)),
     }
 
 

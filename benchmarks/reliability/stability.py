@@ -50,7 +50,7 @@ def losses(protocol: Protocol) -> polars.DataFrame:
     """The loss of each agent in each task of a set."""
     tasks = [task for task in protocol.candidates if is_played(task)]
     pairs = [(name, task) for name in BANDITS for task in suited(name, tasks)]
-    rows = [(task.name, task.ability, name, play_one(protocol, name, name, task, 0)) for name, task in pairs]
+    rows = [(task.name, task.ability, name, play_one(protocol, name, task, 0)) for name, task in pairs]
     return polars.DataFrame(rows, ["task", "ability", "agent", "loss"], orient="row")
 
 

@@ -24,7 +24,6 @@ from clickgym import agents, envs, offline, runner, serving
 from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, MEMORY
 from clickgym.runner.labels import PUBLISHED, digest
 from clickgym_lab.bench.boards import REPOSITORY, boards_notes, boards_tables, filters_html, table_html
-from clickgym_lab.bench.protocol import VERSION_1, VERSION_2, Protocol
 from clickgym_lab.bench.reference import agent_of
 from clickgym_lab.pages.agent_pictures import svg
 from clickgym_lab.pages.agents import FAMILIES, family_page, page, sources
@@ -105,21 +104,20 @@ def api_page(module: str) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-BLOCK = re.compile(r"<!-- (boards|leaderboard) -->.*?<!-- end of \1 -->", flags=re.DOTALL)
+BLOCK = re.compile(r"<!-- boards -->.*?<!-- end of boards -->", flags=re.DOTALL)
 
 
-def board_page(text: str, protocol: Protocol) -> str:
-    """The page of a leaderboard with tables that are sorted and filtered in place of those in Markdown.
+def board_page(text: str) -> str:
+    """The page of the leaderboard with tables that are sorted and filtered in place of those in Markdown.
 
     Args:
         text: of the page, with marks where the tables are.
-        protocol: the version.
     """
-    parts = [_raw(filters_html(protocol))]
-    for table in boards_tables(protocol):
-        parts += [f"### {table.title}", table.about] if protocol is not VERSION_1 else []
-        parts.append(_raw(f'<div class="scroll boards" tabindex="0">\n{table_html(table, protocol, _agent_address)}\n</div>'))
-    parts += boards_notes(protocol) if protocol is not VERSION_1 else []
+    parts = [_raw(filters_html())]
+    for table in boards_tables():
+        rows = table_html(table, links=_agent_address)
+        parts += [f"### {table.title}", table.about, _raw(f'<div class="scroll boards" tabindex="0">\n{rows}\n</div>')]
+    parts += boards_notes()
     scripts = "".join(f'<script src="_static/{name}"></script>' for name in SCRIPTS)
     return "---\nhide-toc: true\n---\n\n" + BLOCK.sub(lambda _: "\n\n".join([*parts, _raw(scripts)]), text)
 
@@ -166,9 +164,8 @@ def write(source: Path) -> None:
     (source / "index.md").write_text(text, encoding="utf-8")
     (source / "regret.svg").write_bytes(svg(curves_figure()))
     shutil.copytree(HERE / "static", source / "static")
-    for place, protocol in {"leaderboard.md": VERSION_2, "leaderboard_1.md": VERSION_1}.items():
-        board = source / place
-        board.write_text(board_page(board.read_text(encoding="utf-8"), protocol), encoding="utf-8")
+    board = source / "leaderboard.md"
+    board.write_text(board_page(board.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 def notebook_cache() -> Path:

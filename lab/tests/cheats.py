@@ -110,7 +110,7 @@ class Seeds(Honest):
     def find(self):
         task = SimpleNamespace(**json.loads(TASK))
         for run in range(10):
-            if Trial(task.label, task.instance, "agent", run).seeds(0)[1] == self.seed:
+            if Trial(task.name, task.instance, "agent", run).seeds(0)[1] == self.seed:
                 return best_of(make_env(task.env, task.instance))
         return None
 

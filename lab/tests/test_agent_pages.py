@@ -13,6 +13,7 @@ from clickgym.runner.labels import PUBLISHED
 from clickgym.runner.make import make_agent, make_env
 from clickgym_lab.bench.boards import Table
 from clickgym_lab.bench.leaderboard import Place
+from clickgym_lab.bench.protocol import Board
 from clickgym_lab.bench.score import Estimate, Standing
 from clickgym_lab.pages import advice
 from clickgym_lab.pages import agent_pictures as pictures
@@ -105,13 +106,12 @@ def case(name, score=0.5, best=0.9, n=8):
     """An agent with one score on a board of n agents, the best of which has another."""
 
     def place(agent, value):
-        return Place(
-            agent, Standing(Estimate(value, value, value), {"late": Estimate(value, value, value)}, 1), 1.0, (), "any", 1.0
-        )
+        score = Estimate(value, value, value)
+        return Place(agent, Standing(score, {"late": score}, 1), (), "any", 1.0)
 
     others = [place(f"other{i}", best - 0.01 * i) for i in range(n - 1)]
     places = sorted([place(name, score), *others], key=lambda each: -each.standing.overall.value)
-    table = Table("board", "", "", places, ["late"])
+    table = Table("board", "", "", places, ["late"], Board("board", ("late",)))
     own = next(each for each in places if each.agent == name)
     return advice.Case(name, PUBLISHED[name], table, own, {})
 

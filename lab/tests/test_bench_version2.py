@@ -1,4 +1,4 @@
-"""Version 2 of the scorecard: its tasks, its statistics, its reference run from end to end on a few short tasks."""
+"""The scorecard: its tasks, its statistics, its reference run from end to end on a few short tasks, cards and their folders."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ import itertools
 import json
 import math
 import re
+import shutil
+import sys
 from dataclasses import replace
 from functools import partial
+from importlib.metadata import version
 
 import numpy as np
 import polars
@@ -20,14 +23,15 @@ from clickgym.agents import CascadeTS, TopRank
 from clickgym.core.statistics import holm
 from clickgym.runner.make import make_agent, make_env
 from clickgym_lab.bench import card as cards
-from clickgym_lab.bench import figures, make, protocol, reference, tuned
+from clickgym_lab.bench import figures, make, reference, tuned
 from clickgym_lab.bench.anchors import Anchor
 from clickgym_lab.bench.boards import boards_tables, source_link, table_html
 from clickgym_lab.bench.equipment import EXCHANGED, Equipped, equipped, examination, production_log
 from clickgym_lab.bench.leaderboard import header, leaderboard, row_of
 from clickgym_lab.bench.pages import leaderboard_html
 from clickgym_lab.bench.play import blocks, play, play_one, suited
-from clickgym_lab.bench.protocol import DEVELOPMENT, VERSION_1, VERSION_2
+from clickgym_lab.bench.protocol import DEVELOPMENT, VERSION_2
+from clickgym_lab.bench.reference import machine
 from clickgym_lab.bench.score import pairs, scored, standing
 from clickgym_lab.bench.submission import read_submission
 from clickgym_lab.bench.task_set import task_set
@@ -176,7 +180,6 @@ def test_an_agent_is_equipped_only_where_it_needs_it():
     assert isinstance(equipped("CascadeTS", log), Equipped)
     assert isinstance(equipped("PBMUCB", plain), Equipped)
     assert equipped("PBMUCB:examination=[1,1,1,1,1]", plain) == "PBMUCB:examination=[1,1,1,1,1]"
-    assert equipped("PBMUCB", VERSION_1.candidates[0]) == "PBMUCB"
 
 
 # ------------------------------------------------------------------------------------------------------------- what ships
@@ -367,7 +370,7 @@ def test_a_run_comes_out_again_alone(made):
     table = reference.curves_of(made).filter(step=col("horizon"))
     for agent, name in (("CascadeTS", "late-01"), ("CascadeTS", "warm_start-01"), ("PBMUCB", "standard-02")):
         [loss] = table.filter(agent=agent, task=name, run=1)["loss"]
-        assert np.float32(play_one(made, agent, agent, made.by_name[name], 1)) == np.float32(loss)
+        assert np.float32(play_one(made, agent, made.by_name[name], 1)) == np.float32(loss)
 
 
 def test_curves_are_right_to_two_per_mille_and_exact_at_stages(made, tmp_path):
@@ -384,10 +387,10 @@ def test_curves_are_right_to_two_per_mille_and_exact_at_stages(made, tmp_path):
 @pytest.fixture
 def current(made, short, monkeypatch):
     """The short protocol in the place of version 2."""
-    for module in (protocol, reference, figures):
+    monkeypatch.setattr(cards, "CURRENT", made)
+    for module in (reference, figures):
         monkeypatch.setattr(module, "VERSION_2", made)
-    for module in (protocol, cards):
-        monkeypatch.setattr(module, "DEVELOPMENT", short[1])
+    monkeypatch.setattr(cards, "DEVELOPMENT", short[1])
     return made
 
 
@@ -424,7 +427,7 @@ def test_the_command_draws_an_ability(current, tmp_path, capsys):
 
 
 def test_a_newcomer_has_a_card_that_is_verified(current, tmp_path):
-    card = clickgym.bench({"mine": "CascadeTS"}, version=2, out=tmp_path / "mine", n_jobs=1)
+    card = clickgym.bench({"mine": "CascadeTS"}, out=tmp_path / "mine", n_jobs=1)
     assert card.board is current.boards[0]
     assert set(card.table["step"]) == {1000, 2000, 6000}
     [same] = [each for each in card.comparisons if each.agent == "CascadeTS"]
@@ -437,7 +440,144 @@ def test_a_newcomer_has_a_card_that_is_verified(current, tmp_path):
     )
     assert "mine scores" in card.summary[0]
     card.save(tmp_path)
-    assert read_submission(tmp_path / "mine").agent == "mine"
+    assert read_submission(tmp_path / "mine", current).agent == "mine"
+
+
+# --------------------------------------------------------------------------------------------------- a newcomer, and its folder
+
+
+@pytest.fixture(scope="module")
+def submitted(made, tmp_path_factory):
+    """The folder of an agent of one's own, made by the command."""
+    folder = tmp_path_factory.mktemp("submitted")
+    (folder / "newcomer.py").write_text("from clickgym.agents import CascadeTS\n\n\nclass Mine(CascadeTS):\n    pass\n")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cards, "CURRENT", made)
+        patch.chdir(folder)
+        assert main(["bench", "newcomer:Mine", "--quick", "--out", "mine"]) == 0
+    return folder
+
+
+def test_the_command_writes_the_card(submitted, made):
+    page = (submitted / "mine" / "scorecard.html").read_text(encoding="utf-8")
+    text = (submitted / "mine" / "scorecard.md").read_text(encoding="utf-8")
+    for part in (page, text):
+        assert "newcomer:Mine" in part
+        assert "CascadeKLUCB" in part
+        assert "clickgym bench newcomer:Mine --quick" in part
+    assert "http" not in page.replace("http-equiv", "").replace("url = {https://", "")  # the address in the entry to cite
+    config = json.loads((submitted / "mine" / "bench.json").read_text(encoding="utf-8"))
+    assert config["fingerprint"] == made.fingerprint
+
+
+@pytest.mark.usefixtures("current")
+def test_a_folder_is_gone_on_with(submitted, monkeypatch, capsys):
+    monkeypatch.chdir(submitted)
+    before = {file: file.stat().st_mtime_ns for file in (submitted / "mine" / "plays").rglob("cells/*.parquet")}
+    assert main(["bench", "newcomer:Mine", "--quick", "--out", "mine"]) == 0
+    assert {file: file.stat().st_mtime_ns for file in (submitted / "mine" / "plays").rglob("cells/*.parquet")} == before
+    assert "newcomer:Mine scores" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("current")
+def test_a_finished_folder_stays_whole_where_its_agent_has_changed(submitted, made, tmp_path, monkeypatch, capsys):
+    shutil.copytree(submitted / "mine", tmp_path / "mine")
+    (tmp_path / "newcomer.py").write_text("from clickgym.agents import CascadeUCB1\n\n\nclass Mine(CascadeUCB1):\n    pass\n")
+    before = read_submission(tmp_path / "mine", made).table
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delitem(sys.modules, "newcomer")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert main(["bench", "newcomer:Mine", "--quick", "--out", "mine"]) == 2
+    assert "holds results of another configuration" in capsys.readouterr().err
+    assert read_submission(tmp_path / "mine", made).table.equals(before)
+
+
+@pytest.mark.usefixtures("current")
+def test_a_folder_of_another_agent_or_version_is_refused(submitted, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(submitted)
+    assert main(["bench", "TopRank", "--quick", "--out", "mine"]) == 2
+    assert "holds a scorecard of agent 'newcomer:Mine', not 'TopRank'" in capsys.readouterr().err
+    elsewhere("mine", tmp_path / "old", protocol=1)
+    assert main(["bench", "newcomer:Mine", "--quick", "--out", str(tmp_path / "old")]) == 2
+    assert "old holds a scorecard of protocol 1, not 2; choose another folder" in capsys.readouterr().err
+    with pytest.raises(ValueError, match="is of version 1 of the scorecard, which is closed; expected results of version 2"):
+        read_submission(tmp_path / "old")
+
+
+def elsewhere(folder, to, **changes):
+    """The folder as if another machine had made it."""
+    shutil.copytree(folder, to)
+    config = json.loads((to / "bench.json").read_text(encoding="utf-8"))
+    (to / "bench.json").write_text(json.dumps(config | {"machines": ["another"]} | changes))
+    return to
+
+
+def test_every_machine_and_version_that_had_a_part_is_known(submitted, current, tmp_path, monkeypatch):
+    """Also where the last call played nothing, or one sweep was made by other versions."""
+    monkeypatch.chdir(submitted)
+    folder = elsewhere("mine", tmp_path / "parts", finished=[])
+    config = next((folder / "plays").glob("*/config.json"))
+    before = json.loads(config.read_text(encoding="utf-8"))
+    clickgym.bench("newcomer:Mine", out=folder, quick=True)
+    made = read_submission(folder, current).made
+    assert {value for name, value in made if name == "machine"} == {"another", machine()}
+    clickgym.bench("newcomer:Mine", out=elsewhere("mine", tmp_path / "read"), quick=True)
+    assert ("machine", machine()) not in read_submission(tmp_path / "read", current).made
+    [part] = before["parts"]
+    before["parts"] = [part | {"versions": part["versions"] | {"numpy": "1.0"}}, part]
+    before.pop("checksum")
+    config.write_text(json.dumps(before))
+    assert {value for name, value in read_submission(folder, current).made if name == "numpy"} == {"1.0", version("numpy")}
+
+
+def test_a_folder_that_is_none_or_unfinished_is_said_to_be(tmp_path, capsys):
+    with pytest.raises(ValueError, match=r"holds no bench\.json; expected a folder that clickgym bench --out wrote"):
+        read_submission(tmp_path)
+    for content, message in (("{", "bench.json is not JSON"), ("[]", "holds a list; expected a JSON object")):
+        (tmp_path / "bench.json").write_text(content)
+        with pytest.raises(ValueError, match=message):
+            read_submission(tmp_path)
+        assert main(["bench", "TopRank", "--quick", "--out", str(tmp_path)]) == 2
+        assert message in capsys.readouterr().err
+    (tmp_path / "bench.json").write_text('{"agent": "TopRank"}')
+    with pytest.raises(ValueError, match="is unfinished; the same clickgym bench 'TopRank'"):
+        read_submission(tmp_path)
+
+
+def test_bad_words_are_refused(capsys):
+    for words, message in (
+        (["bench"], "expected an agent and a folder"),
+        (["bench", "TopRank"], "expected an agent and a folder"),
+        (
+            ["bench", "TopRank", "--version", "1", "--out", "x"],
+            "--version is retired: there is one version",
+        ),
+        (["bench", "--verify", "x"], "--verify is retired: the judge plays all runs of a folder again"),
+        (["bench", "TopRank", "--unconfined", "--out", "x"], "--unconfined is only for --judge"),
+        (["bench", "TopRnk", "--out", "x"], "did you mean 'TopRank'"),
+    ):
+        assert main(words) == 2
+        assert message in capsys.readouterr().err
+
+
+def test_a_mapping_names_the_agent_and_only_one_is_played():
+    with pytest.raises(ValueError, match="one agent is played at a time, got a, b"):
+        clickgym.bench({"a": TopRank, "b": TopRank})
+
+
+def test_click_models_are_known_in_every_list_of_them(current):
+    card = clickgym.bench("CascadeKLUCB", quick=True, n_jobs=1)
+    rows = polars.DataFrame({"ability": ["misspecified"] * 2, "env": ["CMRank-v0", "PBMRank-v0"], "score": [0.75, 0.25]})
+    assert replace(card, table=rows)._by_click_model() == (0.75, 0.25)
+    assert "<table>" in card._repr_html_()
+    assert "CascadeKLUCB scores" in repr(card)
+    assert card.place.standing.n_tasks == len(set(card.table["task"]))
+
+
+def test_an_agent_that_nobody_can_type_is_passed_in_python(mine):
+    card = replace(mine[0], quick=True)
+    assert card.command == "clickgym.bench({'mi_ne': agent}, quick=True, out=DIR)"
+    assert replace(card, agent="__main__:Mine").command == "clickgym.bench(agent, quick=True, out=DIR)"
 
 
 # ------------------------------------------------------------------------------------------------------------ for a paper
@@ -447,10 +587,9 @@ def test_a_newcomer_has_a_card_that_is_verified(current, tmp_path):
 def mine(made, tmp_path_factory):
     """A card, and its folder."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in (protocol, reference, figures):
-            patch.setattr(module, "VERSION_2", made)
+        patch.setattr(cards, "CURRENT", made)
         folder = tmp_path_factory.mktemp("card")
-        card = clickgym.bench({"mi_ne": "CascadeTS"}, version=2, n_jobs=1)
+        card = clickgym.bench({"mi_ne": "CascadeTS"}, n_jobs=1)
         card.save(folder, ["Random", "PBMUCB"])
         return card, folder
 
@@ -466,7 +605,7 @@ def test_the_page_of_a_card_has_curves_click_models_worst_tasks_and_both_setting
     assert card.place.number == line.number
     assert card.place.ratio == pytest.approx(line.ratio, rel=1e-6)  # curves that ship have single precision
     assert "CascadeTS" in card.place.tied
-    named = clickgym.bench("CascadeKLUCB", version=2, n_jobs=1)
+    named = clickgym.bench("CascadeKLUCB", n_jobs=1)
     assert dict(line[::2] for line in named.settings) == {
         name: line.changes or "as published" for name, line in reference.lines(made).items() if name.startswith("CascadeKLUCB")
     }
@@ -507,7 +646,7 @@ def test_the_entry_and_the_sentence_name_version_and_fingerprint(mine, made):
 
 
 def test_a_line_beside_that_there_is_not_is_refused_before_anything_is_played(current, tmp_path, capsys):
-    words = ["bench", "CascadeTS", "--version", "2", "--out", str(tmp_path / "mine"), "--beside", "Radom"]
+    words = ["bench", "CascadeTS", "--out", str(tmp_path / "mine"), "--beside", "Radom"]
     assert main(words) == 2
     assert "did you mean 'Random'" in capsys.readouterr().err
     assert not (tmp_path / "mine").exists()
@@ -534,29 +673,25 @@ def test_a_tuned_card_plays_what_was_tuned(current, tmp_path, monkeypatch):
     monkeypatch.setattr(tuned, "HORIZON", 200)
     monkeypatch.setattr(tuned, "development_tasks", two_tasks)
     monkeypatch.setattr(cards, "tune_line", partial(tuned.tune_line, budget=30_000))
-    card = clickgym.bench("EpsilonGreedy", version=2, tuned=True, out=tmp_path / "tuned", n_jobs=1)
+    card = clickgym.bench("EpsilonGreedy", tuned=True, out=tmp_path / "tuned", n_jobs=1)
     assert card.tuning.startswith("EpsilonGreedy:epsilon=")
-    assert card.command == "clickgym bench EpsilonGreedy --tuned --version 2 --out DIR"
+    assert card.command == "clickgym bench EpsilonGreedy --tuned --out DIR"
     config = json.loads((tmp_path / "tuned" / "bench.json").read_text())
     assert config["tuning"] == card.tuning
-    read = read_submission(tmp_path / "tuned")
+    read = read_submission(tmp_path / "tuned", current)
     assert read.agent == card.tuning
     task, run, loss = read.table.filter(polars.col("step") == polars.col("horizon"))["task", "run", "loss"].row(-1)
-    assert play_one(current, "EpsilonGreedy", card.tuning, current.by_name[task], run) == loss
+    assert play_one(current, card.tuning, current.by_name[task], run) == loss
     with pytest.raises(ValueError, match="holds a scorecard of tuned True, not False"):
-        clickgym.bench("EpsilonGreedy", version=2, out=tmp_path / "tuned")
+        clickgym.bench("EpsilonGreedy", out=tmp_path / "tuned")
     with pytest.raises(ValueError, match="nothing to tune"):
-        clickgym.bench("UniRank", version=2, tuned=True)
-    with pytest.raises(ValueError, match="version 1 of the scorecard has no tuned lines"):
-        clickgym.bench("EpsilonGreedy", version=1, tuned=True)
+        clickgym.bench("UniRank", tuned=True)
 
 
 def test_a_version_without_anchors_is_refused(short, monkeypatch, tmp_path):
-    monkeypatch.setattr(protocol, "VERSION_2", replace(short[0], data=tmp_path))
+    monkeypatch.setattr(cards, "CURRENT", replace(short[0], data=tmp_path))
     with pytest.raises(ValueError, match="has no anchors yet"):
-        clickgym.bench("Random", version=2)
-    with pytest.raises(ValueError, match="version is 3; expected an integer from 1 to the newest, 2"):
-        clickgym.bench("Random", version=3)
+        clickgym.bench("Random")
 
 
 def test_tuning_is_on_development_tasks_of_the_board():

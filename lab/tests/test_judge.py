@@ -140,7 +140,7 @@ def secret(data, seed=5, names=("standard-01",), horizon=SHORT):
 
 def regret(whole, agent, run=0):
     gc.collect()  # environments of others
-    return play_again(whole, "it", agent, whole.candidates[0], run)["regret"][-1]
+    return play_again(whole, agent, whole.candidates[0], run)["regret"][-1]
 
 
 def test_variables_that_choose_numeric_kernels_are_passed_on_and_no_others():
@@ -169,7 +169,7 @@ def test_an_agent_of_the_package_plays_so_too(sandbox, tmp_path, agent):
     seated = seats.sit_down(agent, sandbox)
     assert suited(seated, whole.candidates) == suited(agent, whole.candidates)
     task = suited(agent, whole.candidates)[0]
-    assert play_again(whole, "it", seated, task, 0).equals(play_again(whole, "it", agent, task, 0))
+    assert play_again(whole, seated, task, 0).equals(play_again(whole, agent, task, 0))
 
 
 # ----------------------------------------------------------------------------------------------------------------- sandbox
@@ -309,7 +309,7 @@ def test_a_run_at_full_speed_is_equal_to_an_ordinary_one(sandbox, tmp_path):
 
 def test_a_name_changes_nothing(sandbox, tmp_path):
     whole, seated = secret(tmp_path), seats.sit_down("cheats:Compiled", sandbox)
-    one, other = (play_again(whole, name, seated, whole.candidates[0], 0) for name in ("One", "Other"))
+    one, other = (play_again(whole, seated, whole.candidates[0], 0) for name in ("One", "Other"))
     assert one.equals(other)
 
 
@@ -422,7 +422,8 @@ def short(tmp_path_factory):
 @pytest.fixture
 def current(short, monkeypatch):
     """The short protocol in the place of version 2, and secret sets as short."""
-    monkeypatch.setattr(protocol, "VERSION_2", short)
+    for module in (cards, judging):
+        monkeypatch.setattr(module, "CURRENT", short)
     names = tuple(task.name for task in short.candidates)
     monkeypatch.setattr(judging, "task_set", lambda seed, real: few(task_set(seed, real), names, 1000))
     return short
@@ -436,7 +437,7 @@ def submit(current, folder, here, tmp_path, monkeypatch):
         own = tmp_path / f"by_{agent}"
         shutil.copytree(folder, own)
         monkeypatch.chdir(own)
-        clickgym.bench({"forged": played} if played else f"cheats:{agent}", version=2, out="results", n_jobs=1)
+        clickgym.bench({"forged": played} if played else f"cheats:{agent}", out="results", n_jobs=1)
         config = own / "results" / cards.CONFIG
         config.write_text(json.dumps(json.loads(config.read_text()) | {"agent": f"cheats:{agent}"}))
         return own
@@ -508,7 +509,7 @@ def test_a_forged_folder_has_no_effect(submit, monkeypatch):
     assert scores["judged"] < 0.3
     assert judgement.replayed == 0
     monkeypatch.setattr(submission, "machine", lambda: "another")
-    read = submission.read_submission(own / "results")
+    read = submission.read_submission(own / "results", judgement.protocol)
     claim = judging._compared(read, judgement.submitted, judgement.judged, judgement.board)
     assert claim.difference == pytest.approx(scores["claimed"] - scores["judged"])
     assert 0 < claim.detectable < 10
@@ -555,8 +556,7 @@ def test_bad_input_is_said_in_a_line_before_any_session(submit, tmp_path, monkey
     assert "no list of mine" in saying(agent="cheats:Fails")
     assert "holds no other.py" in saying(agent="other:Mine")
     assert "expected module:Class" in saying(agent="Mine")
-    first = protocol.VERSION_1
-    assert "is of version 1" in saying(protocol=1, fingerprint=first.fingerprint)
+    assert "is of version 1" in saying(protocol=1)
     config.write_text(json.dumps(content))
     assert "seed is -1" in refusal(own, "--seed", "-1")
     assert main(["bench", "Random", "--seed", "1", "--out", "x"]) == 2
@@ -583,7 +583,7 @@ def test_results_that_are_none_are_refused_in_a_sandbox_before_any_session(submi
     plays.write_bytes(sealed(change(polars.read_parquet(plays, memory_map=False)), clickgym_format="2"))
     try:
         with pytest.raises(seats.SeatError, match=message) as refusal:
-            seats.read_in_seat(replace(sandbox, folder=own), protocol.VERSION_2)
+            seats.read_in_seat(replace(sandbox, folder=own), VERSION_2)
     finally:
         plays.write_bytes(before)
     assert "\n" not in str(refusal.value)
@@ -611,7 +611,7 @@ def submitted(tmp_path_factory):
 
 def test_what_a_seat_reads_is_what_was_written(submitted, sandbox):
     own, _ = submitted
-    read = seats.read_in_seat(replace(sandbox, folder=own), protocol.VERSION_2)
+    read = seats.read_in_seat(replace(sandbox, folder=own), VERSION_2)
     here = submission.read_submission(own / "results")
     assert read[:2] == here[:2] == ("Random", True)
     ends = here.table.filter(polars.col("step") == polars.col("horizon"))

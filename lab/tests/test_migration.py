@@ -6,7 +6,6 @@ import re
 import shlex
 import sys
 import warnings
-import zipfile
 from pathlib import Path
 from pkgutil import resolve_name
 
@@ -47,13 +46,12 @@ def test_the_code_after_runs_without_warnings_and_prints_what_the_page_shows(cod
     assert capsys.readouterr().out == shown
 
 
-def test_the_imports_before_still_work_with_a_warning():
+def test_the_imports_before_are_gone():
     (code,) = re.findall(r"In 1\.0:\n\n```python\n(from .*?)```", PAGE.partition("## Import paths")[2], flags=re.DOTALL)[:1]
     lines = code.splitlines()
     assert len(lines) == 2
     for line in lines:
-        sys.modules.pop(line.split()[1], None)
-        with pytest.warns(DeprecationWarning, match="has moved; import"):
+        with pytest.raises(ModuleNotFoundError):
             exec(line, {})
 
 
@@ -62,17 +60,6 @@ def test_the_new_import_paths_exist():
     paths = [path for row in rows for path in re.findall(r"`(clickgym\.[\w.]+)`", row)]
     assert len(rows) == 10
     assert all(resolve_name(path) for path in paths)
-
-
-@pytest.mark.usefixtures("undrawn")
-def test_a_folder_of_the_scorecard_of_1_0_is_resumed(shop):
-    """All its runs are finished, so that none is played."""
-    (command,) = (words for words in COMMANDS if words.startswith("bench"))
-    zipfile.ZipFile(ROOT / "tests" / "data" / "v1.0" / "bench" / "Random.zip").extractall(shop / "results" / "card")
-    before = {file: file.stat().st_mtime_ns for file in shop.glob("results/card/plays/*/cells/*")}
-    assert main(shlex.split(command)) == 0
-    assert {file: file.stat().st_mtime_ns for file in shop.glob("results/card/plays/*/cells/*")} == before
-    assert "protocol 1" in (shop / "results" / "card" / "scorecard.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.usefixtures("undrawn")

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import json
 import tarfile
-import zipfile
 from pathlib import Path
 
 import polars
 import pytest
+from polars import col
 
 import clickgym
 from clickgym_lab.bench.card import CONFIG
 from clickgym_lab.bench.play import play_one
-from clickgym_lab.bench.protocol import CURRENT, VERSION_1, VERSION_2
+from clickgym_lab.bench.protocol import CURRENT, VERSION_2
 from clickgym_lab.bench.reference import reference
 from clickgym_lab.bench.score import scored, standing
 from clickgym_lab.bench.submission import read_submission
 from clickgym_lab.shipped import read_shipped
 
 DATA = Path(__file__).resolve().parents[2] / "tests" / "data"
-V10, V20 = DATA / "v1.0", DATA / "v2.0"
+V20 = DATA / "v2.0"
 
 
 def content(file: Path):
@@ -32,37 +32,23 @@ def unpack(archive: Path, folder: Path) -> None:
         file.extractall(folder, filter="data")
 
 
-@pytest.fixture
-def submission(tmp_path):
-    """A folder that ``clickgym bench Random --quick`` wrote."""
-    zipfile.ZipFile(V10 / "bench" / "Random.zip").extractall(tmp_path / "Random")
-    return tmp_path / "Random"
-
-
-@pytest.fixture(params=["v1.0", "Random", "submission"])
-def scorecard(request, submission, tmp_path, monkeypatch):
-    """Such a folder, the version of its protocol, and what was said of it; in 2.0 also by an agent that was submitted."""
-    if request.param == "v1.0":
-        then = content(V10 / "bench" / "standing.json")
-        abilities = {name: estimate[0] for name, estimate in then["abilities"].items()}
-        text = (V10 / "bench" / "scorecard.md").read_text(encoding="utf-8").partition("## Tasks")[2]
-        more = {"agent": "Random", "tasks": text, "abilities": abilities, "overall": then["overall"][0]}
-        return submission, VERSION_1, then | more  # intervals were over runs alone
+@pytest.fixture(params=["Random", "submission"])
+def scorecard(request, tmp_path, monkeypatch):
+    """A folder that ``clickgym bench --quick`` wrote, by an agent of the package or a submitted one, and what was said."""
     unpack(V20 / "bench" / f"{request.param}.tar.xz", tmp_path / "bench")
     if request.param == "Random":
-        return tmp_path / "bench", VERSION_2, content(V20 / "bench" / "Random.json")
+        return tmp_path / "bench", content(V20 / "bench" / "Random.json")
     monkeypatch.chdir(tmp_path / "bench")
     monkeypatch.syspath_prepend(str(tmp_path / "bench"))  # as `clickgym bench` does
-    return tmp_path / "bench" / "results", VERSION_2, content(V20 / "bench" / "results.json")
+    return tmp_path / "bench" / "results", content(V20 / "bench" / "results.json")
 
 
 def test_a_submission_scores_what_it_did(scorecard):
-    folder, version, then = scorecard
+    folder, then = scorecard
     agent, quick, table, protocol, made = read_submission(folder)
-    assert protocol is version
     assert (agent, quick, table.height) == (then["agent"], True, then["n_runs"])
-    assert ("clickgym", f"{version.version}.0.0") in made
-    overall, abilities, n_tasks, *_ = standing(scored(table, version), version, quick=version is VERSION_2)
+    assert ("clickgym", "2.0.0") in made
+    overall, abilities, n_tasks, *_ = standing(scored(table, protocol), protocol, quick=True)
     assert (overall.value, n_tasks) == (then["overall"], then["n_tasks"])
     assert {name: estimate.value for name, estimate in abilities.items()} == then["abilities"]
 
@@ -75,16 +61,12 @@ def losses_and_scores(text):
 
 def test_a_scorecard_is_finished_from_what_was_played(scorecard):
     """Nothing is played: seconds and files are those of then."""
-    folder, version, then = scorecard
+    folder, then = scorecard
     files = {file: file.stat().st_mtime_ns for file in folder.glob("plays/*/cells/*")}
-    card = clickgym.bench(then["agent"], quick=True, version=version.version, out=folder, progress=False)
+    card = clickgym.bench(then["agent"], quick=True, out=folder, progress=False)
     assert {file: file.stat().st_mtime_ns for file in folder.glob("plays/*/cells/*")} == files != {}
     assert card.standing.overall.value == then["overall"]
-    now, _, added = card.to_markdown().partition("## For a paper")  # which cards of version 1.0 did not have
-    assert added
-    now = now.partition("## Tasks")[2].rstrip()
-    if version is VERSION_1:
-        assert now == then["tasks"].rstrip()
+    now = card.to_markdown().partition("## For a paper")[0].partition("## Tasks")[2].rstrip()
     assert losses_and_scores(now) == losses_and_scores(then["tasks"]) != []
 
 
@@ -99,9 +81,9 @@ def test_a_judgement_is_read_as_a_line_of_the_board():
     assert said["scores"]["judged"]["overall"][0] == pytest.approx(then["overall"], abs=1e-6)
 
 
-def test_runs_of_a_submission_come_out_again(submission):
-    table = read_submission(submission).table.sample(20, seed=0)
-    again = [play_one(VERSION_1, "Random", "Random", VERSION_1.by_name[task], run) for task, run in table["task", "run"].rows()]
+def test_runs_of_a_submission_come_out_again(scorecard):
+    table = read_submission(scorecard[0]).table.filter(col("step") == col("horizon"), col("horizon") <= 1000)
+    again = [play_one(VERSION_2, "Random", VERSION_2.by_name[task], run) for task, run in table["task", "run"].rows()]
     assert table["loss"].to_list() == pytest.approx(again)
 
 

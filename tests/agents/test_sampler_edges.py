@@ -6,7 +6,6 @@ a false-alarm rate of 1e-5 each.
 
 from __future__ import annotations
 
-import json
 import math
 from decimal import Decimal, localcontext
 
@@ -204,26 +203,6 @@ def test_pbmts_plays_where_nearly_all_is_clicked():
                 exact.prec = 50
                 mode = exact_mode(int(agent.state.clicks[item]), agent.state.misses[item].tolist(), kappa)
                 assert abs(Decimal(found) - mode) < Decimal("1e-9")
-
-
-def test_a_wrong_mode_of_version_0_1_is_put_right(tmp_path):
-    """Its file has a hat that was never right and lacks what this version adds; draws follow the posterior all the same."""
-    agent = pbmts(9, [1, 1], [1.0, 0.9], BELOW_ONE)
-    agent.state.stale[:] = False
-    agent.state.top[0] = -math.inf
-    agent.save(tmp_path / "new.npz")
-    with np.load(tmp_path / "new.npz") as file:
-        arrays = {name: file[name] for name in file.files if name.removeprefix("state_") not in PBMTS.renewed - {"stale"}}
-    description = json.loads(str(arrays["description"]))
-    del description["module"]
-    np.savez(tmp_path / "old.npz", **(arrays | {"description": np.array(json.dumps(description))}))
-    loaded, twin = PBMTS.load(tmp_path / "old.npz"), pbmts(9, [1, 1], [1.0, 0.9], BELOW_ONE)
-    for _ in range(20):
-        np.testing.assert_array_equal(loaded.rank(None), twin.rank(None))
-        np.testing.assert_array_equal(loaded.state.draws, twin.state.draws)
-    np.savez(tmp_path / "torn.npz", **arrays)
-    with pytest.raises(ValueError, match="is not a saved agent"):  # one of this version must have everything
-        PBMTS.load(tmp_path / "torn.npz")
 
 
 # ---------------------------------------------------------------------------------------------- the K largest of many draws

@@ -138,7 +138,6 @@ def test_a_line_without_end_is_refused_before_it_fills_the_memory(tmp_path):
 def test_a_folder_with_nothing_but_leftovers_is_gone_on_with(tmp_path, dead):
     out = tmp_path / "out"
     (out / "cells").mkdir(parents=True)
-    (out / f"config.json.{dead}.partial").write_text('{"format"')  # of version 0.1
     (out / f"config.json.clickgym-{HOST}-{dead}.partial").write_text('{"format"')
     (out / f"cells.clickgym-{HOST}-{dead}.partial").mkdir()
     (out / "cells" / f"a.parquet.clickgym-{HOST}-{dead}.partial").write_text("PAR1")

@@ -9,16 +9,13 @@ import re
 import shutil
 import sys
 import warnings
-from functools import cache
 from pathlib import Path
-from typing import Any
 
 import polars
 import pytest
 from polars.testing import assert_frame_equal
 from rich.console import Console
 from scipy.stats import ttest_ind
-from slow import slow
 
 import clickgym
 from clickgym.__main__ import main
@@ -221,44 +218,16 @@ def test_a_configuration_of_a_later_format_is_named(tmp_path):
 # -------------------------------------------------------------------------------------------------------- of version 0.1
 
 
-def as_then(folder, cells):
-    """A folder that version 0.1 left, with or without the files of its trials."""
-    shutil.copytree(V01, folder)
-    both = polars.read_parquet(folder / "results.parquet").join(
-        polars.read_parquet(folder / "timings.parquet"), on=list(Trial._fields), maintain_order="left"
-    )
-    if cells:
-        (folder / "cells").mkdir()
-        for key, frame in both.partition_by(Trial._fields, as_dict=True).items():
-            frame.write_parquet(folder / "cells" / Trial(*key).file)
-    return folder
-
-
-ARGUMENTS: dict[str, Any] = {"horizon": 2000, "metrics": ["any_click", "ndcg"]}
-
-
-@cache
-def grown(envs, agents):
-    """What a sweep gives that has no folder."""
-    return clickgym.sweep(envs, agents, runs=3, **ARGUMENTS).frame
-
-
-@pytest.mark.parametrize("cells", [*slow(True), False])
-@pytest.mark.filterwarnings("ignore:.*made with other versions")
-def test_a_folder_of_version_0_1_grows(tmp_path, cells):
-    folder = as_then(tmp_path / "out", cells)
-    then, _, before = read_results(folder)
-    same = clickgym.sweep(before["envs"], before["agents"], runs=2, out=folder, **ARGUMENTS).frame
-    assert_frame_equal(same, then)
-    assert json.loads((folder / "config.json").read_text()) == before
-    played = Played()
-    agents = [*before["agents"], "TopRank"]
-    clickgym.sweep(before["envs"], agents, runs=3, out=folder, callback=played, **ARGUMENTS)
-    table, _, config = read_results(folder)
-    assert len(played.trials) == 3 * (3 + 3)
-    assert config["parts"][0] == before
-    assert_frame_equal(table.join(then.select(Trial._fields).unique(), on=Trial._fields, how="semi"), then)
-    assert_frame_equal(table, grown(tuple(before["envs"]), tuple(agents)))
+def test_a_folder_of_version_0_1_is_refused_in_one_line(tmp_path, capsys):
+    message = "was written by clickgym 0.1; clickgym 2 reads it and writes it anew: clickgym merge"
+    shutil.copytree(V01, tmp_path / "old")
+    for read in (read_results, lambda folder: sweep(folder, **FIRST), lambda folder: merge([folder], tmp_path / "new")):
+        with pytest.raises(ValueError, match=message):
+            read(tmp_path / "old")
+    assert main(["report", str(tmp_path / "old")]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
 
 
 # ---------------------------------------------------------------------------------------------------------------- damage

@@ -123,8 +123,8 @@ def _existing(path: Path) -> Path:
 # ----------------------------------------------------------------------------------------------------------------- drafts
 
 HOST = re.sub(r"[^\w-]", "_", platform.node()) or "host"
-DRAFT = re.compile(r".+\.(?:clickgym-(?P<host>[\w-]+)-)?(?P<pid>\d+)\.partial")
-"""The names of drafts; those of version 0.1 do not tell the host."""
+DRAFT = re.compile(r".+\.clickgym-(?P<host>[\w-]+)-(?P<pid>\d+)\.partial")
+"""The names of drafts."""
 MAX_AGE = 86400
 """Seconds without a change, after which the draft of a process of another host is taken for left behind."""
 
@@ -140,30 +140,26 @@ def is_draft(path: Path) -> bool:
 
 
 def remove_drafts(folder: Path) -> None:
-    """Remove drafts from a folder that is all ours, those of version 0.1 among them, as far as nobody can be writing them.
+    """Remove drafts from a folder, as far as nobody can be writing them.
 
     Of a process of this host it is known whether it lives; those of others go by their age.
     """
-    _remove_drafts(folder, anonymous=True)
-
-
-@cache
-def _clean_once(folder: Path) -> None:
-    """Remove what bears our mark from any folder, before the first file that this process writes there."""
-    _remove_drafts(folder, anonymous=False)
-
-
-def _remove_drafts(folder: Path, anonymous: bool) -> None:
     with suppress(OSError):  # nothing depends on it
         for name in os.listdir(folder):
             match = DRAFT.fullmatch(name)
-            if match and (match["host"] or anonymous) and _is_left_behind(folder / name, match["host"], int(match["pid"])):
+            if match and _is_left_behind(folder / name, match["host"], int(match["pid"])):
                 with suppress(OSError):
                     shutil.rmtree(folder / name) if (folder / name).is_dir() else (folder / name).unlink()
 
 
-def _is_left_behind(draft: Path, host: str | None, pid: int) -> bool:
-    if host not in (HOST, None) or os.name != "posix":
+@cache
+def _clean_once(folder: Path) -> None:
+    """Remove drafts from a folder before the first file that this process writes there."""
+    remove_drafts(folder)
+
+
+def _is_left_behind(draft: Path, host: str, pid: int) -> bool:
+    if host != HOST or os.name != "posix":
         return time.time() - draft.stat().st_mtime > MAX_AGE
     try:
         os.kill(pid, 0)

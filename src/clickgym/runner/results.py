@@ -40,8 +40,7 @@ COLUMNS = ("env", "instance", "agent", "run", "step", "regret", "reward", "click
 TIMED = ("env", "instance", "agent", "run", "engine", "seconds", "training_sessions", "training_seconds")
 
 FORMAT = 2
-"""Of configuration and trials. In format 1, that of version 0.1, the configuration is a single part, and trials have neither
-format nor checksum."""
+"""Of configuration and trials. Version 0.1 wrote none: its configuration was a single part."""
 SHARED = ("horizon", "seed", "checkpoints", "engine", "metrics")
 """What all parts of a folder have in common."""
 
@@ -49,7 +48,7 @@ KEYS = {
     "clickgym": str, "envs": list, "instances": list, "agents": list, "horizon": int, "runs": int, "seed": int,
     "checkpoints": list, "engine": str, "metrics": list, "models": dict, "sources": dict, "versions": dict,
 }  # fmt: skip
-"""What every part has, since version 0.1."""
+"""What every part has."""
 
 UNFINISHED = "holds an unfinished sweep; run it again with the same arguments to finish it"
 
@@ -420,9 +419,12 @@ def read_parts(file: Path) -> list[Part]:
         raise ValueError(f"{file.parent} is not a results folder: it has no {file.name}") from None
     except ValueError as error:
         raise ValueError(f"{error}; restore it from a backup") from None
-    if config.get("format", 1) not in (1, FORMAT):
+    if config.get("format", FORMAT) != FORMAT:
         raise ValueError(f"{file} is of format {config['format']}, of a later version of clickgym; expected at most {FORMAT}")
-    parts = config.get("parts", [config])
+    if _is_part(config):
+        anew = f"clickgym 2 reads it and writes it anew: clickgym merge {file.parent} --out NEW"
+        raise ValueError(f"{file.parent} was written by clickgym 0.1; {anew}")
+    parts = config.get("parts")
     if not isinstance(parts, list) or not parts or not all(map(_is_part, parts)):
         raise ValueError(f"{file} is not the configuration of a sweep")
     if config.get("checksum", checksum := _checksum(parts)) != checksum:
@@ -521,10 +523,10 @@ def _is_empty(out: Path) -> bool:
 
 
 def _read(path: Path) -> polars.DataFrame:
-    """A table that `_in_parquet` made, or version 0.1; what is damaged does not get as far as to polars."""
+    """A table that `_in_parquet` made; what is damaged does not get as far as to polars."""
     content = path.read_bytes()
     check_seal(content)
-    if int(polars.read_parquet_metadata(io.BytesIO(content)).get("clickgym_format", 1)) > FORMAT:
+    if int(polars.read_parquet_metadata(io.BytesIO(content)).get("clickgym_format", FORMAT)) > FORMAT:
         raise ValueError("a later version of clickgym wrote it")
     return polars.read_parquet(io.BytesIO(content))
 

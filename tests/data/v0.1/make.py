@@ -1,11 +1,12 @@
-"""How the files in this folder were made, once, by clickgym 0.1.0; later versions must open them and go on from them.
+"""How the files in this folder were made, once, by clickgym 0.1.0: instances that later versions read, and a sweep that they
+refuse, of which the configuration is kept.
 
-python make.py FOLDER, with that version installed. `tests/test_compatibility.py` reads what it writes.
+python make.py FOLDER, with that version installed. `tests/test_compatibility.py` and `tests/runner/test_results.py` read what
+it writes.
 """
 
 from __future__ import annotations
 
-import inspect
 import json
 import subprocess
 import sys
@@ -15,18 +16,9 @@ import gymnasium as gym
 import numpy as np
 
 import clickgym
-from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS
 from clickgym.envs import LabelledModel, PositionBasedModel, load_instance
 
 L, K, D = 6, 3, 3
-LEARNED, AFTER = 300, 20
-TOLD = {
-    "horizon": 1000,
-    "ranking": [4, 0, 2],
-    "examination": [0.9, 0.6, 0.3],
-    "epsilon": 0.2,
-    "n_features": D,
-}
 SHORT = {
     "CM": "CascadeModel",
     "PBM": "PositionBasedModel",
@@ -47,31 +39,6 @@ def sweep(folder: Path) -> None:
         for file in path.iterdir() if path.is_dir() else [path]:
             file.unlink()
     (folder / "cells").rmdir()
-
-
-def agents(folder: Path) -> None:
-    """Every agent after some sessions, and the lists that it shows in those that follow."""
-    rng = np.random.default_rng(0)
-    clicks = (rng.random((LEARNED + AFTER, K)) < [0.5, 0.3, 0.2]).astype(int)
-    features = rng.uniform(-0.5, 0.5, (LEARNED + AFTER, L, D)).round(3)
-    lists = {}
-    for name, agent_class in (AGENTS | CONTEXTUAL_AGENTS).items():
-        taken = inspect.signature(agent_class).parameters
-        told = {argument: value for argument, value in TOLD.items() if argument in taken}
-        if name == "UBMLinUCB":
-            told["examination"] = [[0.9, 0, 0], [0.6, 0.8, 0], [0.4, 0.5, 0.75]]
-        agent = agent_class(L, K, seed=1, **told)
-        shown = []
-        for t in range(LEARNED + AFTER):
-            if t == LEARNED:
-                agent.save(folder / f"{name}.npz")
-            observation = {"features": features[t]}
-            ranking = agent.rank(observation)
-            agent.update(observation, ranking, clicks[t], float(clicks[t].sum()))
-            shown.append(ranking.tolist())
-        lists[name] = shown[LEARNED:]
-    after = {"clicks": clicks[LEARNED:].tolist(), "features": features[LEARNED:].tolist(), "lists": lists}
-    (folder / "lists.json").write_text(json.dumps(after) + "\n")
 
 
 def instances(folder: Path) -> None:
@@ -135,6 +102,6 @@ def _id(kind: str) -> str:
 
 if __name__ == "__main__":
     target = Path(sys.argv[1]).resolve()
-    for make in (sweep, agents, instances):
+    for make in (sweep, instances):
         (target / make.__name__).mkdir(parents=True)
         make(target / make.__name__)

@@ -224,7 +224,7 @@ def _id(kind: str) -> str:
     return f"{forms.get(outer, 'Contextual')}{base}Rank-v0"
 
 
-# ------------------------------------------------------------------------------------------- sweeps, scorecards and logs
+# ------------------------------------------------------------------------------------------- sweeps and logs
 
 
 def sweep(folder: Path) -> None:
@@ -234,22 +234,6 @@ def sweep(folder: Path) -> None:
     command("run", "experiment.toml", "--out", "results", cwd=folder)
     for name in ("regret.png", "regret.svg", "report.html"):  # large, and not read again
         (folder / "results" / name).unlink(missing_ok=True)
-
-
-def bench(folder: Path) -> None:
-    """What `clickgym bench` made."""
-    command("bench", "Random", "--quick", "--out", "Random", cwd=folder)
-    (folder / "Random" / "scorecard.html").unlink()  # large, and not read again
-    shutil.copy(folder / "Random" / "scorecard.md", folder)
-    from clickgym.runner.bench.score import scored, standing
-    from clickgym.runner.bench.verify import read_submission
-
-    submission = read_submission(folder / "Random")
-    overall, abilities, n_tasks = standing(scored(submission.table))
-    scores = {name: list(estimate) for name, estimate in abilities.items()}
-    content = {"overall": list(overall), "abilities": scores, "n_tasks": n_tasks, "n_runs": submission.table.height}
-    (folder / "standing.json").write_text(json.dumps(content, indent=1) + "\n")
-    archive(folder / "Random")
 
 
 def log(folder: Path) -> None:
@@ -294,6 +278,6 @@ def log(folder: Path) -> None:
 
 if __name__ == "__main__":
     target = Path(sys.argv[1]).resolve()
-    for make in (agents, instances, sweep, bench, log):
+    for make in (agents, instances, sweep, log):
         (target / make.__name__).mkdir(parents=True)
         make(target / make.__name__)

@@ -31,9 +31,10 @@ class Table(NamedTuple):
         key: its name in addresses.
         title, about: what stands above it.
         places: its rows.
-        abilities, models: of which it has columns.
+        abilities: of which it has columns.
+        board: that it shows.
+        models: of which it has columns, too.
         stages: after so many sessions it has a score, too.
-        board: that it shows; None for all agents of version 1.
     """
 
     key: str
@@ -41,24 +42,17 @@ class Table(NamedTuple):
     about: str
     places: Sequence[Place]
     abilities: Sequence[str]
+    board: Board
     models: Sequence[str] = ()
     stages: Sequence[int] = ()
-    board: Board | None = None
-
-    @property
-    def base(self) -> str:
-        """The agent whose regret is the unit in the column of regret multiples."""
-        return self.board.base if self.board else ""
 
 
 def boards_tables(protocol: Protocol = CURRENT) -> list[Table]:
-    """The tables of a version: one in version 1; later one for each board, then those over the tasks of ``--quick``.
+    """The tables of a version: one for each board, then those over the tasks of ``--quick``.
 
     Args:
         protocol: the version.
     """
-    if protocol.version == 1:
-        return [Table("board", "Agents by ability", "", leaderboard(protocol), [*protocol.abilities])]
     tables = [
         Table(
             f"board-{board.name.replace(' ', '-')}",
@@ -66,9 +60,9 @@ def boards_tables(protocol: Protocol = CURRENT) -> list[Table]:
             f"{board.about[0].upper()}{board.about[1:]}.",
             leaderboard(protocol, board),
             board.abilities,
+            board,
             models_of(protocol, board),
             STAGES,
-            board,
         )
         for board in protocol.boards
     ]
@@ -79,7 +73,7 @@ def boards_tables(protocol: Protocol = CURRENT) -> list[Table]:
             f"Over the tasks of --quick alone: generic reinforcement learning plays no others, with {protocol.learners} runs.",
             places,
             board.abilities,
-            board=board,
+            board,
         )
         for board in protocol.boards
         for places in [leaderboard(protocol, board, None, True)]
@@ -89,12 +83,6 @@ def boards_tables(protocol: Protocol = CURRENT) -> list[Table]:
 
 def boards_notes(protocol: Protocol = CURRENT) -> list[str]:
     """Explanations for readers of the tables of a version, in paragraphs."""
-    if protocol.version == 1:
-        return [
-            f"{protocol.how} Two agents should be compared over the tasks that both play: clickgym bench does. The time is "
-            "that of one processor for all runs of an agent; generic RL plays two runs of the quick tasks alone, so that its "
-            "intervals are too narrow."
-        ]
     return [
         protocol.how,
         "The place of a line is one more than the number of lines that are better by a test with Holm’s correction over "
@@ -124,9 +112,9 @@ def _oracle(protocol: Protocol) -> list[str]:
     return [f"Oracle, which is told the best list and stands on no board, scores {overall} overall: more cannot be reached."]
 
 
-def filters_html(protocol: Protocol = CURRENT) -> str:
+def filters_html() -> str:
     """The HTML form with which readers choose rows and columns; it needs the script."""
-    return templates(FOLDER).get_template("filters.html").render(protocol=protocol.version, models=MODELS)
+    return templates(FOLDER).get_template("filters.html").render(models=MODELS)
 
 
 def table_html(table: Table, protocol: Protocol = CURRENT, links: Callable[[str], str] | None = None) -> str:
@@ -140,9 +128,7 @@ def table_html(table: Table, protocol: Protocol = CURRENT, links: Callable[[str]
     pages = templates(FOLDER)
     pages.filters |= {"clock": clock}
     values = table_values(links)
-    return pages.get_template("board.html").render(
-        table=table, protocol=protocol.version, abilities=protocol.abilities, **values
-    )
+    return pages.get_template("board.html").render(table=table, abilities=protocol.abilities, **values)
 
 
 def table_values(links: Callable[[str], str] | None = None) -> dict[str, object]:

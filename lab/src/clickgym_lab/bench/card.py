@@ -29,11 +29,11 @@ from clickgym.runner.progress import Progress
 from clickgym.runner.search import search_space_of
 from clickgym.runner.sweep import check_workers
 
-from .leaderboard import Place, among, place_of, sources_of, tables_of, told_of
+from .leaderboard import Place, among, sources_of, tables_of, told_of
 from .pages import scorecard_html, scorecard_markdown, scorecard_summary
 from .paper import card_bibtex, card_latex, card_sentence
 from .play import n_sessions, play, suited
-from .protocol import CURRENT, DEVELOPMENT, STAGES, Board, Protocol, protocol_of
+from .protocol import CURRENT, DEVELOPMENT, STAGES, Board, Protocol
 from .reference import agent_of, changes_of, lines, machine, reference
 from .score import WORST, Estimate, Pair, Standing, improvement, pairs, regret_ratio, scored, standing
 from .tuned import tune_line
@@ -109,8 +109,8 @@ class Scorecard:
         return sorted(comparisons, key=lambda each: -each.improvement.value)
 
     def _differences(self) -> dict[str, Pair]:
-        """The pairs with the other lines of its board, corrected for their number; version 1 has none."""
-        if self.protocol.version == 1 or self.board is None:
+        """The pairs with the other lines of its board, corrected for their number."""
+        if self.board is None:
             return {}
         others = tables_of(self.protocol, self.board, None, self.quick)
         compared = pairs(
@@ -130,19 +130,17 @@ class Scorecard:
     def command(self) -> str:
         """The command that makes the same card; Python code if the agent has no name that others can type."""
         if self.agent in PUBLISHED or (":" in self.agent and not self.agent.startswith("__main__:")):
-            version = "" if self.protocol is CURRENT else f" --version {self.protocol.version}"
-            return f"clickgym bench {self.agent}{' --quick' * self.quick}{' --tuned' * bool(self.tuning)}{version} --out DIR"
+            return f"clickgym bench {self.agent}{' --quick' * self.quick}{' --tuned' * bool(self.tuning)} --out DIR"
         agent = "agent" if ":" in self.agent else f"{{{self.agent!r}: agent}}"
-        version = "" if self.protocol is CURRENT else f", version={self.protocol.version}"
-        options = f"{', quick=True' * self.quick}{', tuned=True' * bool(self.tuning)}{version}"
+        options = f"{', quick=True' * self.quick}{', tuned=True' * bool(self.tuning)}"
         return f"clickgym.bench({agent}{options}, out=DIR)"
 
     @cached_property
     def place(self) -> Place:
         """The agent's row of the leaderboard."""
         seconds = float(self.table["seconds"].sum())
-        place = place_of(self.agent, self.standing, self.told, self.click_models, seconds, self.protocol)
-        if self.protocol.version == 1 or self.board is None:
+        place = Place(self.agent, self.standing, self.told, self.click_models, seconds)
+        if self.board is None:
             return place
         compared = {(self.agent, each.agent): each.pair for each in self.comparisons if each.pair is not None}
         base = reference(self.protocol).filter(agent=self.board.base)
@@ -176,7 +174,7 @@ class Scorecard:
         return [
             (name, standing(tables[name], self.protocol, self.board, self.quick).overall, line.changes or "as published")
             for name, line in own.items()
-            if name in tables and self.protocol.version > 1
+            if name in tables
         ]
 
     @property
@@ -290,7 +288,6 @@ def bench(
     *,
     out: str | os.PathLike[str] | None = None,
     quick: bool = False,
-    version: int | None = None,
     tuned: bool = False,
     n_jobs: int = -1,
     progress: bool | None = None,
@@ -305,7 +302,6 @@ def bench(
         agent: as `sweep` takes it: a class, a name, ``"module:Class"``, a `functools.partial`, or a mapping with one label.
         out: a folder that keeps the runs, to resume them and for verification; created if missing. None keeps nothing.
         quick: play fewer tasks and fewer runs: for slow agents in plain Python and for generic RL.
-        version: the version of the tasks and of the scores; None takes the newest.
         tuned: tune the agent first, on development tasks, with the budget that every tuned built-in agent had.
         n_jobs: as in `sweep`.
         progress: show a bar on stderr; None shows it in a terminal and in a notebook.
@@ -327,7 +323,7 @@ def bench(
         ('Random', 2)
     """
     quick, progress = check_flag("quick", quick), None if progress is None else check_flag("progress", progress)
-    protocol = protocol_of(version)
+    protocol = CURRENT
     out = None if out is None else check_path("out", out)
     check_workers(n_jobs)
     label, agent = _one_agent(agent)
@@ -337,8 +333,8 @@ def bench(
         raise ValueError(f"{label} cannot play any of the {len(tasks)} tasks")
     with tempfile.TemporaryDirectory() as temporary, _listener(callback, progress) as listener:
         folder = Path(temporary) if out is None else out
-        config: dict[str, Any] = {"agent": label, "protocol": protocol.version, "fingerprint": protocol.fingerprint}
-        config = _open(folder, config | ({"tuned": tuned} if protocol.version > 1 else {}), quick)
+        config = {"agent": label, "protocol": protocol.version, "fingerprint": protocol.fingerprint, "tuned": tuned}
+        config = _open(folder, config, quick)
         if board is not None:
             line = tune_line(DEVELOPMENT, board, agent, folder / TUNING, n_jobs=n_jobs, callback=listener)
             agent, config["tuning"] = line.player, line.agent
@@ -365,8 +361,6 @@ def bench(
 
 def _tuned_on(protocol: Protocol, label: str, agent: AgentLike) -> Board:
     """The board on whose development tasks an agent is tuned, if it can be."""
-    if protocol.version == 1:
-        raise ValueError("version 1 of the scorecard has no tuned lines; expected version 2 beside tuned")
     search_space_of(agent)  # refuses an agent with nothing to tune
     boards = protocol.boards_of(sources_of(agent), {task.ability for task in suited(agent, DEVELOPMENT.candidates)})
     if not boards:

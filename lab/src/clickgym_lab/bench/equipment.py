@@ -1,4 +1,4 @@
-"""The extra knowledge that version 2 of the scorecard gives an agent before its first session, beside `make_agent`'s."""
+"""The extra knowledge that the scorecard gives an agent before its first session, beside `make_agent`'s."""
 
 from __future__ import annotations
 
@@ -116,9 +116,9 @@ def equipped(agent: AgentLike, task: Task) -> AgentLike:
 
     Args:
         agent: as `sweep` takes it.
-        task: of the protocol; version 1 equips nobody.
+        task: of the protocol.
     """
-    if not task.label or task.ability in ("contextual", "memory"):
+    if task.ability in ("contextual", "memory"):
         return agent
     maker, hyperparameters = agent_maker(agent)
     told = getattr(maker, "told", {})

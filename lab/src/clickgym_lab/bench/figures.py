@@ -76,7 +76,7 @@ def curves_figure(ability: str, agents: Sequence[str] | None = None) -> Figure:
     Lower bounds of the theory are drawn where one holds for all tasks of a panel.
 
     Args:
-        ability: of version 2.
+        ability: of the scorecard.
         agents: names of lines; None takes those that score highest, of each agent its better line, and `Random`.
 
     Raises:
@@ -93,18 +93,13 @@ def curves_figure(ability: str, agents: Sequence[str] | None = None) -> Figure:
     return figure
 
 
-def card_figure(card: Scorecard, beside: Sequence[str]) -> Figure | None:
+def card_figure(card: Scorecard, beside: Sequence[str]) -> Figure:
     """Draw the mean regret of an agent and of built-in agents: one panel for each ability.
 
     Args:
         card: of the agent.
         beside: names of lines; in an ability they are drawn if they play all of these tasks.
-
-    Returns:
-        The figure; None where no curves were kept, as in version 1.
     """
-    if card.protocol.version == 1:
-        return None
     tasks = card.table["task"].unique().implode()
     curves = {card.agent: card.curves.filter(col("task").is_in(tasks))}
     others = curves_of(card.protocol).filter(col("task").is_in(tasks))

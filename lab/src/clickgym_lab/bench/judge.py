@@ -44,7 +44,7 @@ from ..shipped import Shipped, write_shipped
 from .leaderboard import about_of, sources_of
 from .make import compact, may_be_anchors, origin_of
 from .play import COLUMNS, blocks, n_sessions, play, play_run, suited
-from .protocol import CURRENT, DEVELOPMENT, Board, Protocol, protocol_of
+from .protocol import CURRENT, DEVELOPMENT, Board, Protocol
 from .reference import PUBLISHED_LINE, lines, machine, reference
 from .sandbox import Sandbox, check_can_confine, end_with
 from .score import Estimate, Standing, pairs, scored, standing
@@ -269,7 +269,7 @@ def judge(
         callback: receives the progress.
 
     Raises:
-        ValueError: the folder is no submission, or is of version 1; nothing was played then.
+        ValueError: the folder is no submission, or is of another version of the scorecard; nothing was played then.
         RefusedError: the agent does not play, or not as it should.
         OSError: the system cannot confine the code of others; the message says what to install.
     """
@@ -279,7 +279,7 @@ def judge(
     check_workers(n_jobs)
     if not unconfined:
         check_can_confine()
-    protocol = protocol_of(CURRENT.version)
+    protocol = CURRENT
     _check_folder(folder)
     with tempfile.TemporaryDirectory() as temporary:
         sandbox = _sandbox(folder, Path(temporary), not unconfined)
@@ -436,7 +436,7 @@ def _runs(
         runs: Generator[tuple[polars.DataFrame, float]] = parallel(
             joblib.delayed(_one)(
                 os.getpid(), maker, at_once, task, run,
-                protocol.trial(task, maker.agent, run).seeds(protocol.seed), protocol.checkpoints(task.horizon),
+                protocol.trial(task, run).seeds(protocol.seed), protocol.checkpoints(task.horizon),
             )
             for protocol, task, run in cells
         )  # fmt: skip

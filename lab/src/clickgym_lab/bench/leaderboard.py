@@ -19,10 +19,6 @@ from .protocol import CURRENT, STAGES, Board, Protocol
 from .reference import Line, lines, reference
 from .score import Estimate, Pair, Standing, pairs, regret_ratio, standing
 
-HALF = 0.5
-"""In version 1, whoever plays fewer of the tasks stands below all who play more: an overall score is over an agent's tasks."""
-
-
 TRUST = {
     "ours": "we played it",
     "judged": "the judge played what its author had sent",
@@ -37,24 +33,22 @@ class Place(NamedTuple):
     Attributes:
         agent: what it is called.
         standing: its scores.
-        coverage: the share of the tasks that it plays.
         told: what it is told of the environment.
         click_models: those that it is made for.
         seconds: of one processor, for all its runs.
-        ratio: how many times the regret of the base of the board it has, over common tasks; nan in version 1.
-        number: one more than the number of lines that are better, and no less than that of a line that stands higher; 0 in
-            version 1.
+        ratio: how many times the regret of the base of the board it has, over common tasks.
+        number: one more than the number of lines that are better, and no less than that of a line that stands higher; 0 for
+            an agent on no board.
         tied: the lines that it is not told apart from.
         changes: what tuning has changed.
-        early: its place after fewer sessions, by their number, where tasks of the board count so early; empty in version 1 and
-            where only ``--quick`` is looked at.
+        early: its place after fewer sessions, by their number, where tasks of the board count so early; empty where only
+            ``--quick`` is looked at.
         trust: who played it, by `TRUST`.
         secret: its overall score on the secret tasks of its judging; None for a line that was not judged.
     """
 
     agent: str
     standing: Standing
-    coverage: float
     told: tuple[str, ...]
     click_models: str
     seconds: float
@@ -65,18 +59,6 @@ class Place(NamedTuple):
     early: Mapping[int, Place] = {}
     trust: str = "ours"
     secret: Estimate | None = None
-
-    @property
-    def many(self) -> bool:
-        """Whether it plays at least half of the tasks."""
-        return self.coverage >= HALF
-
-
-def place_of(
-    agent: str, result: Standing, told: tuple[str, ...], click_models: str, seconds: float, protocol: Protocol = CURRENT
-) -> Place:
-    """The row of an agent on a board: its scores, the knowledge that it is given, and its time."""
-    return Place(agent, result, result.n_tasks / len(protocol.tasks()), told, click_models, seconds)
 
 
 def told_of(maker: object) -> Mapping[str, str]:
@@ -98,20 +80,17 @@ def leaderboard(
 
     Args:
         protocol: the version.
-        board: None takes, in version 1, all agents, those that play fewer than half of the tasks last; later the first board.
+        board: None takes the first.
         stage: scores after so many sessions; None takes the end of each task.
         quick: over the tasks of ``--quick`` alone.
 
     Example:
-        >>> from clickgym_lab.bench.protocol import VERSION_1
-        >>> leaderboard(VERSION_1)[-1].many
-        False
+        >>> leaderboard()[-1].number == len(leaderboard())
+        True
     """
-    board = board if board is not None or protocol.version == 1 else protocol.boards[0]
+    board = board or protocol.boards[0]
     tables = tables_of(protocol, board, stage, quick)
     places = [_place(name, rows, protocol, standing(rows, protocol, board, quick, stage)) for name, rows in tables.items()]
-    if board is None:
-        return sorted(places, key=lambda place: (not place.many, -place.standing.overall.value))
     places.sort(key=lambda place: -place.standing.overall.value)
     compared = pairs({place.agent: tables[place.agent] for place in places}, protocol, board)
     base = tables.get(board.base, reference(protocol, stage).filter(agent=board.base))
@@ -173,7 +152,7 @@ def tables_of(protocol: Protocol, board: Board | None, stage: int | None, quick:
 def _place(name: str, rows: polars.DataFrame, protocol: Protocol, result: Standing) -> Place:
     line = lines(protocol)[name]
     about, seconds = _about(line), float(rows["seconds"].sum())
-    place = place_of(name, result, tuple(about["told"]), about["click_models"], seconds, protocol)
+    place = Place(name, result, tuple(about["told"]), about["click_models"], seconds)
     secret = Estimate(*about["secret"]) if "secret" in about else None
     return place._replace(changes=line.changes, trust=line.trust, secret=secret)
 
@@ -229,7 +208,7 @@ def ratio_text(place: Place) -> str:
 
     Example:
         >>> from clickgym_lab.bench.score import Estimate
-        >>> ratio_text(Place("A", Standing(Estimate(1.0, 0.9, 1.1), {}, 1), 1.0, (), "any", 1.0, ratio=0.513))
+        >>> ratio_text(Place("A", Standing(Estimate(1.0, 0.9, 1.1), {}, 1), (), "any", 1.0, ratio=0.513))
         '0.51 ×'
     """
     return "–" if math.isnan(place.ratio) else f"{place.ratio:.2g} ×"

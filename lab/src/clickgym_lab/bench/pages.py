@@ -46,7 +46,7 @@ def scorecard_html(card: Scorecard, beside: Sequence[str] | None = None) -> str:
         card=card,
         abilities=[(name, card.protocol.abilities[name], each, _bar(each)) for name, each in card.standing.abilities.items()],
         models=[(name, each, _bar(each)) for name, each in models],
-        curves=None if figure is None else picture(figure),
+        curves=picture(figure),
         one=100 / END,
         n_tasks=len(card.protocol.tasks(card.quick)),
         place=card.place,
@@ -56,9 +56,8 @@ def scorecard_html(card: Scorecard, beside: Sequence[str] | None = None) -> str:
 
 def scorecard_markdown(card: Scorecard) -> str:
     """The card for a paper's appendix: summary, abilities, the line of the leaderboard, comparisons and tasks."""
-    board = card.board if card.protocol.version > 1 else None
-    line = row_of(card.place, card.protocol, board)
-    return _render("scorecard.md", card.protocol, card=card, header=header(card.protocol, board), line=line)
+    line = row_of(card.place, card.protocol, card.board)
+    return _render("scorecard.md", card.protocol, card=card, header=header(card.protocol, card.board), line=line)
 
 
 def scorecard_summary(card: Scorecard, own: float | None, others: float | None) -> list[str]:
@@ -101,7 +100,6 @@ def leaderboard_html(protocol: Protocol = CURRENT) -> str:
         n_lines=len({place.agent for table in tables for place in table.places}),
         n_tasks=len(protocol.tasks()),
         runs=protocol.runs,
-        old=protocol is not CURRENT,
         **table_values(),
     )
 

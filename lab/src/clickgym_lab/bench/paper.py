@@ -57,7 +57,7 @@ def leading(card: Scorecard) -> list[str]:
 def _standings(card: Scorecard, names: Sequence[str] | None = None) -> dict[str, Standing]:
     """What lines of the reference are worth on the board of a card; without names those that stand on it."""
     board = card.board if card.board is not None else card.protocol.boards[0]
-    tables = tables_of(card.protocol, board if names is None and card.protocol.version > 1 else None, None, card.quick)
+    tables = tables_of(card.protocol, board if names is None else None, None, card.quick)
     chosen = {name: rows for name, rows in tables.items() if names is None or name in names}
     if names is None:
         chosen = {name: rows for name, rows in chosen.items() if not rows.filter(ability=board.abilities[0]).is_empty()}
@@ -111,12 +111,11 @@ def card_bibtex(protocol: Protocol = CURRENT) -> str:
         protocol: the version.
     """
     pages = templates(FOLDER).overlay(**TEX)
-    page = "scorecard.md" if protocol.version > 1 else "leaderboard_1.md"
     values = {
         "protocol": protocol,
         "version": version("clickgym"),
         "year": made_in(protocol),
-        "url": f"{REPOSITORY}docs/{page}",
+        "url": f"{REPOSITORY}docs/scorecard.md",
     }
     return pages.get_template("card.bib").render(**values) + "\n"
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 import polars
 from polars import col
@@ -18,7 +17,7 @@ from clickgym.runner.run import choose_engine, run
 from clickgym.runner.sweep import sweep
 
 from .equipment import equipped
-from .protocol import Protocol
+from .protocol import PLAYER, Protocol
 from .task import Task
 
 COLUMNS = ["task", "ability", "env", "instance", "agent", "run", "horizon", "step", "regret", "loss", "seconds"]
@@ -39,8 +38,8 @@ def suited(agent: AgentLike, tasks: Iterable[Task]) -> list[Task]:
         tasks: of the protocol.
 
     Example:
-        >>> from clickgym_lab.bench.protocol import VERSION_1
-        >>> {task.ability for task in suited("CascadeVI", VERSION_1.candidates)}
+        >>> from clickgym_lab.bench.protocol import VERSION_2
+        >>> {task.ability for task in suited("CascadeVI", VERSION_2.candidates)}
         {'memory'}
     """
     maker, _ = agent_maker(agent)
@@ -60,11 +59,11 @@ def _accepts(agent: AgentLike, task: Task) -> bool:
 
 
 def blocks(tasks: Iterable[Task]) -> dict[str, list[Task]]:
-    """Tasks that one sweep plays, by name: of one ability, horizon, measure and log, and in version 1 of one environment."""
+    """Tasks that one sweep plays, by name: of one ability, horizon, measure and log."""
     groups: dict[str, list[Task]] = {}
     for task in tasks:
         name = f"{task.ability}-log-{task.log}" if task.log else task.ability
-        groups.setdefault(name if task.label else f"{task.ability}-{task.env}-{task.horizon}", []).append(task)
+        groups.setdefault(name, []).append(task)
     return groups
 
 
@@ -109,7 +108,8 @@ def play(
             on_block(name)
         first = block[0]
         sweep(
-            agents={protocol.seat(label): equipped(agent, first)},
+            agents={PLAYER: equipped(agent, first)},
+            envs={task.name: (task.env, {"instance": task.instance}) for task in block},
             horizon=first.horizon,
             runs=runs,
             seed=protocol.seed if seed is None else seed,
@@ -118,24 +118,15 @@ def play(
             checkpoints=protocol.checkpoints(first.horizon),
             metrics=_metrics(first),
             callback=callback,
-            **_places(block),
         )
-        frames.append(read_block(protocol, out / name, block, label).filter(col("run") < runs))
+        frames.append(read_block(out / name, block, label).filter(col("run") < runs))
     return polars.concat(frames)
 
 
-def _places(block: Sequence[Task]) -> dict[str, Any]:
-    """The environments and instances of a block, as `sweep` takes them: by label, where tasks have one."""
-    if block[0].label:
-        return {"envs": {task.label: (task.env, {"instance": task.instance}) for task in block}}
-    return {"envs": [block[0].env], "instances": [task.instance for task in block]}
-
-
-def read_block(protocol: Protocol, folder: Path, block: Sequence[Task], label: str) -> polars.DataFrame:
+def read_block(folder: Path, block: Sequence[Task], label: str) -> polars.DataFrame:
     """Read the results of a block of tasks, in the form that `play` returns.
 
     Args:
-        protocol: the version.
         folder: of the sweep.
         block: its tasks; others in the folder do not count.
         label: what results call the agent.
@@ -143,9 +134,7 @@ def read_block(protocol: Protocol, folder: Path, block: Sequence[Task], label: s
     table, timings, _ = read_results(folder)
     keys = ["env", "instance", "agent", "run"]
     both = table.join(timings.select(*keys, "seconds"), on=keys, maintain_order="left")
-    both = both.filter(col("agent") == protocol.seat(label)).with_columns(
-        polars.lit(label).alias("agent"), loss=block[0].measure
-    )
+    both = both.filter(agent=PLAYER).with_columns(polars.lit(label).alias("agent"), loss=block[0].measure)
     return described(both, block).select(COLUMNS)
 
 
@@ -153,10 +142,10 @@ def described(table: polars.DataFrame, tasks: Sequence[Task]) -> polars.DataFram
     """The rows of some tasks, in the table of a sweep, with ``task``, ``ability``, ``horizon`` and the environment's own name.
 
     Args:
-        table: with ``env``, in which a task's label stands if it has one, and ``instance``.
+        table: with ``env``, in which the name of the task stands, and ``instance``.
         tasks: those that count.
     """
-    rows = [(task.label or task.env, task.instance, task.name, task.ability, task.env, task.horizon) for task in tasks]
+    rows = [(task.name, task.instance, task.name, task.ability, task.env, task.horizon) for task in tasks]
     names = polars.DataFrame(rows, ["env", "instance", "task", "ability", "own env", "horizon"], orient="row")
     return table.join(names, on=["env", "instance"], maintain_order="left").with_columns(env="own env")
 
@@ -176,14 +165,14 @@ def play_run(agent: AgentLike, task: Task, seed: int, agent_seed: int, steps: Se
     return result.to_frame().select("step", "regret", loss=task.measure)
 
 
-def play_again(protocol: Protocol, label: str, agent: AgentLike, task: Task, index: int) -> polars.DataFrame:
+def play_again(protocol: Protocol, agent: AgentLike, task: Task, index: int) -> polars.DataFrame:
     """`play_run` with the seeds and the checkpoints that the run has in `play`."""
-    return play_run(agent, task, *protocol.trial(task, label, index).seeds(protocol.seed), protocol.checkpoints(task.horizon))
+    return play_run(agent, task, *protocol.trial(task, index).seeds(protocol.seed), protocol.checkpoints(task.horizon))
 
 
-def play_one(protocol: Protocol, label: str, agent: AgentLike, task: Task, index: int) -> float:
+def play_one(protocol: Protocol, agent: AgentLike, task: Task, index: int) -> float:
     """The loss of a single run, with the seeds that it has in `play`."""
-    return float(play_again(protocol, label, agent, task, index)["loss"][-1])
+    return float(play_again(protocol, agent, task, index)["loss"][-1])
 
 
 def _metrics(task: Task) -> list[str]:

@@ -1,13 +1,12 @@
-"""Versions of the scorecard: which tasks are played, for how many sessions, and how results are scored.
+"""The scorecard: which tasks are played, for how many sessions, and how results are scored.
 
-Nothing of a version may change, which its fingerprint holds; docs/scorecard.md and docs/leaderboard.md say the rules in words.
+Nothing of a version may change, which its fingerprint holds; docs/scorecard.md says the rules in words.
 """
 
 from __future__ import annotations
 
-import itertools
 import json
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
@@ -15,17 +14,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from clickgym.core.checks import check_within
 from clickgym.runner.labels import digest, model_digest
 from clickgym.runner.results import Trial
 
 from .anchors import Anchor
-from .task import Task, shuffled
+from .task import Task
 from .task_set import ABOUT, DEVELOPMENT_SEED, TEST_SEED, task_set
 
 DATA = Path(__file__).parent / "data"
 STAGES = (1_000, 10_000)
-"""After so many sessions there are scores in version 2, beside those at the end."""
+"""After so many sessions there are scores, beside those at the end."""
+PLAYER = "agent"
+"""The name of every agent in sweeps of the scorecard, so that no seed depends on names."""
 
 
 class Board(NamedTuple):
@@ -65,8 +65,6 @@ class Protocol:
         frozen: the fingerprint; empty for tasks that are not frozen, as those of a secret set.
         runs, quick_runs: of each task, all of them or those of ``--quick``.
         seed, anchor_seed: of all runs, and of those from which the anchors are.
-        trimmed: the share of the scores at each end that the mean of an ability leaves out.
-        absent_counts: whether a task that an agent cannot play counts 0.
         learners: the runs that generic reinforcement learning plays.
     """
 
@@ -81,8 +79,6 @@ class Protocol:
     quick_runs: int = 2
     seed: int = 0
     anchor_seed: int = 1
-    trimmed: float = 0.0
-    absent_counts: bool = True
     learners: int = 3
 
     @cached_property
@@ -104,7 +100,12 @@ class Protocol:
         """
         self.check_anchors()
         content = json.loads((self.data / "anchors.json").read_text(encoding="utf-8"))
-        return {name: dict(_anchors(self.by_name[name], entry)) for name, entry in content.items()}
+        return {
+            name: {
+                int(horizon): Anchor(*values, int(horizon), self.by_name[name].allowance) for horizon, values in stages.items()
+            }
+            for name, stages in content.items()
+        }
 
     def check_anchors(self) -> None:
         """Raise an error if a version has no anchors yet, so that nothing can be scored."""
@@ -128,7 +129,7 @@ class Protocol:
             stage: after how many sessions; None takes the end of each task, which also counts where a task ends earlier.
 
         Example:
-            >>> len(VERSION_1.tasks(quick=True)) < len(VERSION_1.tasks()) / 10
+            >>> len(VERSION_2.tasks(quick=True)) < len(VERSION_2.tasks()) / 10
             True
         """
         return tuple(task for task in self.candidates if self.anchor(task, stage).kept and (task.quick or not quick))
@@ -152,38 +153,28 @@ class Protocol:
         parts: list[Any] = [self.version, self.runs, self.quick_runs, self.seed, self.anchor_seed]
         for task in self.candidates:
             env: Any = task.make().unwrapped
-            parts.append([*(task if task.label else task[:7]), model_digest(env.model)])
-            if task.label and env.initial_ranking is not None:
+            parts.append([*task, model_digest(env.model)])
+            if env.initial_ranking is not None:
                 parts.append(env.initial_ranking.tolist())
         return digest(json.dumps(parts).encode())
 
     def checkpoints(self, horizon: int) -> list[int]:
-        """The steps at which losses are kept: in version 1 the end, then five in each power of ten.
+        """The steps at which losses are kept: five in each power of ten, then the end.
 
         Example:
             >>> VERSION_2.checkpoints(1000)
             [16, 25, 40, 63, 100, 158, 251, 398, 631, 1000]
         """
-        if self.version == 1:
-            return [horizon]
         steps = np.round(10 ** (np.arange(6, 31) / 5)).astype(int).tolist()
         return [step for step in steps if step < horizon] + [horizon]
 
     def stages(self, task: Task) -> list[int]:
         """The steps at which a task has scores, the last its end."""
-        return sorted({*(stage for stage in STAGES if stage < task.horizon and self.version > 1), task.horizon})
+        return sorted({*(stage for stage in STAGES if stage < task.horizon), task.horizon})
 
-    def trial(self, task: Task, label: str, run: int) -> Trial:
-        """The name from which the seeds of a run derive; in version 1 it contains the name of the agent."""
-        return (
-            Trial(task.label, task.instance, self.seat(label), run)
-            if task.label
-            else Trial(task.env, task.instance, label, run)
-        )
-
-    def seat(self, label: str) -> str:
-        """The name of the agent in the sweeps of a card: its own name, or one word for all agents."""
-        return label if self.version == 1 else "agent"
+    def trial(self, task: Task, run: int) -> Trial:
+        """The name from which the seeds of a run derive."""
+        return Trial(task.name, task.instance, PLAYER, run)
 
     def first_board(self, abilities: Collection[str]) -> Board:
         """The first board with one of these abilities."""
@@ -202,53 +193,6 @@ class Protocol:
                 boards.append(board)
         return boards
 
-
-def _anchors(task: Task, entry: Any) -> Iterator[tuple[int, Anchor]]:
-    """The anchors of a task: in version 1 those at its end alone."""
-    for horizon, values in (entry if isinstance(entry, dict) else {task.horizon: entry}).items():
-        random, best, agent = values
-        yield int(horizon), Anchor(random, best, agent, int(horizon), task.allowance)
-
-
-# --------------------------------------------------------------------------------------------------------------- version 1
-
-
-def _version_1() -> tuple[Task, ...]:
-    """A task for every environment and instance of each group, under other item ids, but where candidates change."""
-    tasks: list[Task] = []
-    for group in FIRST["tasks"]:
-        horizon, measure, quick = group["horizon"], group.get("measure", "regret"), group.get("quick", [])
-        for model, instance in itertools.product(group["models"], group["instances"]):
-            about = group["about"].format(horizon=horizon, instance=instance, model=model)
-            name = instance if group["ability"] == "contextual" else shuffled(instance, len(tasks) + 1)
-            tasks.append(Task(group["ability"], f"{model}Rank-v0", name, horizon, about, measure, [model, instance] in quick))
-    return tuple(tasks)
-
-
-FIRST = json.loads((DATA / "tasks.json").read_text(encoding="utf-8"))
-"""Version 1: the abilities, and the tasks in groups."""
-OTHERS = tuple(ability for ability in FIRST["abilities"] if ability not in ("contextual", "memory"))
-
-VERSION_1 = Protocol(
-    version=1,
-    abilities=FIRST["abilities"],
-    boards=(Board("bandits", OTHERS), Board("contextual", ("contextual",)), Board("memory", ("memory",))),
-    make_tasks=_version_1,
-    how=(
-        "A score of 0 is what uniformly random lists lose, 1 what the best agent of the reference lost in that task, on "
-        "seeds of its own; between them the scale is logarithmic: half way is the geometric mean of the two. An agent "
-        "that beats the best has more than 1. The score of an ability is the interquartile mean over its tasks and runs, "
-        "the overall score the mean over the abilities that an agent plays, without contextual and memory, which are for "
-        "agents of their own. Intervals are 95 % intervals of a bootstrap over instances, and over the runs of each task."
-    ),
-    data=DATA,
-    frozen="0158662396cf637f",
-    trimmed=0.25,
-    absent_counts=False,
-    learners=2,
-)
-
-# --------------------------------------------------------------------------------------------------------------- version 2
 
 LIST = frozenset({"initial_ranking"})
 EXAMINATION = frozenset({"examination", "browsing"})
@@ -281,20 +225,3 @@ DEVELOPMENT = replace(VERSION_2, make_tasks=lambda: task_set(DEVELOPMENT_SEED, r
 
 CURRENT = VERSION_2
 """The version that is played if none is named."""
-
-
-def protocol_of(version: Any) -> Protocol:
-    """A version by its number; None is the current one.
-
-    Raises:
-        ValueError: there is no such version, or nothing of it can be scored yet.
-
-    Example:
-        >>> protocol_of(1) is VERSION_1
-        True
-    """
-    if version is None:
-        return CURRENT
-    protocol = (VERSION_1, VERSION_2)[check_within("version", version, 1, 2, "the newest, ") - 1]
-    protocol.check_anchors()
-    return protocol

@@ -138,10 +138,8 @@ def curves_of(protocol: Protocol = CURRENT) -> polars.DataFrame:
 
 
 def _losses(table: polars.DataFrame, tasks: Any) -> polars.DataFrame:
-    """The table of a shipped block; that of version 1 has the loss and no regret."""
-    measure = tasks[0].measure if tasks[0].label else "loss"
-    absent = [polars.lit(None, polars.Float64).alias(name) for name in ("regret", "seconds") if name not in table.columns]
-    rows = described(table, tasks).with_columns(*absent).with_columns(loss=measure)
+    """The table of a shipped block."""
+    rows = described(table, tasks).with_columns(loss=tasks[0].measure)
     return rows.with_columns(col("regret", "loss", "seconds").cast(polars.Float64)).select(COLUMNS)
 
 
@@ -178,11 +176,8 @@ def lines(protocol: Protocol = CURRENT) -> dict[str, Line]:
     """
     made: dict[str, Line] = {}
     for each in _shipped(protocol):
-        if protocol.version == 1:
-            made |= {name: Line(name, name, {}) for name in each.made["agents"]}
-        else:
-            [name], [agent] = each.table["agent"].unique(), each.made["agents"]
-            made[name] = Line(name, agent, each.made["tuning"], each.made.get("trust", "ours"), each.made.get("about", {}))
+        [name], [agent] = each.table["agent"].unique(), each.made["agents"]
+        made[name] = Line(name, agent, each.made["tuning"], each.made.get("trust", "ours"), each.made.get("about", {}))
     return dict(sorted(made.items()))
 
 
@@ -192,7 +187,7 @@ def baselines(ability: str, agents: Iterable[str] | None = None) -> Results:
     Nothing is played: the curves ship with the package.
 
     Args:
-        ability: an ability of version 2 of the scorecard.
+        ability: an ability of the scorecard.
         agents: names of lines, such as ``"CascadeTS"`` or ``"CascadeKLUCB, tuned"``; None takes all.
 
     Returns:

@@ -1,7 +1,6 @@
 """Scores of tasks, of abilities and of boards, with intervals; and which agents differ significantly.
 
-The rules are those of docs/scorecard.md (version 2) and docs/leaderboard.md (version 1), which were written before any result
-was seen; a `Protocol` says which of them hold.
+The rules are those of docs/scorecard.md, which were written before any result was seen.
 
 Intervals are 95 % intervals of a bootstrap. In every replicate the instances of each ability are drawn anew, with replacement,
 and so are the runs of each task. Every agent has the same draws, so that differences between agents have replicates, too.
@@ -23,7 +22,7 @@ from scipy.stats import norm, trim_mean
 from clickgym.core.statistics import holm, worst_tenth
 
 from .protocol import CURRENT, Board, Protocol
-from .task import Task, unshuffled
+from .task import Task
 
 REPLICATES = 1000
 LEVEL = 0.05
@@ -57,8 +56,8 @@ class Standing(NamedTuple):
         overall: the mean over the abilities of the board.
         abilities: the score of each ability of which it plays a task, those of other boards, too.
         n_tasks: how many tasks it plays.
-        models: the mean over the tasks of the board with each click model; empty in version 1.
-        worst: the mean over the tenth of the tasks of the board in which it scores least; nan in version 1.
+        models: the mean over the tasks of the board with each click model.
+        worst: the mean over the tenth of the tasks of the board in which it scores least.
     """
 
     overall: Estimate
@@ -141,7 +140,7 @@ def standing(
     """
     of_abilities = _by_ability(_by_task(table), table, protocol)
     board = board or protocol.first_board(of_abilities)
-    due = protocol.tasks(quick, stage) if protocol.absent_counts else ()
+    due = protocol.tasks(quick, stage)
     _fill(of_abilities, [task for task in due if task.ability in of_abilities])
     replicated = _replicated(of_abilities, protocol)
     counted = ({task.ability for task in due} | replicated.keys()).intersection(board.abilities)
@@ -185,14 +184,15 @@ def _fill(of_abilities: dict[str, dict[str, Scores]], due: Iterable[Task]) -> No
 
 def _replicated(of_abilities: Mapping[str, Mapping[str, Scores]], protocol: Protocol) -> dict[str, Replicated]:
     """The mean of each ability with its replicates; the same draws for all agents that play the same tasks."""
-    rng, trimmed = np.random.default_rng(0), protocol.trimmed
+    rng = np.random.default_rng(0)
     result = {}
     for ability, scores in of_abilities.items():
         samples = np.concatenate([_redrawn(each, rng) for each in scores.values()], axis=1)
         weights = np.repeat(_redrawn_instances(scores, rng, protocol), list(map(len, scores.values())), axis=1)
-        value = float(trim_mean(np.concatenate(list(scores.values())), trimmed))
+        # The mean over all; it adds in another order than numpy's, and frozen scores have its last digit.
+        value = float(trim_mean(np.concatenate(list(scores.values())), 0.0))
         several = max(map(len, scores.values())) > 1
-        result[ability] = Replicated(value, _weighted_mean(samples, weights, trimmed), several)
+        result[ability] = Replicated(value, (samples * weights).sum(axis=-1) / weights.sum(axis=-1), several)
     return result
 
 
@@ -313,18 +313,6 @@ def regret_ratio(one: polars.DataFrame, other: polars.DataFrame, protocol: Proto
     return math.exp(sum(math.log(losses[0][task] / losses[1][task]) for task in sorted(shared)) / len(shared))
 
 
-def query_of(task: str, protocol: Protocol) -> str:
-    """The instance of a task, without its order of ids; of a task of version 1 by its name alone.
-
-    Example:
-        >>> from clickgym_lab.bench.protocol import VERSION_1
-        >>> query_of("standard CMRank-v0 yandex-9:shuffle=1", VERSION_1)
-        'yandex-9'
-    """
-    task_of = protocol.by_name.get(task)
-    return unshuffled(task.rpartition(" ")[2]) if task_of is None else task_of.query
-
-
 def improvement(one: polars.DataFrame, other: polars.DataFrame, protocol: Protocol = CURRENT) -> tuple[Estimate, int] | None:
     """The probability that one agent beats another in a task that both play, and the number of such tasks; None without any.
 
@@ -365,16 +353,5 @@ def _redrawn(scores: Scores, rng: np.random.Generator) -> Scores:
 
 def _redrawn_instances(tasks: Iterable[str], rng: np.random.Generator, protocol: Protocol) -> NDArray[np.int64]:
     """How often the instance of each task is drawn, with replacement: ``(REPLICATES, tasks)``; ids do not make another one."""
-    unique, number = np.unique([query_of(task, protocol) for task in tasks], return_inverse=True)
+    unique, number = np.unique([protocol.by_name[task].query for task in tasks], return_inverse=True)
     return rng.multinomial(len(unique), np.full(len(unique), 1 / len(unique)), size=REPLICATES)[:, number]
-
-
-def _weighted_mean(values: Scores, weights: NDArray[np.int64], trimmed: float) -> Scores:
-    """The mean over the last axis, without the share ``trimmed`` of the weight at each end."""
-    if not trimmed:
-        return (values * weights).sum(axis=-1) / weights.sum(axis=-1)
-    order = np.argsort(values, axis=-1)
-    shares = np.take_along_axis(weights / weights.sum(axis=-1, keepdims=True), order, axis=-1)
-    ends = np.cumsum(shares, axis=-1)
-    middle = np.clip(ends, trimmed, 1 - trimmed) - np.clip(ends - shares, trimmed, 1 - trimmed)
-    return (np.take_along_axis(values, order, axis=-1) * middle).sum(axis=-1) / (1 - 2 * trimmed)

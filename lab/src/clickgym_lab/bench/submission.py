@@ -20,7 +20,7 @@ from clickgym.runner.results import TABLE, read_results
 
 from .card import CONFIG, PLAYS
 from .play import COLUMNS, blocks, read_block
-from .protocol import Protocol, protocol_of
+from .protocol import CURRENT, Protocol
 from .reference import machine
 
 RESULTS = "results"
@@ -125,18 +125,18 @@ def check_files(folder: Path) -> None:
 # -------------------------------------------------------------------------------------------------------- what results say
 
 
-def read_submission(folder: str | os.PathLike[str], protocol: Protocol | None = None) -> Submission:
+def read_submission(folder: str | os.PathLike[str], protocol: Protocol = CURRENT) -> Submission:
     """Read a folder that `bench` wrote; this executes no code from it.
 
     Args:
         folder: what `bench` was given as ``out``.
-        protocol: the version that is expected; None takes the one that the folder names.
+        protocol: the version that is expected.
 
     Raises:
         ValueError: it is none, is unfinished, is of another version of the protocol, or has rows that no run has.
     """
     folder = check_path("folder", folder)
-    config, protocol = _config(folder, protocol)
+    config = _config(folder, protocol)
     frames = [polars.DataFrame(schema=dict.fromkeys(COLUMNS, polars.Float64) | {"task": str, "ability": str, "run": int})]
     origins = {("machine", _text(folder / CONFIG, one)) for one in config.get("machines", [])}
     label = _text(folder / CONFIG, config.get("agent"))
@@ -144,7 +144,7 @@ def read_submission(folder: str | os.PathLike[str], protocol: Protocol | None = 
         where = folder / PLAYS / name
         if where.exists():
             _check_size(where / TABLE, sum(protocol.runs * len(protocol.checkpoints(task.horizon)) for task in block))
-            frames.append(_checked(where, read_block(protocol, where, block, label)))
+            frames.append(_checked(where, read_block(where, block, label)))
             sweep = read_results(where)[2]
             for part in sweep.get("parts", [sweep]):
                 versions = {"clickgym": part["clickgym"]} | part["versions"]
@@ -182,8 +182,8 @@ def _checked(where: Path, table: polars.DataFrame) -> polars.DataFrame:
     return table
 
 
-def _config(folder: Path, expected: Protocol | None) -> tuple[dict[str, Any], Protocol]:
-    """What a folder says of itself, and the version that it is of."""
+def _config(folder: Path, protocol: Protocol) -> dict[str, Any]:
+    """What a folder says of itself; it must be of this version."""
     try:
         config = read_json(folder / CONFIG)
     except FileNotFoundError:
@@ -191,17 +191,13 @@ def _config(folder: Path, expected: Protocol | None) -> tuple[dict[str, Any], Pr
     if not config.get("finished"):
         raise ValueError(f"{folder} is unfinished; the same clickgym bench {config.get('agent')!r} goes on with it")
     number = config.get("protocol", 0)
-    if expected is not None and number != expected.version:
+    if number != protocol.version:
         closed = f"{folder} is of version {number!r} of the scorecard, which is closed"
-        raise ValueError(f"{closed}; expected results of version {expected.version}")
-    try:
-        protocol = protocol_of(number) if expected is None else expected
-    except ValueError as error:
-        raise ValueError(f"{folder}: {error}") from None
+        raise ValueError(f"{closed}; expected results of version {protocol.version}")
     if config.get("fingerprint") != protocol.fingerprint:
         there, here = config.get("fingerprint"), protocol.fingerprint
         raise ValueError(f"{folder} is of fingerprint {there!r}; this version of clickgym has {here!r}")
-    return config, protocol
+    return config
 
 
 def differences(submission: Submission) -> list[str]:

@@ -22,8 +22,7 @@ class Task(NamedTuple):
         about: what it measures, in a sentence.
         measure: ``"regret"``, or the metric that counts in its place.
         quick: whether ``--quick`` plays it.
-        label: its seeds derive from it, and its results are stored under it; empty in version 1, where environment, instance
-            and agent served for both.
+        name: its seeds derive from it, and its results are stored under it.
         log: how many sessions of the production ranking the agent learns from before.
         allowance: what is added to all losses before they are compared.
     """
@@ -35,19 +34,9 @@ class Task(NamedTuple):
     about: str
     measure: str = "regret"
     quick: bool = False
-    label: str = ""
+    name: str = ""
     log: int = 0
     allowance: float = 0.0
-
-    @property
-    def name(self) -> str:
-        """The name of the task in results.
-
-        Example:
-            >>> Task("standard", "CMRank-v0", "yandex-9:shuffle=1", 1000, "").name
-            'standard CMRank-v0 yandex-9:shuffle=1'
-        """
-        return self.label or f"{self.ability} {self.env} {self.instance}"
 
     @property
     def click_model(self) -> str:

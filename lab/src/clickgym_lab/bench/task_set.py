@@ -1,4 +1,4 @@
-"""Tasks of version 2 of the scorecard, made by the rules of docs/scorecard.md from a seed."""
+"""Tasks of the scorecard, made by the rules of docs/scorecard.md from a seed."""
 
 from __future__ import annotations
 
@@ -222,7 +222,7 @@ def _of_ability(ability: str, seed: int, real: bool) -> Iterator[Task]:
                 about=group.about,
                 measure=group.measure,
                 quick=index in group.quick,
-                label=f"{ability}-{next(number):02}",
+                name=f"{ability}-{next(number):02}",
                 log=place.log,
                 allowance=group.allowance,
             )

@@ -95,7 +95,7 @@ def tune_line(
         ValueError: it has nothing to tune, or plays none of these tasks.
     """
     tasks = _suited(protocol, board, agent)
-    envs: dict[str, Any] = {task.label: (task.env, {"instance": task.instance}) for task in tasks}
+    envs: dict[str, Any] = {task.name: (task.env, {"instance": task.instance}) for task in tasks}
     tuning = tune(
         {SEAT: equipped(agent, tasks[0])}, envs, budget, horizon=HORIZON, runs=RUNS, out=out, n_jobs=n_jobs, callback=callback
     )

@@ -20,7 +20,6 @@ from ..bench.card import bench as bench_
 from ..bench.figures import curves_figure
 from ..bench.judge import judge as judge_
 from ..bench.paper import check_beside
-from ..bench.protocol import protocol_of
 
 JUDGE = "clickgym bench --judge lab/submissions/NAME --out DIR"
 HOW_TO_JUDGE = f"--judge needs --out DIR, and takes only --seed, --unconfined and --jobs besides: {JUDGE}"
@@ -60,9 +59,7 @@ def bench(
         metavar="N", help="Seed of the secret set of [bold]--judge[/]; give it to repeat a judgement. By default a random one.",
         show_default=False,
     )] = None,
-    version: Annotated[int | None, typer.Option(
-        metavar="N", help="Version of the tasks and of the scores. By default the newest.", show_default=False,
-    )] = None,
+    version: Annotated[int | None, typer.Option(hidden=True)] = None,
     tuned: Annotated[bool, typer.Option(
         "--tuned", help="First tune the agent on development tasks, with the same budget for every agent.",
     )] = False,
@@ -100,6 +97,8 @@ def bench(
     given = [name for name in context.params if _is_given(context, name)]
     if verify is not None:
         raise ValueError(f"--verify is retired: the judge plays all runs of a folder again, each in a sandbox: {JUDGE}")
+    if version is not None:
+        raise ValueError("--version is retired: there is one version of the scorecard, 2; clickgym 2 plays version 1")
     if plot is not None:
         _check_alone(given, ["plot", "out"], "--plot needs --out FILE, and takes no other option: --plot late --out late.pdf")
         _plot(plot, out)
@@ -113,10 +112,10 @@ def bench(
         raise ValueError("--unconfined is only for --judge: elsewhere there is no sandbox")
     if agent is None or out is None:
         raise ValueError("expected an agent and a folder: clickgym bench my_module:MyAgent --out DIR")
-    check_beside(beside, protocol_of(version))
+    check_beside(beside)
     progress = context.obj = Progress(errors(), lines=False)
     with progress:
-        card = bench_(agent, out=out, quick=quick, version=version, tuned=tuned, n_jobs=jobs, callback=progress)
+        card = bench_(agent, out=out, quick=quick, tuned=tuned, n_jobs=jobs, callback=progress)
     files = card.save(out, beside)
     console = output()
     _print(console, card)

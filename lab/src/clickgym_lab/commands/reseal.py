@@ -5,7 +5,7 @@ python -m clickgym_lab.commands.reseal [NAME ...] [--plan] [--stale] [--instance
 One run of each agent in each environment is played, with the seeds of the sweep that made the result and with the full horizon
 as argument. Of a study (``lab/results``) and of a sweep (``docs/sweeps``) the first tenth of the sessions is played, in all
 instances, for the curves of a study are means over them. Of the scorecard a run is played to its end, in one instance of each
-block of tasks; ``scorecard`` are the results of version 1, ``scorecard-CascadeTS`` those of an agent in version 2.
+block of tasks; ``scorecard-CascadeTS`` are the results of an agent.
 All figures at the checkpoints are compared exactly, in the precision in which they ship.
 """
 
@@ -37,13 +37,13 @@ from clickgym.runner.run import instance_of, run
 from ..bench.equipment import equipped
 from ..bench.make import digests_of
 from ..bench.play import blocks
-from ..bench.protocol import VERSION_1, VERSION_2
+from ..bench.protocol import VERSION_2
 from ..shipped import KEYS, Shipped, fingerprints, of_files, portable, read_shipped, stale, write_shipped
 from ..studies import STUDIES
 from ..studies.play import Plan
 
-SCORECARD = "scorecard"
-RESULTS = VERSION_1.data / "version1.parquet"
+SCORECARD = "scorecard-"
+"""Before the names of agents, whose results these are."""
 Pair = tuple[str, str]
 """An environment and an agent."""
 
@@ -105,9 +105,7 @@ class Original:
 
 def _original(name: str, shipped: Shipped, folder: Path | None, files: Path) -> Original:
     """A part of a file that ships; see `_of_study`."""
-    if name == SCORECARD:
-        return _of_scorecard(shipped)
-    return _of_line(shipped) if name.startswith(f"{SCORECARD}-") else _of_study(shipped, name, folder, files)
+    return _of_line(shipped) if name.startswith(SCORECARD) else _of_study(shipped, name, folder, files)
 
 
 def _of_study(shipped: Shipped, name: str, folder: Path | None, files: Path) -> Original:
@@ -143,30 +141,15 @@ def _query(name: str, folder: Path | None) -> str:
     return name
 
 
-def _of_scorecard(shipped: Shipped) -> Original:
-    """A block of tasks: of each agent the run in the first instance that it played."""
-    first = shipped.table.unique("agent", keep="first", maintain_order=True)
-    task = blocks(VERSION_1.candidates)[shipped.part][0]
-    replay = Replay(
-        tuple(Game(*row) for row in first.select("env", "instance", "agent").iter_rows()),
-        task.horizon,
-        (task.horizon,),
-        shipped.made["seed"],
-        () if task.measure == "regret" else (task.measure,),
-    )
-    figures = first.select(*KEYS, col("loss").alias(task.measure))
-    return Original(f"{SCORECARD}: {shipped.part}, {shipped.setting}", figures, replay, shipped=shipped)
-
-
 def _of_line(shipped: Shipped) -> Original:
-    """A block of tasks of version 2: the first run of the line in the first of them, at the steps that ship as they are."""
+    """A block of tasks: the first run of the line in the first of them, at the steps that ship as they are."""
     task = blocks(VERSION_2.candidates)[shipped.part][0]
     [agent], steps = shipped.made["agents"], tuple(VERSION_2.stages(task))
     rows = shipped.table.filter(col("env") == task.name, col("run") == 0, col("step").is_in(steps))
     metrics = () if task.measure == "regret" else (task.measure,)
     figures = rows.select(*KEYS, "regret", *metrics).with_columns(polars.lit(agent).alias("agent"))
     replay = Replay((Game(task.name, task.instance, agent),), task.horizon, steps, shipped.made["seed"], metrics)
-    return Original(f"{SCORECARD}-{agent}: {shipped.part}", figures, replay, shipped=shipped)
+    return Original(f"{SCORECARD}{agent}: {shipped.part}", figures, replay, shipped=shipped)
 
 
 def _of_sweep(folder: Path) -> Iterator[Original]:
@@ -222,7 +205,7 @@ def _play(replay: Replay, game: Game) -> polars.DataFrame:
         env = make_env(game.env, None if "instance=" in game.env else game.instance)
         trial, player = Trial(game.env, instance_of(env), game.agent, 0), game.agent
     else:
-        env, trial, player = task.make(), VERSION_2.trial(task, game.agent, 0), equipped(game.agent, task)
+        env, trial, player = task.make(), VERSION_2.trial(task, 0), equipped(game.agent, task)
     env_seed, agent_seed = trial.seeds(replay.seed)
     agent = make_agent(player, env, horizon=replay.horizon, seed=agent_seed)
     if isinstance(agent, Learner):
@@ -282,7 +265,7 @@ def renewed(original: Original, different: Mapping[Pair, int]) -> Shipped:
 
 
 def _digests_now(shipped: Shipped, sources: Sequence[str]) -> dict[str, Any]:
-    """What a result depends on in this version: of version 2 of the scorecard, whose environments are tasks, by these."""
+    """What a result depends on in this version: of the scorecard, whose environments are tasks, by these."""
     origin = shipped.made
     if not origin["envs"]:
         return digests_of(origin["agents"][0], blocks(VERSION_2.candidates)[shipped.part])
@@ -346,7 +329,7 @@ def reseal(
     """Play shipped results again, report on each part, and renew the digests of what is equal.
 
     Args:
-        names: of studies, of folders in ``docs/sweeps``, or ``"scorecard"``; none takes all.
+        names: of studies, of folders in ``docs/sweeps``, or of agents after ``scorecard-``; none takes all.
         root: of the checkout, where ``lab/results`` and ``docs/sweeps`` lie.
         only_stale: play only parts with a digest that is not that of this version; sweeps have none.
         folder: of instance files, named as their instances, for results on queries that do not ship.
@@ -375,8 +358,8 @@ def reseal(
 def _chosen(root: Path, names: Sequence[str]) -> dict[str, Path]:
     """The files of studies and of the scorecard, and the folders of sweeps, by name: those that are named, or all."""
     results, sweeps = sorted((root / "lab" / "results").glob("*.parquet")), sorted((root / "docs" / "sweeps").iterdir())
-    paths = {path.stem: path for path in results} | {SCORECARD: RESULTS} | {path.name: path for path in sweeps}
-    paths |= {f"{SCORECARD}-{path.stem}": path for path in sorted(VERSION_2.data.glob("*.parquet"))}
+    paths = {path.stem: path for path in results} | {path.name: path for path in sweeps}
+    paths |= {f"{SCORECARD}{path.stem}": path for path in sorted(VERSION_2.data.glob("*.parquet"))}
     for name in names:
         if name not in paths:
             raise ValueError(f"{name} is no shipped result; there is {', '.join(paths)}")
@@ -391,7 +374,7 @@ def _write(path: Path, results: Sequence[Shipped]) -> None:
     write_shipped(path, results)
     print(f"{path}: digests renewed", flush=True)
     card = path.parent / "README.md"
-    if path.parent in (VERSION_1.data, VERSION_2.data) and card.exists():
+    if card.exists():
         after = hashlib.sha256(path.read_bytes()).hexdigest()
         write_whole(card, card.read_text(encoding="utf-8").replace(before, after))
 
@@ -399,7 +382,7 @@ def _write(path: Path, results: Sequence[Shipped]) -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns 1 if anything differs."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("names", nargs="*", help="studies, sweeps or scorecard; all if none is named")
+    parser.add_argument("names", nargs="*", help="studies, sweeps or scorecard-AGENT; all if none is named")
     parser.add_argument("--plan", action="store_true", help="say what would be played, and play nothing")
     parser.add_argument("--stale", action="store_true", help="play only results with a digest that has changed")
     parser.add_argument("--instances", type=Path, metavar="FOLDER", help="instance files of queries that do not ship")

@@ -218,7 +218,7 @@ def by_place(case: Case) -> Iterator[Advice]:
     """The first quarter of a board is a reason for an agent, the second half one against it."""
     if case.place is None or case.table is None or not case.learns:
         return
-    agents = list(dict.fromkeys(agent_of(place.agent) for place in case.peers if place.many or case.table.board))
+    agents = list(dict.fromkeys(agent_of(place.agent) for place in case.peers))
     if case.name not in agents:
         return
     place = agents.index(case.name) + 1

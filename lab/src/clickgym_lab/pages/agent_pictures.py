@@ -70,7 +70,7 @@ def regret_figure(case: Case) -> Figure | None:
     Returns:
         The figure; None where the agent stands on no board.
     """
-    if case.place is None or case.table is None or case.table.board is None:
+    if case.place is None or case.table is None:
         return None
     own, board = case.place, case.table.board
     best = next(place.agent for place in case.table.places if place.agent != "Oracle")
@@ -109,7 +109,7 @@ def mean_regret(protocol: Protocol) -> polars.DataFrame:
     """The mean regret over the runs of each line in each task that ships.
 
     Args:
-        protocol: a version with curves: not the first.
+        protocol: the version.
     """
     return curves_of(protocol).group_by("agent", "ability", "task", "step").agg(col("regret").mean())
 

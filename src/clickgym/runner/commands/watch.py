@@ -13,11 +13,8 @@ from rich.live import Live
 from rich.text import Text
 
 from ...core.console import compiling_told, errors, output
-from ...core.files import write_whole
 from ...core.formats import folded, visible
-from ...core.terminal import say
 from ...envs.rendering import to_ansi
-from ..reports.film import film
 from ..watch import Frame, Watching, moments, powers_of_ten
 from .names import agents as agent_names
 from .names import environments
@@ -40,9 +37,7 @@ def watch(
     )],
     sessions: Annotated[str, typer.Option(metavar="N", help="Sessions, as [bold]100000[/] or [bold]1e5[/].")] = "1e5",
     seed: Annotated[int, typer.Option(metavar="N", help="The same seed gives the same sessions.")] = 0,
-    out: Annotated[Path | None, typer.Option(
-        metavar="FILE", show_default="none", help="Also write the animation into this [bold].html[/] file.",
-    )] = None,
+    out: Annotated[Path | None, typer.Option(hidden=True)] = None,
 ) -> None:  # fmt: skip
     """Show an agent while it learns: its lists, the clicks on them, and its regret so far.
 
@@ -53,29 +48,22 @@ def watch(
     [bold]Examples[/]
 
       clickgym watch PBMRank-v0 --agent TopRank
-
-    As a page with a slider:
-
-      clickgym watch CMRank-v0 --agent CascadeKLUCB --sessions 1e6 --out cascade.html
     """
-    if out is not None and (out.suffix != ".html" or not out.absolute().parent.is_dir() or out.is_dir()):
-        raise ValueError(f"--out is {out}; expected the name of a .html file in a folder that exists")
+    if out is not None:
+        raise ValueError("--out is retired: the animation plays in a terminal only; for a page use clickgym run ENV --out DIR")
     try:
         watching = Watching(env, agent, number(sessions), seed=seed)
     except TypeError as error:  # of an argument that was typed
         raise ValueError(str(error)) from None
     console = output()
-    title = f"{agent} in {env}"
     with compiling_told(errors()):
-        frames = (
-            _animate(console, watching, title) if console.is_terminal else watching.play(_printer(console, watching.sessions))
-        )
-    if out is not None:
-        write_whole(out, film(frames, title, seed))
-        say(console, f"Written: {out}")
+        if console.is_terminal:
+            _animate(console, watching, f"{agent} in {env}")
+        else:
+            watching.play(_printer(console, watching.sessions))
 
 
-def _animate(console: Console, watching: Watching, title: str) -> list[Frame]:
+def _animate(console: Console, watching: Watching, title: str) -> None:
     """Play a run on a terminal, each moment for the same time."""
     pause = SECONDS / len(moments(watching.sessions))
     live, due = Live(console=console, auto_refresh=False), time.perf_counter()
@@ -90,7 +78,7 @@ def _animate(console: Console, watching: Watching, title: str) -> list[Frame]:
         time.sleep(max(due - time.perf_counter(), 0.0))
 
     try:
-        return watching.play(show)
+        watching.play(show)
     finally:
         live.stop()
 
