@@ -24,9 +24,9 @@ from clickgym.command_line import main
 from clickgym.core.formats import clock, markdown_text
 from clickgym.envs import load_instance
 from clickgym.runner.labels import parse_spec
-from clickgym.runner.loop import why_not_compiled
-from clickgym.runner.make import make_agent, make_env
+from clickgym.runner.make import make_agent, make_env, place_of
 from clickgym.runner.metrics import Metrics
+from clickgym.runner.pairs import pair_of
 from clickgym_lab.shipped import Shipped
 from clickgym_lab.studies import STUDIES, he2020, li2019_bubble, study, zoghi2017
 from clickgym_lab.studies.li2019_bubble import random_lists
@@ -286,7 +286,7 @@ def test_every_part_can_be_played(tmp_path, part):
             name, hyperparameters = parse_spec(agent_spec)
             agent = make_agent(name, env, horizon=planned.horizon, seed=0, **hyperparameters)
             measured.check(agent, env.unwrapped)
-            assert isinstance(agent, Learner) or why_not_compiled(agent, env) is None
+            assert isinstance(agent, Learner) or pair_of(agent, place_of(env)).engine == "compiled"
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,6 @@ import clickgym
 from clickgym.agents import AGENTS
 from clickgym.envs import ClickEnv, PositionBasedModel, RankedList
 from clickgym.envs.guests import sizes_of
-from clickgym.runner.loop import why_not_compiled
 from clickgym.runner.summaries import ranked
 
 ATTRACTION = np.array([0.1, 0.7, 0.5, 0.2])
@@ -160,7 +159,6 @@ def test_episodes_that_end_are_reset_and_the_totals_go_on():
 
 
 def test_why_a_guest_is_not_compiled():
-    assert "Shop is no ClickEnv" in why_not_compiled(agent(), Shop())
     with pytest.raises(ValueError, match="engine='compiled' cannot serve this pair: Shop is no ClickEnv"):
         clickgym.run(agent(), Shop(), 10, engine="compiled")
     with pytest.raises(ValueError, match="Shop"):

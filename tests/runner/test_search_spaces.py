@@ -15,9 +15,9 @@ import clickgym
 from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS, STATE_AGENTS, Agent, CascadeKLUCB, Range
 from clickgym.agents.linear import confidence
 from clickgym.command_line import main
-from clickgym.runner.labels import by_label, expand, own_label, parse_search, parse_spec
-from clickgym.runner.make import agent_class, make_agent
-from clickgym.runner.search import check_fit, contains, defaults, search_space_of
+from clickgym.runner.labels import by_label, expand, parse_search, parse_spec
+from clickgym.runner.make import make_agent, player_of
+from clickgym.runner.search import check_fit, contains, search_space_of
 
 SEARCHED = {name: agent for name, agent in {**AGENTS, **CONTEXTUAL_AGENTS, **STATE_AGENTS}.items() if agent.search_space}
 
@@ -41,7 +41,7 @@ def env_of(name):
 @pytest.mark.parametrize("name", SEARCHED)
 def test_a_range_contains_the_default(name):
     """That the constructor takes its bounds, and knows its names, `check_agent` sees, by which all agents are checked."""
-    values, env = defaults(SEARCHED[name]), env_of(name)
+    values, env = player_of(SEARCHED[name]).defaults, env_of(name)
     for horizon in (10_000, 1_000_000):
         agent = make_agent(name, env, horizon=horizon, seed=0)
         for key, searched in SEARCHED[name].search_space.items():
@@ -61,9 +61,9 @@ def test_a_learner_can_be_made_with_all_that_may_be_searched(name):
 
 def test_a_class_of_a_library_says_what_may_be_searched_of_it():
     stable_baselines3 = pytest.importorskip("stable_baselines3")
-    maker = agent_class("stable_baselines3:DDPG")
-    assert maker.adopted is stable_baselines3.DDPG
-    assert all(contains(values, defaults(maker)[key]) for key, values in maker.search_space.items() if key != "n_envs")
+    player = player_of("stable_baselines3:DDPG")
+    assert player.maker.adopted is stable_baselines3.DDPG
+    assert all(contains(values, player.defaults[key]) for key, values in player.search_space.items() if key != "n_envs")
 
 
 class Mine(Agent):
@@ -124,10 +124,13 @@ def test_an_empty_search_space_says_why(agent, reason):
 
 
 def test_braces_replace_the_range_of_the_class():
-    assert search_space_of("CascadeKLUCB") == ("CascadeKLUCB", CascadeKLUCB.search_space)
-    assert search_space_of("CascadeKLUCB:c={0..3}") == ("CascadeKLUCB", {"c": Range(0.0, 3.0)})
-    agent, space = search_space_of("CascadeKLUCB:feedback=first_click,c={0.1,3}")
-    assert (own_label(agent), space) == ("CascadeKLUCB:feedback=first_click", {"c": (0.1, 3)})
+    def of(spec):
+        player, space = search_space_of(spec)
+        return player.label, space
+
+    assert of("CascadeKLUCB") == ("CascadeKLUCB", CascadeKLUCB.search_space)
+    assert of("CascadeKLUCB:c={0..3}") == ("CascadeKLUCB", {"c": Range(0.0, 3.0)})
+    assert of("CascadeKLUCB:feedback=first_click,c={0.1,3}") == ("CascadeKLUCB:feedback=first_click", {"c": (0.1, 3)})
 
 
 def test_show_names_what_may_be_searched(capsys):

@@ -26,7 +26,7 @@ from numba.core.dispatcher import Dispatcher
 from clickgym.core.files import check_file, reading, sealed, write_whole
 from clickgym.envs import Users
 from clickgym.runner.labels import digest, model_digest
-from clickgym.runner.make import agent_maker, make_env
+from clickgym.runner.make import make_env, player_of
 
 FORMAT = "1"
 OURS = ("clickgym", "clickgym_lab")
@@ -175,7 +175,7 @@ def fingerprints(envs: Sequence[str], agents: Sequence[str], instances: Sequence
 
 def _kernels(users: Mapping[str, Iterable[str]], agents: Iterable[str]) -> dict[str, str]:
     of_envs = {env: kernel_digest(*map(locate, names)) for env, names in users.items()}
-    return of_envs | {agent: kernel_digest(agent_maker(agent)[0]) for agent in agents}
+    return of_envs | {agent: kernel_digest(player_of(agent).maker) for agent in agents}
 
 
 def _classes(users: Users) -> Iterator[type]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -12,11 +11,11 @@ from ..agents import Agent
 from ..agents.baselines import Random
 from ..core.checks import AN_ENV, check_count, check_kind, check_seed
 from ..core.files import check_memory
-from ..envs import ClickEnv, ContextualModel
-from ..envs.guests import clicks_of, sizes_of
+from ..envs import ContextualModel
+from ..envs.guests import clicks_of
 from ..envs.registration import endless
 from ..runner.loop import check_list, session_error
-from ..runner.run import instance_of
+from ..runner.make import place_of
 from .log import ClickLog
 
 
@@ -54,10 +53,10 @@ def record(agent: Agent, env: gym.Env, sessions: int, *, seed: int | None = None
 
 
 def _record(agent: Agent, env: gym.Env, sessions: int, seed: int | None) -> ClickLog:
-    click_env: Any = env.unwrapped
-    guest = not isinstance(click_env, ClickEnv)
+    place = place_of(env)
+    click_env, guest = place.core, place.is_guest
     contextual = not guest and isinstance(click_env.model, ContextualModel)
-    n_items, n_positions, *_ = sizes_of(env)
+    n_items, n_positions, *_ = place.sizes
     seen_of_each = 8 * click_env.model.n_features if contextual else 0
     check_memory(f"a log of {sessions:,} sessions", sessions * (4 + n_positions * (5 + seen_of_each)))
     items = np.empty((sessions, n_positions), np.int32)
@@ -89,7 +88,7 @@ def _record(agent: Agent, env: gym.Env, sessions: int, seed: int | None) -> Clic
         clicks,
         queries,
         tuple(map(str, range(len(click_env.model.items) if contextual else n_items))),
-        tuple(map(str, range(len(click_env.task.pool.users)))) if contextual else (instance_of(env) or click_env.model.kind,),
+        tuple(map(str, range(len(click_env.task.pool.users)))) if contextual else (place.instance or click_env.model.kind,),
         propensities=np.full(items.shape, 1 / n_items) if uniform else None,
         list_propensities=np.full(sessions, 1 / math.perm(n_items, n_positions)) if uniform else None,
         context=context,

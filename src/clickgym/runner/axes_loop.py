@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..agents import ITS_DISPLAYS, LAST_DISPLAY, Agent, CompiledAgent, ContextualAgent, StateAgent
+from ..agents import CompiledAgent, ContextualAgent
 from ..agents.codes import VOID
 from ..core.files import check_memory
 from ..core.kernels import inner, kernel, specialise
@@ -23,7 +23,7 @@ from ..envs.click_env import refuse_absent
 from ..envs.guests import clicks_of
 from ..envs.present import forget
 from ..envs.session import is_ranked_list, session
-from .labels import UnsuitedError
+from .pairs import Pair
 
 # Left open in the templates below; `specialise` binds them to the kernels of a model and an agent.
 rank: Callable[..., None]
@@ -256,37 +256,36 @@ NO_ITEMS: dict[str, Any] = {"new_items": NewItems(np.zeros((1, 1)), True), "item
 """Where items are those of every session."""
 
 
-def loop_with_axes(
-    agent: CompiledAgent, env: ClickEnv, measure: Any, before: AxesState | None
-) -> tuple[Callable[..., Any], AxesState]:
+def loop_with_axes(pair: Pair, measure: Any, before: AxesState | None) -> tuple[Callable[..., Any], AxesState]:
     """The compiled loop of a pair under the present task, and its last argument; ``before`` is that under the last task."""
+    env: ClickEnv = pair.place.core
     assert env.axes is not None
-    kernels = _kernels(agent, env, env.axes) | {"measure": measure, "next_round": env.task.next_round}
+    kernels = _kernels(pair, env.axes) | {"measure": measure, "next_round": env.task.next_round}
     compiled = specialise(_play, sessions=specialise(_sessions, **kernels), counted=True)
     present: Any = env.task
     changes = env.axes.changes_items
     of_task = {"new_items": present.new_items, "items": present.items, "choice": present.choice} if changes else NO_ITEMS
-    return compiled, _first_state(agent, env, env.axes, of_task) if before is None else before._replace(**of_task)
+    return compiled, _first_state(pair, env.axes, of_task) if before is None else before._replace(**of_task)
 
 
-def _kernels(agent: CompiledAgent, env: ClickEnv, axes: Axes) -> dict[str, Any]:
+def _kernels(pair: Pair, axes: Axes) -> dict[str, Any]:
     """What the loop calls of an agent, and of the axes that there are."""
-    masked, changes = axes.available is not None, axes.changes_items
-    contextual, sees_state = isinstance(agent, ContextualAgent), isinstance(agent, StateAgent)
+    agent, masked, changes = pair.agent, axes.available is not None, axes.changes_items
+    contextual, blind = pair.kind is ContextualAgent, pair.kind is CompiledAgent
     update_kernel, replace_kernel = agent.update_kernel, agent.replace_kernel
     rank_kernel: Any = agent.rank_available_kernel if masked else agent.rank_kernel
-    rank_template = _rank_features if contextual or sees_state else _rank_available if masked else _rank_blindly
+    rank_template = _rank_features if not blind else _rank_available if masked else _rank_blindly
     late_template = _update_late_with_features if contextual else _update_late
-    present: Any = env.task
+    present: Any = pair.place.core.task
     return {
         "rank": specialise(rank_template, rank=rank_kernel),
-        "update": update_kernel if contextual or sees_state else specialise(update_blindly, update=update_kernel),
+        "update": specialise(update_blindly, update=update_kernel) if blind else update_kernel,
         "update_late": specialise(late_template, update=update_kernel) if axes.arrival else never_late,
         "copy_candidates": copy_features if contextual and axes.arrival else copy_no_features,
         "replace": keep_all if replace_kernel is None else replace_kernel,
         "find": present.find_kernel if changes else find_nothing,
         "forget_sets": forget if changes else forget_nothing,
-        "play_session": session(env.task.model),
+        "play_session": session(present.model),
         "is_late": yes if axes.arrival else no,
         "has_bots": yes if axes.bots else no,
         "is_masked": yes if masked else no,
@@ -294,16 +293,16 @@ def _kernels(agent: CompiledAgent, env: ClickEnv, axes: Axes) -> dict[str, Any]:
     }
 
 
-def _first_state(agent: CompiledAgent, env: ClickEnv, axes: Axes, of_task: Mapping[str, Any]) -> AxesState:
+def _first_state(pair: Pair, axes: Axes, of_task: Mapping[str, Any]) -> AxesState:
     """The last argument of the loop at the start of a run."""
-    n_positions, contextual = env.model.n_positions, isinstance(agent, ContextualAgent)
+    n_positions, contextual = pair.place.sizes.n_positions, pair.kind is ContextualAgent
     n_slots = 1 if axes.arrival_state is None else axes.arrival_state.due.shape[1]
     remembered = (
         [np.zeros(0, np.uint8)]
         if axes.arrival is None
-        else [array.reshape(-1).view(np.uint8) for array in agent.remembered_arrays() or [np.zeros(0, np.uint8)]]
+        else [array.reshape(-1).view(np.uint8) for array in pair.agent.remembered_arrays() or [np.zeros(0, np.uint8)]]
     )
-    shape = env.task.round.features.shape if contextual and axes.arrival else (0, 0)
+    shape = pair.place.core.task.round.features.shape if contextual and axes.arrival else (0, 0)
     check_memory(f"{n_slots:,} open displays with features", 8 * n_slots * shape[0] * shape[1])
     generators: Any = {f"{name}_rng": generator for name, generator in axes.generators.items()}
     return AxesState(
@@ -322,26 +321,6 @@ def _first_state(agent: CompiledAgent, env: ClickEnv, axes: Axes, of_task: Mappi
     )
 
 
-def check_axes(agent: Agent, env: ClickEnv) -> None:
-    """Refuse an agent that cannot play the axes of an environment.
-
-    Raises:
-        UnsuitedError: naming the agent, the axis and what it would need.
-    """
-    axes, name = env.axes, type(agent).__name__
-    if axes is None:
-        return
-    if axes.arrival is not None and agent.learns_from == LAST_DISPLAY:
-        raise UnsuitedError(
-            f"{name} learns from {LAST_DISPLAY}, and cannot be run with late clicks (arrival={axes.arrival.text!r}); an "
-            f"agent that can says learns_from = {ITS_DISPLAYS!r}, and its update takes display="
-        )
-    if axes.available is not None and not agent.takes_candidates():
-        raise UnsuitedError(f"{name} cannot choose from a subset of the items (available={axes.available})")
-    if axes.churn and not agent.can_replace():
-        raise UnsuitedError(f"{name} cannot replace an item (churn={axes.churn:g})")
-
-
 def absent_item(ranking: NDArray[np.int64], env: ClickEnv) -> Exception:
     """The error of a list with an item that is not available."""
     assert env.axes is not None
@@ -356,14 +335,14 @@ class ClicksAsTheyCome:
     """The Python loop's view of late clicks, bots and changing items: what it passes to an agent, session by session.
 
     Args:
-        agent: whose displays begin behind those that it has made.
-        env: that has been reset.
+        pair: the agent, whose displays begin behind those that it has made, and the environment, which has been reset.
     """
 
-    def __init__(self, agent: Agent, env: ClickEnv) -> None:
+    def __init__(self, pair: Pair) -> None:
+        env: ClickEnv = pair.place.core
         assert env.axes is not None
-        self._agent, self._axes = agent, env.axes
-        self._before = getattr(agent, "display", 0)
+        self._agent, self._axes, self._is_compiled = pair.agent, env.axes, issubclass(pair.kind, CompiledAgent)
+        self._before = getattr(pair.agent, "display", 0)
         self._played = 0
         self._features: dict[int, Any] = {}  # what was observed of the candidates, by display
         self._is_contextual = isinstance(env.model, ContextualModel)
@@ -372,8 +351,7 @@ class ClicksAsTheyCome:
         """The agent's list, made of the items that are available."""
         if self._axes.available is None:
             return self._agent.rank(observation)
-        agent: Any = self._agent
-        return agent.rank(observation, candidates=self._axes.mask[0].copy())
+        return self._agent.rank(observation, candidates=self._axes.mask[0].copy())
 
     def update(self, last: Any, ranking: Any, observation: Any, reward: float) -> None:
         """Pass the feedback that has arrived to the agent, and name the item that was replaced.
@@ -385,7 +363,7 @@ class ClicksAsTheyCome:
         """
         axes = self._axes
         self._played += 1
-        agent: Any = self._agent
+        agent = self._agent
         if axes.arrival_state is None:
             agent.update(last, ranking, clicks_of(observation), reward)
         else:
@@ -406,5 +384,5 @@ class ClicksAsTheyCome:
 
     def close(self) -> None:
         """End the run: feedback that has not arrived by now never will."""
-        if isinstance(self._agent, CompiledAgent):
+        if self._is_compiled:
             self._agent.close_displays()

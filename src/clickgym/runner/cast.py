@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -14,8 +15,7 @@ from gymnasium.envs.registration import EnvSpec
 from ..core.trust import allow, allowed
 from ..envs import Users
 from ..envs.users import make_known, users_class
-from .labels import AgentLike, EnvLike
-from .make import looking_in
+from .make import Place, Player, looking_in
 
 
 @dataclass(frozen=True)
@@ -26,12 +26,12 @@ class Cast:
     or a notebook are sent by value.
 
     Attributes:
-        envs, agents: what `make_env` and `make_agent` take, by label.
-        instances: what `make_env` takes as an instance, by its name.
+        places, players: where is played, and who plays, by label.
+        instances: what is taken as an instance, by its name.
     """
 
-    envs: dict[str, EnvLike] = field(default_factory=dict)
-    agents: dict[str, AgentLike] = field(default_factory=dict)
+    places: Mapping[str, Place] = field(default_factory=dict)
+    players: Mapping[str, Player] = field(default_factory=dict)
     instances: dict[str, Any] = field(default_factory=dict)
 
     def __reduce__(self) -> Any:
@@ -39,12 +39,12 @@ class Cast:
 
     @cached_property
     def _packed(self) -> bytes:
-        return cloudpickle.dumps((self.envs, self.agents, self.instances, dict(map(_named_users, self.envs.values()))))
+        return cloudpickle.dumps((self.places, self.players, self.instances, dict(map(_named_users, self.places.values()))))
 
 
-def _named_users(env: Any) -> tuple[str, type[Users] | None]:
+def _named_users(place: Place) -> tuple[str, type[Users] | None]:
     """The class that the id of an environment names, if it is not one of the package."""
-    maker = env[0]
+    maker = place.maker
     name = maker.kwargs.get("model") if isinstance(maker, EnvSpec) else None
     users = users_class(name) if isinstance(name, str) and str(maker.entry_point).startswith("clickgym.") else None
     return str(name), None if users is None or users.__module__.startswith("clickgym.") else users
@@ -55,8 +55,8 @@ def _arrive(packed: bytes, folder: str, path: tuple[str, ...], modules: tuple[st
     sys.path += [place for place in path if place not in sys.path]
     allow(modules)
     with looking_in(folder):
-        envs, agents, instances, users = cloudpickle.loads(packed)
+        places, players, instances, users = cloudpickle.loads(packed)
     for name, own in users.items():
         if own is not None:
             make_known(name, own)
-    return Cast(envs, agents, instances)
+    return Cast(places, players, instances)

@@ -8,7 +8,7 @@ import random
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -21,9 +21,9 @@ from ..envs import CascadeMDP, ClickEnv, Instance, LinearModel, PositionBasedMod
 from ..envs.guests import clicks_of
 from .labels import AgentLike
 from .loop import AgentError, check_list
-from .make import agent_maker, make_agent
+from .make import place_of, player_of
 from .run import Result, run
-from .search import check_fit, contains, defaults
+from .search import check_fit, contains
 
 ATTRACTION = np.array([0.2, 0.7, 0.1, 0.5, 0.3])
 EXAMINATION = np.array([0.9, 0.6, 0.4])
@@ -98,12 +98,11 @@ class _Trial:
     """An agent and the problems on which it is checked."""
 
     def __init__(self, agent: AgentLike) -> None:
-        self.agent = agent
-        self.maker, self.given = agent_maker(agent)
-        self.name = getattr(self.maker, "__name__", type(self.maker).__name__)
-        if isinstance(self.maker, type) and issubclass(self.maker, Learner):
+        self.player = player_of(agent)
+        self.maker, self.given, self.name = self.player.maker, self.player.hyperparameters, self.player.name
+        if self.player.kind is Learner:
             raise TypeError(f"{self.name} is generic RL; check_agent checks subclasses of clickgym.agents.Agent")
-        self.parameters = inspect.signature(self.maker).parameters
+        self.parameters = self.player.parameters
         try:
             self.first: Any = self.make()
         except Exception:
@@ -115,9 +114,9 @@ class _Trial:
         """An environment that shows what the agent needs; ``order`` says which item has each number."""
         numbers = np.arange(n_items) if order is None else np.asarray(order)
         users = PositionBasedModel(ATTRACTION[numbers], EXAMINATION[:n_positions])
-        if "n_features" in self.parameters and "n_features" not in self.given:
+        if "n_features" in self.player.observes and "n_features" not in self.given:
             return ClickEnv(LinearModel(users, THETA, _features(self.pool(n_items))))
-        if "n_states" in self.parameters and "n_states" not in self.given:
+        if "n_states" in self.player.observes and "n_states" not in self.given:
             described = load_instance(f"independent:n_items={n_items},n_positions={n_positions},n_states=2,mean_sessions=8")
             return ClickEnv(described.model(CascadeMDP).relabelled(numbers))
         production = [int(np.flatnonzero(numbers == item)[0]) for item in PRODUCTION if item < n_items]
@@ -129,7 +128,7 @@ class _Trial:
         return np.arange(n_items if getattr(self.maker, "same_candidates", False) else max(n_items, 5))
 
     def make(self, env: gym.Env | None = None, horizon: int = SESSIONS, seed: Any = 0) -> Any:
-        return make_agent(self.agent, self.env() if env is None else env, horizon=horizon, seed=seed)
+        return self.player.make(place_of(self.env() if env is None else env), horizon, seed)
 
     def play(self, agents: Sequence[Any], n_sessions: int, seed: int = 0) -> list[list[list[int]]]:
         """The lists of agents that take turns, each in an environment of its own, all with the same seed."""
@@ -260,25 +259,25 @@ class _Trial:
 
     def search_space(self) -> None:
         """Search space."""
-        own = getattr(self.maker, "search_space", {})
+        own = self.player.search_space
         try:
             space = {key: values for key, values in check_search_space(self.name, own).items() if key not in self.given}
-            env, agent = self.env(), cast(Any, self.agent)  # any agent may have arguments beside its own
-            check_fit(lambda **given: make_agent((agent, given), env, horizon=SESSIONS, seed=0), space, self.name)
+            place = place_of(self.env())
+            check_fit(lambda **given: self.player.but(**given).make(place, SESSIONS, 0), space, self.name)
         except ValueError as error:
             raise Fault(str(error)) from None
-        values = defaults(self.maker)
+        values = self.player.defaults
         for key in space.keys() & values.keys():  # None stands for a default that follows from the horizon
             fits = values[key] is None or contains(space[key], values[key])
             expect(fits, f"the default {key} = {values[key]!r} is not in {space[key]}")
 
     def whole_numbers(self) -> None:
         """Whole numbers."""
-        agent, env = cast(Any, self.agent), self.env()
-        for name in [name for name, value in defaults(self.maker).items() if type(value) is float and name not in self.given]:
+        place, values = place_of(self.env()), self.player.defaults
+        for name in [name for name, value in values.items() if type(value) is float and name not in self.given]:
             for number in WHOLE_NUMBERS:
                 try:
-                    made = [make_agent((agent, {name: kind(number)}), env, horizon=SESSIONS, seed=0) for kind in (float, int)]
+                    made = [self.player.but(**{name: kind(number)}).make(place, SESSIONS, 0) for kind in (float, int)]
                 except (TypeError, ValueError):
                     continue  # it is out of the range, or no integer is taken
                 of_float, of_int = (self.play([each], 100) for each in made)

@@ -14,7 +14,7 @@ from ..envs.click_env import ClickEnv
 from ..envs.contextual.model import ContextualModel, LabelledModel
 from ..envs.registration import Environment
 from .labels import in_braces
-from .make import agent_class, env_maker, is_required, make_env
+from .make import agent_class, place_of, player_of
 from .metrics import DERIVED, LEARNED, METRICS
 
 SIZES = ("self", "n_items", "n_positions", "n_features", "horizon", "seed")
@@ -102,11 +102,11 @@ def needs(agent: Any) -> str:
         >>> needs(PBMLinUCB), needs(BubbleRank)  # which has a list of its own if it is given none
         ('features and examination', 'nothing')
     """
-    parameters = inspect.signature(agent).parameters
+    player = player_of(agent)
     features = "judged documents" if getattr(agent, "judged_documents", False) else "features"
-    observed = [what for size, what in (("n_states", "state"), ("n_features", features)) if size in parameters]
-    required = (source for key, source in getattr(agent, "told", {}).items() if is_required(parameters[key]))
-    return " and ".join(dict.fromkeys([*observed, *(OF_USERS.get(source, source) for source in required)])) or "nothing"
+    observed = [{"n_states": "state", "n_features": features}[size] for size in player.observes]
+    required = [OF_USERS.get(source, source) for key, source in player.told.items() if key in player.required]
+    return " and ".join(dict.fromkeys([*observed, *required])) or "nothing"
 
 
 def stands(agent: Any) -> dict[str, str]:
@@ -192,7 +192,7 @@ def describe_environment(env_id: str) -> Description:
         >>> described.facts["actions"], described.facts["rewards"]
         ('RankedList(n_items=10, n_positions=5)', 'clicks (default), any_click')
     """
-    key = getattr(env_maker(env_id)[0], "id", "")  # which imports a module first, so that it registers the id
+    key = getattr(place_of(env_id).maker, "id", "")  # which imports a module first, so that it registers the id
     environment = (ENVIRONMENTS | CONTEXTUAL | MEMORY).get(key)
     if environment is None:
         raise ValueError(f"{env_id} is no environment that clickgym.register made, and only these are described")
@@ -214,7 +214,7 @@ def describe_environment(env_id: str) -> Description:
 
 def _spaces(env_id: str) -> dict[str, str]:
     try:
-        env = make_env(env_id)
+        env = place_of(env_id).env
     except ValueError:  # the default instance has no click model of your own
         return {}
     return {"actions": repr(env.action_space), "observations": _plain(str(env.observation_space))}

@@ -1,4 +1,4 @@
-"""Sessions of one agent in one environment: the compiled loop, the Python loop, and which of them a pair can use."""
+"""Sessions of one agent in one environment: the compiled loop and the Python loop."""
 
 from __future__ import annotations
 
@@ -9,20 +9,17 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker
 
-from ..agents import Agent, CompiledAgent, ContextualAgent, Learner, StateAgent
+from ..agents import Agent, CompiledAgent
 from ..core.kernels import KernelError, SessionError, cause, only_own_frames, specialise
-from ..envs import CascadeMDP, ClickEnv, ContextualModel, EnumeratedAction, check_ranking
-from ..envs.axes import Axes
+from ..envs import ClickEnv, check_ranking
 from ..envs.click_env import name_of
-from ..envs.guests import clicks_of, regret_of, sizes_of
-from ..envs.registration import is_limit_of_id
+from ..envs.guests import clicks_of, regret_of
 from ..envs.session import is_ranked_list, session
 from ..envs.wrappers.regret import Meter
 from .axes_loop import ClicksAsTheyCome, absent_item, loop_with_axes, update_blindly
-from .labels import UnsuitedError
 from .metrics import Metrics
+from .pairs import Pair
 
 OnChunk = Callable[[int], object]
 
@@ -108,116 +105,29 @@ def _rank_blindly(state, rng, features, ranking):  # type: ignore[no-untyped-def
     rank(state, rng, ranking)
 
 
-def why_not_compiled(agent: object, env: gym.Env) -> str | None:
-    """The reason why a pair cannot run in the compiled loop; None if it can."""
-    if not isinstance(agent, CompiledAgent):
-        return f"{type(agent).__name__} is a plain Python agent"
-    base = next(base for base in (ContextualAgent, StateAgent, CompiledAgent) if isinstance(agent, base))
-    if type(agent).rank is not base.rank or type(agent).update is not base.update:
-        return f"{type(agent).__name__} overrides rank or update in Python"
-    if env.render_mode == "human":
-        return "render_mode='human' shows every session"
-    env = _within_harmless(env)
-    if isinstance(env, gym.Wrapper):
-        return f"the wrapper {type(env).__name__} must see every step"
-    return _why_env_not_compiled(env)
-
-
-def _why_env_not_compiled(env: gym.Env) -> str | None:
-    if not isinstance(env, ClickEnv):
-        return f"{type(env).__name__} is no ClickEnv: what its users do is known to its own step only"
-    if type(env).step is not ClickEnv.step:
-        return f"{type(env).__name__} has a step of its own"
-    if env.axes is not None and env.axes.changes_items and getattr(env.task, "find_kernel", None) is None:
-        return f"the best list of some of the items of a {type(env.model).__name__} is found in Python"
-    return None
-
-
-def _is_harmless(env: gym.Env) -> bool:
-    """Whether a wrapper is one that every id brings, and nothing is lost without."""
-    return type(env) in (OrderEnforcing, PassiveEnvChecker) or is_limit_of_id(env)
-
-
-def _within_harmless(env: gym.Env) -> gym.Env:
-    """The environment, or the outermost wrapper that is not harmless."""
-    while _is_harmless(env):
-        env = env.env  # type: ignore[attr-defined]
-    return env
-
-
-def playable(agent: Learner, env: gym.Env) -> ClickEnv:
-    """The environment inside harmless wrappers, if a learner can play its own streams instead.
-
-    Raises:
-        UnsuitedError: it cannot, naming what stands in the way; or there are too many lists for actions that number them.
-    """
-    layer = _within_harmless(env)
-    bypass = f"{type(agent).__name__} learns on streams of its own, which would bypass {type(layer).__name__}"
-    if not isinstance(layer, ClickEnv):
-        raise UnsuitedError(bypass)
-    if isinstance(layer.model, ContextualModel):
-        raise UnsuitedError(
-            f"{type(agent).__name__} cannot be run by name in a contextual environment, because it observes no features; wrap "
-            "the environment in RecordRegret and let the library's own algorithm step it"
-        )
-    if type(layer).step is not ClickEnv.step:
-        raise UnsuitedError(bypass)
-    if layer.task.model is not layer.model:
-        raise UnsuitedError(
-            f"{type(agent).__name__} learns on parallel streams, each with a clock of its own, so that it cannot be run with "
-            f"users who change at given steps ({type(layer.model).__name__})"
-        )
-    if isinstance(layer.model, CascadeMDP) and agent.training is not None:
-        raise UnsuitedError("protocol='meta' trains on users without a memory, and cannot be run with others")
-    if layer.axes is not None:
-        _check_axes_of_learner(agent, layer, layer.axes)
-    if agent.actions == "lists":
-        EnumeratedAction(layer)  # raises if there are too many
-    return layer
-
-
-def _check_axes_of_learner(agent: Learner, env: ClickEnv, axes: Axes) -> None:
-    """Refuse a learner that cannot play the axes of an environment."""
-    learner = type(agent).__name__
-    given = ", ".join(f"{name}={value!r}" for name, value in env.axes_arguments.items())
-    if isinstance(env.model, CascadeMDP):
-        raise UnsuitedError(
-            f"{learner} cannot be run by name with users with a memory if other arguments change the sessions ({given})"
-        )
-    if axes.available is not None and not agent.takes_candidates():
-        raise UnsuitedError(
-            f"{learner} supports no masks and cannot choose from a subset of the items ({given}); MaskablePPO can"
-        )
-    if agent.training is not None and (axes.arrival is not None or axes.changes_items):
-        raise UnsuitedError(
-            f"protocol='meta' reads clicks that come at once, on items that stay, and cannot be run with {given}"
-        )
-
-
-def loop(
-    agent: CompiledAgent, env: ClickEnv, measure: Any, before: Sequence[Any]
-) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+def loop(pair: Pair, measure: Any, before: Sequence[Any]) -> tuple[Callable[..., Any], tuple[Any, ...]]:
     """The compiled loop of a pair under the present task, and the arguments that it takes beside those of every pair.
 
     Those that it took under the last task are ``before``.
     """
+    agent, env = pair.agent, pair.place.core
     if env.axes is not None:
-        compiled, axes = loop_with_axes(agent, env, measure, *(before or (None,)))
+        compiled, axes = loop_with_axes(pair, measure, *(before or (None,)))
         return compiled, (axes,)
     kernels: dict[str, Any] = {"rank": agent.rank_kernel, "update": agent.update_kernel}
-    if not isinstance(agent, (ContextualAgent, StateAgent)):
+    if pair.kind is CompiledAgent:  # which sees neither features nor a state
         kernels["rank"] = specialise(_rank_blindly, rank=agent.rank_kernel)
         kernels["update"] = specialise(update_blindly, update=agent.update_kernel)
     kernels |= {"play_session": session(env.task.model), "measure": measure, "next_round": env.task.next_round}
     return specialise(_play, sessions=specialise(_sessions, **kernels), counted=True), ()
 
 
-def play_compiled(agent: CompiledAgent, env: gym.Env, meter: Meter, metrics: Metrics, on_chunk: OnChunk | None = None) -> float:
+def play_compiled(pair: Pair, meter: Meter, metrics: Metrics, on_chunk: OnChunk | None = None) -> float:
     """Play up to the meter's horizon in compiled code, in chunks of about 50 ms; the environment has been reset.
 
     Args:
-        agent: whose kernels are called; its state, generator and last list are advanced in place.
-        env: the environment, whose generator is advanced as by ``step``.
+        pair: the agent, whose kernels are called and whose state, generator and last list are advanced in place; and the
+            environment, whose generator is advanced as by ``step``.
         meter: receives the totals.
         metrics: what is measured besides.
         on_chunk: called after each chunk with the number of its sessions; what it raises ends the run.
@@ -229,8 +139,8 @@ def play_compiled(agent: CompiledAgent, env: gym.Env, meter: Meter, metrics: Met
         AgentError: the agent proposed a bad list, or failed.
         SessionError: the click model failed.
     """
-    click_env = env.unwrapped
-    assert isinstance(click_env, ClickEnv)
+    agent: CompiledAgent = pair.agent
+    click_env: ClickEnv = pair.place.core
     n_positions = click_env.model.n_positions
     uniforms, scratch = np.empty(n_positions), np.empty(n_positions + 1)
     clicks, examined = np.zeros(n_positions, np.int8), np.zeros(n_positions, np.int8)
@@ -249,20 +159,20 @@ def play_compiled(agent: CompiledAgent, env: gym.Env, meter: Meter, metrics: Met
         its own random numbers; if that fails, too, it was the click model."""
         count = int(seen.max()) + 1
         if not count:
-            return session_error(agent, env, f"step {meter.step + 1}", error)
+            return session_error(agent, click_env, f"step {meter.step + 1}", error)
         try:
             session(task.model)(task.parameters, agent.ranking, uniforms, clicks, examined, task.code, task.cutoff, scratch)
         except Exception as again:
             what = f"{cause(again)}, in a {type(task.model).__name__}"
-            error = SessionError(f"{name_of(env)}, step {meter.step + count}: {what}")
-        return session_error(agent, env, f"after the list of step {meter.step + count}", error)
+            error = SessionError(f"{name_of(click_env)}, step {meter.step + count}: {what}")
+        return session_error(agent, click_env, f"after the list of step {meter.step + count}", error)
 
     agent.keep_open()
     chunk, seconds = 1000, 0.0
     while meter.step < meter.horizon:
         if task is not click_env.task:  # at the start, and where the users change
             task, contexts = click_env.task, metrics.contexts(click_env)
-            compiled, axes = loop(agent, click_env, metrics.kernel, axes)
+            compiled, axes = loop(pair, metrics.kernel, axes)
             play(0)  # compiles
         seen.fill(-1)
         size = min(chunk, meter.next_checkpoint - meter.step, click_env.sessions_to_change)
@@ -278,7 +188,7 @@ def play_compiled(agent: CompiledAgent, env: gym.Env, meter: Meter, metrics: Met
         if played < size:
             step = meter.step + played + 1
             check_list(agent, agent.ranking, click_env.model.n_items, n_positions, "step", step)
-            raise session_error(agent, env, f"step {step}", absent_item(agent.ranking, click_env))
+            raise session_error(agent, click_env, f"step {step}", absent_item(agent.ranking, click_env))
         click_env._record(size, meter.totals[0] - regret, agent.ranking, clicks, examined, satisfied, realised)
         agent.ranking[0] = -1  # its clicks are learned
         agent.display += size
@@ -294,25 +204,25 @@ def play_compiled(agent: CompiledAgent, env: gym.Env, meter: Meter, metrics: Met
 
 
 def play_python(
-    agent: Agent, env: gym.Env, meter: Meter, metrics: Metrics, observation: Any, on_chunk: OnChunk | None = None
+    pair: Pair, env: gym.Env, meter: Meter, metrics: Metrics, observation: Any, on_chunk: OnChunk | None = None
 ) -> None:
     """Play up to the meter's horizon through ``env.step``; the environment has been reset to ``observation``.
 
     Args:
-        agent, env, meter, metrics, on_chunk: as in `play_compiled`; any agent, any wrappers, and environments of any origin
-            that `sizes_of` knows.
+        pair, meter, metrics, on_chunk: as in `play_compiled`; any agent, any wrappers, and environments of any origin.
+        env: that of the pair, without the time limit of its id.
         observation: what ``env.reset`` returned.
 
     Raises:
         AgentError: the agent proposed a bad list, or failed.
         SessionError: the environment failed.
     """
-    click_env: Any = env.unwrapped
-    guest = not isinstance(click_env, ClickEnv)
-    n_items, n_positions, *_ = sizes_of(env)
+    agent: Agent = pair.agent
+    click_env, guest = pair.place.core, pair.place.is_guest
+    n_items, n_positions, *_ = pair.place.sizes
     entered, contexts = None, metrics.contexts(click_env) if guest else ()
     unreported, due = 0, time.perf_counter() + 0.05
-    as_they_come = None if guest or click_env.axes is None else ClicksAsTheyCome(agent, click_env)
+    as_they_come = None if guest or click_env.axes is None else ClicksAsTheyCome(pair)
     agent.leave()
     while meter.step < meter.horizon:
         try:

@@ -1,4 +1,4 @@
-"""Make agents and environments from names, as on the command line and in sweeps, or from objects."""
+"""What is passed as an agent or an environment, by name or as an object, resolved into what is handed on: `Player`, `Place`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import importlib
 import inspect
 import operator
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -15,13 +17,22 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.envs.registration import EnvSpec
 
-from ..agents import LEARNERS, Agent, Learner
+from ..agents import LEARNERS, Agent, CompiledAgent, ContextualAgent, Learner, StateAgent
 from ..agents.generic_rl import adopt
+from ..agents.search_space import SearchSpace
 from ..core.checks import AN_ENV, check_horizon, check_kind, short, unknown
 from ..core.trust import UntrustedError, check_trust, is_library, looking_in, reads_file
-from ..envs import CONTEXTUAL, ENVIRONMENTS, MEMORY, CascadeMDP, ClickEnv, ContextualModel, Instance, Users
-from ..envs.guests import sizes_of
-from .labels import PUBLISHED, AgentLike, EnvLike, UnsuitedError, split
+from ..envs import CONTEXTUAL, ENVIRONMENTS, MEMORY, ClickEnv, ContextualModel, Instance, Users
+from ..envs.click_env import name_of
+from ..envs.guests import Sizes, sizes_of
+from .facts import fact
+from .labels import PUBLISHED, AgentLike, EnvLike, UnsuitedError, own_label, split
+
+OBSERVED = {"n_features": ("features", "contextual environments"), "n_states": ("the user's state", "users with a memory")}
+"""The sizes of what some agents rank by, in words, and where it is observed."""
+GIVEN = ("n_items", "n_positions", *OBSERVED, "horizon", "seed")
+"""Arguments that come from the environment and the run."""
+Seed = int | np.random.SeedSequence | None
 
 
 def _module(what: str, name: str) -> ModuleType:
@@ -57,8 +68,83 @@ def _attribute(what: str, name: str, module: ModuleType, kind: type) -> Any:
 # ----------------------------------------------------------------------------------------------------------- environments
 
 
-def env_maker(env: EnvLike) -> tuple[EnvSpec | Callable[..., Any] | Users, dict[str, Any]]:
-    """The function that makes an environment, and its arguments.
+@dataclass(frozen=True, eq=False)
+class Place:
+    """Where agents play: what was passed as an environment, and the environment itself.
+
+    Attributes:
+        given: as it was passed.
+        maker: an ``EnvSpec``, a function, or the users of a `ClickEnv`; or an environment that there is already.
+        arguments: of the maker.
+    """
+
+    given: EnvLike | gym.Env
+    maker: EnvSpec | Callable[..., Any] | Users | gym.Env
+    arguments: dict[str, Any]
+
+    def at(self, instance: Any = None) -> Place:
+        """The same place with an environment of its own.
+
+        Args:
+            instance: what ``gym.make`` takes as one; None takes the default.
+
+        Raises:
+            ValueError: it has users of its own.
+            TypeError: it is an environment that there is already.
+        """
+        if isinstance(self.maker, gym.Env):
+            raise _no_place(self.maker)
+        if instance is None:
+            return replace(self)
+        if "instance" in self.arguments or isinstance(self.maker, Users):
+            raise ValueError(f"the instance {instance!r} cannot be taken: the environment {self.given!r} has users of its own")
+        return replace(self, arguments={**self.arguments, "instance": instance})
+
+    @cached_property
+    def env(self) -> gym.Env:
+        """The environment, which is made when it is first asked for."""
+        if isinstance(self.maker, gym.Env):
+            return self.maker
+        if isinstance(self.maker, Users):
+            return ClickEnv(self.maker, **self.arguments)
+        try:
+            with looking_in(Path.cwd()):
+                make = partial(gym.make, self.maker) if isinstance(self.maker, EnvSpec) else self.maker
+                made = make(**self.arguments)
+        except gym.error.Error as error:
+            raise ValueError(f"environment {getattr(self.maker, 'id', self.maker)}: {error}") from None
+        if not isinstance(made, gym.Env):
+            raise TypeError(f"{short(self.maker)} returned {short(made)}; expected an environment")
+        return made
+
+    @property
+    def core(self) -> Any:
+        """The environment without wrappers."""
+        return self.env.unwrapped
+
+    @cached_property
+    def is_guest(self) -> bool:
+        """Whether it is of another package: its users are known to its own step only."""
+        return not isinstance(self.core, ClickEnv)
+
+    @cached_property
+    def sizes(self) -> Sizes:
+        """The sizes for which agents are built."""
+        return sizes_of(self.env)
+
+    @property
+    def name(self) -> str:
+        """What messages and results call the environment: its id, or its class."""
+        return name_of(self.env)
+
+    @property
+    def instance(self) -> str:
+        """The name of its instance in results."""
+        return getattr(self.core, "instance", "custom")
+
+
+def place_of(env: EnvLike | gym.Env) -> Place:
+    """Resolve what was passed as an environment.
 
     Args:
         env: as for `make_env`.
@@ -67,6 +153,8 @@ def env_maker(env: EnvLike) -> tuple[EnvSpec | Callable[..., Any] | Users, dict[
         ValueError: an unknown id, or a module that cannot be imported.
         TypeError: it is no environment.
     """
+    if isinstance(env, gym.Env):
+        return Place(env, env, {})
     maker, arguments = split(env)
     if isinstance(maker, str):
         maker = _env_named(maker)
@@ -75,15 +163,20 @@ def env_maker(env: EnvLike) -> tuple[EnvSpec | Callable[..., Any] | Users, dict[
             f"{maker.__name__} is a class; pass a model, {maker.__name__}(...), or register an id for it, "
             f'clickgym.register("MyRank-v0", {maker.__name__})'
         )
-    if isinstance(maker, Users | EnvSpec) or callable(maker):
-        return maker, arguments
+    if not isinstance(maker, Users | EnvSpec) and not callable(maker):
+        raise _no_place(maker)
+    return Place(env, maker, arguments)
+
+
+def _no_place(thing: Any) -> TypeError:
+    """The error of what makes no environment, with what to pass instead."""
     advice = ""
-    if isinstance(maker, Instance):
+    if isinstance(thing, Instance):
         advice = '; an instance needs an id as well: ("PBMRank-v0", {"instance": ...}), or instances=[...]'
-    elif isinstance(maker, gym.Env):
+    elif isinstance(thing, gym.Env):
         advice = "; a sweep makes a new environment for each run: pass its id, env.spec, or a function that returns one"
-    raise TypeError(
-        f"expected an id, an EnvSpec, a function that returns an environment, or a click model; got {short(maker)}{advice}"
+    return TypeError(
+        f"expected an id, an EnvSpec, a function that returns an environment, or a click model; got {short(thing)}{advice}"
     )
 
 
@@ -123,40 +216,178 @@ def make_env(env: EnvLike | gym.Env, instance: Any = None) -> gym.Env:
         >>> make_env("PBMRank-v0:cutoff=3").action_space
         RankedList(n_items=10, n_positions=5)
     """
-    if isinstance(env, gym.Env):
-        return env
-    maker, arguments = env_maker(env)
-    if instance is not None:
-        if "instance" in arguments or isinstance(maker, Users):
-            raise ValueError(f"the instance {instance!r} cannot be taken: the environment {env!r} has users of its own")
-        arguments["instance"] = instance
-    if isinstance(maker, Users):
-        return ClickEnv(maker, **arguments)
-    try:
-        with looking_in(Path.cwd()):
-            product = gym.make(maker, **arguments) if isinstance(maker, EnvSpec) else maker(**arguments)
-    except gym.error.Error as error:
-        raise ValueError(f"environment {getattr(maker, 'id', maker)}: {error}") from None
-    if not isinstance(product, gym.Env):
-        raise TypeError(f"{short(maker)} returned {short(product)}; expected an environment")
-    return product
+    place = place_of(env)
+    return place.env if instance is None else place.at(instance).env
 
 
 # ----------------------------------------------------------------------------------------------------------------- agents
 
 
-def agent_maker(agent: AgentLike) -> tuple[Callable[..., Agent | Learner], dict[str, Any]]:
-    """The class or function that makes an agent, and its hyper-parameters; ``settings="tuned"`` is replaced by the values.
+KINDS = (Learner, ContextualAgent, StateAgent, CompiledAgent, Agent)
+"""The interfaces of agents; the first that a class has says how its agents play."""
+
+
+def kind_of(agent: type) -> type[Agent | Learner]:
+    """The interface of an agent's class: how it plays, and what it observes."""
+    return next(kind for kind in KINDS if issubclass(agent, kind))
+
+
+@dataclass(frozen=True, eq=False)
+class Player:
+    """What was passed as an agent. It is handed on, and makes a new agent for each run.
+
+    Attributes:
+        given: as it was passed.
+        maker: the class or function that makes agents.
+        hyperparameters: those that were passed; ``settings="tuned"`` is replaced by the values.
+    """
+
+    given: AgentLike
+    maker: Callable[..., Agent | Learner]
+    hyperparameters: dict[str, Any]
+
+    def __reduce__(self) -> Any:
+        return Player, (self.given, self.maker, self.hyperparameters)
+
+    def but(self, **hyperparameters: Any) -> Player:
+        """The same with other hyper-parameters."""
+        both: Any = (self.given, hyperparameters)
+        return player_of(both) if hyperparameters else self
+
+    @cached_property
+    def label(self) -> str | None:
+        """The label that follows from what was passed, in the form that can be typed; None if there is none."""
+        return own_label(self.given)
+
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+        return getattr(self.maker, "__name__", type(self.maker).__name__)
+
+    @property
+    def kind(self) -> type[Agent | Learner] | None:
+        """The interface of its agents, as `kind_of`; of a function it is known when an agent is made."""
+        return kind_of(self.maker) if isinstance(self.maker, type) else None
+
+    @cached_property
+    def parameters(self) -> Mapping[str, inspect.Parameter]:
+        """The parameters of the maker."""
+        return inspect.signature(self.maker).parameters
+
+    @property
+    def required(self) -> list[str]:
+        """The parameters that a call must give; ``*args`` and ``**kwargs`` are not among them."""
+        takes_any = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+        return [each.name for each in self.parameters.values() if each.default is each.empty and each.kind not in takes_any]
+
+    @property
+    def told(self) -> Mapping[str, str]:
+        """The parameters for knowledge that a paper assumes, each with its source."""
+        return getattr(self.maker, "told", {})
+
+    @property
+    def asks(self) -> Mapping[str, str]:
+        """Those of ``told`` that were not passed."""
+        return {key: source for key, source in self.told.items() if key not in self.hyperparameters}
+
+    @property
+    def observes(self) -> list[str]:
+        """The sizes of what it ranks by beside clicks: keys of `OBSERVED`."""
+        return [size for size in OBSERVED if size in self.parameters]
+
+    @property
+    def click_models(self) -> str:
+        """The click models for which its class says that it was made."""
+        return getattr(self.maker, "click_models", "any")
+
+    @property
+    def search_space(self) -> SearchSpace:
+        """What its class says that can be searched."""
+        return getattr(self.maker, "search_space", {})
+
+    @property
+    def defaults(self) -> dict[str, Any]:
+        """The default hyper-parameters: of the constructor, of a learner's settings, of the library's class.
+
+        Example:
+            >>> player_of("CascadeKLUCB").defaults
+            {'feedback': 'last_click', 'c': 3.0, 'corruption': 0.0}
+        """
+        adopted = getattr(self.maker, "adopted", None)
+        values: dict[str, Any] = {}
+        for parameters in ({} if adopted is None else inspect.signature(adopted).parameters, self.parameters):
+            own = {key: parameter.default for key, parameter in parameters.items() if key not in GIVEN}
+            values |= {key: default for key, default in own.items() if default is not inspect.Parameter.empty}
+        return values | {key: setting.default for key, setting in getattr(self.maker, "settings", {}).items()}
+
+    def make(self, place: Place, horizon: int | None = None, seed: Seed = None) -> Agent | Learner:
+        """Make an agent; arguments and errors are those of `make_agent`."""
+        self._check_hyperparameters()
+        horizon = None if horizon is None else check_horizon(horizon)
+        filled_in = dict(self._filled_in(place, horizon))
+        made: Any = self.maker(**filled_in, **self.hyperparameters, seed=seed)
+        if not isinstance(made, (Agent, Learner)):
+            raise TypeError(f"{self.name} returned {made!r}; expected an agent")
+        setattr(made, "filled_in", filled_in)  # noqa: B010 (for type checkers no agent has it)
+        return made
+
+    def _check_hyperparameters(self) -> None:
+        takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in self.parameters.values())
+        for key in self.hyperparameters:
+            if key in ("horizon", "seed"):
+                raise ValueError(f"{self.name}: {key} is set by --{key}, the argument {key}; it is no hyper-parameter")
+            if key in ("n_items", "n_positions"):
+                raise ValueError(f"{self.name}: {key} is set by the environment; it is no hyper-parameter")
+            if key not in self.parameters and not takes_any:
+                own = [other for other in list(self.parameters)[2:] if other not in ("horizon", "seed")]
+                raise TypeError(f"{self.name}: " + unknown("hyper-parameter", key, own))
+
+    def _filled_in(self, place: Place, horizon: int | None) -> Iterator[tuple[str, Any]]:
+        """The arguments that come from the environment and the horizon."""
+        yield "n_items", place.sizes.n_items
+        yield "n_positions", place.sizes.n_positions
+        has_list = getattr(place.core, "initial_ranking", None) is not None
+        for key, source in self.asks.items():
+            if has_list or key in self.required:
+                yield key, fact(self.name, key, source, place.core)
+        for key in self.observes:
+            if key not in self.hyperparameters:
+                yield key, self._size(key, getattr(place.sizes, key))
+        if getattr(self.maker, "same_candidates", False):
+            self._check_candidates(getattr(place.core, "model", None))
+        if "horizon" in self.parameters and horizon is not None:
+            yield "horizon", horizon
+        elif "horizon" in self.required:
+            raise ValueError(f"{self.name} needs a horizon")
+
+    def _size(self, key: str, size: int) -> int:
+        what, where = OBSERVED[key]
+        if not size:
+            raise UnsuitedError(f"{self.name} ranks by {what}, which only {where} have")
+        return size
+
+    def _check_candidates(self, users: Any) -> None:
+        if isinstance(users, ContextualModel) and not users.same_candidates:
+            raise UnsuitedError(
+                f"{self.name} ranks the same candidates in every session, and those of this {users.kind} change; an instance "
+                "in which they stay has one user and as many items as candidates, as linear:n_items=20,n_pool=20,n_users=1"
+            )
+
+
+def player_of(agent: AgentLike | Player) -> Player:
+    """Resolve what was passed as an agent.
 
     Args:
-        agent: as for `make_agent`.
+        agent: as for `make_agent`; one that is resolved already stays as it is.
 
     Raises:
         ValueError, TypeError: there is no such agent, or it is none.
     """
+    if isinstance(agent, Player):
+        return agent
     thing, hyperparameters = split(agent)
     maker = agent_class(thing) if isinstance(thing, str) else _as_maker(thing)
-    return maker, _with_settings(maker, hyperparameters)
+    return Player(agent, maker, _with_settings(maker, hyperparameters))
 
 
 def _with_settings(maker: Any, hyperparameters: dict[str, Any]) -> dict[str, Any]:
@@ -277,122 +508,4 @@ def make_agent(
     """
     check_kind("env", env, gym.Env, AN_ENV)
     both: Any = (agent, hyperparameters)
-    maker, hyperparameters = agent_maker(both)
-    name = getattr(maker, "__name__", type(maker).__name__)
-    parameters = inspect.signature(maker).parameters
-    _check_hyperparameters(name, parameters, hyperparameters)
-    horizon = None if horizon is None else check_horizon(horizon)
-    filled_in = dict(_filled_in(name, maker, parameters, hyperparameters, env, horizon))
-    product: Any = maker(**filled_in, **hyperparameters, seed=seed)
-    if not isinstance(product, (Agent, Learner)):
-        raise TypeError(f"{name} returned {product!r}; expected an agent")
-    setattr(product, "filled_in", filled_in)  # noqa: B010 (for type checkers no agent has it)
-    return product
-
-
-Parameters = Mapping[str, inspect.Parameter]
-
-
-def _check_hyperparameters(agent: str, parameters: Parameters, hyperparameters: Iterable[str]) -> None:
-    takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
-    for key in hyperparameters:
-        if key in ("horizon", "seed"):
-            raise ValueError(f"{agent}: {key} is set by --{key}, the argument {key}; it is no hyper-parameter")
-        if key in ("n_items", "n_positions"):
-            raise ValueError(f"{agent}: {key} is set by the environment; it is no hyper-parameter")
-        if key not in parameters and not takes_any:
-            own = [other for other in list(parameters)[2:] if other not in ("horizon", "seed")]
-            raise TypeError(f"{agent}: " + unknown("hyper-parameter", key, own))
-
-
-def _filled_in(
-    agent: str, maker: Any, parameters: Parameters, hyperparameters: Mapping[str, Any], env: gym.Env, horizon: int | None
-) -> Iterator[tuple[str, Any]]:
-    """The arguments of an agent that come from the environment and the horizon."""
-    sizes, click_env = sizes_of(env), env.unwrapped
-    yield "n_items", sizes.n_items
-    yield "n_positions", sizes.n_positions
-    has_list = getattr(click_env, "initial_ranking", None) is not None
-    for key, source in getattr(maker, "told", {}).items():
-        if key not in hyperparameters and (has_list or is_required(parameters[key])):
-            yield key, _fact(agent, key, source, click_env)
-    for key in filter((parameters.keys() - hyperparameters.keys()).__contains__, OBSERVED):
-        yield key, _size(agent, key, getattr(sizes, key))
-    if getattr(maker, "same_candidates", False):
-        _check_candidates(agent, getattr(click_env, "model", None))
-    if "horizon" in parameters:
-        yield from _horizon(agent, parameters["horizon"], horizon)
-
-
-def _check_candidates(agent: str, users: Any) -> None:
-    if isinstance(users, ContextualModel) and not users.same_candidates:
-        raise UnsuitedError(
-            f"{agent} ranks the same candidates in every session, and those of this {users.kind} change; an instance in which "
-            "they stay has one user and as many items as candidates, as linear:n_items=20,n_pool=20,n_users=1"
-        )
-
-
-def _horizon(agent: str, parameter: inspect.Parameter, horizon: int | None) -> Iterator[tuple[str, int]]:
-    if horizon is not None:
-        yield "horizon", horizon
-    elif is_required(parameter):
-        raise ValueError(f"{agent} needs a horizon")
-
-
-def is_required(parameter: inspect.Parameter) -> bool:
-    """Whether a call must give this parameter; ``*args`` and ``**kwargs`` are not required."""
-    return parameter.default is parameter.empty and parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
-
-
-def _size(agent: str, key: str, size: int) -> int:
-    what, where = OBSERVED[key]
-    if not size:
-        raise UnsuitedError(f"{agent} ranks by {what}, which only {where} have")
-    return size
-
-
-OBSERVED = {"n_features": ("features", "contextual environments"), "n_states": ("the user's state", "users with a memory")}
-"""The sizes of what some agents rank by, in words, and where it is observed."""
-
-
-def _fact(agent: str, key: str, source: str, env: Any) -> Any:
-    """What a paper assumes known of the environment, from one of the sources that an agent class may name."""
-    if not isinstance(env, ClickEnv):
-        raise UnsuitedError(f"{agent} must be told {key}, which {type(env).__name__} is no ClickEnv to ask for: give {key}=...")
-    model = env.model
-    if isinstance(model, CascadeMDP):
-        facts = {"mean_sessions": model.n_sessions or model.mean_sessions, "click_rewards": model.click_rewards}
-        fact, reason = facts.get(source), ", which users with a memory do not have: "
-    elif isinstance(model, ContextualModel):
-        fact, reason = _of_candidates(source, model), ", which the environment does not know: "
-    else:
-        has = "no production list" if source == "initial_ranking" else "none"
-        fact, reason = _of_items(source, env), f": the environment has {has}, so "
-    if fact is None:
-        raise UnsuitedError(f"{agent} must be told {key}{reason}give {key}=...")
-    return fact
-
-
-def _of_candidates(source: str, model: ContextualModel) -> Any:
-    """A fact of a model whose candidates change; where these matter, of candidates that are all alike."""
-    if source == "browsing":
-        return model.mean.browsing_weights()
-    if source != "examination":
-        return None
-    weights = model.base.position_weights()
-    return model.mean.examination_probabilities(range(model.base.n_positions)) if weights is None else weights
-
-
-def _of_items(source: str, env: Any) -> Any:
-    """A fact of a model of items that stay, as it was known when the agent was built."""
-    users = env.model.epochs[0]
-    if source == "users":
-        return users
-    if source == "browsing":
-        return users.browsing_weights()
-    if source != "examination":
-        return env.task.optimal_ranking if source == "optimal_ranking" else env.initial_ranking
-    weights = users.position_weights()
-    if weights is None and env.initial_ranking is not None:  # the position bias that one would measure, on the production list
-        return users.examination_probabilities(env.initial_ranking[: users.n_positions])
-    return weights
+    return player_of(both).make(place_of(env), horizon, seed)

@@ -15,12 +15,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..agents import CompiledAgent, ContextualAgent, Learner
+from ..agents import CompiledAgent, Learner, StateAgent
 from ..core.checks import check_labels, unknown
 from ..core.kernels import inner, kernel, specialise
 from ..envs import CascadeMDP, ClickEnv, ClickVectorEnv, ContextualModel, GradedModel
 from ..envs.contextual.graded import gain_of_grades, rank_discounts
 from ..envs.wrappers.regret import Meter
+from .pairs import Pair
 
 Env = ClickEnv | ClickVectorEnv
 
@@ -305,30 +306,30 @@ class Metrics:
                 _check_stays(name, env)
         return tuple(METRICS[name].context(env) for name in self.summed)
 
-    def check(self, agent: Any, env: Any) -> None:
-        """Raise an error if this agent, or this environment, does not allow the metrics.
+    def check(self, pair: Pair) -> None:
+        """Raise an error if an agent, or its environment, does not allow the metrics.
 
         Raises:
             ValueError: naming what it lacks.
         """
+        agent, env = pair.agent, pair.place.core
         for name in self.summed:
-            if METRICS[name].contextual and METRICS[name].of_the_round and isinstance(agent, Learner):
+            if METRICS[name].contextual and METRICS[name].of_the_round and pair.kind is Learner:
                 raise ValueError(f"the metric {name!r} cannot be measured for {agent!r}, which runs on its own streams")
         for name in self.learned:
-            blind = isinstance(agent, CompiledAgent) and not isinstance(agent, ContextualAgent)
-            if blind or not callable(getattr(agent, "best", None)):
+            if pair.kind in (CompiledAgent, StateAgent) or not callable(getattr(agent, "best", None)):
                 raise ValueError(f"the metric {name!r} needs an agent with a method best(features), which {agent!r} has not")
             if getattr(getattr(env, "model", None), "held_out", None) is None:
                 raise ValueError(f"the metric {name!r} needs queries held out (clickgym features --held-out); {env} has none")
 
-    def meter(self, checkpoints: ArrayLike, agent: Any, env: Any) -> Meter:
+    def meter(self, checkpoints: ArrayLike, pair: Pair) -> Meter:
         """The meter of a run with these metrics, which counts sessions and measures the agent at each checkpoint."""
-        self.check(agent, env)
+        self.check(pair)
         first = 3 + len(self.summed)
 
         def measure(totals: NDArray[np.float64]) -> None:
             for place, name in enumerate(self.learned, first):
-                totals[place] = LEARNED[name](agent, env)
+                totals[place] = LEARNED[name](pair.agent, pair.place.core)
 
         return Meter(checkpoints, len(self.summed) + len(self.learned), measure if self.learned else None)
 

@@ -5,36 +5,31 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING
 
 import gymnasium as gym
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..agents import Agent, CompiledAgent, Learner
-from ..core.checks import check_callable, check_count, check_horizon, check_path, check_seed, integers, unknown
+from ..agents import Agent, Learner
+from ..core.checks import check_callable, check_count, check_horizon, check_path, check_seed, integers
 from ..core.compiling import CompilationNote
 from ..core.notebook import html_table
-from ..envs.click_env import ClickEnv, name_of
-from ..envs.guests import sizes_of
 from ..envs.registration import endless
 from ..envs.wrappers.regret import Meter
-from .axes_loop import check_axes
 from .event_log import check_tensorboard, logged
 from .labels import AgentLike, EnvLike
-from .loop import OnChunk, play_compiled, play_python, playable, why_not_compiled
-from .make import make_agent, make_env
+from .loop import OnChunk, play_compiled, play_python
+from .make import place_of, player_of
 from .metrics import Metrics
+from .pairs import Engine, Pair, pair_of
 
 if TYPE_CHECKING:
     import polars
     from matplotlib.axes import Axes
-
-Engine = Literal["auto", "compiled", "python"]
-ENGINES: Sequence[str] = ("auto", "compiled", "python")
 
 
 @dataclass(frozen=True)
@@ -183,112 +178,87 @@ def run(
         >>> bool(clickgym.run("TopRank", "PBMRank-v0", 1000, seed=0).regret[-1] == result.regret[-1])
         True
     """
-    # Who is told of the progress says what there is to say.
-    note = CompilationNote() if on_chunk is None else nullcontext()
-    with note, endless(make_env(env)) as env:  # an episode would be a unit of account only, and cost time
-        measured = Metrics(metrics)
-        horizon, seed = check_horizon(horizon), None if seed is None else check_seed(seed)
-        steps = checkpoint_steps(horizon, checkpoints)
-        if on_chunk is not None:
-            check_callable("on_chunk", on_chunk)
-        if not isinstance(agent, (Agent, Learner)):
-            agent = make_agent(agent, env, horizon=horizon, seed=seed)
-        name = type(agent).__name__
-        used = choose_engine(agent, env, engine, name, "this pair")
-        log = None
-        if tensorboard is not None:
-            check_tensorboard()
-            log = check_path("tensorboard", tensorboard)
-        _check_sizes(agent, env)
-        meter = measured.meter(steps, agent, env.unwrapped)
+    horizon, seed = check_horizon(horizon), None if seed is None else check_seed(seed)
+    steps, measured, log = checkpoint_steps(horizon, checkpoints), Metrics(metrics), None
+    if on_chunk is not None:
+        check_callable("on_chunk", on_chunk)
+    if tensorboard is not None:
+        check_tensorboard()
+        log = check_path("tensorboard", tensorboard)
+    with _note(on_chunk):
+        place = place_of(env)
+        made = agent if isinstance(agent, (Agent, Learner)) else player_of(agent).make(place, horizon, seed)
+        return play(pair_of(made, place, engine), steps, measured, seed, on_chunk, log)
+
+
+def play(
+    pair: Pair,
+    steps: NDArray[np.int64],
+    metrics: Metrics,
+    seed: int | None,
+    on_chunk: OnChunk | None = None,
+    log: Path | None = None,
+) -> Result:
+    """Play a pair and measure it; arguments are checked, and otherwise those of `run`.
+
+    Args:
+        pair: who plays where.
+        steps: the checkpoints, the last of which is the horizon.
+        metrics, seed, on_chunk: as in `run`.
+        log: the folder of TensorBoard.
+    """
+    with _note(on_chunk), endless(pair.place.env) as env:  # an episode would be a unit of account only, and cost time
+        meter = metrics.meter(steps, pair)
         observation, _ = env.reset(seed=seed)
-        measured.contexts(env.unwrapped)  # what an environment lacks is said before any work starts
+        metrics.contexts(pair.place.core)  # what an environment lacks is said before any work starts
         training_sessions, training_seconds = 0, 0.0
-        if isinstance(agent, Learner):
-            training_sessions, training_seconds, seconds = _play_learner(agent, env, meter, measured, on_chunk, log)
+        if pair.kind is Learner:
+            training_sessions, training_seconds, seconds = _play_learner(pair, meter, metrics, on_chunk, log)
         else:
             with nullcontext() if log is None else logged(meter, log):
-                seconds = _play_agent(agent, env, meter, measured, used, observation, on_chunk)
+                if pair.engine == "compiled":
+                    seconds = play_compiled(pair, meter, metrics, on_chunk)
+                else:
+                    before = time.perf_counter()
+                    play_python(pair, env, meter, metrics, observation, on_chunk)
+                    seconds = time.perf_counter() - before
     return Result(
-        env=name_of(env),
-        instance=instance_of(env),
-        agent=name,
+        env=pair.place.name,
+        instance=pair.place.instance,
+        agent=pair.name,
         seed=seed,
         steps=meter.steps,
         regret=meter.regret,
         reward=meter.reward,
         clicks=meter.clicks,
-        metrics=measured.columns(meter),
+        metrics=metrics.columns(meter),
         seconds=seconds,
-        engine=used,
+        engine=pair.engine,
         training_sessions=training_sessions,
         training_seconds=training_seconds,
     )
 
 
-def _check_sizes(agent: Agent | Learner, env: gym.Env) -> None:
-    for name, want in sizes_of(env)._asdict().items():
-        have = getattr(agent, name, None)
-        if have is not None and have != want:
-            raise ValueError(f"the agent was built with {name} = {have}, but the environment has {want}")
-
-
-def _play_agent(
-    agent: Agent, env: gym.Env, meter: Meter, measured: Metrics, engine: str, observation: Any, on_chunk: OnChunk | None
-) -> float:
-    """Let an agent play: the seconds of the run."""
-    if isinstance(agent, CompiledAgent) and engine == "compiled":
-        return play_compiled(agent, env, meter, measured, on_chunk)
-    before = time.perf_counter()
-    play_python(agent, env, meter, measured, observation, on_chunk)
-    return time.perf_counter() - before
+def _note(on_chunk: OnChunk | None) -> AbstractContextManager[object]:
+    """The note that kernels are compiled; who is told of the progress says himself what there is to say."""
+    return CompilationNote() if on_chunk is None else nullcontext()
 
 
 def _play_learner(
-    agent: Learner, env: gym.Env, meter: Meter, measured: Metrics, on_chunk: OnChunk | None, log: Path | None
+    pair: Pair, meter: Meter, metrics: Metrics, on_chunk: OnChunk | None, log: Path | None
 ) -> tuple[int, float, float]:
     """Train a learner if it is to be, and let it play: the sessions and the seconds of its training, the seconds of the run."""
     from .learners.play import play_learner, train  # imports torch: before the clock starts, and only for those who need it
 
+    agent: Learner = pair.agent
     sessions, before = 0, time.perf_counter()
     if agent.training is not None and agent.model is None:
-        train(agent, env, on_chunk, log)
+        train(pair, on_chunk, log)
         sessions = agent.training.sessions
     between = time.perf_counter()
     with nullcontext() if log is None or agent.training is None else logged(meter, log):  # frozen, it logs nothing itself
-        play_learner(agent, env, meter, measured, on_chunk, log)
+        play_learner(pair, meter, metrics, on_chunk, log)
     return sessions, between - before if sessions else 0.0, time.perf_counter() - between
-
-
-def instance_of(env: gym.Env) -> str:
-    """The name of an environment's instance in results."""
-    return getattr(env.unwrapped, "instance", "custom")
-
-
-def choose_engine(agent: Agent | Learner, env: gym.Env, engine: str, name: str, pair: str) -> str:
-    """The engine for a pair: ``"compiled"``, ``"python"``, or the library of a `Learner`.
-
-    Args:
-        agent, env: the pair.
-        engine: as in `run`.
-        name, pair: what messages call the agent and the pair.
-
-    Raises:
-        ValueError: on an unknown engine, or one that cannot serve the pair; on an agent that cannot play the environment.
-    """
-    if not isinstance(engine, str) or engine not in ENGINES:
-        raise ValueError(unknown("engine", engine, ENGINES))
-    if isinstance(agent, Learner):
-        playable(agent, env)
-        if engine != "auto":
-            raise ValueError(f"engine={engine!r} cannot serve {name}: {agent.engine} has its own loop")
-        return agent.engine
-    if isinstance(env.unwrapped, ClickEnv):
-        check_axes(agent, env.unwrapped)
-    obstacle = why_not_compiled(agent, env)
-    if engine == "compiled" and obstacle is not None:
-        raise ValueError(f"engine='compiled' cannot serve {pair}: {obstacle}")
-    return "python" if engine == "python" or obstacle is not None else "compiled"
 
 
 def checkpoint_steps(horizon: int, checkpoints: ArrayLike | None = None) -> NDArray[np.int64]:

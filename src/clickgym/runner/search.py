@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -14,17 +13,15 @@ from ..agents import Range
 from ..agents.search_space import SearchSpace, check_search_space
 from ..core.checks import short
 from .labels import AgentLike, parse_search
-from .make import agent_maker
+from .make import GIVEN, Player, player_of
 
 Space = Mapping[str, Range | tuple[Any, ...]]
 
 ATTEMPTS = 100
 """Random settings of the other hyper-parameters, of which one must go with a value."""
-GIVEN = ("n_items", "n_positions", "n_features", "n_states", "horizon", "seed")
-"""Arguments that come from the environment and the run."""
 
 
-def search_space_of(agent: AgentLike, space: SearchSpace | None = None) -> tuple[AgentLike, Space]:
+def search_space_of(agent: AgentLike, space: SearchSpace | None = None) -> tuple[Player, Space]:
     """The search space of an agent: the given one, else that in the braces of its spec, else that of its class.
 
     Args:
@@ -39,9 +36,10 @@ def search_space_of(agent: AgentLike, space: SearchSpace | None = None) -> tuple
         ValueError, TypeError: there is no such agent, nothing to search, or a range that is none.
 
     Example:
-        >>> search_space_of("CascadeKLUCB:feedback=first_click")
-        ('CascadeKLUCB:feedback=first_click', {'c': Range(0.0, 6.0)})
-        >>> search_space_of("CascadeKLUCB:c={0..3}")
+        >>> search_space_of("CascadeKLUCB:feedback=first_click")[1]
+        {'c': Range(0.0, 6.0)}
+        >>> player, space = search_space_of("CascadeKLUCB:c={0..3}")
+        >>> player.label, space
         ('CascadeKLUCB', {'c': Range(0.0, 3.0)})
         >>> search_space_of("BatchRank")
         Traceback (most recent call last):
@@ -55,29 +53,24 @@ def search_space_of(agent: AgentLike, space: SearchSpace | None = None) -> tuple
             agent = (name, arguments) if arguments else name
     if in_braces and space is not None:
         raise ValueError(f"{short(agent)} has braces, and a search space beside them; give one of the two")
-    maker, given = agent_maker(agent)
-    name = getattr(maker, "__name__", type(maker).__name__)
+    player = player_of(agent)
     asked = in_braces or space
     if asked is None:
-        own = check_search_space(name, getattr(maker, "search_space", {}))
-        free = {key: values for key, values in own.items() if key not in given}
+        own = check_search_space(player.name, player.search_space)
+        free = {key: values for key, values in own.items() if key not in player.hyperparameters}
     else:
-        free = check_search_space(name, asked)
-        _refuse_given(name, free, given)
+        free = check_search_space(player.name, asked)
+        for key in filter(player.hyperparameters.__contains__, free):
+            value = short(player.hyperparameters[key])
+            raise ValueError(f"{player.name}: {key} is given the value {value}, and is to be searched, too")
     if not free:
-        raise ValueError(_why_empty(name, maker, given))
-    return agent, _as_defaults(free, defaults(maker))
+        raise ValueError(_why_empty(player))
+    return player, _as_defaults(free, player.defaults)
 
 
-def _refuse_given(name: str, space: Space, given: Mapping[str, Any]) -> None:
-    """Refuse to search what has a value."""
-    for key in filter(given.__contains__, space):
-        raise ValueError(f"{name}: {key} is given the value {short(given[key])}, and is to be searched, too")
-
-
-def _why_empty(name: str, maker: Any, given: Mapping[str, Any]) -> str:
-    of_users = getattr(maker, "told", {})
-    parameters = inspect.signature(maker).parameters.values()
+def _why_empty(player: Player) -> str:
+    name, given, of_users = player.name, player.hyperparameters, player.told
+    parameters = player.parameters.values()
     own = [each.name for each in parameters if each.name not in (*GIVEN, *of_users) and each.kind is not each.VAR_KEYWORD]
     free = [key for key in own if key not in given]
     if given and not free:
@@ -86,22 +79,6 @@ def _why_empty(name: str, maker: Any, given: Mapping[str, Any]) -> str:
         return f'{name} has no search_space; say what to search, as "{name}:{free[0]}={{VALUE,VALUE}}"'
     about = f" but {', '.join(of_users)}, which is knowledge of the users" if of_users else ""
     return f"{name} has no hyper-parameters{about}: there is nothing to tune"
-
-
-def defaults(maker: Any) -> dict[str, Any]:
-    """The default hyper-parameters of an agent: of its constructor, of a learner's settings, of the library's class.
-
-    Example:
-        >>> from clickgym.agents import CascadeKLUCB
-        >>> defaults(CascadeKLUCB)
-        {'feedback': 'last_click', 'c': 3.0, 'corruption': 0.0}
-    """
-    values: dict[str, Any] = {}
-    for callable_ in (getattr(maker, "adopted", None), maker):
-        parameters = {} if callable_ is None else inspect.signature(callable_).parameters
-        own = {key: parameter.default for key, parameter in parameters.items() if key not in GIVEN}
-        values |= {key: default for key, default in own.items() if default is not inspect.Parameter.empty}
-    return values | {key: setting.default for key, setting in getattr(maker, "settings", {}).items()}
 
 
 def _as_defaults(space: Space, values: Mapping[str, Any]) -> Space:

@@ -11,20 +11,19 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import gymnasium as gym
 import joblib
 import numpy as np
 import polars
 from joblib.parallel import get_active_backend
 from numpy.typing import ArrayLike, NDArray
 
-from ..agents import Agent, Learner
+from ..agents import Learner
 from ..core.checks import (
     MOST_SESSIONS,
     check_count,
@@ -49,7 +48,6 @@ from .labels import (
     by_label,
     file_name,
     fingerprint,
-    own_label,
     parse_spec,
     source_digest,
     split,
@@ -57,8 +55,9 @@ from .labels import (
     typed_specs,
     users_digest,
 )
-from .make import agent_maker, env_maker, looking_in, make_agent, make_env
+from .make import Place, Player, looking_in, place_of, player_of
 from .metrics import Metrics
+from .pairs import Engine, Pair, pair_of
 from .progress import listener_of
 from .results import (
     SHARED,
@@ -75,7 +74,7 @@ from .results import (
     write_tables,
     write_trial,
 )
-from .run import Engine, checkpoint_steps, choose_engine, instance_of, run
+from .run import checkpoint_steps, play
 from .sweep_results import Results
 
 MOST_TRIALS, MOST_WORKERS = 1_000_000, 1_000
@@ -155,12 +154,13 @@ def sweep(
     """
     check_workers(n_jobs)
     out = None if out is None else check_path("out", out)
-    job = _prepare(envs, agents, runs, instances, _checked(horizon, seed, checkpoints, engine, metrics, tensorboard))
+    work = _checked(horizon, seed, checkpoints, engine, metrics, tensorboard)
+    job = prepare(places_of(envs), players_of(agents), runs, instances, work)
     with listener_of(progress, callback) as listener:
         if out is not None:
-            return _into(out, job, n_jobs, listener)
+            return play_into(out, job, n_jobs, listener)
         with tempfile.TemporaryDirectory() as folder:
-            return _into(Path(folder), job, n_jobs, listener)
+            return play_into(Path(folder), job, n_jobs, listener)
 
 
 def sweep_again(
@@ -194,43 +194,23 @@ def sweep_again(
         work = _checked(**{key: part[key] for key in SHARED}, tensorboard=tensorboard)
         envs, agents = ([typed(label, spec_of(part, kind, label)) for label in part[kind]] for kind in ("envs", "agents"))
         with from_file(config, trust):
-            jobs.append(_prepare(envs, agents, part["runs"], instances, work))
+            jobs.append(prepare(places_of(envs), players_of(agents), part["runs"], instances, work))
         check_agreement(str(config), [part], jobs[-1].part)
     listener = Callback() if callback is None else callback
     for job in jobs:
-        _into(check_path("out", out), job, n_jobs, listener)
+        play_into(check_path("out", out), job, n_jobs, listener)
 
 
-def configuration(
-    envs: Mapping[str, EnvLike],
-    agents: Mapping[str, AgentLike],
-    horizon: int,
-    runs: int,
-    *,
-    seed: int,
-    instances: Sequence[Any] | None,
-) -> dict[str, Any]:
-    """The configuration that a sweep would write; everything is checked and made once, and nothing is played.
-
-    Args:
-        envs, agents, horizon, runs, seed, instances: as in `sweep`, by label.
-
-    Raises:
-        ValueError, TypeError: as in `sweep`.
-    """
-    return _prepare(envs, agents, runs, instances, _checked(horizon, seed, [horizon], "auto", (), None)).part
-
-
-def _into(out: Path, job: _Job, n_jobs: int, callback: Callback) -> Results:
+def play_into(out: Path, job: Job, n_jobs: int, callback: Callback) -> Results:
     """Play what is not done, write it, and return the results of all that was asked for."""
     if not (out / TABLE).exists():
-        check_disk(out / TABLE, ON_DISK * len(job.players) * len(job.work.checkpoints))
+        check_disk(out / TABLE, ON_DISK * len(job.trials) * len(job.work.checkpoints))
     if job.work.tensorboard is not None:
         make_folder(job.work.tensorboard)
     done = open_folder(out, job.part)
     _play_all(job, done, out, n_jobs, callback)
     finished = write_tables(out)
-    frames = [finished[trial] for trial in job.players]
+    frames = [finished[trial] for trial in job.trials]
     return Results._of(table_of(frames, job.work.metrics), timings_of(frames), job.part)
 
 
@@ -238,53 +218,68 @@ def _into(out: Path, job: _Job, n_jobs: int, callback: Callback) -> Results:
 
 
 @dataclass(frozen=True)
-class _Work:
+class Work:
     """What every trial shares; it goes to other processes."""
 
     horizon: int
     seed: int
     checkpoints: NDArray[np.int64]
-    engine: Engine
-    metrics: tuple[str, ...]
-    folder: Path  # where users' modules and files are looked for; a worker may have been started elsewhere
-    tensorboard: Path | None
+    engine: Engine = "auto"
+    metrics: tuple[str, ...] = ()
+    folder: Path = field(default_factory=Path.cwd)  # where users' modules and files are looked for, wherever a worker started
+    tensorboard: Path | None = None
     cast: Cast = field(default_factory=Cast)
 
 
-class _Player(NamedTuple):
+class Job(NamedTuple):
+    """A sweep, ready to be played."""
+
+    work: Work
+    trials: dict[Trial, _Way]  # in the order of the table
+    part: dict[str, Any]  # of the configuration
+
+
+class _Way(NamedTuple):
     """How a trial is played."""
 
     compiled: bool
     learner: bool
 
 
-class _Job(NamedTuple):
-    """A sweep, ready to be played."""
-
-    work: _Work
-    players: dict[Trial, _Player]  # in the order of the table
-    part: dict[str, Any]  # of the configuration
+def places_of(envs: Iterable[EnvLike] | Mapping[str, EnvLike]) -> dict[str, Place]:
+    """Resolve the environments of a sweep, by label."""
+    return {label: place_of(env) for label, env in by_label("environment", envs).items()}
 
 
-def _prepare(
-    envs: Iterable[EnvLike] | Mapping[str, EnvLike],
-    agents: Iterable[AgentLike] | Mapping[str, AgentLike],
-    runs: int,
-    instances: Sequence[Any] | None,
-    work: _Work,
-) -> _Job:
-    """Check all arguments, and make everything once."""
+def players_of(agents: Iterable[AgentLike] | Mapping[str, AgentLike]) -> dict[str, Player]:
+    """Resolve the agents of a sweep, by label."""
+    return {label: player_of(agent) for label, agent in by_label("agent", agents).items()}
+
+
+def prepare(
+    places: Mapping[str, Place], players: Mapping[str, Player], runs: int, instances: Sequence[Any] | None, work: Work
+) -> Job:
+    """Make everything once, to see that all fits; nothing is played.
+
+    Args:
+        places, players: where is played, and who plays, by label.
+        runs, instances: as in `sweep`.
+        work: what is played; its cast is filled here.
+
+    Raises:
+        ValueError, TypeError: as in `sweep`.
+    """
     runs = check_count("runs", runs)
-    envs, agents = by_label("environment", envs), by_label("agent", agents)
     if instances is not None and not is_sequence(instances):
         raise TypeError(f"instances is {short(instances)}; expected a list of instances")
     instances = [None] if instances is None else list(instances)
-    _check_size(len(envs) * len(instances) * len(agents) * runs, work)
-    players, models = _plan(envs, instances, agents, runs, work)
-    return _Job(work, players, _configuration(players, models, envs, agents, runs, work))
+    _check_size(len(places) * len(instances) * len(players) * runs, work)
+    work = replace(work, cast=Cast(places, players))
+    trials, models = _plan(instances, runs, work)
+    return Job(work, trials, _configuration(trials, models, runs, work))
 
 
-def _check_size(trials: int, work: _Work) -> None:
+def _check_size(trials: int, work: Work) -> None:
     """Refuse what would never end, or have a table that nobody could read, before anything is made."""
     rows, sessions = trials * len(work.checkpoints), trials * work.horizon
     table = rows * (IN_MEMORY + 8 * len(work.metrics))
@@ -303,78 +298,62 @@ def check_workers(n_jobs: int) -> None:
         )
 
 
-def _checked(horizon: int, seed: int, checkpoints: Any, engine: Engine, metrics: Sequence[str], tensorboard: Any) -> _Work:
+def _checked(horizon: int, seed: int, checkpoints: Any, engine: Engine, metrics: Sequence[str], tensorboard: Any) -> Work:
     horizon = check_horizon(horizon)
     if tensorboard is not None:
         check_tensorboard()
-    steps, folder = (
-        checkpoint_steps(horizon, checkpoints),
-        None if tensorboard is None else check_path("tensorboard", tensorboard),
-    )
-    return _Work(horizon, check_seed(seed), steps, engine, Metrics(metrics).names, Path.cwd(), folder)
+    log = None if tensorboard is None else check_path("tensorboard", tensorboard)
+    steps, names = checkpoint_steps(horizon, checkpoints), Metrics(metrics).names
+    return Work(horizon, check_seed(seed), steps, engine, names, tensorboard=log)
 
 
-def _plan(
-    envs: Mapping[str, EnvLike], instances: Sequence[Any], agents: Mapping[str, AgentLike], runs: int, work: _Work
-) -> tuple[dict[Trial, _Player], dict[str, str]]:
+def _plan(instances: Sequence[Any], runs: int, work: Work) -> tuple[dict[Trial, _Way], dict[str, str]]:
     """Make every environment and every agent once, to see that they fit.
 
     Returns:
         The trials; and the digests of click models, by environment and instance.
     """
-    players: dict[Trial, _Player] = {}
+    trials: dict[Trial, _Way] = {}
     models: dict[str, str] = {}
     cast, measured = work.cast, Metrics(work.metrics)
-    cast.agents.update((agent_label, agent_maker(agent)) for agent_label, agent in agents.items())
-    for env_label, env_like in envs.items():
-        cast.envs[env_label] = env_maker(env_like)
+    for env_label, venue in cast.places.items():
         for instance in instances:
-            env = make_env(cast.envs[env_label], instance)
-            measured.contexts(env.unwrapped)
-            name = instance_of(env)
+            place = venue.at(instance)
+            measured.contexts(place.core)
+            name = place.instance
             if f"{env_label} {name}" in models:
                 raise ValueError("two instances have the same name; give each its own name")
-            models[f"{env_label} {name}"] = users_digest(env_label, env_like, env)
+            models[f"{env_label} {name}"] = users_digest(env_label, venue.given, place.core)
             is_file = isinstance(instance, str | os.PathLike) and str(instance).endswith(".json")
             cast.instances[name] = str(Path(instance).resolve()) if is_file else instance
-            for agent_label, player in _players(cast.agents, env, env_label, work, measured):
-                for index in range(runs):
-                    players[Trial(env_label, name, agent_label, index)] = player
-    if not players:
+            for agent_label, player in cast.players.items():
+                agent = player.make(place, work.horizon, 0)
+                pair = pair_of(agent, place, work.engine, agent_label, f"{agent_label} in {env_label}")
+                measured.check(pair)
+                way = _Way(pair.engine == "compiled", pair.kind is Learner)
+                trials |= dict.fromkeys((Trial(env_label, name, agent_label, index) for index in range(runs)), way)
+    if not trials:
         raise ValueError("no instance was named")
-    return players, models
+    return trials, models
 
 
-def _players(
-    agents: Mapping[str, AgentLike], env: gym.Env, env_label: str, work: _Work, measured: Metrics
-) -> Iterator[tuple[str, _Player]]:
-    for agent_label, maker in agents.items():
-        agent = make_agent(maker, env, horizon=work.horizon, seed=0)
-        measured.check(agent, env.unwrapped)
-        engine = choose_engine(agent, env, work.engine, agent_label, f"{agent_label} in {env_label}")
-        yield agent_label, _Player(engine == "compiled", isinstance(agent, Learner))
-
-
-def _configuration(
-    players: Mapping[Trial, _Player],
-    models: dict[str, str],
-    envs: Mapping[str, EnvLike],
-    agents: Mapping[str, AgentLike],
-    runs: int,
-    work: _Work,
-) -> dict[str, Any]:
+def _configuration(trials: Mapping[Trial, _Way], models: dict[str, str], runs: int, work: Work) -> dict[str, Any]:
     """What results depend on, and what they were made with: a part of a folder's configuration."""
     packages = ["gymnasium", "numpy", "numba", "joblib", "polars"]
-    if any(player.learner for player in players.values()):
+    if any(way.learner for way in trials.values()):
         packages += ["stable-baselines3", "sb3-contrib", "torch"]
-    labels = {kind: typed_specs(things) for kind, things in (("envs", envs), ("agents", agents))}
+    cast = work.cast
+    labels = {
+        kind: typed_specs({label: each.given for label, each in things.items()})
+        for kind, things in (("envs", cast.places), ("agents", cast.players))
+    }
     return {
         "clickgym": version("clickgym"),
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
-        "envs": list(envs),
-        "instances": list(work.cast.instances),
-        "given": {name: file for name, file in work.cast.instances.items() if isinstance(file, str) and file != name},
-        "agents": list(agents),
+        "envs": list(cast.places),
+        "instances": list(cast.instances),
+        "given": {name: file for name, file in cast.instances.items() if isinstance(file, str) and file != name},
+        "agents": list(cast.players),
         **({"labels": labels} if any(labels.values()) else {}),
         "horizon": work.horizon,
         "runs": runs,
@@ -383,41 +362,39 @@ def _configuration(
         "engine": work.engine,
         "metrics": list(work.metrics),
         "models": models,
-        "sources": dict(_sources(agents)),
+        "sources": dict(_sources(cast.players)),
         "versions": {"python": platform.python_version()} | {package: version(package) for package in packages},
     }
 
 
-def _sources(agents: Mapping[str, AgentLike]) -> Iterator[tuple[str, str]]:
+def _sources(players: Mapping[str, Player]) -> Iterator[tuple[str, str]]:
     """What is behind the labels of agents that are not published, or of which the label does not say all."""
-    for agent_label, agent in agents.items():
-        own = own_label(agent)
-        name = key = split(agent)[0]  # a fingerprint has this name, and not its source
-        if agent_label == own:
-            name, key = parse_spec(own)[0], own
+    for label, player in players.items():
+        name = key = split(player.given)[0]  # a fingerprint has this name, and not its source
+        if label == player.label:
+            name, key = parse_spec(label)[0], label
         else:
-            yield agent_label, fingerprint(agent)
+            yield label, fingerprint(player.given)
         if isinstance(name, str) and name not in PUBLISHED:
-            maker = agent_maker(agent)[0]
-            yield key, source_digest(getattr(maker, "adopted", maker))
+            yield key, source_digest(getattr(player.maker, "adopted", player.maker))
 
 
 # ---------------------------------------------------------------------------------------------------------------- playing
 
 
-def _play_all(job: _Job, done: Mapping[Trial, polars.DataFrame], out: Path, n_jobs: int, callback: Callback) -> None:
+def _play_all(job: Job, done: Mapping[Trial, polars.DataFrame], out: Path, n_jobs: int, callback: Callback) -> None:
     """Play and write what is not done: compiled pairs in threads, then the others in processes."""
-    work, players, _ = job
-    callback.start(list(players), done, work.horizon)
-    due = [trial for trial in players if trial not in done]
-    _report_costs([trial for trial in due if players[trial].learner], work, joblib.effective_n_jobs(n_jobs), callback)
+    work, trials, _ = job
+    callback.start(list(trials), done, work.horizon)
+    due = [trial for trial in trials if trial not in done]
+    _report_costs([trial for trial in due if trials[trial].learner], work, joblib.effective_n_jobs(n_jobs), callback)
     for compiled, prefer in ((True, "threads"), (False, "processes")):
-        trials = [trial for trial in due if players[trial].compiled == compiled]
-        if trials:
-            _play_some(trials, work, out, n_jobs, prefer, callback)
+        alike = [trial for trial in due if trials[trial].compiled == compiled]
+        if alike:
+            _play_some(alike, work, out, n_jobs, prefer, callback)
 
 
-def _play_some(trials: list[Trial], work: _Work, out: Path, n_jobs: int, prefer: str, callback: Callback) -> None:
+def _play_some(trials: list[Trial], work: Work, out: Path, n_jobs: int, prefer: str, callback: Callback) -> None:
     backend, _ = get_active_backend(prefer=prefer)
     shared = getattr(backend, "supports_sharedmem", False)  # threads of this process, so that progress can be told as it goes
     stop = threading.Event()
@@ -456,39 +433,27 @@ def deaf_to_interrupts() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _report_costs(trials: Sequence[Trial], work: _Work, workers: int, callback: Callback) -> None:
+def _report_costs(trials: Sequence[Trial], work: Work, workers: int, callback: Callback) -> None:
     if type(callback).cost is Callback.cost:  # nobody listens, and to find out what learners cost takes seconds
         return
     first = {trial.agent: trial for trial in reversed(trials)}
     for name, runs in Counter(trial.agent for trial in trials).items():
         from .learners.play import expected_seconds  # imports torch: only where a learner is
 
-        env, agent = _pair(first[name], work)
-        assert isinstance(agent, Learner)
-        callback.cost(name, expected_seconds(agent, env, work.horizon), runs, workers)
+        callback.cost(name, expected_seconds(_pair(first[name], work), work.horizon), runs, workers)
 
 
-def _pair(trial: Trial, work: _Work) -> tuple[gym.Env, Agent | Learner]:
+def _pair(trial: Trial, work: Work) -> Pair:
     with looking_in(work.folder):
-        env = make_env(work.cast.envs[trial.env], work.cast.instances[trial.instance])
-        maker = work.cast.agents[trial.agent]
-        return env, make_agent(maker, env, horizon=work.horizon, seed=trial.seeds(work.seed)[1])
+        place = work.cast.places[trial.env].at(work.cast.instances[trial.instance])
+        agent = work.cast.players[trial.agent].make(place, work.horizon, trial.seeds(work.seed)[1])
+        return pair_of(agent, place, work.engine)
 
 
-def _play(trial: Trial, work: _Work, on_chunk: Callable[[int], None] | None) -> tuple[Trial, polars.DataFrame]:
-    env, agent = _pair(trial, work)
+def _play(trial: Trial, work: Work, on_chunk: Callable[[int], None] | None) -> tuple[Trial, polars.DataFrame]:
     log = None if work.tensorboard is None else work.tensorboard.joinpath(*(file_name(str(part)) for part in trial))
-    result = run(
-        agent,
-        env,
-        work.horizon,
-        seed=trial.seeds(work.seed)[0],
-        checkpoints=work.checkpoints,
-        engine=work.engine,
-        metrics=work.metrics,
-        on_chunk=on_chunk,
-        tensorboard=log,
-    )
+    pair, metrics = _pair(trial, work), Metrics(work.metrics)
+    result = play(pair, work.checkpoints, metrics, trial.seeds(work.seed)[0], on_chunk, log)
     names = {"env": trial.env, "instance": trial.instance, "agent": trial.agent}
     names |= {name: getattr(result, name) for name in TIMED[len(Trial._fields) :]}
     return trial, result.to_frame(trial.run).with_columns(polars.lit(value).alias(name) for name, value in names.items())

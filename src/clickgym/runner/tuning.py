@@ -7,7 +7,6 @@ played, their runs, the results folder of sweeps.
 from __future__ import annotations
 
 import hashlib
-import inspect
 import io
 import itertools
 import json
@@ -24,7 +23,6 @@ from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import gymnasium as gym
 import numpy as np
 import polars
 from polars import col
@@ -36,13 +34,13 @@ from ..core.files import check_seal, is_draft, make_folder, read_json, reading, 
 from ..core.notebook import html_table
 from ..core.statistics import half_width
 from .callback import Callback
-from .labels import AgentLike, EnvLike, by_label, in_braces, own_label, written
-from .make import agent_maker, make_agent, make_env
+from .labels import AgentLike, EnvLike, by_label, in_braces, written
+from .make import Place, Player, player_of
 from .progress import TuningProgress, listener_of
-from .results import read_results
+from .run import checkpoint_steps
 from .sampler import Sampler
-from .search import Space, check_fit, combinations, contains, defaults, search_space_of
-from .sweep import check_workers, configuration, sweep
+from .search import Space, check_fit, combinations, contains, search_space_of
+from .sweep import Job, Work, check_workers, places_of, play_into, prepare
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -60,6 +58,8 @@ FINALISTS = 4
 MOST_FINAL_RUNS = 100
 ATTEMPTS = 50
 """Proposals for each trial of a batch, of which one must be new and suit the agent's constructor."""
+RANDOM = {"Random": player_of("Random")}
+"""Random lists, to whose regret that of trials is compared."""
 CURE = "restore it from a backup, or choose another folder"
 IDENTITY = ("agent", "search_space", "envs", "instances", "horizon", "runs", "seed", "models", "sources")
 """What a folder can hold only one of."""
@@ -222,9 +222,9 @@ def tune(
     _check_least(budget, job)
     with listener_of(progress, callback, TuningProgress) as listener:
         if out is not None:
-            return _into(out, job, budget, n_jobs, listener)
+            return _play(_Stage(out, job, n_jobs, listener), budget)
         with tempfile.TemporaryDirectory() as folder:
-            return _into(Path(folder), job, budget, n_jobs, listener)
+            return _play(_Stage(Path(folder), job, n_jobs, listener), budget)
 
 
 # ------------------------------------------------------------------------------------------------- before any work starts
@@ -243,15 +243,15 @@ class _Job:
     """A tuning whose arguments are checked."""
 
     label: str
-    agent: AgentLike
+    player: Player
     space: Space
     defaults: Values
     """Of what is searched; None where the default follows from something else."""
     has_default: bool
     """Whether the agent can be made without a value of what is searched."""
-    envs: dict[str, Any]
+    envs: dict[str, Place]
     instances: Sequence[Any] | None
-    places: list[gym.Env]
+    places: list[Place]
     """One for each environment and instance."""
     horizon: int
     runs: int
@@ -267,8 +267,13 @@ class _Job:
 
     def make(self, **hyperparameters: Any) -> Any:
         """The agent, once in each environment; the last is returned."""
-        agent: Any = (self.agent, hyperparameters)
-        return [make_agent(agent, env, horizon=self.horizon, seed=0) for env in self.places][-1]
+        player = self.player.but(**hyperparameters)
+        return [player.make(place, self.horizon, 0) for place in self.places][-1]
+
+    def sweep(self, players: Mapping[str, Player], runs: int, seed: int) -> Job:
+        """A sweep of players, by label, wherever is played."""
+        work = Work(self.horizon, seed, checkpoint_steps(self.horizon, [self.horizon]))
+        return prepare(self.envs, players, runs, self.instances, work)
 
     def own(self, values: Values) -> Values:
         """Those values that are not the default."""
@@ -285,7 +290,7 @@ class _Job:
         """What results call the agent with values that are not the default: the spec that can be typed, if it has one."""
         if not own:
             return self.label
-        spec = own_label((self.agent, own)) if self.label == own_label(self.agent) else None
+        spec = self.player.but(**own).label if self.label == self.player.label else None
         return spec or f"{self.label} {', '.join(f'{key}={written(value)}' for key, value in own.items())}"
 
 
@@ -303,15 +308,12 @@ def _prepare(
 ) -> _Job:
     """Check the arguments, and that the agent can be made with what is searched."""
     label, agent = _labelled(agent)
-    agent, space = search_space_of(agent, search_space)
-    [label] = by_label("agent", [agent] if label is None else {label: agent})
-    maker = agent_maker(agent)[0]
-    values, parameters = defaults(maker), inspect.signature(maker).parameters
-    required = [key for key in space if key in parameters and parameters[key].default is inspect.Parameter.empty]
-    envs = by_label("environment", envs)
-    places = _places(envs, instances)
-    of_space = {key: values.get(key) for key in space}
-    job = _Job(label, agent, space, of_space, not required, envs, instances, places, horizon, runs, seed)
+    player, space = search_space_of(agent, search_space)
+    [label] = by_label("agent", [player.given] if label is None else {label: player.given})
+    venues, values = places_of(envs), player.defaults
+    of_space, has_default = {key: values.get(key) for key in space}, space.keys().isdisjoint(player.required)
+    places = _places(venues, instances)
+    job = _Job(label, player, space, of_space, has_default, venues, instances, places, horizon, runs, seed)
     if job.has_default:
         job.make()
     check_fit(job.make, space, label)
@@ -328,11 +330,11 @@ def _labelled(agent: Any) -> tuple[Any, Any]:
     return pair
 
 
-def _places(envs: Mapping[str, Any], instances: Any) -> list[Any]:
+def _places(envs: Mapping[str, Place], instances: Any) -> list[Place]:
     """Each environment with each instance."""
     if instances is not None and not is_sequence(instances):
         raise TypeError(f"instances is {short(instances)}; expected a list of instances")
-    places = [make_env(env, instance) for env in envs.values() for instance in ([None] if instances is None else instances)]
+    places = [env.at(instance) for env in envs.values() for instance in ([None] if instances is None else instances)]
     if not places:
         raise ValueError("no instance was named")
     return places
@@ -410,8 +412,7 @@ def _other_versions(before: Mapping[str, str], now: Mapping[str, str]) -> list[s
 def _config(job: _Job) -> dict[str, Any]:
     """What is tuned on, as it stands in the folder."""
     first = {} if job.has_default else {key: _first(values) for key, values in job.space.items()}
-    agents: dict[str, Any] = {job.label_of(first): (job.agent, first), "Random": "Random"}
-    part = configuration(job.envs, agents, job.horizon, job.runs, seed=job.seed, instances=job.instances)
+    part = job.sweep({job.label_of(first): job.player.but(**first), **RANDOM}, job.runs, job.seed).part
     space = {key: in_braces(values) for key, values in job.space.items()}
     config = {"format": FORMAT, "agent": job.label, "search_space": space}
     config |= {key: part[key] for key in ("clickgym", "made", "envs", "instances", "given", "horizon", "runs", "seed")}
@@ -518,8 +519,23 @@ def _proposals(job: _Job, rows: Sequence[Row], sampler: Sampler) -> Iterator[tup
 # ---------------------------------------------------------------------------------------------------------------- playing
 
 
-def _into(folder: Path, job: _Job, budget: int, n_jobs: int, callback: Callback) -> Tuning:
+class _Stage(NamedTuple):
+    """Where a tuning is played."""
+
+    folder: Path
+    job: _Job
+    n_jobs: int
+    callback: Callback
+
+    def play(self, name: str, players: Mapping[str, Player], runs: int, phase: str) -> polars.DataFrame:
+        """Play a sweep, or what is missing of it: its table."""
+        sweep = self.job.sweep(players, runs, self.job.root(phase))
+        return play_into(self.folder / f"{RUNS}{name}", sweep, self.n_jobs, self.callback).frame
+
+
+def _play(stage: _Stage, budget: int) -> Tuning:
     """Play batch after batch, as long as the budget suffices, then the final; write each."""
+    folder, job, _, callback = stage
     config, rows = _open(folder, job)
     result = config.pop("result", None)
     if result is not None and budget <= result["budget"]:
@@ -528,7 +544,7 @@ def _into(folder: Path, job: _Job, budget: int, n_jobs: int, callback: Callback)
     rows = [row | dict.fromkeys(FINAL_COLUMNS) for row in rows]  # which a smaller budget may have filled
     if not config["random"]:
         _write_config(folder, config)
-        config["random"] = _play_random(folder, job, n_jobs, callback)
+        config["random"] = _play_random(stage)
         _write_config(folder, config)
     while True:
         _remove_runs(folder, keep=(str(len(rows)), "final"))
@@ -540,9 +556,9 @@ def _into(folder: Path, job: _Job, budget: int, n_jobs: int, callback: Callback)
         of_run = sum(candidate.sessions for candidate in candidates)
         if not candidates or sessions + job.runs * of_run > SEARCHED * budget:
             break
-        rows += _play_batch(folder, job, candidates, sampler, rows, config["random"], n_jobs, callback)
+        rows += _play_batch(stage, candidates, sampler, rows, config["random"])
         _write_trials(folder, job, rows)
-    config["finals"] += _play_final(folder, job, rows, budget - sessions, config["random"], n_jobs, callback)
+    config["finals"] += _play_final(stage, rows, budget - sessions, config["random"])
     _write_trials(folder, job, rows)
     tuning = _tuning(job, config, rows)
     best = {"agent": tuning.agent, "hyperparameters": tuning.hyperparameters, "score": tuning.score}
@@ -559,29 +575,24 @@ def _remove_runs(folder: Path, keep: Sequence[str] = ()) -> None:
             shutil.rmtree(path)
 
 
-def _play_final(
-    folder: Path, job: _Job, rows: list[Row], sessions: int, random: list[list[Any]], n_jobs: int, callback: Callback
-) -> int:
+def _play_final(stage: _Stage, rows: list[Row], sessions: int, random: list[list[Any]]) -> int:
     """Let the best trials and the default play again, and write into their rows what comes of it: the sessions of it all."""
+    job = stage.job
     best = sorted((row for row in rows if row["state"] == COMPLETE), key=lambda row: row["score"])
     finalists = [row for row in best if row["agent"] != job.label][:FINALISTS]
     finalists += [row for row in rows if row["agent"] == job.label]
     of_run = sum(row["sessions"] for row in finalists) // job.runs
     runs = min(sessions // of_run, MOST_FINAL_RUNS)
-    out = folder / f"{RUNS}final"
-    agents = {row["agent"]: (job.agent, _own(job, row)) for row in finalists}
-    _sweep(out, job, agents, runs, job.root("final"), n_jobs, callback)
-    scores = _scores(read_results(out)[0].filter(col("run") < runs), random, job.horizon)
+    players = {row["agent"]: job.player.but(**_own(job, row)) for row in finalists}
+    scores = _scores(stage.play("final", players, runs, "final"), random, job.horizon)
     for row in finalists:
         row |= dict(zip(FINAL_COLUMNS, (*scores[row["agent"]], runs), strict=True))
     return runs * of_run
 
 
-def _play_random(folder: Path, job: _Job, n_jobs: int, callback: Callback) -> list[list[Any]]:
+def _play_random(stage: _Stage) -> list[list[Any]]:
     """The mean regret of random lists in each environment and instance."""
-    out = folder / f"{RUNS}random"
-    _sweep(out, job, {"Random": "Random"}, job.runs, job.root("search"), n_jobs, callback)
-    table = read_results(out)[0]
+    table = stage.play("random", RANDOM, stage.job.runs, "search")
     means = table.group_by("env", "instance", maintain_order=True).agg(
         col("regret").mean(), col("regret").null_count().alias("n")
     )
@@ -593,44 +604,21 @@ def _play_random(folder: Path, job: _Job, n_jobs: int, callback: Callback) -> li
     return [list(row) for row in means.drop("n").iter_rows()]
 
 
-def _sweep(out: Path, job: _Job, agents: dict[str, Any], runs: int, seed: int, n_jobs: int, callback: Callback) -> None:
-    sweep(
-        job.envs,
-        agents,
-        job.horizon,
-        runs,
-        seed=seed,
-        out=out,
-        instances=job.instances,
-        n_jobs=n_jobs,
-        checkpoints=[job.horizon],
-        callback=callback,
-    )
-
-
 def _play_batch(
-    folder: Path,
-    job: _Job,
-    candidates: Sequence[_Candidate],
-    sampler: Sampler,
-    before: Sequence[Row],
-    random: list[list[Any]],
-    n_jobs: int,
-    callback: Callback,
+    stage: _Stage, candidates: Sequence[_Candidate], sampler: Sampler, before: Sequence[Row], random: list[list[Any]]
 ) -> list[Row]:
     """Play a run of every candidate, give some up, play the next run of the others, and so on: the rows of the table."""
-    out = folder / f"{RUNS}{len(before)}"
-    agents = {candidate.label: (job.agent, job.own(candidate.values)) for candidate in candidates}
-    scores: dict[str, list[float]] = {label: [] for label in agents}
+    job = stage.job
+    players = {candidate.label: job.player.but(**job.own(candidate.values)) for candidate in candidates}
+    scores: dict[str, list[float]] = {label: [] for label in players}
     ci95: dict[str, float | None] = {}
-    playing = list(agents)
+    playing = list(players)
     for run in range(job.runs):
         playing = [label for label in playing if not run or not sampler.gives_up(scores[label])]
         if not playing:
             break
-        _sweep(out, job, {label: agents[label] for label in playing}, run + 1, job.root("search"), n_jobs, callback)
-        # A batch that was stopped may have later runs.
-        so_far = _scores(read_results(out)[0].filter(col("run") <= run), random, job.horizon)
+        there = {label: players[label] for label in playing}
+        so_far = _scores(stage.play(str(len(before)), there, run + 1, "search"), random, job.horizon)
         for label in playing:
             scores[label].append(so_far[label][0])
             ci95[label] = so_far[label][1]

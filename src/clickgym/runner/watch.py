@@ -7,11 +7,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from ..agents import Agent, CompiledAgent
+from ..agents import Learner
 from ..core.checks import check_horizon, check_seed
 from ..envs.click_env import ClickEnv
 from ..envs.click_model import ClickModel
@@ -19,9 +18,9 @@ from ..envs.piecewise_stationary import PiecewiseStationaryModel
 from ..envs.registration import endless
 from ..envs.rendering import ResultPage
 from .loop import play_compiled, play_python
-from .make import make_agent, make_env
+from .make import kind_of, place_of, player_of
 from .metrics import Metrics
-from .run import choose_engine
+from .pairs import pair_of
 
 MOMENTS = 66
 """So many lie evenly on a logarithmic scale; the first of them fall together."""
@@ -71,7 +70,8 @@ class Watching:
         seed: of both; the run is that of `clickgym.run` with the same seed.
 
     Attributes:
-        env, agent, sessions: as made.
+        pair: the agent in the environment.
+        sessions: as given.
 
     Raises:
         ValueError, TypeError: on a bad argument; an agent that has its own loop; an environment of another origin.
@@ -84,16 +84,15 @@ class Watching:
 
     def __init__(self, env: Any, agent: Any, sessions: int = 100_000, *, seed: int = 0) -> None:
         self.sessions, self.seed = check_horizon(sessions, name="sessions"), check_seed(seed)
-        self.env = make_env(env)
-        if not isinstance(self.env.unwrapped, ClickEnv):
+        place = place_of(env)
+        if place.is_guest:
             raise ValueError(
-                f"{env} is a {type(self.env.unwrapped).__name__}; expected an environment of clickgym, whose users can be shown"
+                f"{env} is a {type(place.core).__name__}; expected an environment of clickgym, whose users can be shown"
             )
-        made = make_agent(agent, self.env, horizon=self.sessions, seed=self.seed)
-        if not isinstance(made, Agent):
+        made = player_of(agent).make(place, self.sessions, self.seed)
+        if kind_of(type(made)) is Learner:
             raise ValueError(f"{agent} has its own loop; expected an agent that ranks one list after the other, as TopRank")
-        self.agent = made
-        self._engine = choose_engine(made, self.env, "auto", type(made).__name__, "this pair")
+        self.pair = pair_of(made, place)
 
     def play(self, on_frame: Callable[[Frame], object] = lambda frame: None) -> list[Frame]:
         """Play the run.
@@ -108,9 +107,9 @@ class Watching:
             SessionError: agent or environment failed.
         """
         frames: list[Frame] = []
-        with endless(self.env) as env:
+        with endless(self.pair.place.env) as env:
             metrics = Metrics(())
-            meter = metrics.meter(moments(self.sessions), self.agent, env.unwrapped)
+            meter = metrics.meter(moments(self.sessions), self.pair)
             observation, _ = env.reset(seed=self.seed)
             began = time.perf_counter()
 
@@ -119,23 +118,20 @@ class Watching:
                 lasted = time.perf_counter() - began
                 before = frames[-1].page.step if frames else 0
                 speed = (meter.step - before) / max(lasted, 1e-9) if frames else None  # the first session compiles
-                frames.append(Frame(_page(env), int(meter.totals[2]), speed))
+                frames.append(Frame(_page(self.pair.place.core), int(meter.totals[2]), speed))
                 on_frame(frames[-1])
                 began = time.perf_counter()
 
             meter.on_checkpoint = look
-            if self._engine == "compiled":
-                assert isinstance(self.agent, CompiledAgent)
-                play_compiled(self.agent, env, meter, metrics)
+            if self.pair.engine == "compiled":
+                play_compiled(self.pair, meter, metrics)
             else:
-                play_python(self.agent, env, meter, metrics, observation)
+                play_python(self.pair, env, meter, metrics, observation)
         return frames
 
 
-def _page(env: gym.Env) -> ResultPage:
+def _page(click_env: ClickEnv) -> ResultPage:
     """The last session of an environment, with the attractions of its list where these belong to an item."""
-    click_env = env.unwrapped
-    assert isinstance(click_env, ClickEnv)
     page, model = click_env.result_page(), click_env.model
     if isinstance(model, PiecewiseStationaryModel):
         model = model.at(page.step - 1)

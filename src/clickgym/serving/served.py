@@ -7,7 +7,6 @@ that were learned. `Served` is changed by these events alone, whether they happe
 from __future__ import annotations
 
 import copy
-import inspect
 import io
 import json
 from collections import OrderedDict
@@ -22,8 +21,8 @@ from ..agents import ANY_LIST, LAST_DISPLAY, Agent, CompiledAgent
 from ..core.checks import short
 from ..core.files import parse_json
 from ..envs.spaces import check_ranking
-from ..runner.labels import fingerprint, own_label
-from ..runner.make import agent_maker, is_required
+from ..runner.labels import fingerprint
+from ..runner.make import kind_of, player_of
 from .confidence import PairedDifference
 from .ids import Id
 
@@ -74,20 +73,20 @@ class Recipe:
     """
 
     def __init__(self, agent: Any, n_positions: int, confidence: float) -> None:
-        self.maker, self.hyperparameters = agent_maker(agent)
-        self.n_positions, self.confidence = n_positions, confidence
-        self.name = getattr(self.maker, "__name__", type(self.maker).__name__)
-        self.label = own_label(agent) or f"{self.name} {fingerprint(agent)}"
-        parameters = inspect.signature(self.maker).parameters
+        self.player = player_of(agent)
+        self.n_positions, self.confidence, self.name = n_positions, confidence, self.player.name
+        self.label = self.player.label or f"{self.name} {fingerprint(agent)}"
         for key in ("n_items", "n_positions", "seed"):
-            if key in self.hyperparameters:
+            if key in self.player.hyperparameters:
                 raise ValueError(f"{self.name}: {key} is set by the Ranker; it is no hyper-parameter")
-        for key, parameter in parameters.items():
-            if is_required(parameter) and key not in (*self.hyperparameters, "n_items", "n_positions", "n_features", "seed"):
+        for key in self.player.required:
+            if key not in (*self.player.hyperparameters, "n_items", "n_positions", "n_features", "seed"):
                 raise ValueError(f"{self.name} needs {key}, which no service knows: agent='{self.name}:{key}=...'")
-        self.sees_features = "n_features" in parameters
-        sample = self._checked(self.make(2 * n_positions, 1 if self.sees_features else None, np.random.SeedSequence(0)))
+        self.sees_features = "n_features" in self.player.observes
+        sample = self.make(2 * n_positions, 1 if self.sees_features else None, np.random.SeedSequence(0))
         self.learns_from_any = sample.learns_from == ANY_LIST
+        self.compiled = issubclass(kind_of(type(sample)), CompiledAgent)
+        self._check(sample)
 
     def make(self, n_items: int, n_features: int | None, seed: np.random.SeedSequence) -> Agent:
         """An agent that has learned nothing.
@@ -97,15 +96,17 @@ class Recipe:
         """
         sizes = {} if n_features is None else {"n_features": n_features}
         try:
-            agent = self.maker(n_items=n_items, n_positions=self.n_positions, **sizes, **self.hyperparameters, seed=seed)
+            agent = self.player.maker(
+                n_items=n_items, n_positions=self.n_positions, **sizes, **self.player.hyperparameters, seed=seed
+            )
         except TypeError as error:
             raise TypeError(f"{self.name}: {error}") from None
         if not isinstance(agent, Agent):
             raise TypeError(f"{self.name} makes {short(agent)}; expected an agent that is asked for one list at a time")
         return agent
 
-    def _checked(self, agent: Agent) -> Agent:
-        """The agent, which has ranked and learned once, so that all is compiled before the first user comes."""
+    def _check(self, agent: Agent) -> None:
+        """Refuse an agent that cannot serve; another ranks and learns once, so that all is compiled before users come."""
         if reason := refusal(agent, self.sees_features):
             raise ValueError(f"{self.name} {reason}")
         n_items = 2 * self.n_positions
@@ -114,14 +115,13 @@ class Recipe:
             features = np.zeros((n_items, 1))
             served.show(1, features=features)
             served.learn(Event(1, AGENT, features, [0] * self.n_positions))
-            return agent
+            return
         served = Served(0, None, agent, n_items, self)
         for slot in range(self.n_positions):
             served.place(slot, slot, 1)
         served.show(1, mask=np.arange(n_items) < self.n_positions)
         served.learn(Event(1, AGENT, None, [0] * self.n_positions))
         served.place(0, n_items, 2)
-        return agent
 
 
 class Event(NamedTuple):
@@ -235,7 +235,7 @@ class Served:
         observation = None if features is None else {"features": features}
         agent: Any = self.agent
         choice = agent.rank(observation) if mask is None else agent.rank(observation, mask)
-        if not isinstance(self.agent, CompiledAgent):
+        if not self.recipe.compiled:
             choice = check_ranking(choice, len(self.items), self.recipe.n_positions)
             if mask is not None and not mask[choice].all():
                 raise ValueError(f"{self.recipe.name} has shown an item that is no candidate: {choice.tolist()}")
@@ -263,7 +263,7 @@ class Served:
         clicks[: len(event.clicks)] = event.clicks
         observation = None if event.features is None else {"features": event.features}
         agent: Any = self.agent
-        if isinstance(agent, CompiledAgent):
+        if self.recipe.compiled:
             agent.update(observation, ranking, clicks, display=display)  # it knows itself what was replaced since
         else:
             void = np.zeros(len(ranking), np.bool_) if event.features is not None else self.replaced[ranking] > event.number
@@ -279,7 +279,7 @@ class Served:
             return
         ranking, clicks = ranking[:seen], np.array(event.clicks[:seen], np.int8)
         agent: Any = self.agent
-        if isinstance(agent, CompiledAgent):
+        if self.recipe.compiled:
             context = None
             if event.features is not None:
                 context = np.zeros((1, self.recipe.n_positions, event.features.shape[1]))
@@ -324,7 +324,7 @@ class Served:
 
     def to_bytes(self) -> bytes | None:
         """The state for `restore`; None for an agent that cannot be saved, which is replayed from its first event."""
-        if not isinstance(self.agent, CompiledAgent):
+        if not self.recipe.compiled:
             return None
         head = {
             "format": FORMAT,
@@ -337,7 +337,8 @@ class Served:
             "trials": [[number, *values] for number, values in self._trials.items()],
         }
         file = io.BytesIO()
-        self.agent.save(file)
+        agent: Any = self.agent
+        agent.save(file)
         return json.dumps(head).encode() + b"\n" + file.getvalue()
 
     def restore(self, tick: int, content: bytes) -> None:

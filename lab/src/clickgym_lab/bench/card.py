@@ -24,12 +24,12 @@ from clickgym.core.files import make_folder, read_json, write_whole
 from clickgym.core.notebook import html_table
 from clickgym.runner.callback import Callback
 from clickgym.runner.labels import PUBLISHED, AgentLike, by_label
-from clickgym.runner.make import agent_maker
+from clickgym.runner.make import Player, player_of
 from clickgym.runner.progress import Progress
 from clickgym.runner.search import search_space_of
 from clickgym.runner.sweep import check_workers
 
-from .leaderboard import Place, among, sources_of, tables_of, told_of
+from .leaderboard import Place, among, sources_of, tables_of
 from .pages import scorecard_html, scorecard_markdown, scorecard_summary
 from .paper import card_bibtex, card_latex, card_sentence
 from .play import n_sessions, play, suited
@@ -326,9 +326,9 @@ def bench(
     protocol = CURRENT
     out = None if out is None else check_path("out", out)
     check_workers(n_jobs)
-    label, agent = _one_agent(agent)
-    tasks, board = protocol.tasks(quick), _tuned_on(protocol, label, agent) if check_flag("tuned", tuned) else None
-    suitable = suited(agent, tasks)
+    label, player = _one_agent(agent)
+    tasks, board = protocol.tasks(quick), _tuned_on(protocol, label, player) if check_flag("tuned", tuned) else None
+    suitable = suited(player, tasks)
     if not suitable:
         raise ValueError(f"{label} cannot play any of the {len(tasks)} tasks")
     with tempfile.TemporaryDirectory() as temporary, _listener(callback, progress) as listener:
@@ -336,33 +336,32 @@ def bench(
         config = {"agent": label, "protocol": protocol.version, "fingerprint": protocol.fingerprint, "tuned": tuned}
         config = _open(folder, config, quick)
         if board is not None:
-            line = tune_line(DEVELOPMENT, board, agent, folder / TUNING, n_jobs=n_jobs, callback=listener)
-            agent, config["tuning"] = line.player, line.agent
+            line = tune_line(DEVELOPMENT, board, player, folder / TUNING, n_jobs=n_jobs, callback=listener)
+            player, config["tuning"] = player_of(line.player), line.agent
         runs = protocol.quick_runs if quick else protocol.runs
         listener.whole(f"{len(suitable)} tasks", n_sessions(suitable, runs))
         played = play(
-            protocol, label, agent, suitable, runs, folder / PLAYS, n_jobs=n_jobs, callback=listener, on_block=on_block
+            protocol, label, player, suitable, runs, folder / PLAYS, n_jobs=n_jobs, callback=listener, on_block=on_block
         )
         config["finished"] = [*dict.fromkeys([*config["finished"], _kind(quick)])]
         _write(folder, config)
-    maker = agent_maker(agent)[0]
     return Scorecard(
         label,
-        tuple(told_of(maker)),
-        getattr(maker, "click_models", "any"),
+        tuple(player.told),
+        player.click_models,
         quick,
         scored(played, protocol),
         played,
         protocol,
-        tuple(sources_of(agent)),
+        tuple(sources_of(player)),
         config.get("tuning", ""),
     )
 
 
-def _tuned_on(protocol: Protocol, label: str, agent: AgentLike) -> Board:
+def _tuned_on(protocol: Protocol, label: str, player: Player) -> Board:
     """The board on whose development tasks an agent is tuned, if it can be."""
-    search_space_of(agent)  # refuses an agent with nothing to tune
-    boards = protocol.boards_of(sources_of(agent), {task.ability for task in suited(agent, DEVELOPMENT.candidates)})
+    search_space_of(player.given)  # refuses an agent with nothing to tune
+    boards = protocol.boards_of(sources_of(player), {task.ability for task in suited(player, DEVELOPMENT.candidates)})
     if not boards:
         raise ValueError(
             f"{label} is on no leaderboard of version {protocol.version}, because it needs knowledge that none of them allows"
@@ -370,15 +369,14 @@ def _tuned_on(protocol: Protocol, label: str, agent: AgentLike) -> Board:
     return boards[0]
 
 
-def _one_agent(agent: AgentLike) -> tuple[str, AgentLike]:
+def _one_agent(agent: AgentLike) -> tuple[str, Player]:
     if not isinstance(agent, Mapping):
-        agent_maker(agent)  # refuses a label, too: by the name alone others can verify what is played
+        player_of(agent)  # refuses a label, too: by the name alone others can verify what is played
     labelled = by_label("agent", agent if isinstance(agent, Mapping) else [agent])
     if len(labelled) != 1:
         raise ValueError(f"one agent is played at a time, got {', '.join(labelled)}")
     [(label, player)] = labelled.items()
-    agent_maker(player)  # refuses what makes no agent
-    return label, player
+    return label, player_of(player)  # refuses what makes no agent
 
 
 def _listener(callback: Callback | None, progress: bool | None) -> AbstractContextManager[Callback]:

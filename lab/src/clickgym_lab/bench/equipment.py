@@ -15,7 +15,7 @@ from clickgym.agents import ANY_LIST, Agent, Learner
 from clickgym.envs import Users
 from clickgym.envs.session import sessions
 from clickgym.runner.labels import PUBLISHED, AgentLike, fingerprint, source_digest
-from clickgym.runner.make import agent_maker
+from clickgym.runner.make import Player, player_of
 
 from .task import Task
 
@@ -73,22 +73,19 @@ class Equipped:
     """A maker of agents that are told the examination probabilities in every task, and learn from a log before they rank.
 
     Args:
-        agent: as `sweep` takes it.
+        player: who is equipped.
         log: of how many sessions; an agent that cannot learn from a log does without.
     """
 
-    def __init__(self, agent: AgentLike, log: int) -> None:
-        self._agent, self._log = agent, log
-        self._maker, self._hyperparameters = agent_maker(agent)
-        self.search_space = getattr(self._maker, "search_space", {})
-        told = dict(getattr(self._maker, "told", {}))
-        self._asks = [key for key in told if told[key] == "examination" and key not in self._hyperparameters]
-        self.told = {key: source for key, source in told.items() if key not in self._asks}
+    def __init__(self, player: Player, log: int) -> None:
+        self._player, self._log = player, log
+        self.search_space, self._asks = player.search_space, _asks_examination(player)
+        self.told = {key: source for key, source in player.told.items() if key not in self._asks}
         self.told |= {"users": "users", "production": "initial_ranking"}
         kinds = inspect.Parameter
-        own = inspect.signature(self._maker).parameters
         beside = [kinds("users", kinds.KEYWORD_ONLY), kinds("production", kinds.KEYWORD_ONLY, default=None)]
-        left = [each for name, each in own.items() if name not in (*self._hyperparameters, *self._asks)]
+        given = (*player.hyperparameters, *self._asks)
+        left = [each for name, each in player.parameters.items() if name not in given]
         parameters = [*left, *beside]
         self.__signature__ = inspect.Signature(sorted(parameters, key=lambda each: each.kind))
 
@@ -97,7 +94,8 @@ class Equipped:
     ) -> Agent | Learner:
         """The agent, ready for its first session."""
         facts = {key: examination(users, production) for key in self._asks}
-        agent = self._maker(n_items=n_items, n_positions=n_positions, seed=seed, **self._hyperparameters, **facts, **others)
+        given = {**self._player.hyperparameters, **facts, **others}
+        agent = self._player.maker(n_items=n_items, n_positions=n_positions, seed=seed, **given)
         if self._log and isinstance(agent, Agent) and agent.learns_from == ANY_LIST:
             learner: Any = agent
             learner.learn(production_log(users, production, self._log, np.random.SeedSequence(seed, spawn_key=(0x106,))))
@@ -105,22 +103,24 @@ class Equipped:
 
     def to_dict(self) -> Mapping[str, Any]:
         """What identifies it, in every process alike."""
-        maker = getattr(self._maker, "adopted", self._maker)
+        maker = getattr(self._player.maker, "adopted", self._player.maker)
         known = maker in PUBLISHED.values() or hasattr(maker, "to_dict")
         source = "" if known else source_digest(maker)
-        return {"agent": fingerprint(self._agent), "source": source, "log": self._log}
+        return {"agent": fingerprint(self._player.given), "source": source, "log": self._log}
 
 
-def equipped(agent: AgentLike, task: Task) -> AgentLike:
+def _asks_examination(player: Player) -> list[str]:
+    return [key for key, source in player.asks.items() if source == "examination"]
+
+
+def equipped(agent: AgentLike | Player, task: Task) -> AgentLike:
     """What plays a task: the agent, or a maker that equips it for the task.
 
     Args:
         agent: as `sweep` takes it.
         task: of the protocol.
     """
+    player = player_of(agent)
     if task.ability in ("contextual", "memory"):
-        return agent
-    maker, hyperparameters = agent_maker(agent)
-    told = getattr(maker, "told", {})
-    asks = any(source == "examination" and key not in hyperparameters for key, source in told.items())
-    return Equipped(agent, task.log) if asks or task.log else agent
+        return player.given
+    return Equipped(player, task.log) if task.log or _asks_examination(player) else player.given

@@ -13,7 +13,7 @@ from polars import col
 
 from clickgym.core.formats import clock
 from clickgym.runner.labels import AgentLike
-from clickgym.runner.make import agent_maker
+from clickgym.runner.make import Player, player_of
 
 from .protocol import CURRENT, STAGES, Board, Protocol
 from .reference import Line, lines, reference
@@ -61,15 +61,9 @@ class Place(NamedTuple):
     secret: Estimate | None = None
 
 
-def told_of(maker: object) -> Mapping[str, str]:
-    """The arguments of an agent's class through which it is given knowledge, and the kind of knowledge of each."""
-    return getattr(maker, "told", {})
-
-
-def sources_of(agent: AgentLike) -> Collection[str]:
+def sources_of(agent: AgentLike | Player) -> Collection[str]:
     """The kinds of knowledge that the environment gives an agent, beside values passed by hand."""
-    maker, hyperparameters = agent_maker(agent)
-    return [source for key, source in told_of(maker).items() if key not in hyperparameters]
+    return list(player_of(agent).asks.values())
 
 
 @cache
@@ -164,9 +158,8 @@ def _about(line: Line) -> Mapping[str, Any]:
 
 def about_of(agent: AgentLike) -> dict[str, Any]:
     """What the class of an agent says of itself: ``sources``, the facts that it is ``told``, and its ``click_models``."""
-    maker = agent_maker(agent)[0]
-    models = getattr(maker, "click_models", "any")
-    return {"sources": list(sources_of(agent)), "told": list(told_of(maker)), "click_models": models}
+    player = player_of(agent)
+    return {"sources": list(sources_of(player)), "told": list(player.told), "click_models": player.click_models}
 
 
 def header(protocol: Protocol = CURRENT, board: Board | None = None) -> tuple[str, ...]:

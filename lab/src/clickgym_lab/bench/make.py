@@ -26,7 +26,7 @@ from clickgym.agents import LEARNERS, Learner
 from clickgym.core.files import make_folder, write_whole
 from clickgym.core.templates import templates
 from clickgym.runner.labels import PUBLISHED, AgentLike
-from clickgym.runner.make import agent_maker
+from clickgym.runner.make import player_of
 from clickgym.runner.progress import Progress
 from clickgym.runner.results import read_results
 
@@ -122,12 +122,13 @@ def _make_agent(maker: _Maker, name: str) -> None:
 def _tuned(maker: _Maker, name: str) -> Line | None:
     """The tuned line of an agent; None if it has nothing to tune, plays none of the tasks on which agents are tuned, or its
     defaults win. Generic RL has its own settings."""
-    agent: Any = agent_maker(name)[0]
-    if issubclass(agent, Learner):
+    player = player_of(name)
+    agent: Any = player.maker
+    if player.kind is Learner:
         return Line(line_name(name, TUNED_LINE), f"{name}:settings=tuned", {"settings": "tuned"}) if agent.tuned else None
-    tasks = {task.ability for task in suited(name, maker.development.candidates)}
-    boards = maker.protocol.boards_of(sources_of(name), tasks)
-    if not agent.search_space or not boards or not suited(name, development_tasks(maker.development, boards[0])):
+    tasks = {task.ability for task in suited(player, maker.development.candidates)}
+    boards = maker.protocol.boards_of(sources_of(player), tasks)
+    if not player.search_space or not boards or not suited(player, development_tasks(maker.development, boards[0])):
         return None
     with Progress(maker.console, lines=False) as progress:
         line = tune_line(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
@@ -10,10 +9,11 @@ import polars
 from polars import col
 
 from clickgym.runner.callback import Callback
-from clickgym.runner.labels import AgentLike, UnsuitedError, own_label
-from clickgym.runner.make import agent_maker, make_agent
+from clickgym.runner.labels import AgentLike, UnsuitedError
+from clickgym.runner.make import Player, make_agent, place_of, player_of
+from clickgym.runner.pairs import pair_of
 from clickgym.runner.results import read_results
-from clickgym.runner.run import choose_engine, run
+from clickgym.runner.run import run
 from clickgym.runner.sweep import sweep
 
 from .equipment import equipped
@@ -26,7 +26,7 @@ REFERENCE = ("Random",)
 """Plays everything, as what a list is worth that knows nothing."""
 
 
-def suited(agent: AgentLike, tasks: Iterable[Task]) -> list[Task]:
+def suited(agent: AgentLike | Player, tasks: Iterable[Task]) -> list[Task]:
     """The tasks that an agent can play.
 
     Only agents that rank by features play tasks whose candidates have features. An agent that ranks by the user's state, or
@@ -42,17 +42,16 @@ def suited(agent: AgentLike, tasks: Iterable[Task]) -> list[Task]:
         >>> {task.ability for task in suited("CascadeVI", VERSION_2.candidates)}
         {'memory'}
     """
-    maker, _ = agent_maker(agent)
-    by_features = "n_features" in inspect.signature(maker).parameters
-    everything = own_label(agent) in REFERENCE
-    return [task for task in tasks if (everything or (task.ability == "contextual") == by_features) and _accepts(agent, task)]
+    player = player_of(agent)
+    by_features = "n_features" in player.observes
+    everything = player.label in REFERENCE
+    return [task for task in tasks if (everything or (task.ability == "contextual") == by_features) and _accepts(player, task)]
 
 
-def _accepts(agent: AgentLike, task: Task) -> bool:
-    env = task.make()
+def _accepts(player: Player, task: Task) -> bool:
+    place = place_of(task.make())
     try:
-        built = make_agent(equipped(agent, task), env, horizon=task.horizon, seed=0)
-        choose_engine(built, env, "auto", str(own_label(agent)), task.name)
+        pair_of(player_of(equipped(player, task)).make(place, task.horizon, 0), place)
     except UnsuitedError:
         return False
     return True
@@ -75,7 +74,7 @@ def n_sessions(tasks: Iterable[Task], runs: int) -> int:
 def play(
     protocol: Protocol,
     label: str,
-    agent: AgentLike,
+    agent: AgentLike | Player,
     tasks: Sequence[Task],
     runs: int,
     out: Path,

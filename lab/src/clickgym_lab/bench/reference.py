@@ -14,8 +14,7 @@ from polars import col
 from clickgym.agents import LEARNERS
 from clickgym.core.checks import check_choice, check_labels
 from clickgym.runner.labels import parse_spec
-from clickgym.runner.make import agent_class
-from clickgym.runner.search import defaults
+from clickgym.runner.make import player_of
 from clickgym.runner.sweep_results import Results
 
 from ..shipped import Shipped, read_shipped
@@ -113,7 +112,7 @@ def changes_of(agent: str) -> str:
     """
     try:
         name, hyperparameters = parse_spec(agent)
-        before = defaults(agent_class(name))
+        before = player_of(name).defaults
     except ValueError:  # hyper-parameters alone, of an agent that has no name
         return agent
     usual = {name: "its default" if before.get(name) is None else before[name] for name in hyperparameters}

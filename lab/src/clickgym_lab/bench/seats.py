@@ -36,8 +36,9 @@ from clickgym.agents import Agent, CascadeTS, CompiledAgent, Learner
 from clickgym.core.formats import one_line
 from clickgym.core.kernels import cache_folder, cause, keep_kernels
 from clickgym.envs.spaces import check_ranking
-from clickgym.runner.make import agent_maker, is_required, make_agent
-from clickgym.runner.run import Engine, run
+from clickgym.runner.make import make_agent, player_of
+from clickgym.runner.pairs import Engine
+from clickgym.runner.run import run
 
 from .equipment import equipped
 from .play import play_run, suited
@@ -349,17 +350,17 @@ def _sit(seat: Connection, sandbox: Sequence[int]) -> None:
 
 def _describe(seat: Connection, agent: str) -> None:
     """Answer what the class of an agent says of itself."""
-    maker, given = agent_maker(agent)
-    own: Any = maker
-    parameters = inspect.signature(maker).parameters.items()
-    named = [(name, each) for name, each in parameters if each.kind not in (each.VAR_KEYWORD, each.VAR_POSITIONAL)]
+    player = player_of(agent)
+    own: Any = player.maker
+    parameters = player.parameters.items()
+    named = [name for name, each in parameters if each.kind not in (each.VAR_KEYWORD, each.VAR_POSITIONAL)]
     about = {
-        "name": str(getattr(own, "__name__", type(own).__name__)),
-        "parameters": {name: is_required(each) for name, each in named if name not in given},
-        "told": {str(key): str(source) for key, source in getattr(own, "told", {}).items() if key not in given},
+        "name": str(player.name),
+        "parameters": {name: name in player.required for name in named if name not in player.hyperparameters},
+        "told": {str(key): str(source) for key, source in player.asks.items()},
         "same_candidates": bool(getattr(own, "same_candidates", False)),
         "learns_from": str(getattr(own, "learns_from", Agent.learns_from)),
-        "click_models": str(getattr(own, "click_models", "any")),
+        "click_models": str(player.click_models),
     }
     seat.send_bytes(GOOD + json.dumps(about | _abilities(own if isinstance(own, type) else Agent)).encode())
 
@@ -377,8 +378,8 @@ def _abilities(kind: type) -> dict[str, bool]:
 
 def _rank(seat: Connection, agent: str, given: dict[str, Any]) -> None:
     """Build an agent, and let it answer until nobody asks any more."""
-    maker, hyperparameters = agent_maker(agent)
-    player: Any = maker(**given, **hyperparameters)
+    recipe = player_of(agent)
+    player: Any = recipe.maker(**given, **recipe.hyperparameters)
     seat.send_bytes(GOOD + str(getattr(player, "display", 0)).encode())
     n_items, n_positions = given["n_items"], given["n_positions"]
     while True:

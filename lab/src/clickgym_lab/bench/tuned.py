@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from clickgym.runner.callback import Callback
-from clickgym.runner.labels import AgentLike, own_label
-from clickgym.runner.make import agent_maker
-from clickgym.runner.search import contains, defaults
+from clickgym.runner.labels import AgentLike
+from clickgym.runner.make import Player, player_of
+from clickgym.runner.search import contains
 from clickgym.runner.tuning import Tuning, tune
 
 from .equipment import equipped
@@ -74,7 +74,7 @@ def development_tasks(protocol: Protocol, board: Board) -> list[Task]:
 def tune_line(
     protocol: Protocol,
     board: Board,
-    agent: AgentLike,
+    agent: AgentLike | Player,
     out: Path,
     *,
     budget: int = BUDGET,
@@ -94,20 +94,20 @@ def tune_line(
     Raises:
         ValueError: it has nothing to tune, or plays none of these tasks.
     """
-    tasks = _suited(protocol, board, agent)
+    player = player_of(agent)
+    tasks = _suited(protocol, board, player)
     envs: dict[str, Any] = {task.name: (task.env, {"instance": task.instance}) for task in tasks}
     tuning = tune(
-        {SEAT: equipped(agent, tasks[0])}, envs, budget, horizon=HORIZON, runs=RUNS, out=out, n_jobs=n_jobs, callback=callback
+        {SEAT: equipped(player, tasks[0])}, envs, budget, horizon=HORIZON, runs=RUNS, out=out, n_jobs=n_jobs, callback=callback
     )
-    usual = defaults(agent_maker(agent)[0])
+    usual = player.defaults
     values = {key: value for key, value in tuning.hyperparameters.items() if not contains((usual.get(key),), value)}
-    values = {} if tuning.agent == SEAT else values
-    player: AgentLike = (agent, values) if values else agent  # type: ignore[assignment]  # a spec may be nested
-    return TunedLine(own_label(player) or tuning.agent, player, tuning)
+    player = player if tuning.agent == SEAT else player.but(**values)
+    return TunedLine(player.label or tuning.agent, player.given, tuning)
 
 
-def _suited(protocol: Protocol, board: Board, agent: AgentLike) -> Sequence[Task]:
-    tasks = suited(agent, development_tasks(protocol, board))
+def _suited(protocol: Protocol, board: Board, player: Player) -> Sequence[Task]:
+    tasks = suited(player, development_tasks(protocol, board))
     if not tasks:
-        raise ValueError(f"{own_label(agent) or 'the agent'} plays none of the development tasks of the board {board.name!r}")
+        raise ValueError(f"{player.label or 'the agent'} plays none of the development tasks of the board {board.name!r}")
     return tasks

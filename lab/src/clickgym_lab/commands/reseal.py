@@ -30,9 +30,9 @@ from clickgym.agents import Learner
 from clickgym.core.files import write_whole
 from clickgym.envs import list_instances
 from clickgym.runner.labels import AgentLike
-from clickgym.runner.make import agent_maker, make_agent, make_env
+from clickgym.runner.make import make_agent, make_env, place_of, player_of
 from clickgym.runner.results import Trial, read_results
-from clickgym.runner.run import instance_of, run
+from clickgym.runner.run import run
 
 from ..bench.equipment import equipped
 from ..bench.make import digests_of
@@ -194,8 +194,7 @@ def play_again(replay: Replay, n_jobs: int = -1) -> polars.DataFrame:
 
 
 def _learns(agent: str) -> bool:
-    maker: Any = agent_maker(agent)[0]
-    return issubclass(maker, Learner)
+    return player_of(agent).kind is Learner
 
 
 def _play(replay: Replay, game: Game) -> polars.DataFrame:
@@ -203,7 +202,7 @@ def _play(replay: Replay, game: Game) -> polars.DataFrame:
     player: AgentLike
     if task is None:
         env = make_env(game.env, None if "instance=" in game.env else game.instance)
-        trial, player = Trial(game.env, instance_of(env), game.agent, 0), game.agent
+        trial, player = Trial(game.env, place_of(env).instance, game.agent, 0), game.agent
     else:
         env, trial, player = task.make(), VERSION_2.trial(task, 0), equipped(game.agent, task)
     env_seed, agent_seed = trial.seeds(replay.seed)
@@ -211,7 +210,7 @@ def _play(replay: Replay, game: Game) -> polars.DataFrame:
     if isinstance(agent, Learner):
         setattr(agent, "learn", partial(_learn, agent.learn, replay.horizon))  # noqa: B010 (for type checkers it is a method)
     result = run(agent, env, replay.steps[-1], seed=env_seed, checkpoints=replay.steps, metrics=replay.metrics)
-    names = {"env": game.env, "instance": instance_of(env), "agent": game.agent}
+    names = {"env": game.env, "instance": place_of(env).instance, "agent": game.agent}
     return result.to_frame().with_columns(polars.lit(portable(name)).alias(key) for key, name in names.items())
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import os
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
@@ -10,7 +9,7 @@ from typing import Any, NamedTuple
 from clickgym.agents import ANY_LIST, CompiledAgent, ContextualAgent, Learner, StateAgent
 from clickgym.runner.describe import learns, needs, stands
 from clickgym.runner.labels import PUBLISHED
-from clickgym.runner.make import is_required
+from clickgym.runner.make import player_of
 
 from ..bench.boards import Table, boards_tables
 from ..bench.leaderboard import Place
@@ -65,8 +64,7 @@ class Case(NamedTuple):
     @property
     def needs_horizon(self) -> bool:
         """Whether its horizon has no default."""
-        parameters = inspect.signature(self.agent).parameters
-        return "horizon" in parameters and is_required(parameters["horizon"])
+        return "horizon" in player_of(self.agent).required
 
     @property
     def peers(self) -> list[Place]:

@@ -31,10 +31,10 @@ from clickgym.core.trust import from_file
 from clickgym.envs import list_instances, load_instance
 from clickgym.envs.instances import DEFAULT_INSTANCE
 from clickgym.runner.callback import Callback
-from clickgym.runner.make import make_agent, make_env
+from clickgym.runner.make import make_agent, make_env, place_of
 from clickgym.runner.reports.figures import save_figure
 from clickgym.runner.results import read_results
-from clickgym.runner.run import instance_of, run
+from clickgym.runner.run import run
 from clickgym.runner.sweep import sweep
 
 from ..shipped import Shipped, compact, fingerprints, portable, read_shipped, write_shipped
@@ -418,7 +418,8 @@ def _with_facts(part: Part, table: polars.DataFrame, instances: Sequence[str]) -
     for env in part.envs:
         for instance in instances:
             users = make_env(env, instance)
-            rows.append({"env": env, "instance": instance_of(users)} | {fact: find(users) for fact, find in part.facts.items()})
+            facts = {fact: find(users) for fact, find in part.facts.items()}
+            rows.append({"env": env, "instance": place_of(users).instance} | facts)
     return table.join(polars.DataFrame(rows), on=["env", "instance"], how="left", maintain_order="left")
 
 

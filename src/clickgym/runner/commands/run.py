@@ -13,10 +13,10 @@ from ...core.trust import from_file
 from ..experiment import read_experiment
 from ..make import looking_in
 from ..metrics import DERIVED, LEARNED, METRICS
+from ..pairs import ENGINES
 from ..progress import Progress
 from ..reports.document import results_document
 from ..reports.report import write_report
-from ..run import ENGINES
 from ..sweep import sweep, sweep_again
 from .names import agents as agent_names
 from .names import environments, instances

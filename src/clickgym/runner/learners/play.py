@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import gymnasium as gym
 import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 from numpy.typing import NDArray
@@ -22,8 +21,9 @@ from ...envs.wrappers.actions import EnumeratedVectorAction, LehmerVectorAction,
 from ...envs.wrappers.history import HistoryVectorObservation
 from ...envs.wrappers.item_choices import ItemChoices
 from ...envs.wrappers.regret import Meter
-from ..loop import OnChunk, playable
+from ..loop import OnChunk
 from ..metrics import Metrics
+from ..pairs import Pair
 from .family import FamilyVectorEnv, family
 from .in_turn import InTurn
 from .observed_state import ObservedState
@@ -37,14 +37,7 @@ WRAPPERS: dict[Actions, Callable[..., VectorEnv]] = {
 }
 
 
-def play_learner(
-    agent: Learner,
-    env: gym.Env,
-    meter: Meter,
-    metrics: Metrics,
-    on_chunk: OnChunk | None = None,
-    log: Path | None = None,
-) -> None:
+def play_learner(pair: Pair, meter: Meter, metrics: Metrics, on_chunk: OnChunk | None = None, log: Path | None = None) -> None:
     """Let a learner play up to the meter's horizon; the environment must have been reset.
 
     It plays streams of its own: a `ClickVectorEnv` of the environment's click model, seeded from the environment's generator.
@@ -53,8 +46,7 @@ def play_learner(
     beyond the horizon, which do not count. A learner that was trained before (`train`) plays one stream, with frozen weights.
 
     Args:
-        agent: goes on from what it has learned.
-        env: an environment of this package, without wrappers (the streams would bypass them).
+        pair: the learner, which goes on from what it has learned, and its environment.
         meter: receives the totals.
         metrics: what is measured besides.
         on_chunk: called after each step with the number of its sessions; what it raises ends the run.
@@ -62,9 +54,9 @@ def play_learner(
 
     Raises:
         RuntimeError: the learner ended before the horizon.
-        ValueError: the environment has wrappers or a step of its own, or its users change with time.
     """
-    click_env = playable(agent, env)
+    agent: Learner = pair.agent
+    click_env: ClickEnv = pair.place.core
     n_envs = agent.n_envs if agent.training is None else 1
     if click_env.axes is None:
         envs = _streams(agent, _recorded(agent, click_env, n_envs, meter, metrics))
@@ -83,7 +75,7 @@ def play_learner(
     if agent.training is None:
         agent.learn(envs, meter.horizon, on_step, log)
         if meter.step < meter.horizon:  # its regret would pass for that of the whole horizon
-            raise RuntimeError(f"{type(agent).__name__} ended after {meter.step} of {meter.horizon} sessions")
+            raise RuntimeError(f"{pair.name} ended after {meter.step} of {meter.horizon} sessions")
     else:
         observations = envs.reset()
         while on_step():
@@ -116,17 +108,18 @@ def _recorded(agent: Learner, click_env: ClickEnv, n_envs: int, meter: Meter, me
     return recorded
 
 
-def train(agent: Learner, env: gym.Env, on_chunk: OnChunk | None = None, log: Path | None = None) -> None:
+def train(pair: Pair, on_chunk: OnChunk | None = None, log: Path | None = None) -> None:
     """Train a learner on the family of instances that its ``training`` names, before it plays the environment.
 
     Args:
-        agent: one with a ``training``, that has not learned yet.
-        env: tells size, click model and reward; it is not played.
+        pair: a learner with a ``training``, that has not learned yet; and an environment, which tells size, click model and
+            reward, and is not played.
         on_chunk: called after each step with 0, for no session counts; what it raises ends the training.
         log: a folder for TensorBoard.
     """
+    agent: Learner = pair.agent
     assert agent.training is not None
-    task = playable(agent, env).task
+    task = pair.place.core.task
     draw = family(agent.training.family, task.model)
     envs = _streams(agent, FamilyVectorEnv(draw, agent.n_envs, agent.training.episode, REWARDS[task.code], task.cutoff))
     envs.seed(int(agent.rng.integers(2**31)))
@@ -153,22 +146,23 @@ LONGEST = 10.0
 """Seconds of a trial that waits for the first gradient step."""
 
 
-def expected_seconds(agent: Learner, env: gym.Env, horizon: int, seconds: float = 1.5) -> float:
+def expected_seconds(pair: Pair, horizon: int, seconds: float = 1.5) -> float:
     """Estimate the time of a run of a learner on this machine, by a short trial; do not use the learner afterwards.
 
     Args:
-        agent, env: as for `play_learner`; the environment is reset.
+        pair: as for `play_learner`; the environment is reset.
         horizon: T, the sessions of a run.
         seconds: how long to play, apart from the first step. The rate is of the second half: an algorithm may gather sessions
             before it learns from them. One that first gathers a whole rollout plays on until it has learned from it.
     """
-    env.reset(seed=0)
+    agent: Learner = pair.agent
+    pair.place.env.reset(seed=0)
     meter = Meter([horizon])
     total = 0.0
     if agent.training is not None:
-        per_step, _ = _seconds_per_step(agent, lambda on_chunk: train(agent, env, on_chunk), seconds)
+        per_step, _ = _seconds_per_step(agent, lambda on_chunk: train(pair, on_chunk), seconds)
         total += per_step * agent.training.sessions / agent.n_envs
-    per_step, steps = _seconds_per_step(agent, lambda on_chunk: play_learner(agent, env, meter, Metrics(), on_chunk), seconds)
+    per_step, steps = _seconds_per_step(agent, lambda on_chunk: play_learner(pair, meter, Metrics(), on_chunk), seconds)
     return total + per_step * steps / max(meter.step, 1) * horizon
 
 

@@ -9,10 +9,10 @@ import gymnasium as gym
 import numpy as np
 
 from ...core.trust import UntrustedError, from_file
-from ...envs import ClickEnv, load_instance
+from ...envs import load_instance
 from .. import words
 from ..labels import users_digest
-from ..make import make_env
+from ..make import place_of
 from ..results import spec_of
 from ..theory.applicable import BoundCurve, applicable_bounds
 
@@ -98,16 +98,16 @@ def _environment(config: dict[str, Any], env: str, name: str, files: dict[str, s
     spec = spec_of(config, "envs", env)
     for instance in (None, files.get(name, name)):
         try:
-            environment: Any = make_env(spec, instance)
+            place = place_of(spec).at(instance)
+            users = place.core
         except UntrustedError:
             raise
         except (ValueError, TypeError, ImportError):
             continue
-        users = environment.unwrapped
-        if not isinstance(users, ClickEnv):
+        if place.is_guest:
             return None
-        if users.instance == name and users_digest(env, spec, environment) == config["models"][f"{env} {name}"]:
-            return environment
+        if users.instance == name and users_digest(env, spec, users) == config["models"][f"{env} {name}"]:
+            return place.env
     return None
 
 

@@ -1,0 +1,172 @@
+"""Who plays where: an agent in an environment, whether it can play there, and by which engine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import gymnasium as gym
+from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker
+
+from ..agents import ITS_DISPLAYS, LAST_DISPLAY, Agent, CompiledAgent, Learner
+from ..core.checks import unknown
+from ..envs import CascadeMDP, ClickEnv, ContextualModel, EnumeratedAction
+from ..envs.registration import is_limit_of_id
+from .labels import UnsuitedError
+from .make import Place, kind_of
+
+Engine = Literal["auto", "compiled", "python"]
+ENGINES: Sequence[str] = ("auto", "compiled", "python")
+
+
+@dataclass(frozen=True, eq=False)
+class Pair:
+    """An agent in an environment, which fit together.
+
+    Attributes:
+        agent: made for the place, or passed by the user.
+        place: where it plays.
+        kind: the interface of the agent, as `kind_of`.
+        engine: which plays them: ``"compiled"``, ``"python"``, or the library of a `Learner`.
+    """
+
+    agent: Any
+    place: Place
+    kind: type[Agent | Learner]
+    engine: str
+
+    @property
+    def name(self) -> str:
+        """What messages and results call the agent."""
+        return type(self.agent).__name__
+
+
+def pair_of(
+    agent: Agent | Learner, place: Place, engine: str = "auto", name: str | None = None, both: str = "this pair"
+) -> Pair:
+    """Let an agent play in a place, if it can.
+
+    Args:
+        agent, place: who and where.
+        engine: as in `clickgym.run`.
+        name, both: what messages call the agent, None: by its class; and the pair.
+
+    Raises:
+        ValueError: on an unknown engine, or one that cannot serve the pair; an agent that was built for other sizes.
+        UnsuitedError: the agent cannot play the environment.
+    """
+    if not isinstance(engine, str) or engine not in ENGINES:
+        raise ValueError(unknown("engine", engine, ENGINES))
+    pair = Pair(agent, place, kind_of(type(agent)), "python")
+    if isinstance(agent, Learner):
+        _check_learner(agent, place)
+        if engine != "auto":
+            raise ValueError(f"engine={engine!r} cannot serve {name or pair.name}: {agent.engine} has its own loop")
+        engine = agent.engine
+    else:
+        _check_axes(agent, place)
+        obstacle = _why_not_compiled(pair)
+        if engine == "compiled" and obstacle:
+            raise ValueError(f"engine='compiled' cannot serve {both}: {obstacle}")
+        engine = "python" if engine == "python" or obstacle else "compiled"
+    for size, want in place.sizes._asdict().items():
+        have = getattr(agent, size, None)
+        if have is not None and have != want:
+            raise ValueError(f"the agent was built with {size} = {have}, but the environment has {want}")
+    return Pair(agent, place, pair.kind, engine)
+
+
+# ------------------------------------------------------------------------------------------------------ compiled or not
+
+
+def _why_not_compiled(pair: Pair) -> str:
+    """The reason why a pair cannot run in the compiled loop; empty if it can."""
+    agent, kind, env = type(pair.agent), pair.kind, pair.place.env
+    if not issubclass(kind, CompiledAgent):
+        return f"{agent.__name__} is a plain Python agent"
+    if agent.rank is not kind.rank or agent.update is not kind.update:
+        return f"{agent.__name__} overrides rank or update in Python"
+    if env.render_mode == "human":
+        return "render_mode='human' shows every session"
+    layer: Any = _within_harmless(env)
+    if isinstance(layer, gym.Wrapper):
+        return f"the wrapper {type(layer).__name__} must see every step"
+    if pair.place.is_guest:
+        return f"{type(layer).__name__} is no ClickEnv: what its users do is known to its own step only"
+    if type(layer).step is not ClickEnv.step:
+        return f"{type(layer).__name__} has a step of its own"
+    if layer.axes is not None and layer.axes.changes_items and getattr(layer.task, "find_kernel", None) is None:
+        return f"the best list of some of the items of a {type(layer.model).__name__} is found in Python"
+    return ""
+
+
+def _within_harmless(env: gym.Env) -> gym.Env:
+    """The environment, or the outermost wrapper that is not one that every id brings, without which nothing is lost."""
+    while type(env) in (OrderEnforcing, PassiveEnvChecker) or is_limit_of_id(env):
+        env = env.env  # type: ignore[attr-defined]
+    return env
+
+
+# --------------------------------------------------------------------------------------------- who cannot play at all
+
+
+def _check_axes(agent: Agent, place: Place) -> None:
+    """Refuse an agent that cannot play the axes of an environment, naming the axis and what it would need."""
+    axes, name = None if place.is_guest else place.core.axes, type(agent).__name__
+    if axes is None:
+        return
+    if axes.arrival is not None and agent.learns_from == LAST_DISPLAY:
+        raise UnsuitedError(
+            f"{name} learns from {LAST_DISPLAY}, and cannot be run with late clicks (arrival={axes.arrival.text!r}); an "
+            f"agent that can says learns_from = {ITS_DISPLAYS!r}, and its update takes display="
+        )
+    if axes.available is not None and not agent.takes_candidates():
+        raise UnsuitedError(f"{name} cannot choose from a subset of the items (available={axes.available})")
+    if axes.churn and not agent.can_replace():
+        raise UnsuitedError(f"{name} cannot replace an item (churn={axes.churn:g})")
+
+
+def _check_learner(agent: Learner, place: Place) -> None:
+    """Refuse a learner that cannot play its own streams of an environment instead, naming what stands in the way."""
+    layer, name = _within_harmless(place.env), type(agent).__name__
+    bypass = f"{name} learns on streams of its own, which would bypass {type(layer).__name__}"
+    if not isinstance(layer, ClickEnv):
+        raise UnsuitedError(bypass)
+    if isinstance(layer.model, ContextualModel):
+        raise UnsuitedError(
+            f"{name} cannot be run by name in a contextual environment, because it observes no features; wrap "
+            "the environment in RecordRegret and let the library's own algorithm step it"
+        )
+    if type(layer).step is not ClickEnv.step:
+        raise UnsuitedError(bypass)
+    if layer.task.model is not layer.model:
+        raise UnsuitedError(
+            f"{name} learns on parallel streams, each with a clock of its own, so that it cannot be run with "
+            f"users who change at given steps ({type(layer.model).__name__})"
+        )
+    if isinstance(layer.model, CascadeMDP) and agent.training is not None:
+        raise UnsuitedError("protocol='meta' trains on users without a memory, and cannot be run with others")
+    if layer.axes is not None:
+        _check_axes_of_learner(agent, layer)
+    if agent.actions == "lists":
+        EnumeratedAction(layer)  # raises if there are too many
+
+
+def _check_axes_of_learner(agent: Learner, env: ClickEnv) -> None:
+    """Refuse a learner that cannot play the axes of an environment."""
+    axes: Any = env.axes
+    learner = type(agent).__name__
+    given = ", ".join(f"{name}={value!r}" for name, value in env.axes_arguments.items())
+    if isinstance(env.model, CascadeMDP):
+        raise UnsuitedError(
+            f"{learner} cannot be run by name with users with a memory if other arguments change the sessions ({given})"
+        )
+    if axes.available is not None and not agent.takes_candidates():
+        raise UnsuitedError(
+            f"{learner} supports no masks and cannot choose from a subset of the items ({given}); MaskablePPO can"
+        )
+    if agent.training is not None and (axes.arrival is not None or axes.changes_items):
+        raise UnsuitedError(
+            f"protocol='meta' reads clicks that come at once, on items that stay, and cannot be run with {given}"
+        )
