@@ -8,8 +8,8 @@ loop can call, too, and a generator of its own, a child of the environment's.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import gymnasium as gym
 import numpy as np
@@ -21,22 +21,36 @@ from ..core.files import check_memory
 from .arrival import Arrival, ArrivalState, arrive_all
 from .available import available_state, draw_all_available
 from .bots import Bots, BotsState, reports
-from .churn import NewItems, churn_state, replace
+from .churn import NewItems, churn_state
 from .contextual.model import ContextualModel
 from .instances.families import new_items_of
 from .memory.model import CascadeMDP
 from .present import Present
-from .schedule import AnyTask
+from .task import AnyTask, Sessions
 from .users import Users
 
 AXES = ("arrival", "bots", "churn", "available")
+
+
+class AxesArguments(NamedTuple):
+    """The arguments ``arrival``, ``bots``, ``churn`` and ``available`` of `ClickEnv`, as they were passed."""
+
+    arrival: str
+    bots: str | None
+    churn: float
+    available: int | None
+
+    def beside_defaults(self) -> dict[str, Any]:
+        """Those that are not at their defaults."""
+        defaults = AxesArguments("immediate", None, 0.0, None)
+        return {name: value for name, value in self._asdict().items() if value != getattr(defaults, name)}
 
 
 class Axes:
     """Those of the arguments ``arrival``, ``bots``, ``churn`` and ``available`` that are not at their defaults, for S streams.
 
     Args:
-        arrival, bots, churn, available: as in `ClickEnv`.
+        arguments: as in `ClickEnv`.
         model: the users.
         laws: for each instance that is dealt to the streams in turn the family by whose law new items are drawn, ``""`` where
             the users are given by numbers.
@@ -57,15 +71,13 @@ class Axes:
 
     def __init__(
         self,
-        arrival: str,
-        bots: str | None,
-        churn: float,
-        available: int | None,
+        arguments: AxesArguments,
         model: Users,
         laws: Sequence[str],
         reference: ArrayLike | None,
-        n_streams: int = 1,
+        n_streams: int,
     ) -> None:
+        arrival, bots, churn, available = arguments
         n_items, n_positions = model.n_items, model.n_positions
         check_memory(f"{n_streams:,} streams", 8 * n_streams * (n_items + 4))
         parsed = Arrival(arrival)
@@ -172,51 +184,40 @@ class Axes:
         self.draw_available()
 
     def settle(
-        self,
-        task: AnyTask,
-        sessions: NDArray[np.int64],
-        rankings: NDArray[np.int64],
-        clicks: NDArray[np.int8],
-        realised: NDArray[np.float64],
-        expectation: NDArray[np.float64],
-        optimum: NDArray[np.float64],
+        self, task: AnyTask, displays: NDArray[np.int64], sessions: Sessions, optimum: NDArray[np.float64]
     ) -> tuple[NDArray[np.int8], NDArray[np.float64], dict[str, NDArray[Any]]]:
         """The clicks ``(S, K)`` that are reported, the rewards that arrive ``(S,)``, and further entries of the infos.
 
         The expectation and the optimum of bots become 0.
         """
-        reported, rewards, of_bots = self._report(sessions, rankings, clicks, realised, task.code, task.cutoff)
-        for value in (realised := realised.copy(), expectation, optimum):
-            value[of_bots] = 0
+        reported, rewards, of_bots = self._report(task, displays, sessions)
+        realised = sessions.realised.copy()
+        for values in (realised, sessions.expectation, optimum):
+            values[of_bots] = 0
         beside: dict[str, NDArray[Any]] = {
-            "display": sessions.copy(),
+            "display": displays.copy(),
             "realised_reward": realised,
-            "true_clicks": clicks.copy(),
+            "true_clicks": sessions.clicks.copy(),
         }
         if self.bots is not None:
             beside["bot"] = of_bots
-        return reported, self._arrive(sessions, rankings, reported, rewards), beside
+        return reported, self._arrive(displays, sessions.rankings, reported, rewards), beside
 
     def _report(
-        self,
-        sessions: NDArray[np.int64],
-        rankings: NDArray[np.int64],
-        clicks: NDArray[np.int8],
-        realised: NDArray[np.float64],
-        reward: int,
-        cutoff: int,
+        self, task: AnyTask, displays: NDArray[np.int64], sessions: Sessions
     ) -> tuple[NDArray[np.int8], NDArray[np.float64], NDArray[np.bool_]]:
         """What is reported of sessions: clicks ``(S, K)``, rewards ``(S,)``, and which of them are no users'."""
+        rankings, _, clicks, _, realised, *_ = sessions
         if self.bots_state is None or self.bots is None:
             return clicks, realised, np.zeros(len(clicks), np.bool_)
         self.generators["bots"].random(out=self.bots_state.uniforms)
         reported, rewards, corrupted = np.empty_like(clicks), np.empty_like(realised), np.empty(len(clicks), np.bool_)
-        reports(self.bots_state, sessions, rankings, clicks, realised, reward, cutoff, reported, rewards, corrupted)
+        reports(self.bots_state, displays, rankings, clicks, realised, task.code, task.cutoff, reported, rewards, corrupted)
         return reported, rewards, corrupted & (not self.bots.users_are_real)
 
     def _arrive(
         self,
-        sessions: NDArray[np.int64],
+        displays: NDArray[np.int64],
         rankings: NDArray[np.int64],
         reported: NDArray[np.int8],
         rewards: NDArray[np.float64],
@@ -226,7 +227,7 @@ class Axes:
             return rewards
         self.generators["arrival"].random(out=self.arrival_state.uniforms)
         arrived = np.empty_like(rewards)
-        arrive_all(self.arrival_state, sessions, rankings, reported, rewards, self.churn_state.last, arrived)
+        arrive_all(self.arrival_state, displays, rankings, reported, rewards, self.churn_state.last, arrived)
         return arrived
 
     @property
@@ -235,35 +236,22 @@ class Axes:
         state = self.arrival_state
         return state is not None and bool(state.uniforms[0, 1] < state.lost)
 
-    def replace(self, sessions: NDArray[np.int64], task: Any) -> bool:
-        """Replace an item of the single stream's task with the given probability; returns whether one was replaced."""
-        if not self.churn:
-            return False
-        self.generators["churn"].random(out=self.churn_state.uniforms)
-        item = replace(self.churn_state, 0, sessions[0], task.new_items, task.items)
-        if item >= 0:
-            task.forget()
-        return item >= 0
-
     def draw_available(self) -> None:
         """Draw the items of the next session."""
         if self.available is not None:
             self.generators["available"].random(out=self.available_state.uniforms)
             draw_all_available(self.available_state)
 
-    def replace_all(self, sessions: NDArray[np.int64], batch: Any) -> NDArray[np.bool_]:
-        """Replace an item on each stream with the given probability; returns where one was replaced."""
-        if not self.churn:
-            return np.zeros(self._n_streams, np.bool_)
-        self.generators["churn"].random(out=self.churn_state.uniforms)
-        return batch.replace(self.churn_state, sessions)
+    def change_items(self, displays: NDArray[np.int64], batch: Any) -> NDArray[np.bool_]:
+        """Replace items, perhaps, and draw those of the next session; ``(S,)`` where they can be others than in the last."""
+        self.draw_available()
+        changed = np.full(self._n_streams, self.available is not None)
+        if self.churn:
+            self.generators["churn"].random(out=self.churn_state.uniforms)
+            changed |= batch.replace(self.churn_state, displays)
+        return changed
 
-    def find(self, task: Any) -> None:
-        """Find the best list of the single stream's next session, where items are not those of every session."""
-        if self.changes_items:
-            task.find(self.mask[0])
-
-    def find_all(self, batch: Any, streams: NDArray[np.bool_]) -> None:
+    def find(self, batch: Any, streams: NDArray[np.bool_]) -> None:
         """Find the best lists of the next sessions of some streams, where items are not those of every session."""
         if self.changes_items:
             batch.find(self.mask, streams)
@@ -300,16 +288,13 @@ class Axes:
             entries["available"] = MultiBinary(n_items)
         return Dict(entries)
 
-    def observe(
-        self, observation: Any, displays: NDArray[np.int64], first: bool, of: Callable[[Any], Any] = lambda entry: entry
-    ) -> Any:
+    def observe(self, observation: Any, displays: NDArray[np.int64], first: bool) -> Any:
         """The observation with these arguments, from the observation without them.
 
         Args:
             observation: the clicks, or a dict with them.
             displays: ``(S,)`` the numbers of the sessions shown last.
             first: whether an episode begins, so that nothing has arrived.
-            of: the part of the streams that counts.
         """
         if self.arrival is None and not self.changes_items:
             return observation
@@ -319,19 +304,19 @@ class Axes:
             n_arrived = np.zeros_like(state.n_arrived) if first else state.n_arrived.copy()
             rows = np.arange(state.displays.shape[1]) < n_arrived[:, None]
             entries |= {
-                "display": of(displays[:, None].copy()),
-                "n_arrived": of(n_arrived),
-                "displays": of(np.where(rows, state.displays, -1)),
-                "rankings": of(np.where(rows[..., None], state.rankings, -1)),
-                "clicks": of(np.where(rows[..., None], state.clicks, np.int8(-1))),
+                "display": displays[:, None].copy(),
+                "n_arrived": n_arrived,
+                "displays": np.where(rows, state.displays, -1),
+                "rankings": np.where(rows[..., None], state.rankings, -1),
+                "clicks": np.where(rows[..., None], state.clicks, np.int8(-1)),
             }
             if self.churn:
-                entries["void"] = of(rows[..., None] & state.void)
+                entries["void"] = rows[..., None] & state.void
         if self.churn:
             replaced = self.churn_state.replaced[:, None]
-            entries["replaced"] = of(np.full_like(replaced, -1) if first else replaced.copy())
+            entries["replaced"] = np.full_like(replaced, -1) if first else replaced.copy()
         if self.available is not None:
-            entries["available"] = of(self.mask.copy())
+            entries["available"] = self.mask.copy()
         return entries
 
 

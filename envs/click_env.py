@@ -7,43 +7,23 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from gymnasium.spaces import flatdim
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space, iterate
 from numpy.typing import ArrayLike, NDArray
 
 from ..core.checks import as_array, as_call, check_choice, check_count, check_seed, short, unknown
-from ..core.files import check_memory
-from ..core.kernels import KernelError, SessionError, cause
 from ..core.notebook import html_table
-from .axes import Axes, attractions_of
+from .axes import AxesArguments
 from .instances.instance import AnyInstance
-from .present import PresentBatch
 from .problem import Problem
 from .rendering import HUMAN, RENDER_MODES, ResultPage, render, show
-from .schedule import AnyTask, Batch, Course, Dealt, DealtTask
-from .session import first_bad_list, session
+from .session import first_bad_list
 from .spaces import BatchedRankedList, RankedList, check_ranking
+from .streams import Streams, name_of
 from .users import Users
 
 FOREIGN_OPTIONS = {"minari_autoseed"}
 """Options of ``reset`` that other people's wrappers read and hand on."""
-
-
-def name_of(env: gym.Env[Any, Any] | VectorEnv[Any, Any, Any]) -> str:
-    """What messages and results call an environment: its id, or its class."""
-    return env.spec.id if env.spec else type(env.unwrapped).__name__
-
-
-def _axes_arguments(arrival: str, bots: str | None, churn: float, available: int | None) -> dict[str, Any]:
-    """The arguments of the axes that are not at their defaults, as they were given."""
-    given = {
-        "arrival": None if arrival == "immediate" else arrival,
-        "bots": bots,
-        "churn": churn or None,
-        "available": available,
-    }
-    return {name: value for name, value in given.items() if value is not None}
 
 
 def refuse_absent(ranking: NDArray[np.int64], mask: NDArray[np.bool_]) -> None:
@@ -77,19 +57,6 @@ def _warn_of_no_mode(maker: str, modes: Sequence[str]) -> None:
     gym.logger.warn(f"render() needs a render_mode: {maker}(..., render_mode={modes[-1]!r}) (there is: {', '.join(modes)})")
 
 
-def _facts(env: ClickEnv | ClickVectorEnv) -> dict[str, Any]:
-    """What tells one environment from another, for ``repr`` and notebooks."""
-    return {
-        "id": env.spec.id if env.spec else None,
-        "users": env.model.kind,
-        "instance": env.instance,
-        "n_items": env.model.n_items,
-        "n_positions": env.model.n_positions,
-        "reward": env.reward,
-        **env.axes_arguments,
-    }
-
-
 def _checked_seed(seed: Any, options: Any) -> int | None:
     """The seed of ``reset``, whose arguments are checked."""
     if options is not None and (not isinstance(options, Mapping) or options.keys() - FOREIGN_OPTIONS):
@@ -97,13 +64,7 @@ def _checked_seed(seed: Any, options: Any) -> int | None:
     return None if seed is None else check_seed(seed)
 
 
-def _seeded(seed: int) -> np.random.Generator:
-    # Agents and users often seed their own generator with the same small integer as the environment. Clicks must not be
-    # functions of the very numbers that chose the list, so the environment's stream is a child of its seed.
-    return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(0xC11C,))))
-
-
-class ClickEnv(gym.Env[Any, NDArray[np.int64]]):
+class ClickEnv(Streams, gym.Env[Any, NDArray[np.int64]]):
     """Gymnasium environment of simulated users: an action is a ranked list, and the observation is the clicks on it.
 
     The argument ``model`` says who the users are. A click model describes users who stay the same. A `PiecewiseStationaryModel`
@@ -151,10 +112,6 @@ class ClickEnv(gym.Env[Any, NDArray[np.int64]]):
     metadata: dict[str, Any] = {"render_modes": [HUMAN, *RENDER_MODES], "render_fps": 4}  # noqa: RUF012 (Gymnasium's)
 
     action_space: RankedList
-    task: AnyTask
-    """What is asked of the next list."""
-    axes: Axes | None
-    """What `arrival`, `bots`, `churn` and `available` ask for; None where all are at their defaults."""
     _notes: Sequence[str]
 
     def __init__(
@@ -176,19 +133,12 @@ class ClickEnv(gym.Env[Any, NDArray[np.int64]]):
     ) -> None:
         _check_render_mode(render_mode, self.metadata["render_modes"])
         problem = Problem.of(model, form, instance, n_positions, parameters)
-        self.model, self.instance, self.initial_ranking, law = problem
-        self.reward = self.model.default_reward if reward is None else reward
-        self.reference = reference
         self.render_mode = render_mode
-        axes = Axes(arrival, bots, churn, available, self.model, [law], reference)
-        self.axes = None if axes.are_default else axes
-        self.axes_arguments = _axes_arguments(arrival, bots, churn, available)
-        self._course = self.model.course(self.reward, cutoff, axes.reference_of_course())
+        arguments = AxesArguments(arrival, bots, churn, available)
+        space = self._set_up([problem], 1, reward, cutoff, reference, arguments)
         self.action_space = RankedList(self.model.n_items, self.model.n_positions)
         self.action_space.available = self.mask
-        self.observation_space = axes.observation_space(self._course.observation_space)
-        self._scratch = np.empty(self.model.n_positions + 1)
-        self._begun = False
+        self.observation_space = space
         self._forget()
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
@@ -208,21 +158,11 @@ class ClickEnv(gym.Env[Any, NDArray[np.int64]]):
         """
         seed = _checked_seed(seed, options)
         super().reset(seed=seed)
-        if seed is not None:
-            self._np_random = _seeded(seed)
-        if self._begun and seed is None:
-            self.task.begin_episode(self.np_random)
-        else:
-            self._begun = True
-            self._forget()
-            self.task.draw(self.np_random)
-            if self.axes is not None:
-                self.axes.begin(self.np_random, attractions_of([self.task], 1))
-                self.axes.find(self.task)
-        observation = self.task.observe(np.zeros(self.model.n_positions, np.int8))
-        return observation if self.axes is None else self._observe(observation, first=True), {
-            "optimal_ranking": self.task.optimal_ranking.copy(),
-            "optimal_reward": self.task.optimal_reward,
+        self._restart(seed)
+        nothing = np.zeros((1, self.model.n_positions), np.int8)
+        return self._of_stream(self._observe(nothing, first=True)), {
+            "optimal_ranking": self._batch.optimal_ranking[0].copy(),
+            "optimal_reward": float(self._batch.optimal_reward[0]),
         }
 
     def step(self, action: ArrayLike) -> tuple[Any, float, bool, bool, dict[str, Any]]:
@@ -243,72 +183,32 @@ class ClickEnv(gym.Env[Any, NDArray[np.int64]]):
             SessionError: the click model failed; its message names the environment, the step and the cause.
             gymnasium.error.ResetNeeded: before the first `reset`, and after the user has left.
         """
-        task, k = self.task, self.model.n_positions
         ranking = _checked_list(action, self.action_space, "LehmerAction")
-        if not self._begun or task.ended:
+        if not self._begun or self._has_left:
             when = "before the first step()" if not self._begun else "now that the user has left: the step before was the last"
             raise gym.error.ResetNeeded(f"call reset() {when}")
-        if self.axes is not None and self.axes.available is not None:
-            refuse_absent(ranking, self.axes.mask[0])
-        clicks, examined = np.empty(k, np.int8), np.empty(k, np.int8)
-        try:
-            realised, expectation, satisfied = self._session(
-                task.parameters, ranking, self.np_random.random(k), clicks, examined, task.code, task.cutoff, self._scratch
-            )
-            optimum = task.optimal_reward
-            regret = optimum - expectation
-            task.draw(self.np_random)
-        except KernelError:
-            raise
-        except Exception as error:
-            raise SessionError(
-                f"{name_of(self)}, step {self._steps + 1}: {cause(error)}, in a {type(task.model).__name__}"
-            ) from error
+        if self._masks is not None:
+            refuse_absent(ranking, self._masks[0])
+        reported, rewards, infos = self._play(ranking[None])
+        info = {name: values.item() if values.ndim == 1 else values[0] for name, values in infos.items()}
+        self._rankings, self._clicks = ranking[None].copy(), reported.copy()
+        self._rewards = infos.get("realised_reward", rewards)
         if self.axes is not None:
-            return self._step_with_axes(self.axes, ranking, clicks, examined, satisfied, realised, expectation, optimum)
-        self._record(1, regret, ranking, clicks, examined, satisfied, realised)
+            self._notes = self.axes.notes(info.get("bot", False))
         if self.render_mode == HUMAN:
             self.render()
-        return task.observe(clicks), realised, task.ended, False, {
-            "expected_reward": expectation,
-            "regret": regret,
-            "optimal_reward": optimum,
-        }  # fmt: skip
+        return self._of_stream(self._observe(reported)), rewards.item(), self._has_left, False, info
 
-    def _step_with_axes(
-        self,
-        axes: Axes,
-        ranking: NDArray[np.int64],
-        clicks: NDArray[np.int8],
-        examined: NDArray[np.int8],
-        satisfied: int,
-        realised: float,
-        expectation: float,
-        optimum: float,
-    ) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """What follows a session where not all axes are at their defaults; the task has drawn what the next one brings."""
-        task, session = self.task, np.array([self._steps + 1])
-        expected, best = np.array([expectation]), np.array([optimum])
-        reported, rewards, beside = axes.settle(
-            task, session, ranking[None], clicks[None], np.array([realised]), expected, best
-        )
-        regret = float(best[0] - expected[0])
-        info: dict[str, Any] = {"expected_reward": float(expected[0]), "regret": regret, "optimal_reward": float(best[0])}
-        info |= {name: values[0] if values.ndim > 1 else values[0].item() for name, values in beside.items()}
-        replaced = axes.replace(session, task)
-        axes.draw_available()
-        self._notes = axes.notes(info.get("bot", False))
-        self._record(1, regret, ranking, reported[0], examined, satisfied, info["realised_reward"])
-        if self.task is task and (axes.available is not None or replaced):
-            axes.find(task)
-        if self.render_mode == HUMAN:
-            self.render()
-        return self._observe(task.observe(reported[0])), float(rewards[0]), task.ended, False, info
+    @property
+    def _has_left(self) -> bool:
+        """Whether the user has left for good, so that the environment must be reset."""
+        return self._batch.ended is not None and bool(self._batch.ended[0])
 
-    def _observe(self, observation: Any, first: bool = False) -> Any:
-        """What is observed, from what is without the axes."""
-        assert self.axes is not None
-        return self.axes.observe(observation, np.array([self._steps]), first, lambda entry: entry[0])
+    def _of_stream(self, observations: Any) -> Any:
+        """The observation of the only stream."""
+        if isinstance(observations, dict):
+            return {name: entries[0] for name, entries in observations.items()}
+        return observations[0]
 
     def render(self) -> str | NDArray[np.uint8] | None:
         """The result page of the last session: text for ``"ansi"``, an ``(H, W, 3)`` picture for ``"rgb_array"``.
@@ -320,26 +220,15 @@ class ClickEnv(gym.Env[Any, NDArray[np.int64]]):
             return None
         page = self.result_page()
         if self.render_mode == HUMAN:
-            if self._ranking is not None:  # there is nothing to see before the first session
+            if self._rankings is not None:  # there is nothing to see before the first session
                 show(page, 1 / self.metadata["render_fps"])
             return None
         return render(page, self.render_mode)
 
     def result_page(self) -> ResultPage:
         """The data that `render` draws: the last session, and the totals so far."""
-        return ResultPage(
-            title=f"{self.spec.id if self.spec else type(self.model).__name__} · {self.instance}",
-            n_items=self.model.n_items,
-            n_positions=self.model.n_positions,
-            step=self._steps,
-            regret=self._regret,
-            ranking=None if self._ranking is None else tuple(self._ranking.tolist()),
-            clicks=tuple(self._clicks.tolist()),
-            examined=tuple(self._examined.tolist()),
-            satisfied=self._satisfied >= 0 if "satisfaction" in self.model.rewards else None,
-            reward=self._reward,
-            notes=self._notes,
-        )
+        satisfied = bool(self._satisfied[0] >= 0) if "satisfaction" in self.model.rewards else None
+        return self._page(0, self.instance, satisfied, self._notes)
 
     def action_masks(self) -> NDArray[np.bool_]:
         """Not available here: MaskablePPO of sb3-contrib asks for masks, and lists have none. Use `ItemByItem` for masks of
@@ -354,16 +243,16 @@ class ClickEnv(gym.Env[Any, NDArray[np.int64]]):
         )
 
     def __repr__(self) -> str:
-        return as_call(self, **_facts(self))
+        return as_call(self, **self._facts())
 
     def _repr_html_(self) -> str:
-        facts = _facts(self) | {"action_space": self.action_space, "observation_space": self.observation_space}
+        facts = self._facts() | {"action_space": self.action_space, "observation_space": self.observation_space}
         return html_table(type(self).__name__, [fact for fact in facts.items() if fact[1] is not None])
 
     @property
     def mask(self) -> NDArray[np.bool_] | None:
         """``(L,)`` booleans: which items the next list can show; None: all."""
-        return None if self.axes is None or self.axes.available is None else self.axes.mask[0]
+        return None if self._masks is None else self._masks[0]
 
     @property
     def sessions_to_change(self) -> int:
@@ -371,21 +260,8 @@ class ClickEnv(gym.Env[Any, NDArray[np.int64]]):
         return self._next_change - self._steps
 
     def _forget(self) -> None:
-        k = self.model.n_positions
-        self._steps, self._regret = 0, 0.0
-        self._enter()
-        self._ranking: NDArray[np.int64] | None = None
-        self._clicks, self._examined = np.zeros(k, np.int8), np.zeros(k, np.int8)
-        self._satisfied, self._reward = -1, 0.0
+        super()._forget()
         self._notes = []
-
-    def _enter(self) -> None:
-        """Take up the task of the present step."""
-        self.task, self._next_change = self._course.at(self._steps)
-        if self.axes is not None:
-            self.task = self.axes.present(self.task)
-            self.axes.find(self.task)
-        self._session = session(self.task.model)
 
     def _record(
         self,
@@ -397,16 +273,14 @@ class ClickEnv(gym.Env[Any, NDArray[np.int64]]):
         satisfied: int,
         reward: float,
     ) -> None:
-        """Count ``steps`` sessions, which must not pass over a change, and remember the last for `render`."""
-        self._steps += steps
-        self._regret += regret
-        if self._steps == self._next_change:
-            self._enter()
-        self._ranking, self._clicks, self._examined = ranking.copy(), clicks.copy(), examined
-        self._satisfied, self._reward = satisfied, reward
+        """Count ``steps`` sessions of a compiled loop, which must not pass over a change, and remember the last."""
+        self._displays += steps
+        self._count(steps, regret)
+        self._rankings, self._clicks, self._examined[0] = ranking[None].copy(), clicks[None].copy(), examined
+        self._satisfied[0], self._rewards = satisfied, np.array([reward])
 
 
-class ClickVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
+class ClickVectorEnv(Streams, VectorEnv[Any, NDArray[np.int64], Any]):
     """Vector environment: ``num_envs`` independent streams of sessions, stepped together in compiled code.
 
     The streams have the same users, or those of several instances.
@@ -451,7 +325,6 @@ class ClickVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
 
     single_action_space: RankedList
     action_space: BatchedRankedList
-    task: AnyTask
 
     def __init__(
         self,
@@ -489,38 +362,19 @@ class ClickVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
             raise ValueError(
                 f"{len(problems)} instances cannot be distributed over {num_envs} streams: num_envs must be at least as many"
             )
-        self.models = tuple(problem.model for problem in problems)
-        self.instances = tuple(problem.instance for problem in problems)
-        self.model, self.instance, self.initial_ranking, _ = problems[0]
-        self.reward = self.model.default_reward if reward is None else reward
-        laws = [problem.law for problem in problems]
-        axes = Axes(arrival, bots, churn, available, self.model, laws, reference, self.num_envs)
-        self.axes = None if axes.are_default else axes
-        self.axes_arguments = _axes_arguments(arrival, bots, churn, available)
-        courses = [users.course(self.reward, cutoff, axes.reference_of_course()) for users in self.models]
-        self._course: Course = courses[0] if len(courses) == 1 else Dealt(courses)
+        arguments = AxesArguments(arrival, bots, churn, available)
+        space = self._set_up(problems, self.num_envs, reward, cutoff, reference, arguments)
         self.render_mode = render_mode
         self.max_episode_steps = max_episode_steps
         self.metadata = {**type(self).metadata, "autoreset_mode": mode}
         self.single_action_space = RankedList(self.model.n_items, self.model.n_positions)
-        self.single_observation_space = axes.observation_space(self._course.observation_space)
-        numbers = flatdim(self._course.observation_space) + self.model.n_positions
-        check_memory(f"{num_envs:,} streams", 24 * num_envs * numbers)  # spaces and arrays: three numbers of 8 bytes for each
+        self.single_observation_space = space
         self.action_space = BatchedRankedList(self.num_envs, self.model.n_items, self.model.n_positions)
         self.action_space.available = self.mask
         self.observation_space = batch_space(self.single_observation_space, num_envs)
-        self._uniforms = np.empty((num_envs, self.model.n_positions))
-        self._examined = np.zeros((num_envs, self.model.n_positions), np.int8)
         self._seen = np.empty(self.model.n_items, np.int64)
-        self._begun = False
-        self._batch: Batch
-        self._steps: int
         self._episode_steps: Any  # a number; where users have a memory, one for each stream
         self._truncated: bool  # with NEXT_STEP: the next step is the reset of all streams
-        self._rankings: NDArray[np.int64] | None
-        self._clicks: NDArray[np.int8]
-        self._regret: NDArray[np.float64]
-        self._rewards: NDArray[np.float64]
         self._forget()
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
@@ -536,17 +390,7 @@ class ClickVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
         """
         seed = _checked_seed(seed, options)
         super().reset(seed=seed)
-        if seed is not None:
-            self._np_random = _seeded(seed)
-        if self._begun and seed is None:
-            return self._begin_episode()
-        self._begun = True
-        self._forget()
-        self._batch.draw(self.np_random)
-        if self.axes is not None:
-            self.axes.begin(self.np_random, attractions_of(self._tasks, self.num_envs))
-            self.axes.find_all(self._batch, np.ones(self.num_envs, np.bool_))
-        return self._first_observations()
+        return self._begin_episode(seed)
 
     def step(
         self, actions: NDArray[np.int64]
@@ -576,40 +420,14 @@ class ClickVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
         rankings = self._checked(actions, begins if resets else None)
         if not self._begun:
             raise gym.error.ResetNeeded("call reset() before the first step()")
-        if self.axes is not None and self.axes.available is not None:
-            self._refuse_absent(rankings, self.axes.mask)
-        clicks = np.empty(rankings.shape, np.int8)
-        rewards, expectation = np.empty(size), np.empty(size)
-        uniforms = self.np_random.random(out=self._uniforms)
-        try:
-            self._batch.play(rankings, uniforms, clicks, self._examined, rewards, expectation)
-        except KernelError:
-            raise
-        except Exception as error:
-            what = f"{cause(error)}, in a {type(self.model).__name__}, on one of {size} streams"
-            raise SessionError(f"{name_of(self)}, step {self._steps + 1}: {what}") from error
-        optimum = self._batch.optimal_reward.copy()
-        reported, find = clicks, nobody
-        beside: dict[str, Any] = {}
-        if (axes := self.axes) is not None:
-            reported, rewards, beside, find = self._with_axes(axes, ~begins, rankings, clicks, rewards, expectation, optimum)
-        regret = optimum - expectation
-        if resets:
-            for nothing in (reported, rewards, regret, expectation):
-                nothing[begins] = 0
-        self._steps += 1
+        if self._masks is not None:
+            self._refuse_absent(rankings, self._masks)
+        reported, rewards, infos = self._play(rankings, begins if resets else None)
         self._episode_steps += ~begins if resets else 1
-        if self._steps == self._next_change:
-            self._enter()
-            find = ~nobody
-        self._regret += regret
         if self.render_mode is not None:  # copies, since the caller may write into what it gave and got
             self._rankings, self._clicks, self._rewards = rankings.copy(), reported.copy(), rewards.copy()
-        self._batch.draw(self.np_random)
-        if axes is not None:
-            axes.find_all(self._batch, find)
         ended = nobody if self._batch.ended is None else self._batch.ended.copy()
-        infos = self._masked(~begins, expected_reward=expectation, regret=regret, optimal_reward=optimum, **beside)
+        infos = self._masked(~begins, **infos)
         if resets:
             infos = self._both(infos, self._firsts(begins))
         observations = self._observe(reported)
@@ -642,38 +460,21 @@ class ClickVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
     @property
     def mask(self) -> NDArray[np.bool_] | None:
         """``(B, L)`` booleans: which items the next lists can show; None: all."""
-        return None if self.axes is None or self.axes.available is None else self.axes.mask
+        return self._masks
 
     def render(self) -> tuple[Any, ...] | None:
         """The result page of every stream, as `ClickEnv.render` draws it."""
         if self.render_mode is None:
             _warn_of_no_mode("gym.make_vec", RENDER_MODES)
             return None
-        name = self.spec.id if self.spec else type(self.model).__name__
-        return tuple(
-            render(
-                ResultPage(
-                    title=f"{name} · {self.instances[b % len(self.instances)]} · {b}",
-                    n_items=self.model.n_items,
-                    n_positions=self.model.n_positions,
-                    step=self._steps,
-                    regret=float(self._regret[b]),
-                    ranking=None if self._rankings is None else tuple(self._rankings[b].tolist()),
-                    clicks=tuple(self._clicks[b].tolist()),
-                    examined=tuple(self._examined[b].tolist()),
-                    satisfied=None,
-                    reward=float(self._rewards[b]),
-                ),
-                self.render_mode,
-            )
-            for b in range(self.num_envs)
-        )
+        titles = [f"{self.instances[b % len(self.instances)]} · {b}" for b in range(self.num_envs)]
+        return tuple(render(self._page(b, title), self.render_mode) for b, title in enumerate(titles))
 
     def __repr__(self) -> str:
-        return as_call(self, num_envs=self.num_envs, **_facts(self))
+        return as_call(self, num_envs=self.num_envs, **self._facts())
 
     def _repr_html_(self) -> str:
-        facts = {"num_envs": self.num_envs, **_facts(self)} | {"instance": ", ".join(dict.fromkeys(self.instances))}
+        facts = {"num_envs": self.num_envs, **self._facts()} | {"instance": ", ".join(dict.fromkeys(self.instances))}
         return html_table(type(self).__name__, [fact for fact in facts.items() if fact[1] is not None])
 
     def _checked(self, actions: Any, ignored: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:
@@ -700,69 +501,24 @@ class ClickVectorEnv(VectorEnv[Any, NDArray[np.int64], Any]):
                 raise ValueError(f"environment {bad}: {error}") from None
         return rankings
 
-    def _forget(self) -> None:
-        shape = (self.num_envs, self.model.n_positions)
-        self._steps = 0
-        self._displays = np.zeros(self.num_envs, np.int64)
-        self._enter()
-        self._begin_count()
-        self._regret = np.zeros(self.num_envs)
-        self._rewards = np.zeros(self.num_envs)
-        self._rankings = None
-        self._clicks = np.zeros(shape, np.int8)
-        self._examined[:] = 0
+    def _culprit(self) -> str:
+        return f"a {type(self.model).__name__}, on one of {self.num_envs} streams"
 
-    def _begin_episode(self) -> tuple[Any, dict[str, Any]]:
-        """Go on with the streams in another episode."""
+    def _forget(self) -> None:
+        super()._forget()
         self._begin_count()
-        self._batch.begin_episode(self.np_random)
-        return self._first_observations()
+
+    def _begin_episode(self, seed: int | None = None) -> tuple[Any, dict[str, Any]]:
+        """Begin an episode, with a seed of new streams; what all streams observe first, and the infos."""
+        self._restart(seed)
+        self._begin_count()
+        nothing = np.zeros((self.num_envs, self.model.n_positions), np.int8)
+        return self._observe(nothing, first=True), self._firsts(np.ones(self.num_envs, np.bool_))
 
     def _begin_count(self) -> None:
         """Count the sessions of the episodes from 0."""
         self._episode_steps = 0 if self._batch.ended is None else np.zeros(self.num_envs, np.int64)
         self._truncated = False
-
-    def _enter(self) -> None:
-        """Take up the task of the present step."""
-        self.task, self._next_change = self._course.at(self._steps)
-        self._tasks: Sequence[AnyTask] = self.task.tasks if isinstance(self.task, DealtTask) else (self.task,)
-        if self.axes is not None and self.axes.changes_items:
-            before = self._batch if self._steps > 0 and isinstance(self._batch, PresentBatch) else None
-            presents = [self.axes.present(task, number) for number, task in enumerate(self._tasks)]
-            self._batch = PresentBatch(presents, self.num_envs, before)
-        else:
-            self._batch = self.task.batch(self.num_envs)
-
-    def _first_observations(self) -> tuple[Any, dict[str, Any]]:
-        """What all streams begin an episode with."""
-        nothing = np.zeros((self.num_envs, self.model.n_positions), np.int8)
-        return self._observe(nothing, first=True), self._firsts(np.ones(self.num_envs, np.bool_))
-
-    def _observe(self, clicks: NDArray[np.int8], first: bool = False) -> Any:
-        """What is observed with these clicks, or as an episode begins."""
-        observations = self._batch.observe(clicks)
-        return observations if self.axes is None else self.axes.observe(observations, self._displays, first)
-
-    def _with_axes(
-        self,
-        axes: Axes,
-        played: NDArray[np.bool_],
-        rankings: NDArray[np.int64],
-        clicks: NDArray[np.int8],
-        realised: NDArray[np.float64],
-        expectation: NDArray[np.float64],
-        optimum: NDArray[np.float64],
-    ) -> tuple[NDArray[np.int8], NDArray[np.float64], dict[str, Any], NDArray[np.bool_]]:
-        """What follows the sessions where not all axes are at their defaults: what is reported, the rewards, what the infos say
-        besides, and the streams whose best lists change. Expectation and optimum of bots become 0."""
-        self._displays += played
-        reported, rewards, beside = axes.settle(
-            self._tasks[0], self._displays, rankings, clicks, realised, expectation, optimum
-        )
-        replaced = axes.replace_all(self._displays, self._batch)
-        axes.draw_available()
-        return reported, rewards, beside, replaced | (axes.available is not None)
 
     def _refuse_absent(self, rankings: NDArray[np.int64], masks: NDArray[np.bool_]) -> None:
         """Refuse lists with an item that is not available."""

@@ -34,12 +34,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..core.checks import check_kind, check_positions
-from ..core.kernels import specialise, static_kernels
+from ..core.kernels import cause, specialise, static_kernels
 from ..core.notebook import html_table
 from ..core.trust import from_file
 from .scan import best_scan
-from .schedule import Schedule
-from .spaces import check_order, check_ranking
+from .schedule import Schedule, Task
+from .spaces import check_order, check_ranking, named_ranking
 from .users import REWARDS, Users, users_class
 
 CLICK_MODELS: dict[str, type[ClickModel]] = {}
@@ -138,7 +138,19 @@ class ClickModel(Users, abstract=True):
 
     def course(self, reward: str, cutoff: int | None, reference: ArrayLike | None) -> Schedule:
         """As `Users.course`: a task for each epoch."""
-        return Schedule(list(self.epochs), list(self.starts), reward, cutoff, reference)
+        return Schedule([model._task(reward, cutoff, reference) for model in self.epochs], self.starts)
+
+    def _task(self, reward: str, cutoff: int | None, reference: ArrayLike | None) -> Task:
+        """What is asked of lists; arguments as for `course`."""
+        code, counted = self.check_reward(reward, cutoff)
+        try:
+            if reference is None:
+                best = self.optimal_ranking(reward, cutoff)
+            else:
+                best = named_ranking("reference", reference, self.n_items, self.n_positions)
+            return Task(self, code, counted, best, self.expected_reward(best, reward, cutoff))
+        except (ArithmeticError, LookupError) as error:
+            raise ValueError(f"the best reward of a {type(self).__name__} cannot be computed: {cause(error)}") from error
 
     # ------------------------------------------------------------------------------------------- what a model answers
 
@@ -306,15 +318,12 @@ class ClickModel(Users, abstract=True):
                 f"pass the reference list to measure regret against (reference=...), or choose another reward kind or a "
                 f"smaller cutoff"
             )
-        bounds = np.zeros((cutoff, cutoff))  # row k: the bounds of positions k.., decreasing
-        for k in range(cutoff):
-            bounds[k, : cutoff - k] = np.sort(self._examination_bounds()[k:cutoff])[::-1]
         best, attraction = np.empty(cutoff, np.int64), self._attraction_bounds()
         specialise(_branch_and_bound, expected=self.expected_kernel)(
             self.parameters,
             attraction,
             np.argsort(-attraction, kind="stable"),
-            bounds,
+            self._bounds_of_search(cutoff),
             REWARDS.index(reward),
             self._scratch(),
             np.zeros(cutoff, np.int64),  # items, also where a kernel reads on below the cutoff
@@ -323,6 +332,13 @@ class ClickModel(Users, abstract=True):
             best,
         )
         return best
+
+    def _bounds_of_search(self, cutoff: int) -> NDArray[np.float64]:
+        """``(m, m)``, in row k the bounds on the examination of the positions k.., decreasing."""
+        bounds = np.zeros((cutoff, cutoff))
+        for k in range(cutoff):
+            bounds[k, : cutoff - k] = np.sort(self._examination_bounds()[k:cutoff])[::-1]
+        return bounds
 
     def _marginals(self, ranking: ArrayLike) -> NDArray[np.float64]:
         result = np.empty((2, self.n_positions))

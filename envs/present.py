@@ -14,9 +14,9 @@ from .churn import ChurnState, NewItems, replace
 from .click_model import MAX_SEARCH, ClickModel, _branch_and_bound
 from .contextual.round import RoundTask, deal
 from .scan import scan
-from .schedule import AnyTask, Unchanged, same_round
 from .session import session
 from .spaces import named_ranking
+from .task import AnyTask, Sessions, Unchanged, per_stream, same_round
 from .users import REWARDS
 
 CACHED = 16_381
@@ -194,8 +194,6 @@ class Present:
         ValueError: the best list is known only by a search that would be too large.
     """
 
-    ended = False
-
     def __init__(
         self,
         task: AnyTask,
@@ -244,7 +242,6 @@ class Present:
         self.find_kernel = None if pick is None else specialise(_find, pick=pick, expected=self.model.expected_kernel)
         self._keeps_sets = keeps_sets
         self._kept: dict[bytes, tuple[NDArray[np.int64], float]] = {}
-        self._scratch = np.empty(n_positions + 1)
 
     def _sets_worth_keeping(self, searched: bool) -> int:
         """Of how many sets of items the best lists are kept: where they are sorted only if all find room, for few sets come
@@ -270,19 +267,13 @@ class Present:
                 f"and {lists:.3g} lists of {m} out of {n_available} available items are more than the limit of "
                 f"{MAX_SEARCH:.0e}; choose another reward kind, a smaller cutoff or fewer available items"
             )
-        bounds = np.zeros((m, m))
-        for k in range(m):
-            bounds[k, : m - k] = np.sort(model._examination_bounds()[k:m])[::-1]
         kernels = specialise(_branch_and_bound, expected=model.expected_kernel)
-        return specialise(_search_items, search=kernels), np.full(m, -1), bounds
+        return specialise(_search_items, search=kernels), np.full(m, -1), model._bounds_of_search(m)
 
     @property
     def optimal_ranking(self) -> NDArray[np.int64]:
+        """``(K,)`` the list that was found last."""
         return self.choice.best
-
-    @property
-    def optimal_reward(self) -> float:
-        return float(self.choice.optimum[0])
 
     def restore(self) -> None:
         """Put the original items in the place of all that were replaced."""
@@ -294,34 +285,17 @@ class Present:
         forget(self.choice)
         self._kept.clear()
 
-    def find(self, mask: NDArray[np.bool_]) -> None:
-        """Find the best list of the available items, ``(L,)``."""
-        if self.find_kernel is not None:
-            self.find_kernel(self.choice, self.parameters, mask, self.code, self.cutoff, self._scratch)
-            return
+    def find(self, mask: NDArray[np.bool_], scratch: NDArray[np.float64]) -> None:
+        """Find the best list of the available items, ``(L,)``, in Python."""
         key = mask.tobytes()
         if key not in self._kept or not self._keeps_sets:
             items = np.flatnonzero(mask)
             names = self.model.item_parameters()
             model = self.model.with_items(**dict(zip(names, self.items[:, items], strict=True)))
-            reward = REWARDS[self.code]
-            best = items[model.optimal_ranking(reward, self.cutoff)]
-            value = self.model.expected_kernel(self.parameters, best, self.code, self.cutoff, self._scratch)
+            best = items[model.optimal_ranking(REWARDS[self.code], self.cutoff)]
+            value = self.model.expected_kernel(self.parameters, best, self.code, self.cutoff, scratch)
             self._kept[key] = best, float(value)
         self.choice.best[:], self.choice.optimum[0] = self._kept[key]
-
-    def draw(self, rng: np.random.Generator) -> None:
-        """Draw the next candidates, where they change; what their best list is, `find` says."""
-        if isinstance(self._task, RoundTask):
-            deal_counted = specialise(_deal_all, deal=deal, counted=True)
-            deal_counted(0, 1, self.pool, self.round, rng, self.items[None], self.round.features[None])
-
-    def begin_episode(self, rng: np.random.Generator) -> None:
-        """Nothing: the sessions go on."""
-
-    def observe(self, clicks: NDArray[np.int8]) -> Any:
-        """As the task."""
-        return self._task.observe(clicks)
 
     def batch(self, size: int) -> PresentBatch:
         """A present for each stream."""
@@ -337,12 +311,13 @@ def bring(shared, items):  # type: ignore[no-untyped-def]
 
 
 def _play_all(  # type: ignore[no-untyped-def]
-    first, n, shared, items, parameters, rankings, uniforms, clicks, examined, reward, cutoff, scratch, realised, expectation
-):
+    first, n, parameters, reward, cutoff, scratch, shared, items,
+    rankings, uniforms, clicks, examined, realised, expectation, satisfied,
+):  # fmt: skip
     """Sessions of every n-th stream, each with items of its own."""
     for b in range(first, len(rankings), n):
         bring(shared, items[b])
-        realised[b], expectation[b], _ = play_session(
+        realised[b], expectation[b], satisfied[b] = play_session(
             parameters, rankings[b], uniforms[b], clicks[b], examined[b], reward, cutoff, scratch
         )
 
@@ -372,20 +347,24 @@ class PresentBatch:
     ended: NDArray[np.bool_] | None = None
 
     def __init__(self, presents: Sequence[Present], size: int, before: PresentBatch | None = None) -> None:
-        n = len(presents)
+        n, first = len(presents), presents[0]
         self.presents = presents
-        self.items = np.stack([presents[b % n].items for b in range(size)])
+        self.items = per_stream(first.items, size)
         """``(B, P, L)``"""
-        if before is not None:
-            for i, (present, other) in enumerate(zip(presents, before.presents, strict=True)):
-                if present is other:
-                    self.items[i::n] = before.items[i::n]
-        self._features = np.zeros((size, *presents[0].round.features.shape))
-        self.optimal_ranking = np.zeros((size, presents[0].model.n_positions), np.int64)
-        self.optimal_reward = np.zeros(size)
+        for i, present in enumerate(presents):
+            self.items[i::n] = present.items
+            if before is not None and present is before.presents[i]:
+                self.items[i::n] = before.items[i::n]
+        self._features = per_stream(first.round.features, size)
+        self.optimal_ranking, self.optimal_reward = (
+            per_stream(first.choice.best, size),
+            per_stream(first.choice.optimum, size)[:, 0],
+        )
+        self._scratch = np.empty(first.model.n_positions + 1)
+        self._play = [specialise(_play_all, play_session=session(present.model)) for present in presents]
 
     def draw(self, rng: np.random.Generator, only_ended: bool = False) -> None:
-        """Draw the next candidates, where they change."""
+        """Draw the next candidates, where they change; what their best lists are, `find` says."""
         if self._features.size:
             deal_all = specialise(_deal_all, deal=deal, counted=True)
             for i, present in enumerate(self.presents):
@@ -398,7 +377,9 @@ class PresentBatch:
         """Replace items after sessions, perhaps; on which streams one was."""
         churn.replaced[:] = -1
         for b in np.flatnonzero(churn.uniforms[:, 0] < churn.rate):
-            replace(churn, b, sessions[b], self.presents[int(b) % len(self.presents)].new_items, self.items[b])
+            present = self.presents[int(b) % len(self.presents)]
+            replace(churn, b, sessions[b], present.new_items, self.items[b])
+            present.forget()
         return churn.replaced >= 0
 
     def find(self, masks: NDArray[np.bool_], streams: NDArray[np.bool_]) -> None:
@@ -410,30 +391,21 @@ class PresentBatch:
             if present.find_kernel is not None:
                 specialise(_find_all, find=present.find_kernel)(
                     i, n, present.items, self.items, present.choice, present.parameters, masks, streams,
-                    present.code, present.cutoff, present._scratch, self.optimal_ranking, self.optimal_reward,
+                    present.code, present.cutoff, self._scratch, self.optimal_ranking, self.optimal_reward,
                 )  # fmt: skip
                 continue
             for b in range(i, len(masks), n):
                 if streams[b]:
                     present.items[:] = self.items[b]
-                    present.find(masks[b])
-                    self.optimal_ranking[b], self.optimal_reward[b] = present.choice.best, present.optimal_reward
+                    present.find(masks[b], self._scratch)
+                    self.optimal_ranking[b], self.optimal_reward[b] = present.choice.best, present.choice.optimum[0]
 
-    def play(
-        self,
-        rankings: NDArray[np.int64],
-        uniforms: NDArray[np.float64],
-        clicks: NDArray[np.int8],
-        examined: NDArray[np.int8],
-        realised: NDArray[np.float64],
-        expectation: NDArray[np.float64],
-    ) -> None:
+    def play(self, sessions: Sessions) -> None:
         """As `Batch.play`."""
-        n = len(self.presents)
-        for i, present in enumerate(self.presents):
-            specialise(_play_all, play_session=session(present.model))(
-                i, n, present.items, self.items, present.parameters, rankings, uniforms, clicks, examined,
-                present.code, present.cutoff, present._scratch, realised, expectation,
+        for i, (present, play) in enumerate(zip(self.presents, self._play, strict=True)):
+            play(
+                i, len(self.presents), present.parameters, present.code, present.cutoff, self._scratch,
+                present.items, self.items, *sessions,
             )  # fmt: skip
 
     def observe(self, clicks: NDArray[np.int8]) -> Any:

@@ -5,17 +5,15 @@ from __future__ import annotations
 import inspect
 import itertools
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..core.checks import check_choice, check_positions, short, unknown
+from .click_model import ClickModel
 from .instances.instance import AnyInstance, load_instance
 from .users import Users, users_class
-
-if TYPE_CHECKING:
-    from .click_model import ClickModel
 
 FORMS: dict[str, tuple[str, ...]] = {
     "": (),

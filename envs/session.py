@@ -30,11 +30,11 @@ def _session(parameters, ranking, uniforms, clicks, examined, reward, cutoff, sc
 
 
 def _sessions(  # type: ignore[no-untyped-def]
-    parameters, rankings, uniforms, clicks, examined, reward, cutoff, scratch, realised, expectation
+    parameters, reward, cutoff, scratch, rankings, uniforms, clicks, examined, realised, expectation, satisfied
 ):
     """A batch of sessions."""
     for b in range(rankings.shape[0]):
-        realised[b], expectation[b], _ = play_session(
+        realised[b], expectation[b], satisfied[b] = play_session(
             parameters, rankings[b], uniforms[b], clicks[b], examined[b], reward, cutoff, scratch
         )
 
@@ -60,12 +60,12 @@ def first_bad_list(rankings, seen):  # type: ignore[no-untyped-def]
 
 
 def session(model: Any) -> Callable[..., tuple[float, float, int]]:
-    """The compiled session of a model's class; the scalar and vector environments and the runner all call it."""
+    """The compiled session of a model's class; environments and the runner call it."""
     if model.session_kernel is not None:
         return model.session_kernel
     return specialise(_session, sample=model.sample_kernel, expected=model.expected_kernel)
 
 
 def sessions(model: Any) -> Callable[..., None]:
-    """A batch of `session`, compiled."""
+    """A batch of `session`, compiled; what follows ``scratch`` are `Sessions`."""
     return specialise(_sessions, play_session=session(model))

@@ -7,17 +7,15 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from ..core.checks import as_call, check_within, unknown
 from ..core.notebook import html_table
 from ..core.trust import check_trust, from_file, looking_in
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import ArrayLike, NDArray
-
-    from .schedule import Course
+from .task import Course
 
 REWARDS = ("clicks", "any_click", "satisfaction")
 CLICKS, ANY_CLICK, SATISFACTION = range(3)

@@ -325,7 +325,7 @@ def play(case: Case, *, compiled: bool = True) -> str:
         try:
             again = clickgym.run(
                 second, env, case.n_sessions, seed=case.seed, checkpoints=steps, engine="compiled",
-                on_chunk=lambda _: lists.append(env.unwrapped._ranking.tolist()),
+                on_chunk=lambda _: lists.append(env.unwrapped._rankings[0].tolist()),
             )  # fmt: skip
         except Exception as error:
             return f"compiled, {error!r}"

@@ -850,7 +850,7 @@ def test_after_a_run_no_list_waits_for_clicks(engine):
     clickgym.run(agent, env, 5, engine=engine)
     assert (agent.display, agent.n_open) == (5, 0)
     with pytest.raises(ValueError, match="display 5 is not open: its clicks came already"):
-        agent.update(None, env._ranking, [0, 0], display=5)
+        agent.update(None, env._rankings[0], [0, 0], display=5)
 
 
 @pytest.mark.parametrize(

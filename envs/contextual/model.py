@@ -6,7 +6,7 @@ Letters beside those of the package: d features, M users, N items of the pool fr
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,23 +15,9 @@ from ...core.checks import check_within, integers, is_sequence, numbers, probabi
 from ...core.notebook import html_table
 from ..click_model import ClickModel, click_model_of
 from ..users import Users
-from .round import Rounds
+from .round import Pool, Rounds
 
 ROUNDING = 1e-9  # by how much sums may miss a bound
-
-
-class Pool(NamedTuple):
-    """What the candidates of a session are drawn from: all items for every user, or those that a user's entries name."""
-
-    users: NDArray[np.float64]  # (M, d_u)
-    items: NDArray[np.float64]  # (N, d_v)
-    user_attraction: NDArray[np.float64]  # (M,) the users' part of the attraction
-    item_attraction: NDArray[np.float64]  # (N,) the items' part
-    item_others: NDArray[np.float64]  # (P, N) the further parameters that belong to items (satisfaction)
-    starts: NDArray[np.int64]  # (M + 1,) where the entries of each user begin and end
-    entries: NDArray[np.int64]  # (E,) the item of each entry; none: every user may meet every item
-    entry_attraction: NDArray[np.float64]  # (E,) the attraction of each entry
-    entry_others: NDArray[np.float64]  # (P, E)
 
 
 class ContextualModel(Users, abstract=True):
@@ -160,7 +146,7 @@ class ContextualModel(Users, abstract=True):
             raise ValueError(
                 "reference is a list of the same items in every session; here each session has candidates of its own"
             )
-        return Rounds(self, reward, cutoff)
+        return Rounds(self.base, self.pool, self.kind, reward, cutoff)
 
     def _of_items(self, others: Mapping[str, Any]) -> list[str]:
         """The names of the item parameters beyond attraction, all of which must be given."""

@@ -9,21 +9,33 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from gymnasium.spaces import Box, Dict, MultiBinary
 from numpy.typing import NDArray
 
 from ...core.kernels import inner, kernel, specialise
-from ..click_model import MAX_SEARCH, _branch_and_bound
+from ..click_model import MAX_SEARCH, ClickModel, _branch_and_bound
 from ..scan import scan
 from ..session import session
-
-if TYPE_CHECKING:
-    from .model import ContextualModel
+from ..task import Sessions, per_stream
 
 Observation = dict[str, NDArray[Any]]
+
+
+class Pool(NamedTuple):
+    """What the candidates of a session are drawn from: all items for every user, or those that a user's entries name."""
+
+    users: NDArray[np.float64]  # (M, d_u)
+    items: NDArray[np.float64]  # (N, d_v)
+    user_attraction: NDArray[np.float64]  # (M,) the users' part of the attraction
+    item_attraction: NDArray[np.float64]  # (N,) the items' part
+    item_others: NDArray[np.float64]  # (P, N) the further parameters that belong to items (satisfaction)
+    starts: NDArray[np.int64]  # (M + 1,) where the entries of each user begin and end
+    entries: NDArray[np.int64]  # (E,) the item of each entry; none: every user may meet every item
+    entry_attraction: NDArray[np.float64]  # (E,) the attraction of each entry
+    entry_others: NDArray[np.float64]  # (P, E)
 
 
 class Round(NamedTuple):
@@ -149,10 +161,6 @@ def _next_round(pool, drawn, parameters, rng, reward, scratch):  # type: ignore[
     drawn.optimum[0] = expected(parameters, drawn.best, reward, len(drawn.places), scratch)
 
 
-def _draw(pool, drawn, parameters, rng, reward, scratch):  # type: ignore[no-untyped-def]
-    next_round(pool, drawn, parameters, rng, reward, scratch)
-
-
 def batch(  # type: ignore[no-untyped-def]
     pool, drawn, parameters, rng, reward, scratch, features, attractions, others, best, optimum
 ):
@@ -171,15 +179,16 @@ def batch(  # type: ignore[no-untyped-def]
 
 
 def batch_sessions(  # type: ignore[no-untyped-def]
-    drawn, parameters, attractions, others, rankings, uniforms, clicks, examined, reward, cutoff, scratch, realised, expectation
-):
-    """A batch of sessions, each with items of its own."""
+    parameters, reward, cutoff, scratch, attraction, others, attractions, others_of_all,
+    rankings, uniforms, clicks, examined, realised, expectation, satisfied,
+):  # fmt: skip
+    """A batch of sessions, each with items of its own, which are written where the model's kernels read them."""
     for b in range(len(rankings)):
-        for a in range(len(drawn.attraction)):
-            drawn.attraction[a] = attractions[b, a]
-            for p in range(len(drawn.others)):
-                drawn.others[p, a] = others[b, p, a]
-        realised[b], expectation[b], _ = play_session(
+        for a in range(len(attraction)):
+            attraction[a] = attractions[b, a]
+            for p in range(len(others)):
+                others[p, a] = others_of_all[b, p, a]
+        realised[b], expectation[b], satisfied[b] = play_session(
             parameters, rankings[b], uniforms[b], clicks[b], examined[b], reward, cutoff, scratch
         )
 
@@ -187,39 +196,42 @@ def batch_sessions(  # type: ignore[no-untyped-def]
 class RoundTask:
     """What is asked of the lists of a contextual environment, and the present round; an `AnyTask`.
 
-    Its ``model`` is the base model, whose kernels read what belongs to the items of the present round.
+    Args:
+        base: the click model of the users, whose kernels read what belongs to the items of the present round.
+        pool: what candidates are drawn from.
+        kind: the name of these users.
+        reward, cutoff: as in `ClickEnv`.
+
+    Raises:
+        ValueError: the best list is known only by a search that would be too large.
     """
 
-    ended = False
-
-    def __init__(self, model: ContextualModel, reward: str, cutoff: int | None) -> None:
-        self.model = model.base
+    def __init__(self, base: ClickModel, pool: Pool, kind: str, reward: str, cutoff: int | None) -> None:
+        self.model, self.pool = base, pool
         self.code: int
         self.cutoff: int
-        self.code, self.cutoff = model.base.check_reward(reward, cutoff)
-        n_items, m = model.n_items, self.cutoff
+        self.code, self.cutoff = base.check_reward(reward, cutoff)
+        n_items, m = base.n_items, self.cutoff
         # Candidates by decreasing attraction: where the best list follows from their order, it is the same for all rounds.
-        places = model.base._places(self.code, m)
+        places = base._places(self.code, m)
         bounds = np.zeros((m, m))
-        if places is None and model.base.scan_kernel is None:
+        if places is None and base.scan_kernel is None:
             lists = math.perm(n_items, m)
             if lists > MAX_SEARCH:
                 raise ValueError(
-                    f"the best list for reward={reward!r} in a {model.kind} is known only by exact search in each session, and "
+                    f"the best list for reward={reward!r} in a {kind} is known only by exact search in each session, and "
                     f"{lists:.3g} lists of {m} out of {n_items} candidates are more than the limit of {MAX_SEARCH:.0e}; choose "
                     f"another reward kind or a smaller cutoff"
                 )
-            for k in range(m):
-                bounds[k, : m - k] = np.sort(model.base._examination_bounds()[k:m])[::-1]
-        self.pool = model.pool
-        most = len(model.items) if not len(self.pool.entries) else int(np.diff(self.pool.starts).max())
+            bounds = base._bounds_of_search(m)
+        most = int(np.diff(pool.starts).max()) if len(pool.entries) else len(pool.items)
         self.round = Round(
             user=np.zeros(1, np.int64),
             items=np.zeros(n_items, np.int64),
-            features=np.zeros((n_items, model.n_features)),
+            features=np.zeros((n_items, pool.users.shape[1] + pool.items.shape[1])),
             attraction=np.zeros(n_items),
-            others=np.zeros((len(self.pool.item_others), n_items)),
-            best=np.arange(model.n_positions),
+            others=np.zeros((len(pool.item_others), n_items)),
+            best=np.arange(base.n_positions),
             optimum=np.zeros(1),
             deck=np.arange(most),
             swaps=np.zeros(n_items, np.int64),
@@ -236,82 +248,51 @@ class RoundTask:
             choice=np.full(m, -1),
             used=np.zeros(n_items, np.bool_),
         )
-        of_items = dict(zip(model.base.item_parameters(), (self.round.attraction, *self.round.others), strict=True))
-        self.parameters = model.base.parameters._replace(**of_items)
-        expected = model.base.expected_kernel
+        of_items = dict(zip(base.item_parameters(), (self.round.attraction, *self.round.others), strict=True))
+        self.parameters = base.parameters._replace(**of_items)
+        expected = base.expected_kernel
         if places is not None:
             find = _match
-        elif model.base.scan_kernel is not None:
-            find = specialise(_scan, weigh=model.base.scan_kernel)
+        elif base.scan_kernel is not None:
+            find = specialise(_scan, weigh=base.scan_kernel)
         else:
             find = specialise(_search, search=specialise(_branch_and_bound, expected=expected))
         self.next_round = specialise(_next_round, find_best=find, expected=expected)
-        self._scratch = np.empty(model.n_positions + 1)
 
-    @property
-    def optimal_ranking(self) -> NDArray[np.int64]:
-        return self.round.best
-
-    @property
-    def optimal_reward(self) -> float:
-        return float(self.round.optimum[0])
-
-    def draw(self, rng: np.random.Generator) -> None:
-        """Draw the next round."""
-        draw = specialise(_draw, next_round=self.next_round, counted=True)
-        draw(self.pool, self.round, self.parameters, rng, self.code, self._scratch)
-
-    def begin_episode(self, rng: np.random.Generator) -> None:
-        """Nothing: the candidates to be ranked next are drawn."""
-
-    def observe(self, clicks: NDArray[np.int8]) -> Observation:
-        """The clicks, and the features of the candidates to be ranked next."""
-        return {"clicks": clicks, "features": self.round.features.copy()}
-
-    def batch(self, size: int) -> _StreamsOfRounds:
+    def batch(self, size: int) -> _Streams:
         """A round for each stream."""
-        return _StreamsOfRounds(self, size)
+        return _Streams(self, size)
 
 
-class _StreamsOfRounds:
+class _Streams:
     """The rounds of B streams, which share the working memory of one task; a `Batch`."""
 
     ended = None
 
     def __init__(self, task: RoundTask, size: int) -> None:
-        self._task = task
         drawn = task.round
-        self._features = np.zeros((size, *drawn.features.shape))
-        self._attractions = np.zeros((size, len(drawn.attraction)))
-        self._others = np.zeros((size, *drawn.others.shape))
-        self.optimal_ranking = np.zeros((size, len(drawn.best)), np.int64)
-        self.optimal_reward = np.zeros(size)
+        self._task, self._scratch = task, np.empty(task.model.n_positions + 1)
+        self._features, self._attractions = per_stream(drawn.features, size), per_stream(drawn.attraction, size)
+        self._others = per_stream(drawn.others, size)
+        self.optimal_ranking, self.optimal_reward = per_stream(drawn.best, size), per_stream(drawn.optimum, size)[:, 0]
         self._draw = specialise(batch, next_round=task.next_round, counted=True)
-        self._sessions = specialise(batch_sessions, play_session=session(task.model))
+        self._play = specialise(batch_sessions, play_session=session(task.model))
 
     def draw(self, rng: np.random.Generator, only_ended: bool = False) -> None:
         task = self._task
         self._draw(
-            task.pool, task.round, task.parameters, rng, task.code, task._scratch,
+            task.pool, task.round, task.parameters, rng, task.code, self._scratch,
             self._features, self._attractions, self._others, self.optimal_ranking, self.optimal_reward,
         )  # fmt: skip
 
     def begin_episode(self, rng: np.random.Generator) -> None:
         pass
 
-    def play(
-        self,
-        rankings: NDArray[np.int64],
-        uniforms: NDArray[np.float64],
-        clicks: NDArray[np.int8],
-        examined: NDArray[np.int8],
-        realised: NDArray[np.float64],
-        expectation: NDArray[np.float64],
-    ) -> None:
-        task = self._task
-        self._sessions(
-            task.round, task.parameters, self._attractions, self._others, rankings, uniforms, clicks, examined,
-            task.code, task.cutoff, task._scratch, realised, expectation,
+    def play(self, sessions: Sessions) -> None:
+        task, drawn = self._task, self._task.round
+        self._play(
+            task.parameters, task.code, task.cutoff, self._scratch, drawn.attraction, drawn.others,
+            self._attractions, self._others, *sessions,
         )  # fmt: skip
 
     def observe(self, clicks: NDArray[np.int8]) -> Observation:
@@ -319,12 +300,12 @@ class _StreamsOfRounds:
 
 
 class Rounds:
-    """The course of contextual users: one task, whose round is drawn anew for every session."""
+    """The course of contextual users: one task, whose round is drawn anew for every session; arguments as for `RoundTask`."""
 
-    def __init__(self, model: ContextualModel, reward: str, cutoff: int | None) -> None:
-        self._task = RoundTask(model, reward, cutoff)
-        features = Box(-1.0, 1.0, (model.n_items, model.n_features), np.float64)
-        self.observation_space = Dict(clicks=MultiBinary(model.n_positions), features=features)
+    def __init__(self, base: ClickModel, pool: Pool, kind: str, reward: str, cutoff: int | None) -> None:
+        self._task = RoundTask(base, pool, kind, reward, cutoff)
+        features = Box(-1.0, 1.0, self._task.round.features.shape, np.float64)
+        self.observation_space = Dict(clicks=MultiBinary(base.n_positions), features=features)
 
     def at(self, step: int) -> tuple[RoundTask, int]:
         """The task, which never changes."""

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from gymnasium.spaces import Dict, Discrete, MultiBinary
 from numpy.typing import NDArray
 
 from ...core.kernels import inner, kernel
-
-if TYPE_CHECKING:
-    from .model import CascadeMDP
+from ..task import Sessions, per_stream
 
 Observation = dict[str, Any]
 
 
-class Users(NamedTuple):
+class Meeting(NamedTuple):
     """What a session depends on, and whom it meets."""
 
     attraction: NDArray[np.float64]  # (S, L) q
@@ -110,14 +108,6 @@ def next_session(law, life, users, rng, reward, scratch):  # type: ignore[no-unt
         begin(law, life, users, rng)
 
 
-@kernel
-def draw_one(law, life, users, rng):  # type: ignore[no-untyped-def]
-    if life.ended[0]:
-        begin(law, life, users, rng)
-    else:
-        go_on(law, life, users, rng)
-
-
 @inner
 def take(numbers, into):  # type: ignore[no-untyped-def]
     for i in range(3):
@@ -125,10 +115,14 @@ def take(numbers, into):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def play_streams(users, life, rankings, uniforms, clicks, examined, scratch, now, realised, expectation):  # type: ignore[no-untyped-def]
+def play_streams(  # type: ignore[no-untyped-def]
+    users, scratch, now, rankings, uniforms, clicks, examined, realised, expectation, satisfied
+):
     for b in range(len(rankings)):
         take(now[b], users.now)
-        realised[b], expectation[b], _ = meet(users, rankings[b], uniforms[b], clicks[b], examined[b], 0, len(scratch), scratch)
+        realised[b], expectation[b], satisfied[b] = meet(
+            users, rankings[b], uniforms[b], clicks[b], examined[b], 0, len(scratch), scratch
+        )
         now[b, 2] = users.now[2]
 
 
@@ -140,7 +134,10 @@ def draw_streams(law, life, users, rng, only_ended, now, features, optimum, ende
         take(now[b], users.now)
         take(features[b], life.features)
         life.ended[0] = ended[b]
-        draw_one(law, life, users, rng)
+        if life.ended[0]:
+            begin(law, life, users, rng)
+        else:
+            go_on(law, life, users, rng)
         take(users.now, now[b])
         take(life.features, features[b])
         ended[b] = life.ended[0]
@@ -149,55 +146,21 @@ def draw_streams(law, life, users, rng, only_ended, now, features, optimum, ende
 
 
 class LifeTask:
-    """What is asked of the lists that users with a memory meet, and the user who is there; an `AnyTask`."""
+    """What is asked of the lists that users with a memory meet, and the user who is there; an `AnyTask`.
 
+    Args:
+        model: the users, all of whose positions count.
+        parameters, law: what sessions depend on, and how users come, go on and leave.
+        best: ``(D, S, K)`` the optimal lists.
+    """
+
+    code = 0
     next_round = staticmethod(next_session)
 
-    def __init__(self, model: CascadeMDP) -> None:
-        self.model = model
-        self.code, self.cutoff = 0, model.n_positions
-        fixed = model.n_sessions is not None
-        values = np.atleast_2d(model.value)
-        later = np.vstack([np.zeros(model.n_states), values[:-1]]) if fixed else values  # of the session after
-        worth = np.array([model.worth(value) for value in later])
-        self.parameters = Users(model.attraction, model.click_rewards, worth, np.zeros(3, np.int64))
-        self.pool = Law(
-            model.first.cumsum(),
-            model.transition.cumsum(axis=-1),
-            values,
-            leaving=0.0 if fixed else 1.0 / model.mean_sessions,
-            n_sessions=model.n_sessions or 0,
-        )
+    def __init__(self, model: Any, parameters: Meeting, law: Law, best: NDArray[np.int64]) -> None:
+        self.model, self.parameters, self.pool, self.best = model, parameters, law, best
+        self.cutoff = model.n_positions
         self.round = Life(np.zeros(3, np.int64), np.zeros(1), np.ones(1, np.bool_))
-        self.best = model.best.reshape(len(values), model.n_states, model.n_positions)
-
-    @property
-    def ended(self) -> bool:
-        """Whether the user has left, so that the next draw brings another."""
-        return bool(self.round.ended[0])
-
-    @property
-    def optimal_ranking(self) -> NDArray[np.int64]:
-        state, row, _ = self.parameters.now
-        return self.best[row, state]
-
-    @property
-    def optimal_reward(self) -> float:
-        return float(self.round.optimum[0])
-
-    def draw(self, rng: np.random.Generator) -> None:
-        """The next session of the user, or the first of the next one."""
-        draw_one(self.pool, self.round, self.parameters, rng)
-
-    def begin_episode(self, rng: np.random.Generator) -> None:
-        """Another user comes."""
-        self.round.ended[0] = True
-        self.draw(rng)
-
-    def observe(self, clicks: NDArray[np.int8]) -> Observation:
-        """The clicks, the state in which the user comes back, and the sessions left where these are fixed."""
-        state, _, left = self.round.features
-        return {"clicks": clicks, "state": state} | ({} if left < 0 else {"sessions_left": left})
 
     def batch(self, size: int) -> _Streams:
         """A user on each stream."""
@@ -208,12 +171,10 @@ class _Streams:
     """The users of B streams; a `Batch`."""
 
     def __init__(self, task: LifeTask, size: int) -> None:
-        self._task = task
-        self._now = np.zeros((size, 3), np.int64)
-        self._features = np.zeros((size, 3), np.int64)
-        self._scratch = np.empty(task.model.n_positions)
-        self.ended = np.ones(size, np.bool_)
-        self.optimal_reward = np.zeros(size)
+        self._task, self._scratch = task, np.empty(task.cutoff)
+        self._now, self._features = per_stream(task.parameters.now, size), per_stream(task.round.features, size)
+        self.ended, self.optimal_reward = per_stream(task.round.ended, size)[:, 0], per_stream(task.round.optimum, size)[:, 0]
+        self.ended[:] = True
 
     @property
     def optimal_ranking(self) -> NDArray[np.int64]:
@@ -229,37 +190,24 @@ class _Streams:
         self.ended[:] = True
         self.draw(rng)
 
-    def play(
-        self,
-        rankings: NDArray[np.int64],
-        uniforms: NDArray[np.float64],
-        clicks: NDArray[np.int8],
-        examined: NDArray[np.int8],
-        realised: NDArray[np.float64],
-        expectation: NDArray[np.float64],
-    ) -> None:
-        task = self._task
-        play_streams(
-            task.parameters, task.round, rankings, uniforms, clicks, examined, self._scratch, self._now, realised, expectation
-        )
+    def play(self, sessions: Sessions) -> None:
+        play_streams(self._task.parameters, self._scratch, self._now, *sessions)
 
     def observe(self, clicks: NDArray[np.int8]) -> Observation:
-        left = {} if self._task.model.n_sessions is None else {"sessions_left": self._features[:, 2].copy()}
+        left = {"sessions_left": self._features[:, 2].copy()} if self._task.pool.n_sessions else {}
         return {"clicks": clicks, "state": self._features[:, 0].copy()} | left
 
 
 class Lives:
-    """The course of users with a memory: one task, whose user changes."""
+    """The course of users with a memory: one task, whose user changes; arguments as for `LifeTask`."""
 
-    def __init__(self, model: CascadeMDP) -> None:
-        self._task = LifeTask(model)
-        spaces: dict[str, Any] = {"clicks": MultiBinary(model.n_positions), "state": Discrete(model.n_states)}
-        if model.n_sessions is not None:
-            spaces["sessions_left"] = Discrete(model.n_sessions + 1)
+    def __init__(self, model: Any, parameters: Meeting, law: Law, best: NDArray[np.int64]) -> None:
+        self._task = LifeTask(model, parameters, law, best)
+        spaces: dict[str, Any] = {"clicks": MultiBinary(model.n_positions), "state": Discrete(best.shape[1])}
+        if law.n_sessions:
+            spaces["sessions_left"] = Discrete(law.n_sessions + 1)
         self.observation_space = Dict(spaces)
 
     def at(self, step: int) -> tuple[LifeTask, int]:
-        """The task, which never changes; at the first step a new user comes."""
-        if step == 0:
-            self._task.round.ended[0] = True
+        """The task, which never changes."""
         return self._task, sys.maxsize

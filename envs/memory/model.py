@@ -19,7 +19,7 @@ from ...core.checks import as_array, check_at_least, check_count, check_position
 from ..scan import best_scan
 from ..spaces import check_order, check_ranking, named_ranking
 from ..users import Users
-from .lives import Lives, meet
+from .lives import Law, Lives, Meeting, meet
 
 Floats = NDArray[np.float64]
 Lists = NDArray[np.int64]
@@ -160,7 +160,22 @@ class CascadeMDP(Users):
             raise ValueError(f"cutoff is {cutoff}; all {self.n_positions} positions count where a click changes the user")
         if reference is not None:
             raise ValueError("reference is one list; here the best list is another in each state")
-        return Lives(self)
+        fixed = self.n_sessions is not None
+        values = np.atleast_2d(self.value)
+        later = np.vstack([np.zeros(self.n_states), values[:-1]]) if fixed else values  # of the session after
+        worth = np.array([self.worth(value) for value in later])
+        return Lives(
+            self,
+            Meeting(self.attraction, self.click_rewards, worth, np.zeros(3, np.int64)),
+            Law(
+                self.first.cumsum(),
+                self.transition.cumsum(axis=-1),
+                values,
+                leaving=0.0 if fixed else 1.0 / self.mean_sessions,
+                n_sessions=self.n_sessions or 0,
+            ),
+            self.best.reshape(len(values), self.n_states, self.n_positions),
+        )
 
     # ---------------------------------------------------------------------------------------------------------- exact values
 

@@ -440,9 +440,9 @@ def test_the_optimum_is_that_of_the_available_items(short, reward):
             assert np.flatnonzero(observation["available"]).tolist() == available
             now = models_with(model, env.task.items)
             best = max(now.expected_reward(each, reward, cutoff) for each in itertools.permutations(available, K))
-            assert env.task.optimal_reward == pytest.approx(best, abs=1e-12)
-            assert now.expected_reward(env.task.optimal_ranking, reward, cutoff) == pytest.approx(best, abs=1e-12)
-            assert set(env.task.optimal_ranking.tolist()) <= set(available)
+            assert env._batch.optimal_reward[0] == pytest.approx(best, abs=1e-12)
+            assert now.expected_reward(env._batch.optimal_ranking[0], reward, cutoff) == pytest.approx(best, abs=1e-12)
+            assert set(env._batch.optimal_ranking[0].tolist()) <= set(available)
             ranking = available[:K]
             value = now.expected_reward(ranking, reward, cutoff)
             observation, _, _, _, info = env.step(ranking)
@@ -505,7 +505,7 @@ def test_contextual_candidates_may_be_unavailable():
         np.testing.assert_array_equal(observation["features"], other["features"])
         now = plain.model.base.with_items(attraction=plain.task.round.attraction, satisfaction=plain.task.round.others[0])
         best = max(now.expected_reward(each) for each in itertools.permutations(available, 3))
-        assert env.task.optimal_reward == pytest.approx(best)
+        assert env._batch.optimal_reward[0] == pytest.approx(best)
         observation, _, _, _, info = env.step(available[:3])
         other, _, _, _, reference = plain.step(available[:3])
         assert observation["clicks"].tolist() == other["clicks"].tolist()

@@ -311,8 +311,7 @@ def test_regret_is_against_the_best_of_all_lists_of_the_session(name, reward, cu
     rng = np.random.default_rng(0)
     for _ in range(40):
         model, ranking = MODELS[name].at(observation["features"]), rng.permutation(L)[:K]
-        task = env.task
-        best, worth = task.optimal_ranking.copy(), task.optimal_reward
+        best, worth = env._batch.optimal_ranking[0].copy(), env._batch.optimal_reward[0]
         assert sorted(set(best.tolist())) == sorted(best.tolist())
         assert worth == pytest.approx(optimum(model, reward, cutoff), abs=1e-12)
         assert model.expected_reward(best, reward, cutoff) == pytest.approx(worth, abs=1e-12)
@@ -551,7 +550,7 @@ def assert_engines_agree(make_agent, make_env, horizon=400):
         assert result.engine == engine
         inner = env.unwrapped
         outcomes.append(
-            [result.regret, result.reward, result.clicks, agent.ranking, inner._ranking, inner._clicks, inner._steps]
+            [result.regret, result.reward, result.clicks, agent.ranking, inner._rankings, inner._clicks, inner._steps]
             + [str(generator.bit_generator.state) for generator in (agent.rng, inner.np_random)]
             + [*inner.task.round, *agent.state]
         )

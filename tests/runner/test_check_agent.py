@@ -162,6 +162,20 @@ class CutsRates(Sampling):
         return np.argsort(-self.rate - 1e-9 * self.rng.random(self.n_items))[: self.n_positions]
 
 
+@kernel
+def halve(rates):
+    for item in range(len(rates)):
+        rates[item] *= 0.5
+
+
+class CutsWhileItIsBuilt(Sampling):
+    """The kernel refuses the array of integers before the first session."""
+
+    def __init__(self, n_items, n_positions, *, prior=1.0, seed=None):
+        super().__init__(n_items, n_positions, seed=seed)
+        halve(np.full(n_items, prior))
+
+
 class ForgetsToLoad(Sampling):
     def save(self, path):
         path.write_bytes(b"")
@@ -186,6 +200,7 @@ PLAIN = {
     Fails: "- lists: KeyError: 'what update did'",
     Unspeakable: "- description: repr is 'an agent'; expected one that begins with Unspeakable(",
     CutsRates: "- whole numbers: with prior=1 it shows other lists than with prior=1.0; make it a float",
+    CutsWhileItIsBuilt: "- whole numbers: KernelError: kernel ",
     ForgetsToLoad: "- saving and loading: a saved agent and the loaded one part in session ",
 }
 

@@ -61,8 +61,8 @@ def run_compiled(agent: CompiledAgent, env: gym.Env, horizon: int, seed: int | N
 
     def record(sessions: int) -> None:
         assert sessions == 1
-        lists.append(env.unwrapped._ranking.tolist())
-        clicks.append(env.unwrapped._clicks.tolist())
+        lists.append(env.unwrapped._rankings[0].tolist())
+        clicks.append(env.unwrapped._clicks[0].tolist())
 
     steps = np.arange(1, horizon + 1)
     return clickgym.run(agent, env, horizon, seed=seed, checkpoints=steps, on_chunk=record), lists, clicks

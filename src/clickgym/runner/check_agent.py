@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..agents import LAST_DISPLAY, Agent, CompiledAgent, ContextualAgent, Learner, StateAgent
 from ..agents.search_space import check_search_space
 from ..core.faults import Fault, expect, run_checks
+from ..core.kernels import KernelError
 from ..envs import CascadeMDP, ClickEnv, Instance, LinearModel, PositionBasedModel, load_instance
 from ..envs.guests import clicks_of
 from .labels import AgentLike
@@ -278,6 +279,8 @@ class _Trial:
             for number in WHOLE_NUMBERS:
                 try:
                     made = [self.player.but(**{name: kind(number)}).make(place, SESSIONS, 0) for kind in (float, int)]
+                except KernelError:  # a TypeError, too
+                    raise
                 except (TypeError, ValueError):
                     continue  # it is out of the range, or no integer is taken
                 of_float, of_int = (self.play([each], 100) for each in made)

@@ -47,9 +47,9 @@ def production_log(users: Any, production: NDArray[np.int64], n: int, seed: Any)
     second = (first + rng.integers(1, n_items, size=len(rows))) % n_items
     lists[rows, first], lists[rows, second] = lists[rows, second], lists[rows, first]
     rankings = np.ascontiguousarray(lists[:, :n_positions])
-    clicks, examined, earned = np.empty(rankings.shape, np.int8), np.empty(rankings.shape, np.int8), np.empty((2, n))
+    clicks, examined, earned = np.empty(rankings.shape, np.int8), np.empty(rankings.shape, np.int8), np.empty((3, n))
     uniforms, scratch = rng.random(rankings.shape), np.empty(n_positions + 1)
-    sessions(users)(users.parameters, rankings, uniforms, clicks, examined, 0, n_positions, scratch, *earned)
+    sessions(users)(users.parameters, 0, n_positions, scratch, rankings, uniforms, clicks, examined, *earned)
     return Log(rankings, clicks)
 
 

@@ -73,9 +73,9 @@ def production_log(users: str, production: tuple[int, ...], exchanged: float) ->
     second = (first + rng.integers(1, n_items, size=len(rows))) % n_items
     lists[rows, first], lists[rows, second] = lists[rows, second], lists[rows, first]
     rankings = np.ascontiguousarray(lists[:, :n_positions])
-    clicks, examined, earned = np.empty(rankings.shape, np.int8), np.empty(rankings.shape, np.int8), np.empty((2, n))
+    clicks, examined, earned = np.empty(rankings.shape, np.int8), np.empty(rankings.shape, np.int8), np.empty((3, n))
     uniforms, scratch = rng.random(rankings.shape), np.empty(n_positions + 1)
-    sessions(model)(model.parameters, rankings, uniforms, clicks, examined, 0, n_positions, scratch, *earned)
+    sessions(model)(model.parameters, 0, n_positions, scratch, rankings, uniforms, clicks, examined, *earned)
     return Log(rankings, clicks)
 
 
