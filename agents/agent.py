@@ -7,10 +7,9 @@ import inspect
 import io
 import json
 from abc import ABC, abstractmethod
-from collections import namedtuple
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO, ClassVar, NamedTuple, Self, cast
+from typing import Any, BinaryIO, ClassVar, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -31,12 +30,11 @@ from ..core.trust import UntrustedError
 from ..envs.spaces import check_ranking
 from .codes import codes_of, codes_of_log, flags, with_void
 from .search_space import SearchSpace
+from .state import Declared, declared
 
 Seed = int | np.random.SeedSequence | None
 SavedArrays = Mapping[str, NDArray[Any]]
 """Arrays of a state, by name."""
-tuple_of: Any = namedtuple
-"""Makes a named tuple of the fields of several states; type checkers accept only fields that are written out."""
 
 ANY_LIST, ITS_DISPLAYS, LAST_DISPLAY = "any list", "its displays", "the last display"
 """From which lists an agent learns: from any list; from lists that it has shown, in any order; only from its last list."""
@@ -171,7 +169,8 @@ class CompiledAgent(Agent):
     """An agent that consists of two compiled kernels and a named tuple of arrays; the base class of the published algorithms.
 
     A subclass sets ``rank_kernel(state, rng, ranking)``, which writes the list, and ``update_kernel(state, ranking, clicks)``,
-    and builds its first state in `_initial_state` from ``self.n_items``, ``self.n_positions`` and ``self.hyperparameters``.
+    and ``state_type``, the class of its named tuple, whose fields declare their first values (see `clickgym.agents.state`); or
+    it builds the first state in `_initial_state` from ``self.n_items``, ``self.n_positions`` and ``self.hyperparameters``.
     The runner's compiled loop calls the same kernels as `rank` and `update`, so both give the same lists bit for bit.
 
     Attributes:
@@ -208,6 +207,11 @@ class CompiledAgent(Agent):
     flags: ClassVar[tuple[str, ...]] = ()
     """Names of true-or-false attributes that are saved with the state; one that a file lacks stays as in a new agent."""
 
+    state_type: ClassVar[Any]
+    """The named tuple, if its fields declare the first state."""
+    declared: ClassVar[tuple[Declared, ...]]
+    """The arrays that they declare."""
+
     state: Any  # a named tuple of its own class
     rank_kernel: ClassVar[Callable[..., None]]
     update_kernel: ClassVar[Callable[..., None]]
@@ -217,6 +221,8 @@ class CompiledAgent(Agent):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         CompiledAgent._classes[cls.__module__, cls.__qualname__] = cls
+        if "state_type" in vars(cls):
+            cls.declared = declared(cls.state_type)
         static_kernels(cls, ("rank_kernel", "update_kernel", "count_kernel", "replace_kernel", "rank_available_kernel"))
 
     def __init__(self, n_items: int, n_positions: int, seed: Seed, **hyperparameters: Any) -> None:
@@ -231,9 +237,22 @@ class CompiledAgent(Agent):
         self._open: dict[int, bytes] = {}  # the other displays that wait: list, and what is remembered
         self._replaced = np.zeros(self.n_items, np.int64)  # the last display before an id became another item
 
-    @abstractmethod
-    def _initial_state(self) -> NamedTuple:
-        """Return the state before the first session."""
+    def _initial_state(self) -> Any:
+        """Return the state before the first session: as its fields declare it, with `_first_values`."""
+        if not hasattr(self, "state_type"):
+            raise TypeError(f"{type(self).__name__} has neither a state_type nor an _initial_state")
+        fields, sizes = self.state_type._fields, self._state_sizes()
+        hyperparameters = {name: _own(value) for name, value in self.hyperparameters.items() if name in fields}
+        arrays = {array.name: array.first_value(sizes) for array in self.declared}
+        return self.state_type(**hyperparameters | arrays | self._first_values())
+
+    def _state_sizes(self) -> dict[str, int]:
+        """Return the sizes by the letters that shapes of the state name."""
+        return {"L": self.n_items, "K": self.n_positions}
+
+    def _first_values(self) -> dict[str, Any]:
+        """Return the first values of fields that declare none, unless they are hyper-parameters of the same name."""
+        return {}
 
     def best(self) -> NDArray[np.int64]:
         """Return the list that the agent would show without exploration, by its present estimates; the agent does not change.
@@ -281,14 +300,15 @@ class CompiledAgent(Agent):
                 lacks the features or the state that the agent needs.
         """
         rank_kernel: Any = self.rank_kernel
-        given: tuple[NDArray[Any], ...]
+        arguments: tuple[NDArray[Any], ...]
         if candidates is not None:
-            rank_kernel, given = self.rank_available_kernel, (self._checked_candidates(candidates),)
+            rank_kernel, arguments = self.rank_available_kernel, (self._checked_candidates(candidates),)
         else:
-            given = self._seen(observation)
+            arguments = self._seen(observation)
         self.keep_open()
         self.make_room(1)
-        specialise(_rank_by if given else _rank, rank=rank_kernel, counted=True)(self.state, self.rng, *given, self.ranking)
+        template = _rank_by if arguments else _rank
+        specialise(template, rank=rank_kernel, counted=True)(self.state, self.rng, *arguments, self.ranking)
         self.display += 1  # unless the kernel refused
         return self.ranking.copy()
 
@@ -322,24 +342,24 @@ class CompiledAgent(Agent):
             ValueError: the display is not open or had another list; an agent that does not learn from any list got a list that
                 is not its last one; or impossible clicks. Then nothing is learned.
         """
-        codes, given = self._codes(clicks, void), self._seen(observation)
+        codes, arguments = self._codes(clicks, void), self._seen(observation)
         number = self._number(ranking, display)
         if number is None:
-            shown = check_ranking(ranking, self.n_items, self.n_positions)
+            items = check_ranking(ranking, self.n_items, self.n_positions)
             self.keep_open()
             self.make_room(1)
             self.display += 1
             self.count_kernel(self.state)
         elif number == self.display and self.ranking[0] >= 0:
-            shown = self.ranking
+            items = self.ranking
         else:
             record = self._open.pop(number)
             self.keep_open()
-            shown = self._recall(record)
+            items = self._recall(record)
         if number is not None and self._replaced.any():
-            codes = with_void(codes, number <= self._replaced[shown])
-        self.update_kernel(self.state, *given, shown, codes)
-        if shown is self.ranking:
+            codes = with_void(codes, number <= self._replaced[items])
+        self.update_kernel(self.state, *arguments, items, codes)
+        if items is self.ranking:
             self.ranking[0] = -1
 
     def learn(self, log: Any) -> None:
@@ -449,12 +469,12 @@ class CompiledAgent(Agent):
         if display is None:
             return self._last_number(ranking)
         number = check_count("display", display)
-        shown = self._list_of(number)
-        if shown is None:
+        items = self._list_of(number)
+        if items is None:
             why = "was never made" if number > self.display else "is not open: its clicks came already, or it was given up"
             raise ValueError(f"display {number} {why} (the last one is {self.display})")
-        if not _are_equal(ranking, shown):
-            raise ValueError(f"display {number} had the list {shown!r}, not {ranking!r}")
+        if not _are_equal(ranking, items):
+            raise ValueError(f"display {number} had the list {items!r}, not {ranking!r}")
         return number
 
     def _last_number(self, ranking: ArrayLike) -> int | None:
@@ -643,6 +663,9 @@ class ContextualAgent(CompiledAgent):
         """d, the number of features of a candidate."""
         return self.hyperparameters["n_features"]
 
+    def _state_sizes(self) -> dict[str, int]:
+        return super()._state_sizes() | {"d": self.n_features}
+
     def _sessions_of(self, log: Any) -> tuple[Callable[..., None], tuple[NDArray[Any], ...]]:
         context = getattr(log, "context", None)
         if context is None:
@@ -670,18 +693,18 @@ class ContextualAgent(CompiledAgent):
         Returns:
             ``(n,)`` row numbers, the largest score first; rows of equal scores in their order.
         """
-        given = checked_features(features, (None, self.n_features))
-        return np.argsort(-(given @ getattr(self.state, self.weights)), kind="stable")
+        rows = checked_features(features, (None, self.n_features))
+        return np.argsort(-(rows @ getattr(self.state, self.weights)), kind="stable")
 
     def _seen(self, observation: Any) -> tuple[NDArray[Any], ...]:
         if not isinstance(observation, Mapping) or "features" not in observation:
             raise ValueError(f"{type(self).__name__} needs an observation with 'features', got {observation!r}")
-        given, shape = observation["features"], (self.n_items, self.n_features)
-        if type(given) is np.ndarray and given.dtype.kind in "iuf" and given.shape == shape:
-            features = np.array(given, np.float64, order="C")
+        value, shape = observation["features"], (self.n_items, self.n_features)
+        if type(value) is np.ndarray and value.dtype.kind in "iuf" and value.shape == shape:
+            features = np.array(value, np.float64, order="C")
             if (np.abs(features) <= LARGEST_FEATURE).all():
                 return (features,)
-        return (checked_features(given, shape),)
+        return (checked_features(value, shape),)
 
 
 class StateAgent(CompiledAgent):
@@ -702,6 +725,9 @@ class StateAgent(CompiledAgent):
     def n_states(self) -> int:
         """S, the number of states."""
         return self.hyperparameters["n_states"]
+
+    def _state_sizes(self) -> dict[str, int]:
+        return super()._state_sizes() | {"S": self.n_states}
 
     def leave(self) -> None:
         self._is_first = True
@@ -739,10 +765,10 @@ def rates(clicks: NDArray[Any], sessions: NDArray[Any]) -> NDArray[np.float64]:
     return np.divide(clicks, sessions, out=np.zeros(sessions.shape), where=sessions > 0)
 
 
-def checked_features(given: Any, shape: tuple[int | None, int | None]) -> NDArray[np.float64]:
+def checked_features(features: Any, shape: tuple[int | None, int | None]) -> NDArray[np.float64]:
     """Features as an array of a shape, whose numbers are finite and not too large to be squared."""
     expected = f"a finite number from {-LARGEST_FEATURE:g} to {LARGEST_FEATURE:g}"
-    return numbers("features", given, shape, -LARGEST_FEATURE, LARGEST_FEATURE, expected=expected)
+    return numbers("features", features, shape, -LARGEST_FEATURE, LARGEST_FEATURE, expected=expected)
 
 
 def _saved_class(module: str | None, name: str, caller: type[CompiledAgent], trust: bool) -> type[CompiledAgent]:
@@ -779,12 +805,17 @@ def _where(module: str, name: str) -> tuple[str, str]:
     """Return module and name of a class; for classes of the package the name is enough."""
     if not _is_published(module):
         return module, name
-    known = {known.__name__: known for known in reversed(CompiledAgent._classes.values())}[name]
-    return known.__module__, known.__qualname__
+    agent = {agent.__name__: agent for agent in reversed(CompiledAgent._classes.values())}[name]
+    return agent.__module__, agent.__qualname__
 
 
 def _is_published(module: str) -> bool:
     return module.startswith(f"{__package__}.")
+
+
+def _own(value: Any) -> Any:
+    """Return a copy of an array, and anything else as it is."""
+    return value.copy() if _is_array(value) else value
 
 
 def _is_array(value: Any) -> bool:

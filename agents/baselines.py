@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ClassVar, NamedTuple
+from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,6 +14,7 @@ from ..envs.spaces import check_ranking
 from .agent import ANY_LIST, CompiledAgent, Seed, rates
 from .kernels import rank_available, rank_by_index, show, shuffle_front
 from .search_space import Range
+from .state import Floats, Ints
 
 
 class ListState(NamedTuple):
@@ -96,8 +97,8 @@ class Fixed(CompiledAgent):
 
     def __init__(self, n_items: int, n_positions: int, *, ranking: ArrayLike, seed: Seed = None) -> None:
         n_positions = check_positions(n_positions, n_items)
-        given = ranking if isinstance(ranking, list | tuple) else np.atleast_1d(as_array("ranking", ranking))
-        super().__init__(n_items, n_positions, seed, ranking=check_ranking(given[:n_positions], n_items, n_positions))
+        items = ranking if isinstance(ranking, list | tuple) else np.atleast_1d(as_array("ranking", ranking))
+        super().__init__(n_items, n_positions, seed, ranking=check_ranking(items[:n_positions], n_items, n_positions))
 
     def best(self) -> NDArray[np.int64]:
         return self.state.items[: self.n_positions].copy()
@@ -196,12 +197,12 @@ class Random(CompiledAgent):
 
 
 class GreedyState(NamedTuple):
-    clicks: NDArray[np.int64]  # (L,)
-    displays: NDArray[np.int64]  # (L,)
-    rate: NDArray[np.float64]  # (L,) clicks / displays, infinite before the first display
-    scores: NDArray[np.float64]  # (L,) working memory
-    order: NDArray[np.int64]  # (L,) items by rate
-    random: NDArray[np.int64]  # (L,) a permutation to draw random lists from
+    clicks: Annotated[Ints, "L"]
+    displays: Annotated[Ints, "L"]
+    rate: Annotated[Floats, "L", np.inf]  # clicks / displays, infinite before the first display
+    scores: Annotated[Floats, "L"]  # working memory
+    order: Annotated[Ints, "L", range]  # items by rate
+    random: Annotated[Ints, "L", range]  # a permutation to draw random lists from
     epsilon: float
 
 
@@ -290,6 +291,7 @@ class EpsilonGreedy(CompiledAgent):
 
     paper = "Sutton and Barto 2018, section 2.2, per item"
     learns_from = ANY_LIST
+    state_type = GreedyState
     rank_kernel = rank_greedy
     rank_available_kernel = rank_greedy_available
     update_kernel = update_greedy
@@ -302,15 +304,3 @@ class EpsilonGreedy(CompiledAgent):
 
     def best(self) -> NDArray[np.int64]:
         return self._best_by(rates(self.state.clicks, self.state.displays))
-
-    def _initial_state(self) -> GreedyState:
-        n = self.n_items
-        return GreedyState(
-            clicks=np.zeros(n, np.int64),
-            displays=np.zeros(n, np.int64),
-            rate=np.full(n, np.inf),
-            scores=np.zeros(n),
-            order=np.arange(n),
-            random=np.arange(n),
-            epsilon=self.hyperparameters["epsilon"],
-        )

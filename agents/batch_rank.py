@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,29 +12,30 @@ from ..core.checks import check_horizon
 from ..core.kernels import inner, kernel
 from .agent import ITS_DISPLAYS, CompiledAgent, SavedArrays, Seed, rates
 from .kernels import kl_lower, kl_upper, shuffle_front, sort_stably
+from .state import Flags, Floats, Ints
 
 
 class State(NamedTuple):
     # Per item; an item belongs to one active batch at most.
-    clicks: NDArray[np.int64]  # (L,) c_{b,ℓ}(d)
-    observed: NDArray[np.int64]  # (L,) n_{b,ℓ}(d), at most n_ℓ
-    upper: NDArray[np.float64]  # (L,) U_{b,ℓ}(d)
-    lower: NDArray[np.float64]  # (L,) L_{b,ℓ}(d)
+    clicks: Annotated[Ints, "L"]  # c_{b,ℓ}(d)
+    observed: Annotated[Ints, "L"]  # n_{b,ℓ}(d), at most n_ℓ
+    upper: Annotated[Floats, "L"]  # U_{b,ℓ}(d)
+    lower: Annotated[Floats, "L"]  # L_{b,ℓ}(d)
     # Per active batch, in the order of their positions; there are at most K.
-    n_batches: NDArray[np.int64]  # (1,) |𝒜|
-    first: NDArray[np.int64]  # (K + 1,) I_b(1), counted from 0; then K: positions first[b] .. first[b + 1] - 1
-    stage: NDArray[np.int64]  # (K,) ℓ_b
-    epoch: NDArray[np.int64]  # (K,) how many stages had begun when this one did, itself included
-    n_min: NDArray[np.int64]  # (K,) the least number of displays of an item in this stage
-    pending: NDArray[np.int64]  # (K,) how many items have it; the others have one display more
-    size: NDArray[np.int64]  # (K,) |B_{b,ℓ}|
+    n_batches: Annotated[Ints, "1", 1]  # |𝒜|
+    first: Ints  # (K + 1,) I_b(1), counted from 0; then K: positions first[b] .. first[b + 1] - 1
+    stage: Annotated[Ints, "K"]  # ℓ_b
+    epoch: Annotated[Ints, "K"]  # how many stages had begun when this one did, itself included
+    n_min: Annotated[Ints, "K"]  # the least number of displays of an item in this stage
+    pending: Ints  # (K,) how many items have it; the others have one display more
+    size: Ints  # (K,) |B_{b,ℓ}|
     # The items of batch b stand in items[offset[b] : offset[b] + size[b]], the pending ones first. Only the last batch has
     # more items than positions, so offset[b] = first[b].
-    items: NDArray[np.int64]  # (L,)
-    n_epochs: NDArray[np.int64]  # (1,) how many stages have begun since the first
+    items: Annotated[Ints, "L", range]
+    n_epochs: Annotated[Ints, "1"]  # how many stages have begun since the first
     # What is remembered of a display.
-    shown_epoch: NDArray[np.int64]  # (1,) how many had begun
-    filler: NDArray[np.bool_]  # (K,) whether the item of a position had been displayed more often than others of its batch
+    shown_epoch: Annotated[Ints, "1"]  # how many had begun
+    filler: Annotated[Flags, "K"]  # whether the item of a position had been displayed more often than others of its batch
     log_horizon: float  # log T
     delta: float  # δ_T = log T + 3 log log T
 
@@ -251,6 +252,7 @@ class BatchRank(CompiledAgent):
     click_models = "CM, PBM and alike"
     learns_from = ITS_DISPLAYS
     remembered = ("shown_epoch", "filler")
+    state_type = State
     rank_kernel = rank
     update_kernel = update
     replace_kernel = replace
@@ -266,28 +268,16 @@ class BatchRank(CompiledAgent):
             order.append(items[np.lexsort((items, -estimates[items]))])
         return np.concatenate(order)[: self.n_positions]
 
-    def _initial_state(self) -> State:
+    def _first_values(self) -> dict[str, Any]:
         n, k = self.n_items, self.n_positions
         log_horizon = math.log(self.hyperparameters["horizon"])
-        return State(
-            clicks=np.zeros(n, np.int64),
-            observed=np.zeros(n, np.int64),
-            upper=np.zeros(n),
-            lower=np.zeros(n),
-            n_batches=np.ones(1, np.int64),
-            first=np.array([0, k] + [k] * (k - 1), np.int64),
-            stage=np.zeros(k, np.int64),
-            epoch=np.zeros(k, np.int64),
-            n_min=np.zeros(k, np.int64),
-            pending=np.array([n] + [0] * (k - 1), np.int64),
-            size=np.array([n] + [0] * (k - 1), np.int64),
-            items=np.arange(n),
-            n_epochs=np.zeros(1, np.int64),
-            shown_epoch=np.zeros(1, np.int64),
-            filler=np.zeros(k, np.bool_),
-            log_horizon=log_horizon,
-            delta=log_horizon + 3.0 * math.log(log_horizon),
-        )
+        return {
+            "first": np.array([0, k] + [k] * (k - 1), np.int64),
+            "pending": np.array([n] + [0] * (k - 1), np.int64),
+            "size": np.array([n] + [0] * (k - 1), np.int64),
+            "log_horizon": log_horizon,
+            "delta": log_horizon + 3.0 * math.log(log_horizon),
+        }
 
     def _upgrade(self, arrays: SavedArrays, waits: bool) -> None:
         super()._upgrade(arrays, waits)

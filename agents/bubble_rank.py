@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,22 +14,23 @@ from ..envs.spaces import named_ranking
 from .agent import ITS_DISPLAYS, CompiledAgent, SavedArrays, Seed
 from .kernels import count_session
 from .search_space import Range
+from .state import Flags, Floats, Ints
 
 
 class State(NamedTuple):
-    base: NDArray[np.int64]  # (L,) the base list R̄, then the items below it
-    initial: NDArray[np.int64]  # (L,) R_0, then the items below it
-    s: NDArray[np.int64]  # (L, L) s(i, j): clicks on i alone less clicks on j alone
-    n: NDArray[np.int64]  # (L, L) n(i, j): how many of both
-    t: NDArray[np.int64]  # (1,) displays
-    since: NDArray[np.int64]  # (L,) the display from which on each id stands for its item
+    base: Ints  # (L,) the base list R̄, then the items below it
+    initial: Ints  # (L,) R_0, then the items below it
+    s: Annotated[Ints, "L L"]  # s(i, j): clicks on i alone less clicks on j alone
+    n: Annotated[Ints, "L L"]  # n(i, j): how many of both
+    t: Annotated[Ints, "1"]  # displays
+    since: Annotated[Ints, "L"]  # the display from which on each id stands for its item
     # What is remembered of a display.
-    shown_at: NDArray[np.int64]  # (1,) its number
-    randomised: NDArray[np.bool_]  # (K,) whether the pair of positions k, k + 1 was subject to exchange
-    undecided: NDArray[np.bool_]  # (K,) whether it was open which of the two is better; the last: of the items below
-    rivals: NDArray[np.int64]  # (2,) the last item of the base list and its challenger; -1 without
-    estimate: NDArray[np.int64]  # (1,) the horizon reckoned with; doubled when it is reached, if it is unknown
-    log_delta: NDArray[np.float64]  # (1,) log(1/δ)
+    shown_at: Annotated[Ints, "1"]  # its number
+    randomised: Annotated[Flags, "K"]  # whether the pair of positions k, k + 1 was subject to exchange
+    undecided: Annotated[Flags, "K"]  # whether it was open which of the two is better; the last: of the items below
+    rivals: Annotated[Ints, "2", -1]  # the last item of the base list and its challenger; -1 without
+    estimate: Ints  # (1,) the horizon reckoned with; doubled when it is reached, if it is unknown
+    log_delta: Floats  # (1,) log(1/δ)
     doubling: bool
 
 
@@ -161,6 +162,15 @@ def replace(state, rng, item):  # type: ignore[no-untyped-def]
     state.since[item] = state.t[0] + 1
 
 
+def check_initial(initial: ArrayLike | None, n_items: int, n_positions: int) -> NDArray[np.int64] | None:
+    """Return the checked production list, of K items or of all."""
+    if initial is None:
+        return None
+    n_positions = check_positions(n_positions, n_items)
+    length = n_positions if as_array("initial", initial).shape == (n_positions,) else n_items
+    return named_ranking("initial", initial, n_items, length)
+
+
 class BubbleRank(CompiledAgent):
     """BubbleRank: improve a production ranking by random exchanges of neighbours, and keep the exchanges with more clicks.
 
@@ -233,6 +243,7 @@ class BubbleRank(CompiledAgent):
     told: ClassVar = {"initial": "initial_ranking"}
     learns_from = ITS_DISPLAYS
     remembered = ("shown_at", "randomised", "undecided", "rivals")
+    state_type = State
     rank_kernel = rank
     update_kernel = update
     count_kernel = count_session
@@ -249,10 +260,7 @@ class BubbleRank(CompiledAgent):
         horizon: int | None = None,
         seed: Seed = None,
     ) -> None:
-        if initial is not None:
-            n_positions = check_positions(n_positions, n_items)
-            length = n_positions if as_array("initial", initial).shape == (n_positions,) else n_items
-            initial = named_ranking("initial", initial, n_items, length)
+        initial = check_initial(initial, n_items, n_positions)
         delta = None if delta is None else check_between("delta", delta, 0, 1)
         horizon = None if horizon is None else check_horizon(horizon, least=2)
         super().__init__(n_items, n_positions, seed, initial=initial, delta=delta, horizon=horizon)
@@ -260,28 +268,19 @@ class BubbleRank(CompiledAgent):
     def best(self) -> NDArray[np.int64]:
         return self.state.base[: self.n_positions].copy()
 
-    def _initial_state(self) -> State:
-        n = self.n_items
+    def _first_values(self) -> dict[str, Any]:
         initial, delta, horizon = (self.hyperparameters[name] for name in ("initial", "delta", "horizon"))
-        given = np.array([] if initial is None else initial, np.int64)
-        rest = self.rng.permutation(np.setdiff1d(np.arange(n), given))
-        base = np.concatenate([given, rest])
+        top = np.array([] if initial is None else initial, np.int64)
+        rest = self.rng.permutation(np.setdiff1d(np.arange(self.n_items), top))
+        base = np.concatenate([top, rest])
         estimate = 2 if horizon is None else horizon
-        return State(
-            base=base,
-            initial=base.copy(),
-            s=np.zeros((n, n), np.int64),
-            n=np.zeros((n, n), np.int64),
-            t=np.zeros(1, np.int64),
-            since=np.zeros(n, np.int64),
-            shown_at=np.zeros(1, np.int64),
-            randomised=np.zeros(self.n_positions, np.bool_),
-            undecided=np.zeros(self.n_positions, np.bool_),
-            rivals=np.full(2, -1),
-            estimate=np.array([estimate]),
-            log_delta=np.array([4.0 * math.log(estimate) if delta is None else -math.log(delta)]),
-            doubling=delta is None and horizon is None,
-        )
+        return {
+            "base": base,
+            "initial": base.copy(),
+            "estimate": np.array([estimate]),
+            "log_delta": np.array([4.0 * math.log(estimate) if delta is None else -math.log(delta)]),
+            "doubling": delta is None and horizon is None,
+        }
 
     def _upgrade(self, arrays: SavedArrays, waits: bool) -> None:
         super()._upgrade(arrays, waits)

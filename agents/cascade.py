@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from .kernels import (
     show,
 )
 from .search_space import Range
+from .state import Floats, Ints
 
 
 class CascadeAgent(CompiledAgent):
@@ -38,9 +39,8 @@ class CascadeAgent(CompiledAgent):
             raise ValueError(unknown("feedback", feedback, FEEDBACK))
         super().__init__(n_items, n_positions, seed, feedback=feedback, **hyperparameters)
 
-    @property
-    def _feedback(self) -> int:
-        return FEEDBACK.index(self.hyperparameters["feedback"])
+    def _first_values(self) -> dict[str, Any]:
+        return {"feedback": FEEDBACK.index(self.hyperparameters["feedback"])}
 
     def best(self) -> NDArray[np.int64]:
         return self._best_by(rates(self.state.clicks, self.state.examined))
@@ -50,13 +50,13 @@ class CascadeAgent(CompiledAgent):
 
 
 class UCB1State(NamedTuple):
-    clicks: NDArray[np.int64]  # (L,)
-    examined: NDArray[np.int64]  # (L,) N
-    mean: NDArray[np.float64]  # (L,) ŵ + C / N, infinite before the first examination
-    width: NDArray[np.float64]  # (L,) 1 / sqrt(N), 0 before it
-    indices: NDArray[np.float64]  # (L,)
-    order: NDArray[np.int64]  # (L,) items by index
-    t: NDArray[np.int64]  # (1,) displays
+    clicks: Annotated[Ints, "L"]
+    examined: Annotated[Ints, "L"]  # N
+    mean: Annotated[Floats, "L", np.inf]  # ŵ + C / N, infinite before the first examination
+    width: Annotated[Floats, "L"]  # 1 / sqrt(N), 0 before it
+    indices: Annotated[Floats, "L", np.inf]
+    order: Annotated[Ints, "L", range]  # items by index
+    t: Annotated[Ints, "1"]  # displays
     feedback: int
     corruption: float  # C
 
@@ -159,6 +159,7 @@ class CascadeUCB1(CascadeAgent):
 
     paper = "Kveton et al. 2015, Algorithm 1"
     stands: ClassVar = {"bots": "robust, with corruption="}
+    state_type = UCB1State
     rank_kernel = rank_ucb1
     rank_available_kernel = rank_ucb1_available
     update_kernel = update_ucb1
@@ -171,33 +172,19 @@ class CascadeUCB1(CascadeAgent):
         corruption = check_at_least("corruption", corruption, 0)
         super().__init__(n_items, n_positions, seed, feedback=feedback, corruption=corruption)
 
-    def _initial_state(self) -> UCB1State:
-        n = self.n_items
-        return UCB1State(
-            clicks=np.zeros(n, np.int64),
-            examined=np.zeros(n, np.int64),
-            mean=np.full(n, np.inf),
-            width=np.zeros(n),
-            indices=np.full(n, np.inf),
-            order=np.arange(n),
-            t=np.zeros(1, np.int64),
-            feedback=self._feedback,
-            corruption=self.hyperparameters["corruption"],
-        )
-
 
 # ----------------------------------------------------------------------------------------------------------- CascadeUCBV
 
 
 class UCBVState(NamedTuple):
-    clicks: NDArray[np.int64]  # (L,)
-    examined: NDArray[np.int64]  # (L,) N
-    mean: NDArray[np.float64]  # (L,) ŵ + C / N, infinite before the first examination
-    deviation: NDArray[np.float64]  # (L,) sqrt(v / N) with v = ŵ (1 - ŵ), 0 before it
-    share: NDArray[np.float64]  # (L,) 1 / N, 0 before it
-    indices: NDArray[np.float64]  # (L,)
-    order: NDArray[np.int64]  # (L,) items by index
-    t: NDArray[np.int64]  # (1,) displays
+    clicks: Annotated[Ints, "L"]
+    examined: Annotated[Ints, "L"]  # N
+    mean: Annotated[Floats, "L", np.inf]  # ŵ + C / N, infinite before the first examination
+    deviation: Annotated[Floats, "L"]  # sqrt(v / N) with v = ŵ (1 - ŵ), 0 before it
+    share: Annotated[Floats, "L"]  # 1 / N, 0 before it
+    indices: Annotated[Floats, "L", np.inf]
+    order: Annotated[Ints, "L", range]  # items by index
+    t: Annotated[Ints, "1"]  # displays
     feedback: int
     corruption: float  # C
     variance: float
@@ -304,6 +291,7 @@ class CascadeUCBV(CascadeAgent):
 
     paper = "Vial et al. 2022, CascadeUCB-V"
     stands: ClassVar = {"bots": "robust, with corruption="}
+    state_type = UCBVState
     rank_kernel = rank_ucbv
     rank_available_kernel = rank_ucbv_available
     update_kernel = update_ucbv
@@ -325,42 +313,19 @@ class CascadeUCBV(CascadeAgent):
         corruption: float = 0.0,
         seed: Seed = None,
     ) -> None:
-        super().__init__(
-            n_items,
-            n_positions,
-            seed,
-            variance=check_at_least("variance", variance, 0),
-            bias=check_at_least("bias", bias, 0),
-            feedback=feedback,
-            corruption=check_at_least("corruption", corruption, 0),
-        )
-
-    def _initial_state(self) -> UCBVState:
-        n = self.n_items
-        return UCBVState(
-            clicks=np.zeros(n, np.int64),
-            examined=np.zeros(n, np.int64),
-            mean=np.full(n, np.inf),
-            deviation=np.zeros(n),
-            share=np.zeros(n),
-            indices=np.full(n, np.inf),
-            order=np.arange(n),
-            t=np.zeros(1, np.int64),
-            feedback=self._feedback,
-            corruption=self.hyperparameters["corruption"],
-            variance=self.hyperparameters["variance"],
-            bias=self.hyperparameters["bias"],
-        )
+        variance, bias = check_at_least("variance", variance, 0), check_at_least("bias", bias, 0)
+        corruption = check_at_least("corruption", corruption, 0)
+        super().__init__(n_items, n_positions, seed, variance=variance, bias=bias, feedback=feedback, corruption=corruption)
 
 
 # ------------------------------------------------------------------------------------------------------------- CascadeTS
 
 
 class TSState(NamedTuple):
-    clicks: NDArray[np.int64]  # (L,)
-    examined: NDArray[np.int64]  # (L,)
-    draws: NDArray[np.float64]  # (L,) this session's draw from each posterior
-    order: NDArray[np.int64]  # (L,) the K items of largest draws, then others
+    clicks: Annotated[Ints, "L"]
+    examined: Annotated[Ints, "L"]
+    draws: Annotated[Floats, "L"]  # this session's draw from each posterior
+    order: Annotated[Ints, "L", range]  # the K items of largest draws, then others
     feedback: int
 
 
@@ -446,6 +411,7 @@ class CascadeTS(CascadeAgent):
     """
 
     paper = "Hüyük and Tekin 2019, Algorithm 1; Zhong et al. 2021, section 3"
+    state_type = TSState
     rank_kernel = rank_ts
     rank_available_kernel = rank_ts_available
     update_kernel = update_ts
@@ -454,29 +420,19 @@ class CascadeTS(CascadeAgent):
     def __init__(self, n_items: int, n_positions: int, *, feedback: str = "last_click", seed: Seed = None) -> None:
         super().__init__(n_items, n_positions, seed, feedback=feedback)
 
-    def _initial_state(self) -> TSState:
-        n = self.n_items
-        return TSState(
-            clicks=np.zeros(n, np.int64),
-            examined=np.zeros(n, np.int64),
-            draws=np.zeros(n),
-            order=np.arange(n),
-            feedback=self._feedback,
-        )
-
 
 # ------------------------------------------------------------------------------------------------------------- TSCascade
 
 
 class OneDrawState(NamedTuple):
-    clicks: NDArray[np.int64]  # (L,)
-    examined: NDArray[np.int64]  # (L,) N
-    mean: NDArray[np.float64]  # (L,) ŵ = clicks / N, 0 before the first examination
-    deviation: NDArray[np.float64]  # (L,) sqrt(v / (N + 1)) with v = ŵ (1 - ŵ)
-    share: NDArray[np.float64]  # (L,) 1 / (N + 1)
-    draws: NDArray[np.float64]  # (L,) θ of this session
-    order: NDArray[np.int64]  # (L,) the K items of largest draws, then others
-    t: NDArray[np.int64]  # (1,) displays
+    clicks: Annotated[Ints, "L"]
+    examined: Annotated[Ints, "L"]  # N
+    mean: Annotated[Floats, "L"]  # ŵ = clicks / N, 0 before the first examination
+    deviation: Annotated[Floats, "L"]  # sqrt(v / (N + 1)) with v = ŵ (1 - ŵ)
+    share: Annotated[Floats, "L", 1.0]  # 1 / (N + 1)
+    draws: Annotated[Floats, "L"]  # θ of this session
+    order: Annotated[Ints, "L", range]  # the K items of largest draws, then others
+    t: Annotated[Ints, "1"]  # displays
     feedback: int
 
 
@@ -573,6 +529,7 @@ class TSCascade(CascadeAgent):
     """
 
     paper = "Cheung et al. 2019, Algorithm 1; Zhong et al. 2021"
+    state_type = OneDrawState
     rank_kernel = rank_one_draw
     rank_available_kernel = rank_one_draw_available
     update_kernel = update_one_draw
@@ -581,17 +538,3 @@ class TSCascade(CascadeAgent):
 
     def __init__(self, n_items: int, n_positions: int, *, feedback: str = "last_click", seed: Seed = None) -> None:
         super().__init__(n_items, n_positions, seed, feedback=feedback)
-
-    def _initial_state(self) -> OneDrawState:
-        n = self.n_items
-        return OneDrawState(
-            clicks=np.zeros(n, np.int64),
-            examined=np.zeros(n, np.int64),
-            mean=np.zeros(n),
-            deviation=np.zeros(n),
-            share=np.ones(n),
-            draws=np.zeros(n),
-            order=np.arange(n),
-            t=np.zeros(1, np.int64),
-            feedback=self._feedback,
-        )

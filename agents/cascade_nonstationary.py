@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from .agent import SavedArrays, Seed
 from .cascade import CascadeAgent
 from .kernels import count_session, examined_positions, rank_available, rank_by_index, show
 from .search_space import Range
+from .state import Floats, Ints
 
 LEAST_WEIGHT = 1e-200
 """Of a display: one that has faded more is as good as forgotten."""
@@ -33,18 +34,18 @@ def doubling_horizon(t):  # type: ignore[no-untyped-def]
 
 class DiscountedState(NamedTuple):
     # Counts are stored divided by `scale` = γ^t (with the γ of each step), so that a step touches the examined items only.
-    clicks: NDArray[np.float64]  # (L,) X / scale
-    examined: NDArray[np.float64]  # (L,) N / scale
-    mean: NDArray[np.float64]  # (L,) X/N, infinite before the first examination
-    width: NDArray[np.float64]  # (L,) 1 / sqrt(N / scale), 0 before it
-    scale: NDArray[np.float64]  # (1,)
-    indices: NDArray[np.float64]  # (L,)
-    order: NDArray[np.int64]  # (L,) items by index
-    t: NDArray[np.int64]  # (1,) displays
-    faded: NDArray[np.float64]  # (1,) the log of how much a display of the beginning has faded: Σ log γ
-    displayed: NDArray[np.float64]  # (1,) `faded` at the display
-    gamma: NDArray[np.float64]  # (1,) γ
-    next_doubling: NDArray[np.int64]  # (1,) the step at which γ changes; 0 if it does not
+    clicks: Annotated[Floats, "L"]  # X / scale
+    examined: Annotated[Floats, "L"]  # N / scale
+    mean: Annotated[Floats, "L", np.inf]  # X/N, infinite before the first examination
+    width: Annotated[Floats, "L"]  # 1 / sqrt(N / scale), 0 before it
+    scale: Annotated[Floats, "1", 1.0]
+    indices: Annotated[Floats, "L", np.inf]
+    order: Annotated[Ints, "L", range]  # items by index
+    t: Annotated[Ints, "1"]  # displays
+    faded: Annotated[Floats, "1"]  # the log of how much a display of the beginning has faded: Σ log γ
+    displayed: Annotated[Floats, "1"]  # `faded` at the display
+    gamma: Floats  # (1,) γ
+    next_doubling: Ints  # (1,) the step at which γ changes; 0 if it does not
     epsilon: float
     feedback: int
 
@@ -196,6 +197,7 @@ class CascadeDUCB(CascadeAgent):
     stands: ClassVar = {"change": "nonstat-detect", "bots": "click-farms", "late clicks": ""}
     click_models = "CM that changes"
     remembered = ("displayed",)
+    state_type = DiscountedState
     rank_kernel = rank_discounted
     rank_available_kernel = rank_discounted_available
     update_kernel = update_discounted
@@ -218,43 +220,24 @@ class CascadeDUCB(CascadeAgent):
         seed: Seed = None,
     ) -> None:
         gamma = None if gamma is None else check_between("gamma", gamma, 0, 1, closed=True)
-        super().__init__(
-            n_items,
-            n_positions,
-            seed,
-            gamma=gamma,
-            epsilon=check_at_least("epsilon", epsilon, 0, strictly=True),
-            horizon=None if horizon is None else check_horizon(horizon),
-            feedback=feedback,
-        )
+        epsilon = check_at_least("epsilon", epsilon, 0, strictly=True)
+        horizon = None if horizon is None else check_horizon(horizon)
+        super().__init__(n_items, n_positions, seed, gamma=gamma, epsilon=epsilon, horizon=horizon, feedback=feedback)
 
     def _upgrade(self, arrays: SavedArrays, waits: bool) -> None:
         super()._upgrade(arrays, waits)
         if waits:
             fade(self.state, math.log(self.state.gamma[0]))
 
-    def _initial_state(self) -> DiscountedState:
-        n = self.n_items
+    def _first_values(self) -> dict[str, Any]:
         gamma, horizon = self.hyperparameters["gamma"], self.hyperparameters["horizon"]
         unknown_horizon = gamma is None and horizon is None
         if gamma is None:
             gamma = discounted_gamma(2 if horizon is None else horizon)
-        return DiscountedState(
-            clicks=np.zeros(n),
-            examined=np.zeros(n),
-            mean=np.full(n, np.inf),
-            width=np.zeros(n),
-            scale=np.ones(1),
-            indices=np.full(n, np.inf),
-            order=np.arange(n),
-            t=np.zeros(1, np.int64),
-            faded=np.zeros(1),
-            displayed=np.zeros(1),
-            gamma=np.array([float(gamma)]),
-            next_doubling=np.array([2 if unknown_horizon else 0]),
-            epsilon=self.hyperparameters["epsilon"],
-            feedback=self._feedback,
-        )
+        return super()._first_values() | {
+            "gamma": np.array([float(gamma)]),
+            "next_doubling": np.array([2 if unknown_horizon else 0]),
+        }
 
 
 # ---------------------------------------------------------------------------------------------------------- CascadeSWUCB
@@ -264,19 +247,19 @@ LONGEST_WINDOW_HORIZON = 2**26
 
 
 class WindowState(NamedTuple):
-    clicks: NDArray[np.int64]  # (L,) X in the window
-    examined: NDArray[np.int64]  # (L,) N in the window
-    mean: NDArray[np.float64]  # (L,) X/N, infinite where N = 0
-    width: NDArray[np.float64]  # (L,) 1 / sqrt(N), 0 where N = 0
-    indices: NDArray[np.float64]  # (L,)
-    order: NDArray[np.int64]  # (L,) items by index
-    t: NDArray[np.int64]  # (1,) displays
-    displayed: NDArray[np.int64]  # (1,) the number of the display
-    tau: NDArray[np.int64]  # (1,) τ
-    next_doubling: NDArray[np.int64]  # (1,) the step at which τ changes; 0 if it does not
+    clicks: Annotated[Ints, "L"]  # X in the window
+    examined: Annotated[Ints, "L"]  # N in the window
+    mean: Annotated[Floats, "L", np.inf]  # X/N, infinite where N = 0
+    width: Annotated[Floats, "L"]  # 1 / sqrt(N), 0 where N = 0
+    indices: Annotated[Floats, "L", np.inf]
+    order: Annotated[Ints, "L", range]  # items by index
+    t: Annotated[Ints, "1"]  # displays
+    displayed: Annotated[Ints, "1"]  # the number of the display
+    tau: Ints  # (1,) τ
+    next_doubling: Ints  # (1,) the step at which τ changes; 0 if it does not
     # A ring of sessions; session t stands at row t mod capacity. An entry is 2 · item + click, -1 where not examined.
     window: NDArray[np.int32]  # (capacity, K)
-    oldest: NDArray[np.int64]  # (1,) the first session still counted
+    oldest: Annotated[Ints, "1", 1]  # the first session still counted
     epsilon: float
     feedback: int
 
@@ -434,6 +417,7 @@ class CascadeSWUCB(CascadeAgent):
     stands: ClassVar = {"change": "nonstat-detect", "bots": "click-farms", "late clicks": ""}
     click_models = "CM that changes"
     remembered = ("displayed",)
+    state_type = WindowState
     rank_kernel = rank_window
     rank_available_kernel = rank_window_available
     update_kernel = update_window
@@ -455,41 +439,24 @@ class CascadeSWUCB(CascadeAgent):
         feedback: str = "last_click",
         seed: Seed = None,
     ) -> None:
-        super().__init__(
-            n_items,
-            n_positions,
-            seed,
-            tau=None if tau is None else check_count("tau", math.ceil(check_at_least("tau", tau, 1))),
-            epsilon=check_at_least("epsilon", epsilon, 0, strictly=True),
-            horizon=None if horizon is None else check_horizon(horizon),
-            feedback=feedback,
-        )
+        tau = None if tau is None else check_count("tau", math.ceil(check_at_least("tau", tau, 1)))
+        epsilon = check_at_least("epsilon", epsilon, 0, strictly=True)
+        horizon = None if horizon is None else check_horizon(horizon)
+        super().__init__(n_items, n_positions, seed, tau=tau, epsilon=epsilon, horizon=horizon, feedback=feedback)
 
     def _upgrade(self, arrays: SavedArrays, waits: bool) -> None:
         super()._upgrade(arrays, waits)
         if waits:
             move_window(self.state)
 
-    def _initial_state(self) -> WindowState:
-        n = self.n_items
+    def _first_values(self) -> dict[str, Any]:
         tau, horizon = self.hyperparameters["tau"], self.hyperparameters["horizon"]
         unknown_horizon = tau is None and horizon is None
         if tau is None:
             tau = window_length(2 if horizon is None else horizon)
         capacity = window_length(LONGEST_WINDOW_HORIZON) if unknown_horizon else tau
-        return WindowState(
-            clicks=np.zeros(n, np.int64),
-            examined=np.zeros(n, np.int64),
-            mean=np.full(n, np.inf),
-            width=np.zeros(n),
-            indices=np.full(n, np.inf),
-            order=np.arange(n),
-            t=np.zeros(1, np.int64),
-            displayed=np.zeros(1, np.int64),
-            tau=np.array([tau]),
-            next_doubling=np.array([2 if unknown_horizon else 0]),
-            window=np.zeros((capacity, self.n_positions), np.int32),
-            oldest=np.ones(1, np.int64),
-            epsilon=self.hyperparameters["epsilon"],
-            feedback=self._feedback,
-        )
+        return super()._first_values() | {
+            "tau": np.array([tau]),
+            "next_doubling": np.array([2 if unknown_horizon else 0]),
+            "window": np.zeros((capacity, self.n_positions), np.int32),
+        }

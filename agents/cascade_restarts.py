@@ -13,19 +13,19 @@ one more observation raises it by at most the amount by which the log-likelihood
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..core.checks import check_between, check_count, check_horizon, probability
 from ..core.kernels import inner, kernel
 from . import kl_ucb
-from .agent import SavedArrays, Seed, tuple_of
+from .agent import SavedArrays, Seed
 from .cascade import CascadeAgent, UCB1State, rank_ucb1, rank_ucb1_available, replace_ucb1, update_ucb1
 from .kernels import count_session, examined_positions, x_log_x
 from .kl_ucb import LadderedState, doubt_order, rank_klucb, rank_klucb_available, replace_klucb, update_klucb
 from .search_space import Range
+from .state import Flags, Floats, Ints, joined
 
 REMEMBERED = 1000
 """The restarts whose steps are kept, the last ones."""
@@ -35,20 +35,20 @@ LONGEST = 2**62
 class Detection(NamedTuple):
     """State of the change detector, in addition to the state of `CascadeUCB1` or `CascadeKLUCB`."""
 
-    sessions: NDArray[np.int64]  # (1,) all displays
-    displayed: NDArray[np.int64]  # (1,) the number of the display
-    n_restarts: NDArray[np.int64]  # (1,)
-    restart_steps: NDArray[np.int64]  # (1000,) after which session the last restarts were, in a ring
+    sessions: Annotated[Ints, "1"]  # all displays
+    displayed: Annotated[Ints, "1"]  # the number of the display
+    n_restarts: Annotated[Ints, "1"]
+    restart_steps: Ints  # (1000,) after which session the last restarts were, in a ring
     # Of each item the convex hull of the points (s, x_1 + .. + x_s), its lower part and its upper part, from s = 0 to n.
-    hull_s: NDArray[np.int64]  # (L, 2, H)
-    hull_sum: NDArray[np.int64]  # (L, 2, H)
-    n_vertices: NDArray[np.int64]  # (L, 2)
-    likelihood: NDArray[np.float64]  # (L,) the largest log-likelihood of all observations under one mean
-    at_most: NDArray[np.float64]  # (L,) the statistic is not larger
-    threshold: NDArray[np.float64]  # (L,) nor is the threshold smaller than this
-    drawn_order: NDArray[np.int64]  # (L,) in which items are forced to the top
-    forced: NDArray[np.int64]  # (1,) the item that is in this session, or -1
-    everything: NDArray[np.bool_]  # (L,) all true
+    hull_s: Annotated[Ints, "L 2 H"]
+    hull_sum: Annotated[Ints, "L 2 H"]
+    n_vertices: Annotated[Ints, "L 2"]
+    likelihood: Annotated[Floats, "L"]  # the largest log-likelihood of all observations under one mean
+    at_most: Annotated[Floats, "L"]  # the statistic is not larger
+    threshold: Annotated[Floats, "L"]  # nor is the threshold smaller than this
+    drawn_order: Ints  # (L,) in which items are forced to the top
+    forced: Annotated[Ints, "1", -1]  # the item that is in this session, or -1
+    everything: Annotated[Flags, "L", True]  # all true
     period: int  # ⌊L / p⌋, 0 for p = 0
     log_three_by_delta: float  # log(3 / δ)
 
@@ -186,7 +186,7 @@ def force(state, available, ranking):  # type: ignore[no-untyped-def]
 
 # ----------------------------------------------------------------------------------------------------------- with UCB1
 
-RestartingUCB1State = tuple_of("RestartingUCB1State", UCB1State._fields + Detection._fields)
+RestartingUCB1State = joined("RestartingUCB1State", UCB1State, Detection)
 
 
 @kernel
@@ -222,7 +222,7 @@ def update_ucb1_or_restart(state, ranking, clicks):  # type: ignore[no-untyped-d
 
 # --------------------------------------------------------------------------------------------------------- with KL-UCB
 
-RestartingKLUCBState = tuple_of("RestartingKLUCBState", LadderedState._fields + Detection._fields)
+RestartingKLUCBState = joined("RestartingKLUCBState", LadderedState, Detection)
 
 
 @kernel
@@ -301,30 +301,22 @@ class _RestartingAgent(CascadeAgent):
         self.state.sessions[0] += waits
         self.state.displayed[0] = self.display = int(self.state.sessions[0])  # t counts from the last restart
 
-    def _detection(self) -> Detection:
-        n, given = self.n_items, self.hyperparameters
-        horizon, p = given["horizon"], given["exploration"]
-        if p is None:
-            p = min(1.0, math.sqrt(given["n_segments"] * n * math.log(horizon) / horizon))
+    def _state_sizes(self) -> dict[str, int]:
         # A chain of vertices with integer coordinates has few of them: less than the 0.9 n^(2/3) that differ in slope.
-        n_vertices = min(given["n_vertices"], 8 + math.ceil(horizon ** (2 / 3)))
-        return Detection(
-            sessions=np.zeros(1, np.int64),
-            displayed=np.zeros(1, np.int64),
-            n_restarts=np.zeros(1, np.int64),
-            restart_steps=np.zeros(REMEMBERED, np.int64),
-            hull_s=np.zeros((n, 2, n_vertices), np.int64),
-            hull_sum=np.zeros((n, 2, n_vertices), np.int64),
-            n_vertices=np.zeros((n, 2), np.int64),
-            likelihood=np.zeros(n),
-            at_most=np.zeros(n),
-            threshold=np.zeros(n),
-            drawn_order=self.rng.permutation(n),
-            forced=np.full(1, -1, np.int64),
-            everything=np.ones(n, np.bool_),
-            period=math.floor(min(n / p, LONGEST)) if p > 0.0 else 0,
-            log_three_by_delta=math.log(3.0) - math.log(given["delta"] or 1.0 / horizon),
-        )
+        most = 8 + math.ceil(self.hyperparameters["horizon"] ** (2 / 3))
+        return super()._state_sizes() | {"H": min(self.hyperparameters["n_vertices"], most)}
+
+    def _first_values(self) -> dict[str, Any]:
+        n, hyperparameters = self.n_items, self.hyperparameters
+        horizon, p = hyperparameters["horizon"], hyperparameters["exploration"]
+        if p is None:
+            p = min(1.0, math.sqrt(hyperparameters["n_segments"] * n * math.log(horizon) / horizon))
+        return super()._first_values() | {
+            "restart_steps": np.zeros(REMEMBERED, np.int64),
+            "drawn_order": self.rng.permutation(n),
+            "period": math.floor(min(n / p, LONGEST)) if p > 0.0 else 0,
+            "log_three_by_delta": math.log(3.0) - math.log(hyperparameters["delta"] or 1.0 / horizon),
+        }
 
 
 class GLRCascadeUCB(_RestartingAgent):
@@ -399,25 +391,14 @@ class GLRCascadeUCB(_RestartingAgent):
 
     paper = "Wang et al. 2019, Algorithm 1"
     stands: ClassVar = {"change": "nonstat-detect", "late clicks": "late-clicks"}
+    state_type = RestartingUCB1State
     rank_kernel = rank_ucb1_or_force
     rank_available_kernel = rank_ucb1_or_force_available
     update_kernel = update_ucb1_or_restart
     replace_kernel = replace_restarting_ucb1
 
-    def _initial_state(self) -> Any:
-        n = self.n_items
-        base = UCB1State(
-            clicks=np.zeros(n, np.int64),
-            examined=np.zeros(n, np.int64),
-            mean=np.full(n, np.inf),
-            width=np.zeros(n),
-            indices=np.zeros(n),
-            order=np.arange(n),
-            t=np.zeros(1, np.int64),
-            feedback=self._feedback,
-            corruption=0.0,
-        )
-        return RestartingUCB1State(*base, *self._detection())
+    def _first_values(self) -> dict[str, Any]:
+        return super()._first_values() | {"indices": np.zeros(self.n_items), "corruption": 0.0}
 
 
 class GLRCascadeKLUCB(_RestartingAgent):
@@ -477,13 +458,11 @@ class GLRCascadeKLUCB(_RestartingAgent):
 
     paper = "Wang et al. 2019, Algorithm 1"
     stands: ClassVar = {"change": "nonstat-detect", "bots": "click-farms", "late clicks": "late-clicks"}
+    state_type = RestartingKLUCBState
     rank_kernel = rank_klucb_or_force
     rank_available_kernel = rank_klucb_or_force_available
     update_kernel = update_klucb_or_restart
     replace_kernel = replace_restarting_klucb
 
-    def _initial_state(self) -> Any:
-        base = kl_ucb.initial_state(
-            self.n_items, self.n_positions, np.arange(self.n_positions), self.hyperparameters["feedback"]
-        )
-        return RestartingKLUCBState(*base, *self._detection())
+    def _first_values(self) -> dict[str, Any]:
+        return super()._first_values() | {"c": kl_ucb.C, "corruption": 0.0}

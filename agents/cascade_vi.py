@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ..core.checks import check_at_least, check_count, numbers
 from ..core.kernels import inner, kernel
@@ -14,6 +14,7 @@ from ..envs.scan import scan
 from .agent import Seed, StateAgent
 from .kernels import exploration, kl_upper
 from .search_space import Range
+from .state import Floats, Ints
 
 C = 3.0
 """The constant in the level of confidence, log t + 3 log log t, as in CascadeKL-UCB."""
@@ -24,24 +25,24 @@ TOLERANCE = 1e-4
 
 
 class State(NamedTuple):
-    examined: NDArray[np.int64]  # (S, L) N
-    clicks: NDArray[np.int64]  # (S, L)
-    moves: NDArray[np.int64]  # (S, L + 1, S) the next states seen after a click on each item, and after none
-    last: NDArray[np.int64]  # (2,) state and outcome of the last session; -1 where what follows is counted
-    t: NDArray[np.int64]  # (1,) the session, counted from 1
-    next_plan: NDArray[np.int64]  # (1,) the session before which the next plan is made
-    lists: NDArray[np.int64]  # (S, K) what the plan shows
-    values: NDArray[np.float64]  # (S,) V of the plan
-    upper: NDArray[np.float64]  # (S, L) the optimistic attraction q
-    worth: NDArray[np.float64]  # (L + 1,) w, like what follows working memory
-    labels: NDArray[np.int64]  # (L,) a random order, by which ties are broken
-    gain: NDArray[np.float64]  # (L,) of `scan`, like the five that follow
-    continuation: NDArray[np.float64]  # (L,)
-    ratio: NDArray[np.float64]  # (L,)
-    order: NDArray[np.int64]  # (L,)
-    table: NDArray[np.float64]  # (L + 1, K + 1)
-    found: NDArray[np.int64]  # (K,)
-    click_rewards: NDArray[np.float64]  # (S, L) r
+    examined: Annotated[Ints, "S L"]  # N
+    clicks: Annotated[Ints, "S L"]
+    moves: Annotated[Ints, "S L+1 S"]  # the next states seen after a click on each item, and after none
+    last: Annotated[Ints, "2", -1]  # state and outcome of the last session; -1 where what follows is counted
+    t: Annotated[Ints, "1", 1]  # the session, counted from 1
+    next_plan: Annotated[Ints, "1", 1]  # the session before which the next plan is made
+    lists: Annotated[Ints, "S K"]  # what the plan shows
+    values: Annotated[Floats, "S"]  # V of the plan
+    upper: Annotated[Floats, "S L", 1.0]  # the optimistic attraction q
+    worth: Annotated[Floats, "L+1"]  # w, like what follows working memory
+    labels: Annotated[Ints, "L", range]  # a random order, by which ties are broken
+    gain: Annotated[Floats, "L"]  # of `scan`, like the five that follow
+    continuation: Annotated[Floats, "L"]
+    ratio: Annotated[Floats, "L"]
+    order: Annotated[Ints, "L", range]
+    table: Annotated[Floats, "L+1 K+1"]
+    found: Annotated[Ints, "K"]
+    click_rewards: Floats  # (S, L) r
     discount: float  # γ
     bonus: float
     least_change: float
@@ -196,6 +197,7 @@ class CascadeVI(StateAgent):
     paper = "after Du et al. 2024, CascadingVI"
     click_models = "users with a memory"
     told = {"mean_sessions": "mean_sessions", "click_rewards": "click_rewards"}  # noqa: RUF012 (a ClassVar of the base)
+    state_type = State
     rank_kernel = rank
     update_kernel = update
     search_space: ClassVar = {"bonus": Range(0.0, 2.0)}
@@ -222,28 +224,9 @@ class CascadeVI(StateAgent):
             bonus=check_at_least("bonus", bonus, 0),
         )
 
-    def _initial_state(self) -> State:
-        n, k, s, given = self.n_items, self.n_positions, self.n_states, self.hyperparameters
-        return State(
-            examined=np.zeros((s, n), np.int64),
-            clicks=np.zeros((s, n), np.int64),
-            moves=np.zeros((s, n + 1, s), np.int64),
-            last=np.full(2, -1),
-            t=np.ones(1, np.int64),
-            next_plan=np.ones(1, np.int64),
-            lists=np.zeros((s, k), np.int64),
-            values=np.zeros(s),
-            upper=np.ones((s, n)),
-            worth=np.zeros(n + 1),
-            labels=np.arange(n),
-            gain=np.zeros(n),
-            continuation=np.zeros(n),
-            ratio=np.zeros(n),
-            order=np.arange(n),
-            table=np.zeros((n + 1, k + 1)),
-            found=np.zeros(k, np.int64),
-            click_rewards=given["click_rewards"].copy(),
-            discount=1.0 - 1.0 / given["mean_sessions"],
-            bonus=given["bonus"],
-            least_change=TOLERANCE * max(float(given["click_rewards"].max()), 1e-300) * given["mean_sessions"],
-        )
+    def _first_values(self) -> dict[str, Any]:
+        rewards, sessions = self.hyperparameters["click_rewards"], self.hyperparameters["mean_sessions"]
+        return {
+            "discount": 1.0 - 1.0 / sessions,
+            "least_change": TOLERANCE * max(float(rewards.max()), 1e-300) * sessions,
+        }

@@ -31,14 +31,14 @@ def codes_of(clicks: ArrayLike, void: ArrayLike | None, n_positions: int, cut_of
     Raises:
         ValueError: on anything else.
     """
-    given = clicks if type(clicks) is np.ndarray else as_array("clicks", clicks)
-    values = given.tolist()
-    if given.shape != (n_positions,) or not (set(values) <= {0, 1} or (cut_off and _are_of_prefix(values))):
+    array = clicks if type(clicks) is np.ndarray else as_array("clicks", clicks)
+    values = array.tolist()
+    if array.shape != (n_positions,) or not (set(values) <= {0, 1} or (cut_off and _are_of_prefix(values))):
         raise ValueError(
             f"clicks are {clicks!r}; expected 0 or 1 for each of the {n_positions} positions"
             + (", or -1 from the first one that was not shown to the last" if cut_off else "")
         )
-    codes = given.astype(np.int8)
+    codes = array.astype(np.int8)
     codes[codes < 0] = NOT_SHOWN
     return codes if void is None else with_void(codes, flags("void", void, n_positions))
 
@@ -53,11 +53,11 @@ def with_void(codes: NDArray[np.int8], void: NDArray[np.bool_]) -> NDArray[np.in
     return np.where(void & (codes < NOT_SHOWN), codes | VOID, codes).astype(np.int8)
 
 
-def flags(name: str, given: ArrayLike, length: int) -> NDArray[np.bool_]:
+def flags(name: str, values: ArrayLike, length: int) -> NDArray[np.bool_]:
     """Check an array of booleans, and return it."""
-    checked = as_array(name, given)
+    checked = as_array(name, values)
     if checked.shape != (length,) or checked.dtype != np.bool_:
-        raise ValueError(f"{name} is {short(given)}; expected {length} booleans")
+        raise ValueError(f"{name} is {short(values)}; expected {length} booleans")
     return checked
 
 
@@ -81,12 +81,12 @@ def codes_of_log(log: Any, n_items: int | None, n_positions: int) -> tuple[NDArr
             f"the log has rankings {rankings.shape} and clicks {clicks.shape}; expected both to be (sessions, positions), with "
             f"at most {n_positions} positions"
         )
-    shown = (clicks >= 0) & (rankings >= 0)
+    mask = (clicks >= 0) & (rankings >= 0)
     most = np.inf if n_items is None else n_items - 1
-    ids = np.sort(np.where(shown, rankings, -1 - np.arange(rankings.shape[1])), axis=1)  # those below the end are distinct
+    ids = np.sort(np.where(mask, rankings, -1 - np.arange(rankings.shape[1])), axis=1)  # those below the end are distinct
     for faults, why in (
         (~np.isin(clicks, (-1, 0, 1)), "has clicks other than 0, 1 and -1"),
-        (shown[:, 1:] > shown[:, :-1], "has a position shown below one that was not"),
+        (mask[:, 1:] > mask[:, :-1], "has a position shown below one that was not"),
         ((rankings < -1) | (rankings > most), f"shows an item outside of 0..{most}"),
         (ids[:, 1:] == ids[:, :-1], "shows an item twice"),
     ):
@@ -96,6 +96,6 @@ def codes_of_log(log: Any, n_items: int | None, n_positions: int) -> tuple[NDArr
     lists = np.zeros((len(rankings), n_positions), np.int64)
     codes = np.full(lists.shape, NOT_SHOWN, np.int8)
     columns = rankings.shape[1]
-    lists[:, :columns] = np.where(shown, rankings, 0)
-    codes[:, :columns] = np.where(shown, clicks, NOT_SHOWN)
+    lists[:, :columns] = np.where(mask, rankings, 0)
+    codes[:, :columns] = np.where(mask, clicks, NOT_SHOWN)
     return lists, codes

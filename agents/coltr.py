@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,29 +14,30 @@ from .agent import ITS_DISPLAYS, ContextualAgent, Seed
 from .linear import TIE, dot
 from .pdgd import measure_rests, rank
 from .search_space import Range
+from .state import Flags, Floats, Ints
 from .streams import draw_direction, new_stream
 
 
 class State(NamedTuple):
-    weights: NDArray[np.float64]  # (d,) w
-    n_steps: NDArray[np.int64]  # (1,) how often the weights have changed
+    weights: Annotated[Floats, "d"]  # w
+    n_steps: Annotated[Ints, "1"]  # how often the weights have changed
     stream: NDArray[np.uint64]  # (1,) by which directions are drawn
     # Of the display, as in PDGD.
-    scores: NDArray[np.float64]  # (L,) f = wᵀx of its candidates
-    scored: NDArray[np.int64]  # (1,) `n_steps` then
-    draws: NDArray[np.float64]  # (L,)
-    order: NDArray[np.int64]  # (L,)
+    scores: Annotated[Floats, "L"]  # f = wᵀx of its candidates
+    scored: Annotated[Ints, "1"]  # `n_steps` then
+    draws: Annotated[Floats, "L"]
+    order: Annotated[Ints, "L", range]
     # Working memory.
-    log_rest: NDArray[np.float64]  # (K + 1,) of the model in hand, as in PDGD
-    log_chance: NDArray[np.float64]  # (K,) log-probability of each shown candidate among those not above it, at display
-    ratio: NDArray[np.float64]  # (K,) ρ, in proportion
-    risk: NDArray[np.float64]  # (K,) 1 or 0
-    counts: NDArray[np.bool_]  # (K,) whether the position is a sample
-    directions: NDArray[np.float64]  # (n, d) u
-    improves: NDArray[np.bool_]  # (n,) whether the candidate model does
-    base: NDArray[np.float64]  # (L,) scores of the present weights
-    candidate: NDArray[np.float64]  # (L,) scores of a candidate model
-    gain: NDArray[np.float64]  # (d,) the mean direction of those that improve
+    log_rest: Annotated[Floats, "K+1"]  # of the model in hand, as in PDGD
+    log_chance: Annotated[Floats, "K"]  # log-probability of each shown candidate among those not above it, at display
+    ratio: Annotated[Floats, "K"]  # ρ, in proportion
+    risk: Annotated[Floats, "K"]  # 1 or 0
+    counts: Annotated[Flags, "K"]  # whether the position is a sample
+    directions: Annotated[Floats, "n d"]  # u
+    improves: Annotated[Flags, "n"]  # whether the candidate model does
+    base: Annotated[Floats, "L"]  # scores of the present weights
+    candidate: Annotated[Floats, "L"]  # scores of a candidate model
+    gain: Annotated[Floats, "d"]  # the mean direction of those that improve
     learning_rate: float
     unit: float
     variance_weight: float
@@ -192,6 +193,7 @@ class COLTR(ContextualAgent):
     paper = "Zhuang and Zuccon 2020, Algorithm 1"
     stands: ClassVar = {"late clicks": "its rule"}
     judged_documents = True
+    state_type = State
     rank_kernel = rank
     update_kernel = update
     weights = "weights"
@@ -227,27 +229,8 @@ class COLTR(ContextualAgent):
             variance_weight=check_at_least("variance_weight", variance_weight, 0),
         )
 
-    def _initial_state(self) -> State:
-        n, k, d, given = self.n_items, self.n_positions, self.n_features, self.hyperparameters
-        return State(
-            weights=np.zeros(d),
-            n_steps=np.zeros(1, np.int64),
-            stream=new_stream(self.rng),
-            scores=np.zeros(n),
-            scored=np.zeros(1, np.int64),
-            draws=np.zeros(n),
-            order=np.arange(n),
-            log_rest=np.zeros(k + 1),
-            log_chance=np.zeros(k),
-            ratio=np.zeros(k),
-            risk=np.zeros(k),
-            counts=np.zeros(k, np.bool_),
-            directions=np.zeros((given["n_candidates"], d)),
-            improves=np.zeros(given["n_candidates"], np.bool_),
-            base=np.zeros(n),
-            candidate=np.zeros(n),
-            gain=np.zeros(d),
-            learning_rate=given["learning_rate"],
-            unit=given["unit"],
-            variance_weight=given["variance_weight"],
-        )
+    def _state_sizes(self) -> dict[str, int]:
+        return super()._state_sizes() | {"n": self.hyperparameters["n_candidates"]}
+
+    def _first_values(self) -> dict[str, Any]:
+        return {"stream": new_stream(self.rng)}

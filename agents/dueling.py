@@ -8,7 +8,7 @@ Letters: L candidates in a session, K positions, d features, n rankers beside th
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from .agent import ITS_DISPLAYS, ContextualAgent, Seed
 from .kernels import shuffle_front
 from .linear import dot, show_largest
 from .search_space import Range
+from .state import Flags, Floats, Ints
 from .streams import draw_direction
 
 LEAVING = Choices(("team", "probabilistic"))
@@ -26,24 +27,24 @@ WIN = 1e-12  # what rounding may make of equal probabilities to win and to lose
 
 
 class State(NamedTuple):
-    weights: NDArray[np.float64]  # (d,) w
-    rate: NDArray[np.float64]  # (1,) the learning rate now
+    weights: Annotated[Floats, "d"]  # w
+    rate: Floats  # (1,) the learning rate now
     # Of the display.
-    drawn: NDArray[np.int64]  # (1,) the number from which its directions are drawn
-    credit: NDArray[np.float64]  # (K, n + 1) how likely a click on each position is each ranker's
-    directions: NDArray[np.float64]  # (n, d) u
-    present: NDArray[np.int64]  # (1,) from which number they are
-    stream: NDArray[np.uint64]  # (1,) working memory
-    base: NDArray[np.float64]  # (L,) scores of ranker 0
-    scores: NDArray[np.float64]  # (L,) of one ranker
-    order: NDArray[np.int64]  # (L,) working memory
-    lists: NDArray[np.int64]  # (n + 1, K or L) each ranker's order, as far as it is needed
-    share: NDArray[np.float64]  # (n + 1, L) each ranker's weight of each candidate, in proportion
-    left: NDArray[np.bool_]  # (L,) candidates that have no position yet
-    turns: NDArray[np.int64]  # (n + 1,) the rankers, in the order of a round
-    chance: NDArray[np.float64]  # (2K + 1,) of each difference of clicks
-    gain: NDArray[np.float64]  # (d,) the mean direction of the winners
-    weight_of_rank: NDArray[np.float64]  # (L,) in proportion
+    drawn: Annotated[Ints, "1"]  # the number from which its directions are drawn
+    credit: Annotated[Floats, "K n+1"]  # how likely a click on each position is each ranker's
+    directions: Annotated[Floats, "n d"]  # u
+    present: Annotated[Ints, "1", -1]  # from which number they are
+    stream: Annotated[NDArray[np.uint64], "1"]  # working memory
+    base: Annotated[Floats, "L"]  # scores of ranker 0
+    scores: Annotated[Floats, "L"]  # of one ranker
+    order: Annotated[Ints, "L", range]  # working memory
+    lists: Ints  # (n + 1, K or L) each ranker's order, as far as it is needed
+    share: Annotated[Floats, "n+1 L"]  # each ranker's weight of each candidate, in proportion
+    left: Annotated[Flags, "L", True]  # candidates that have no position yet
+    turns: Annotated[Ints, "n+1", range]  # the rankers, in the order of a round
+    chance: Annotated[Floats, "2K+1"]  # of each difference of clicks
+    gain: Annotated[Floats, "d"]  # the mean direction of the winners
+    weight_of_rank: Floats  # (L,) in proportion
     is_team: bool
     unit: float
     decay: float
@@ -202,6 +203,7 @@ class _DuelingAgent(ContextualAgent):
 
     stands: ClassVar = {"late clicks": "its rule"}
     judged_documents = True
+    state_type = State
     rank_kernel = rank
     update_kernel = update
     weights = "weights"
@@ -220,13 +222,12 @@ class _DuelingAgent(ContextualAgent):
         n_positions: int,
         n_features: int,
         seed: Seed,
-        *,
         learning_rate: float,
         decay: float,
         unit: float,
         leaving: str,
         tau: float,
-        **hyperparameters: Any,
+        **hyperparameters: int | None,
     ) -> None:
         super().__init__(
             n_items,
@@ -245,32 +246,18 @@ class _DuelingAgent(ContextualAgent):
         """The number n of rankers beside the present one."""
         return 1
 
-    def _initial_state(self) -> State:
-        n_items, k, d, n = self.n_items, self.n_positions, self.n_features, self._n_candidates()
-        given = self.hyperparameters
-        is_team = given["leaving"] == "team"
-        return State(
-            weights=np.zeros(d),
-            rate=np.full(1, given["learning_rate"]),
-            drawn=np.zeros(1, np.int64),
-            credit=np.zeros((k, n + 1)),
-            directions=np.zeros((n, d)),
-            present=np.full(1, -1, np.int64),
-            stream=np.zeros(1, np.uint64),
-            base=np.zeros(n_items),
-            scores=np.zeros(n_items),
-            order=np.arange(n_items),
-            lists=np.zeros((n + 1, k if is_team else n_items), np.int64),
-            share=np.zeros((n + 1, n_items)),
-            left=np.ones(n_items, np.bool_),
-            turns=np.arange(n + 1),
-            chance=np.zeros(2 * k + 1),
-            gain=np.zeros(d),
-            weight_of_rank=(k / np.arange(1.0, n_items + 1)) ** given["tau"],
-            is_team=is_team,
-            unit=given["unit"],
-            decay=given["decay"],
-        )
+    def _state_sizes(self) -> dict[str, int]:
+        return super()._state_sizes() | {"n": self._n_candidates()}
+
+    def _first_values(self) -> dict[str, Any]:
+        n, k, hyperparameters = self.n_items, self.n_positions, self.hyperparameters
+        is_team = hyperparameters["leaving"] == "team"
+        return {
+            "rate": np.array([hyperparameters["learning_rate"]]),
+            "lists": np.zeros((self._n_candidates() + 1, k if is_team else n), np.int64),
+            "weight_of_rank": (k / np.arange(1.0, n + 1)) ** hyperparameters["tau"],
+            "is_team": is_team,
+        }
 
 
 class DBGD(_DuelingAgent):
@@ -350,8 +337,14 @@ class DBGD(_DuelingAgent):
         tau: float = 3.0,
         seed: Seed = None,
     ) -> None:
-        given: dict[str, Any] = {"learning_rate": learning_rate, "decay": decay, "unit": unit, "leaving": leaving, "tau": tau}
-        super().__init__(n_items, n_positions, n_features, seed, **given)
+        settings: dict[str, Any] = {
+            "learning_rate": learning_rate,
+            "decay": decay,
+            "unit": unit,
+            "leaving": leaving,
+            "tau": tau,
+        }
+        super().__init__(n_items, n_positions, n_features, seed, **settings)
 
 
 class MGD(_DuelingAgent):
@@ -432,8 +425,14 @@ class MGD(_DuelingAgent):
         seed: Seed = None,
     ) -> None:
         n_candidates = None if n_candidates is None else check_count("n_candidates", n_candidates)
-        given: dict[str, Any] = {"learning_rate": learning_rate, "decay": decay, "unit": unit, "leaving": leaving, "tau": tau}
-        super().__init__(n_items, n_positions, n_features, seed, **given, n_candidates=n_candidates)
+        settings: dict[str, Any] = {
+            "learning_rate": learning_rate,
+            "decay": decay,
+            "unit": unit,
+            "leaving": leaving,
+            "tau": tau,
+        }
+        super().__init__(n_items, n_positions, n_features, seed, **settings, n_candidates=n_candidates)
 
     def _n_candidates(self) -> int:
         n = self.hyperparameters["n_candidates"]

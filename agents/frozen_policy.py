@@ -115,21 +115,21 @@ class FrozenPolicy(Agent):
         last = observation if isinstance(observation, Mapping) else {"observation": np.asarray(observation)}
         while not draft.complete:
             drafted = {**last, "placed": draft.placed.copy()}
-            left = draft.left
-            choice = np.asarray(self._act(flat_draft(drafted) if self._flat else drafted, draft.position == 0, left))
-            draft.place(next_left(choice.reshape(1), left[None])[0] if self._flat else choice)
+            mask = draft.left
+            choice = np.asarray(self._act(flat_draft(drafted) if self._flat else drafted, draft.position == 0, mask))
+            draft.place(next_left(choice.reshape(1), mask[None])[0] if self._flat else choice)
         return draft.rankings
 
-    def _act(self, observation: Any, begins: bool, left: NDArray[np.bool_] | None = None) -> Any:
+    def _act(self, observation: Any, begins: bool, mask: NDArray[np.bool_] | None = None) -> Any:
         if not self._begun and self._space is not None and not self._space.contains(observation):
-            shown = list(observation) if isinstance(observation, Mapping) else f"an array of shape {np.shape(observation)}"
+            names = list(observation) if isinstance(observation, Mapping) else f"an array of shape {np.shape(observation)}"
             raise ValueError(
-                f"the model was trained to observe {self._space}, and is shown {shown}: wrap the environment as in training"
+                f"the model was trained to observe {self._space}, and is shown {names}: wrap the environment as in training"
             )
-        known = {"state": self._state, "episode_start": np.array([begins]), "deterministic": self.deterministic}
-        if left is not None:
-            known["action_masks"] = left
-        answer = self._predict(observation, **{name: known[name] for name in self._takes & known.keys()})
+        arguments = {"state": self._state, "episode_start": np.array([begins]), "deterministic": self.deterministic}
+        if mask is not None:
+            arguments["action_masks"] = mask
+        answer = self._predict(observation, **{name: arguments[name] for name in self._takes & arguments.keys()})
         if "state" in self._takes and isinstance(answer, tuple):
             answer, self._state = answer
         return answer

@@ -170,17 +170,17 @@ class StableBaselines(Learner):
                 )
         self.n_items = check_count("n_items", n_items)
         self.n_positions = check_positions(n_positions, self.n_items)
-        own = [name for name in hyperparameters if name not in self.settings]
-        if own:
-            self._check_names(own)
+        others = [name for name in hyperparameters if name not in self.settings]
+        if others:
+            self._check_names(others)
         self.hyperparameters: dict[str, Any] = {
             name: check(name, hyperparameters.get(name, default)) for name, (default, check, _) in self.settings.items()
-        } | {name: hyperparameters[name] for name in own}
+        } | {name: hyperparameters[name] for name in others}
         self.n_envs = self.hyperparameters["n_envs"]
-        known = self.representations
-        if actions is not None and actions not in known:
-            raise ValueError(unknown("actions", actions, known))
-        self.actions = actions or known[0]
+        representations = self.representations
+        if actions is not None and actions not in representations:
+            raise ValueError(unknown("actions", actions, representations))
+        self.actions = actions or representations[0]
         self.rng = generator(seed)
         self.items = self.rng.permutation(self.n_items)
         self.model: Any = None
@@ -194,10 +194,10 @@ class StableBaselines(Learner):
         taken = self._taken()
         if taken is not None:
             set_here = ("self", "env", "seed", "verbose", "tensorboard_log", "_init_setup_model")
-            known = dict.fromkeys([*self.settings, *_OF_POLICY, *(name for name in taken if name not in set_here)])
+            choices = dict.fromkeys([*self.settings, *_OF_POLICY, *(name for name in taken if name not in set_here)])
             for name in names:
-                if name not in known:
-                    raise TypeError(f"{type(self).__name__}: " + unknown("hyper-parameter", name, known))
+                if name not in choices:
+                    raise TypeError(f"{type(self).__name__}: " + unknown("hyper-parameter", name, choices))
 
     def _taken(self) -> list[str] | None:
         """Return the names of the arguments of the library's class; None if it takes any."""
@@ -211,21 +211,21 @@ class StableBaselines(Learner):
 
     def arguments(self) -> dict[str, Any]:
         """Return the arguments for the library's class; imports torch."""
-        given = dict(self.hyperparameters)
-        del given["n_envs"]
-        policy_kwargs = dict(given.pop("policy_kwargs", {}))
+        arguments = dict(self.hyperparameters)
+        del arguments["n_envs"]
+        policy_kwargs = dict(arguments.pop("policy_kwargs", {}))
         for name in _OF_POLICY:
-            if name in given:
-                policy_kwargs[name] = given.pop(name)
+            if name in arguments:
+                policy_kwargs[name] = arguments.pop(name)
         if policy_kwargs:
-            given["policy_kwargs"] = policy_kwargs
+            arguments["policy_kwargs"] = policy_kwargs
         policy, taken = next(iter(self.algorithm().policy_aliases), "MlpPolicy"), self._taken()
         if self.discount is None:
             gamma = 1.0 if self.actions == "items" else 0.0
         else:  # of a session; each of its choices has its share
             gamma = self.discount ** (1 / self.n_positions if self.actions == "items" else 1)
         always = {"policy": policy, "device": "cpu", "gamma": gamma}
-        return {name: value for name, value in always.items() if taken is None or name in taken} | given
+        return {name: value for name, value in always.items() if taken is None or name in taken} | arguments
 
     def learn(self, envs: VecEnv, sessions: int, on_step: Callable[[], bool], log: Path | None = None) -> None:
         from stable_baselines3.common.utils import set_random_seed
@@ -309,8 +309,8 @@ class _CanTrainBefore(StableBaselines):
     ) -> None:
         if protocol not in ("online", "meta"):
             raise ValueError(unknown("protocol", protocol, ("online", "meta")))
-        given = {"family": family, "train_sessions": train_sessions, "episode": episode}
-        for name, value in given.items():
+        training = {"family": family, "train_sessions": train_sessions, "episode": episode}
+        for name, value in training.items():
             if protocol == "online" and value is not None:
                 raise ValueError(f"{name} is only for protocol='meta'")
         if protocol == "meta":
@@ -327,12 +327,12 @@ class _CanTrainBefore(StableBaselines):
         super().__init__(n_items, n_positions, actions=actions, seed=seed, **hyperparameters)
 
     def arguments(self) -> dict[str, Any]:
-        given = super().arguments()
+        arguments = super().arguments()
         if self.training is not None:
             from .item_policy import ItemwisePolicy
 
-            given["policy"] = ItemwisePolicy
-        return given
+            arguments["policy"] = ItemwisePolicy
+        return arguments
 
 
 _SEARCHED: dict[str, Any] = {
@@ -729,9 +729,9 @@ class TD3(StableBaselines):
     def arguments(self) -> dict[str, Any]:
         from stable_baselines3.common.noise import NormalActionNoise
 
-        given = super().arguments()
-        spread = np.full(self.n_items, given.pop("noise"))
-        return given | {"action_noise": NormalActionNoise(np.zeros(self.n_items), spread)}
+        arguments = super().arguments()
+        spread = np.full(self.n_items, arguments.pop("noise"))
+        return arguments | {"action_noise": NormalActionNoise(np.zeros(self.n_items), spread)}
 
 
 class _Adopted(StableBaselines):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,45 +13,46 @@ from ..core.kernels import inner, kernel
 from .agent import ANY_LIST, Seed
 from .assignment import ROUNDING, assign, lead
 from .kernels import exploration, kl_upper, rank_by_index, shuffle_front, x_log_x
-from .leaders import LeaderAgent, find_leader, no_leaders
+from .leaders import LeaderAgent, find_leader
 from .search_space import Range
+from .state import Floats, Ints
 
 TIE = 1e-10  # sums of indices this close are equal
 NOTHING, ENTROPY, INDEX = 0, 1, 2  # what is known of a pair
 
 
 class State(NamedTuple):
-    clicks: NDArray[np.int64]  # (L, K) on each item at each position
-    shown: NDArray[np.int64]  # (L, K) n
-    mean: NDArray[np.float64]  # (L, K) ρ̂, 0 where never shown
-    upper: NDArray[np.float64]  # (L, K) u as last solved for, 1 where never shown
-    minus_entropy: NDArray[np.float64]  # (L, K) ρ̂ log ρ̂ + (1 - ρ̂) log(1 - ρ̂)
-    known: NDArray[np.int8]  # (L, K) what of these belongs to the present mean: nothing, the entropy, or both
-    leader: NDArray[np.int64]  # (K,) a, the item at each position
-    place_of: NDArray[np.int64]  # (L,) the position of each item in it, or -1
+    clicks: Annotated[Ints, "L K"]  # on each item at each position
+    shown: Annotated[Ints, "L K"]  # n
+    mean: Annotated[Floats, "L K"]  # ρ̂, 0 where never shown
+    upper: Annotated[Floats, "L K", 1.0]  # u as last solved for, 1 where never shown
+    minus_entropy: Annotated[Floats, "L K"]  # ρ̂ log ρ̂ + (1 - ρ̂) log(1 - ρ̂)
+    known: Annotated[NDArray[np.int8], "L K"]  # what of these belongs to the present mean: nothing, the entropy, or both
+    leader: Annotated[Ints, "K", -1]  # a, the item at each position
+    place_of: Annotated[Ints, "L", -1]  # the position of each item in it, or -1
     # What certifies the leader without solving for it: it was ahead by `ahead` when its means were `before`, and no other list
     # has come nearer by more than what the leader's own means have lost since and the others' have won.
-    ahead: NDArray[np.float64]  # (1,)
-    before: NDArray[np.float64]  # (L, K)
-    won: NDArray[np.float64]  # (K,)
+    ahead: Annotated[Floats, "1", -np.inf]
+    before: Annotated[Floats, "L K"]
+    won: Annotated[Floats, "K"]
     # How often each leader was chosen, see `leaders.py`.
-    leaders: NDArray[np.int32]  # (C, K)
-    led: NDArray[np.int64]  # (C,)
-    slots: NDArray[np.int32]  # (2C,)
-    n_leaders: NDArray[np.int64]  # (1,)
-    leading: NDArray[np.int64]  # (1,) the number of the leader
+    leaders: Annotated[NDArray[np.int32], "C K"]
+    led: Annotated[Ints, "C"]
+    slots: Annotated[NDArray[np.int32], "2C", -1]
+    n_leaders: Annotated[Ints, "1"]
+    leading: Annotated[Ints, "1"]  # the number of the leader
     gamma: int  # γ
     log_horizon: float  # log T; negative without a horizon
     every: bool  # whether all positions are neighbours (S-GRAB)
     # Working memory.
-    items: NDArray[np.int64]  # (L,)
-    positions: NDArray[np.int64]  # (K,) π
-    value: NDArray[np.float64]  # (K,)
-    gain: NDArray[np.float64]  # (N,) of each neighbour: its sum of indices, less that of the leader
-    change: NDArray[np.int64]  # (N, 2) what makes it: a position, and the item that it gets
-    potential: NDArray[np.float64]  # (3, L + 1)
-    path: NDArray[np.int64]  # (3, L + 1)
-    detour: NDArray[np.float64]  # (K + 1, K + 1)
+    items: Annotated[Ints, "L", range]
+    positions: Annotated[Ints, "K", range]  # π
+    value: Annotated[Floats, "K"]
+    gain: Annotated[Floats, "N"]  # of each neighbour: its sum of indices, less that of the leader
+    change: Annotated[Ints, "N 2"]  # what makes it: a position, and the item that it gets
+    potential: Annotated[Floats, "3 L+1"]
+    path: Annotated[Ints, "3 L+1"]
+    detour: Annotated[Floats, "K+1 K+1"]
 
 
 @inner
@@ -282,6 +283,7 @@ class GRAB(LeaderAgent):
     paper = "Gauthier et al. 2021a, Algorithm 1"
     click_models = "PBM"
     learns_from = ANY_LIST
+    state_type = State
     rank_kernel = rank
     update_kernel = update
     replace_kernel = replace
@@ -305,35 +307,16 @@ class GRAB(LeaderAgent):
         assign(state.mean, np.arange(self.n_items), ranking, state.potential.copy(), state.path.copy())
         return ranking
 
-    def _initial_state(self) -> State:
-        n, k = self.n_items, self.n_positions
+    def _state_sizes(self) -> dict[str, int]:
+        return super()._state_sizes() | {"N": self._neighbours()}
+
+    def _first_values(self) -> dict[str, Any]:
         horizon, gamma = self.hyperparameters["horizon"], self.hyperparameters["gamma"]
-        return State(
-            clicks=np.zeros((n, k), np.int64),
-            shown=np.zeros((n, k), np.int64),
-            mean=np.zeros((n, k)),
-            upper=np.ones((n, k)),
-            minus_entropy=np.zeros((n, k)),
-            known=np.zeros((n, k), np.int8),
-            leader=np.full(k, -1, np.int64),
-            place_of=np.full(n, -1, np.int64),
-            ahead=np.full(1, -np.inf),
-            before=np.zeros((n, k)),
-            won=np.zeros(k),
-            **no_leaders(k),
-            leading=np.zeros(1, np.int64),
-            gamma=gamma or max(self._neighbours() + self.every, 1),
-            log_horizon=-1.0 if horizon is None else math.log(horizon),
-            every=self.every,
-            items=np.arange(n),
-            positions=np.arange(k),
-            value=np.zeros(k),
-            gain=np.zeros(self._neighbours()),
-            change=np.zeros((self._neighbours(), 2), np.int64),
-            potential=np.zeros((3, n + 1)),
-            path=np.zeros((3, n + 1), np.int64),
-            detour=np.zeros((k + 1, k + 1)),
-        )
+        return {
+            "gamma": gamma or max(self._neighbours() + self.every, 1),
+            "log_horizon": -1.0 if horizon is None else math.log(horizon),
+            "every": self.every,
+        }
 
 
 class SGRAB(GRAB):

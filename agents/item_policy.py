@@ -25,8 +25,8 @@ class ItemFeatures(BaseFeaturesExtractor):
     def forward(self, observations: dict[str, torch.Tensor]) -> torch.Tensor:
         """Return click rates, displays and time, item by item."""
         time = observations["time"][:, None].expand(-1, 1, self.n_items)
-        known = torch.cat([observations["click_rate"], observations["displays"], time], dim=1)
-        return known.transpose(1, 2).flatten(1)
+        features = torch.cat([observations["click_rate"], observations["displays"], time], dim=1)
+        return features.transpose(1, 2).flatten(1)
 
 
 class _ItemNetworks(nn.Module):

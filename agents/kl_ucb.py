@@ -14,7 +14,7 @@ are computed in every session. They are also computed in every session if only a
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,10 +22,10 @@ from numpy.typing import ArrayLike, NDArray
 from ..core.checks import check_at_least, check_positions
 from ..core.kernels import inner, kernel
 from ..envs.spaces import check_ranking
-from .agent import ANY_LIST, CompiledAgent, Seed, rates, tuple_of
+from .agent import ANY_LIST, CompiledAgent, Seed, rates
 from .cascade import CascadeAgent
 from .kernels import (
-    FEEDBACK,
+    LAST_CLICK,
     choose_largest,
     count_session,
     examined_positions,
@@ -36,6 +36,7 @@ from .kernels import (
     x_log_x,
 )
 from .search_space import Range
+from .state import Flags, Floats, Ints, joined
 
 C = 3.0  # of the papers' exploration term, log t + 3 log log t
 FRONT = 16  # items in front of a new floor beside those of the list, at least
@@ -45,74 +46,39 @@ DOUBT = 1e-10  # indices closer than this may be in another order than the plain
 
 
 class KLUCBState(NamedTuple):
-    clicks: NDArray[np.int64]  # (L,)
-    examined: NDArray[np.int64]  # (L,) N
-    indices: NDArray[np.float64]  # (L,) as last solved for
-    order: NDArray[np.int64]  # (L,) the items of the front by index, then others
-    t: NDArray[np.int64]  # (1,) displays
-    positions: NDArray[np.int64]  # (K,) the position of the k-th largest index
+    clicks: Annotated[Ints, "L"]
+    examined: Annotated[Ints, "L"]  # N
+    indices: Annotated[Floats, "L", np.inf]  # as last solved for
+    order: Annotated[Ints, "L", range]  # the items of the front by index, then others
+    t: Annotated[Ints, "1"]  # displays
+    positions: Annotated[Ints, "K", range]  # the position of the k-th largest index
     feedback: int
     c: float  # of the exploration term
     corruption: float  # C
     # What certifies the order without solving for an index (see `order_is_certain`): values x between neighbouring indices.
-    fenced: NDArray[np.bool_]  # (1,) whether there are all fences
-    floored: NDArray[np.bool_]  # (1,) whether there is the last one
-    fence: NDArray[np.float64]  # (K,) x_k, between the indices of the k-th and the next item
-    fence_log: NDArray[np.float64]  # (K,) -log x_k
-    fence_log1m: NDArray[np.float64]  # (K,) -log(1 - x_k)
-    peak: NDArray[np.float64]  # (L,) c log(c/N) + (N-c) log((N-c)/N), the log-likelihood at ŵ
-    known: NDArray[np.float64]  # (64, 4) clicks, N, bound, and the index solved for them
-    rest: NDArray[np.float64]  # (1,) least N KL(ŵ, x_K) of the items below the list or its tie, less its margin
-    front: NDArray[np.int64]  # (1,) how many items are not certainly below the floor
-    tied: NDArray[np.int64]  # (1,) how many items of equal counts stand first, if they fill the list, else 0
-    floor: NDArray[np.float64]  # (4,) its x, -log x, -log(1 - x), and the least N KL(ŵ, x) of the others, less its margin
+    fenced: Annotated[Flags, "1"]  # whether there are all fences
+    floored: Annotated[Flags, "1"]  # whether there is the last one
+    fence: Annotated[Floats, "K"]  # x_k, between the indices of the k-th and the next item
+    fence_log: Annotated[Floats, "K"]  # -log x_k
+    fence_log1m: Annotated[Floats, "K"]  # -log(1 - x_k)
+    peak: Annotated[Floats, "L"]  # c log(c/N) + (N-c) log((N-c)/N), the log-likelihood at ŵ
+    known: Annotated[Floats, "64 4"]  # clicks, N, bound, and the index solved for them
+    rest: Annotated[Floats, "1"]  # least N KL(ŵ, x_K) of the items below the list or its tie, less its margin
+    front: Annotated[Ints, "1"]  # how many items are not certainly below the floor
+    tied: Annotated[Ints, "1"]  # how many items of equal counts stand first, if they fill the list, else 0
+    floor: Annotated[Floats, "4"]  # its x, -log x, -log(1 - x), and the least N KL(ŵ, x) of the others, less its margin
 
 
 class Ladder(NamedTuple):
     """State that certifies the order of all items, from which the items that can be shown are selected."""
 
-    ladder: NDArray[np.int64]  # (L,) all items, by the index as last solved for all
-    laddered: NDArray[np.bool_]  # (1,) whether there are all rungs
-    rungs: NDArray[np.float64]  # (L, 3) x, -log x and -log(1 - x) between the k-th and the next item of the ladder
-    present: NDArray[np.int64]  # (L,) the items that can be shown
+    ladder: Annotated[Ints, "L", range]  # all items, by the index as last solved for all
+    laddered: Annotated[Flags, "1"]  # whether there are all rungs
+    rungs: Annotated[Floats, "L 3"]  # x, -log x and -log(1 - x) between the k-th and the next item of the ladder
+    present: Annotated[Ints, "L", range]  # the items that can be shown
 
 
-LadderedState = tuple_of("LadderedState", KLUCBState._fields + Ladder._fields)
-
-
-def initial_state(
-    n_items: int, n_positions: int, positions: NDArray[np.int64], feedback: str, c: float = C, corruption: float = 0.0
-) -> Any:
-    """The `LadderedState` before the first session."""
-    fences = KLUCBState(
-        clicks=np.zeros(n_items, np.int64),
-        examined=np.zeros(n_items, np.int64),
-        indices=np.full(n_items, np.inf),
-        order=np.arange(n_items),
-        t=np.zeros(1, np.int64),
-        positions=positions,
-        feedback=FEEDBACK.index(feedback),
-        c=c,
-        corruption=corruption,
-        fenced=np.zeros(1, np.bool_),
-        floored=np.zeros(1, np.bool_),
-        fence=np.zeros(n_positions),
-        fence_log=np.zeros(n_positions),
-        fence_log1m=np.zeros(n_positions),
-        peak=np.zeros(n_items),
-        known=np.zeros((64, 4)),
-        rest=np.zeros(1),
-        front=np.zeros(1, np.int64),
-        tied=np.zeros(1, np.int64),
-        floor=np.zeros(4),
-    )
-    ladder = Ladder(
-        ladder=np.arange(n_items),
-        laddered=np.zeros(1, np.bool_),
-        rungs=np.zeros((n_items, 3)),
-        present=np.arange(n_items),
-    )
-    return LadderedState(*fences, *ladder)
+LadderedState = joined("LadderedState", KLUCBState, Ladder)
 
 
 @inner
@@ -637,6 +603,7 @@ class CascadeKLUCB(CascadeAgent):
 
     paper = "Kveton et al. 2015, Algorithm 1"
     stands: ClassVar = {"bots": "robust, with corruption="}
+    state_type = LadderedState
     rank_kernel = rank_klucb
     rank_available_kernel = rank_klucb_available
     update_kernel = update_klucb
@@ -656,9 +623,6 @@ class CascadeKLUCB(CascadeAgent):
     ) -> None:
         c, corruption = check_at_least("c", c, 0), check_at_least("corruption", corruption, 0)
         super().__init__(n_items, n_positions, seed, feedback=feedback, c=c, corruption=corruption)
-
-    def _initial_state(self) -> Any:
-        return initial_state(self.n_items, self.n_positions, np.arange(self.n_positions), **self.hyperparameters)
 
 
 class DCMKLUCB(CompiledAgent):
@@ -714,6 +678,7 @@ class DCMKLUCB(CompiledAgent):
     paper = "Katariya et al. 2016, Algorithm 1"
     learns_from = ANY_LIST
     click_models = "DCM"
+    state_type = LadderedState
     rank_kernel = rank_klucb
     rank_available_kernel = rank_klucb_available
     update_kernel = update_klucb
@@ -732,7 +697,7 @@ class DCMKLUCB(CompiledAgent):
     def best(self) -> NDArray[np.int64]:
         return self._best_by(rates(self.state.clicks, self.state.examined))
 
-    def _initial_state(self) -> Any:
+    def _first_values(self) -> dict[str, Any]:
         order = self.hyperparameters["position_order"]
-        positions = np.arange(self.n_positions) if order is None else order.copy()
-        return initial_state(self.n_items, self.n_positions, positions, "last_click")
+        positions = {} if order is None else {"positions": order.copy()}
+        return {"feedback": LAST_CLICK, "c": C, "corruption": 0.0} | positions

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..core.checks import check_count
 from ..core.kernels import inner, kernel
@@ -54,25 +53,18 @@ def enter_all(slots, leaders, n_leaders):  # type: ignore[no-untyped-def]
         slots[place_in(slots, leaders, n_leaders, leaders[number])] = number
 
 
-def no_leaders(size: int) -> dict[str, NDArray[Any]]:
-    """The state fields of an empty hash table, for leaders of ``size`` integers each."""
-    return {
-        "leaders": np.zeros((FEW, size), np.int32),
-        "led": np.zeros(FEW, np.int64),
-        "slots": np.full(2 * FEW, -1, np.int32),
-        "n_leaders": np.zeros(1, np.int64),
-    }
-
-
 class LeaderAgent(CompiledAgent):
     """Base class of the agents that count how often each leader was chosen.
 
-    Its state has the fields of `no_leaders`: ``leaders (C, n)``, ``led (C,)`` (how often each was chosen), the hash table
-    ``slots (2C,)``, and ``n_leaders (1,)``. C is a power of two. It grows before a chunk of sessions until each of them could
+    Its state has the fields ``leaders (C, n)``, of n integers each, ``led (C,)`` (how often each was chosen), the hash table
+    ``slots (2C,)`` and ``n_leaders (1,)``. C is a power of two. It grows before a chunk of sessions until each of them could
     bring a new leader. C affects only the memory: 4 n + 16 bytes for each of C leaders.
     """
 
     growing: ClassVar[frozenset[str]] = frozenset({"leaders", "led", "slots"})
+
+    def _state_sizes(self) -> dict[str, int]:
+        return super()._state_sizes() | {"C": FEW}
 
     def make_room(self, n_sessions: int) -> None:
         """Enlarge the table, if necessary, until each of the next sessions could bring a new leader."""

@@ -20,8 +20,9 @@ from __future__ import annotations
 
 import math
 import warnings
+from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -32,6 +33,7 @@ from .agent import ANY_LIST, ContextualAgent, SavedArrays, Seed
 from .kernels import FIRST_CLICK, LAST_CLICK, count_session, examined_positions, show, shuffle_front
 from .position_based import check_examination
 from .search_space import Range
+from .state import Floats, Ints
 
 ALL_POSITIONS = 2  # beside FIRST_CLICK and LAST_CLICK
 TIE = 1e-10  # indices closer than this are equal: they differ by rounding, as at a cold start, where θ = 0
@@ -41,17 +43,17 @@ REFRESH = 100  # sessions between two factorisations, which take away the roundi
 
 
 class LinearState(NamedTuple):
-    gram: NDArray[np.float64]  # (d, d) A
-    inverse: NDArray[np.float64]  # (d, d) A⁻¹
-    moment: NDArray[np.float64]  # (d,) b
-    theta: NDArray[np.float64]  # (d,) θ = A⁻¹b
-    t: NDArray[np.int64]  # (1,) displays
-    updates: NDArray[np.int64]  # (1,) of them learned
-    factor: NDArray[np.float64]  # (d, d) working memory: the Cholesky factor of A
-    vector: NDArray[np.float64]  # (d,) working memory
-    indices: NDArray[np.float64]  # (L,)
-    order: NDArray[np.int64]  # (L,)
-    weights: NDArray[np.float64]  # (K, K) of a sample, by position and last click above it (0: none, else from 1)
+    gram: Floats  # (d, d) A
+    inverse: Floats  # (d, d) A⁻¹
+    moment: Annotated[Floats, "d"]  # b
+    theta: Annotated[Floats, "d"]  # θ = A⁻¹b
+    t: Annotated[Ints, "1"]  # displays
+    updates: Annotated[Ints, "1"]  # of them learned
+    factor: Annotated[Floats, "d d"]  # working memory: the Cholesky factor of A
+    vector: Annotated[Floats, "d"]  # working memory
+    indices: Annotated[Floats, "L"]
+    order: Annotated[Ints, "L", range]
+    weights: Floats  # (K, K) of a sample, by position and last click above it (0: none, else from 1)
     feedback: int  # which positions are samples: FIRST_CLICK, LAST_CLICK or ALL_POSITIONS
     ridge: float  # λ
     phi: float  # φ', the most that the squared weights of one session add up to
@@ -240,27 +242,17 @@ def update_ridge(state, features, ranking, clicks):  # type: ignore[no-untyped-d
     multiply(state.inverse, state.moment, state.theta)
 
 
-def first_state(
-    n_items: int, d: int, weights: NDArray[np.float64], *, feedback: int, ridge: float, exploration: float
-) -> LinearState:
-    """The state before the first session, by the weights of samples ``(K, K)``."""
-    return LinearState(
-        gram=ridge * np.eye(d),
-        inverse=np.eye(d) / ridge,
-        moment=np.zeros(d),
-        theta=np.zeros(d),
-        t=np.zeros(1, np.int64),
-        updates=np.zeros(1, np.int64),
-        factor=np.zeros((d, d)),
-        vector=np.zeros(d),
-        indices=np.zeros(n_items),
-        order=np.arange(n_items),
-        weights=weights,
-        feedback=feedback,
-        ridge=ridge,
-        phi=squares_of(weights),
-        exploration=exploration,
-    )
+def regression(d: int, weights: NDArray[np.float64], feedback: int, ridge: float, exploration: float) -> dict[str, Any]:
+    """The first values of a `LinearState`, by the weights of samples ``(K, K)``."""
+    return {
+        "gram": ridge * np.eye(d),
+        "inverse": np.eye(d) / ridge,
+        "weights": weights,
+        "feedback": feedback,
+        "ridge": ridge,
+        "phi": squares_of(weights),
+        "exploration": exploration,
+    }
 
 
 def squares_of(weights: NDArray[np.float64]) -> float:
@@ -274,6 +266,7 @@ class _RidgeAgent(ContextualAgent):
     click_models = "any, with linear attraction"
     learns_from = ANY_LIST
     feedback: ClassVar[int] = ALL_POSITIONS
+    state_type = LinearState
     rank_kernel: ClassVar[Callable[..., None]] = rank_optimistic
     update_kernel: ClassVar[Callable[..., None]] = update_ridge
     count_kernel: ClassVar[Callable[..., None]] = count_session
@@ -297,12 +290,11 @@ class _RidgeAgent(ContextualAgent):
         super()._upgrade(arrays, waits)
         self.state.updates[0] = self.display - waits
 
-    def _initial_state(self) -> LinearState:
+    def _first_values(self) -> dict[str, Any]:
         weights, ridge = self._weights(), self.hyperparameters["ridge"]
         if ridge is None:
             ridge = max(1.0, squares_of(weights))
-        exploration = self._exploration()
-        return first_state(self.n_items, self.n_features, weights, feedback=self.feedback, ridge=ridge, exploration=exploration)
+        return regression(self.n_features, weights, self.feedback, ridge, self._exploration())
 
 
 class _LinUCB(_RidgeAgent):
@@ -325,19 +317,38 @@ class _LinUCB(_RidgeAgent):
         super().__init__(n_items, n_positions, n_features, seed, ridge, alpha=alpha, **known)
 
 
-def _check_order(weights: NDArray[np.float64]) -> None:
-    """Warn if examination increases with the position: the k-th best candidate at position k is then not the best list."""
-    rises = np.flatnonzero(np.diff(weights) > 0)
-    if len(rises):
-        k = int(rises[0])
-        warnings.warn(
-            f"position {k + 1} is likelier to be examined before any click ({weights[k + 1]:g}) than position {k} "
-            f"({weights[k]:g}); the agent shows the k-th best candidate at position k, which is then not the best list",
-            stacklevel=3,
-        )
+class _WeightedLinUCB(_LinUCB):
+    """Base class of the LinUCB agents that are given examination probabilities, by which they weight their samples."""
+
+    def __init__(
+        self,
+        n_items: int,
+        n_positions: int,
+        *,
+        n_features: int,
+        examination: ArrayLike,
+        alpha: float | None = None,
+        ridge: float | None = None,
+        seed: Seed = None,
+    ) -> None:
+        weights = self._checked(examination, check_positions(n_positions, n_items))
+        first = weights if weights.ndim == 1 else weights[:, 0]  # before any click
+        rises = np.flatnonzero(np.diff(first) > 0)
+        if len(rises):
+            k = int(rises[0])
+            warnings.warn(
+                f"position {k + 1} is likelier to be examined before any click ({first[k + 1]:g}) than position {k} "
+                f"({first[k]:g}); the agent shows the k-th best candidate at position k, which is then not the best list",
+                stacklevel=2,
+            )
+        super().__init__(n_items, n_positions, n_features=n_features, alpha=alpha, ridge=ridge, seed=seed, examination=weights)
+
+    @abstractmethod
+    def _checked(self, examination: ArrayLike, n_positions: int) -> NDArray[np.float64]:
+        """Return the checked examination probabilities."""
 
 
-class UBMLinUCB(_LinUCB):
+class UBMLinUCB(_WeightedLinUCB):
     """UBM-LinUCB: LinUCB with samples weighted by the examination probabilities of the user browsing model.
 
     Idea:
@@ -404,20 +415,8 @@ class UBMLinUCB(_LinUCB):
     click_models = "UBM, with linear attraction"
     told: ClassVar = {"examination": "browsing"}
 
-    def __init__(
-        self,
-        n_items: int,
-        n_positions: int,
-        *,
-        n_features: int,
-        examination: ArrayLike,
-        alpha: float | None = None,
-        ridge: float | None = None,
-        seed: Seed = None,
-    ) -> None:
-        weights = browsing_probabilities("examination", examination, check_positions(n_positions, n_items))
-        _check_order(weights[:, 0])
-        super().__init__(n_items, n_positions, n_features=n_features, alpha=alpha, ridge=ridge, seed=seed, examination=weights)
+    def _checked(self, examination: ArrayLike, n_positions: int) -> NDArray[np.float64]:
+        return browsing_probabilities("examination", examination, n_positions)
 
     def _weights(self) -> NDArray[np.float64]:
         return self.hyperparameters["examination"].copy()
@@ -592,7 +591,7 @@ class DCMLinUCB(_LinUCB):
     feedback = LAST_CLICK
 
 
-class PBMLinUCB(_LinUCB):
+class PBMLinUCB(_WeightedLinUCB):
     """PBM-LinUCB: LinUCB with samples weighted by the examination probabilities of the position-based model.
 
     Idea:
@@ -648,20 +647,8 @@ class PBMLinUCB(_LinUCB):
     click_models = "PBM, with linear attraction"
     told: ClassVar = {"examination": "examination"}
 
-    def __init__(
-        self,
-        n_items: int,
-        n_positions: int,
-        *,
-        n_features: int,
-        examination: ArrayLike,
-        alpha: float | None = None,
-        ridge: float | None = None,
-        seed: Seed = None,
-    ) -> None:
-        weights = check_examination(examination, check_positions(n_positions, n_items))
-        _check_order(weights)
-        super().__init__(n_items, n_positions, n_features=n_features, alpha=alpha, ridge=ridge, seed=seed, examination=weights)
+    def _checked(self, examination: ArrayLike, n_positions: int) -> NDArray[np.float64]:
+        return check_examination(examination, n_positions)
 
     def _weights(self) -> NDArray[np.float64]:
         return np.tile(self.hyperparameters["examination"][:, None], self.n_positions)

@@ -16,7 +16,7 @@ from ..core.checks import check_at_least, check_positions, unknown
 from ..core.kernels import kernel
 from .agent import ANY_LIST, ContextualAgent, Seed
 from .kernels import FEEDBACK, count_session
-from .linear import ALL_POSITIONS, LEAST_RIDGE, LinearState, first_state, rank_by_posterior, update_ridge
+from .linear import ALL_POSITIONS, LEAST_RIDGE, LinearState, rank_by_posterior, regression, update_ridge
 from .position_based import check_examination
 from .search_space import Range
 
@@ -43,6 +43,7 @@ class _Sampling(ContextualAgent):
     """Base class of the two agents: the regression ``A = λI + Σ w² x xᵀ``, ``b = Σ w c x``, and the draw of θ."""
 
     learns_from = ANY_LIST
+    state_type = LinearState
     rank_kernel = rank_by_sample
     update_kernel = update_ridge
     count_kernel = count_session
@@ -127,14 +128,13 @@ class CascadeLinTS(_Sampling):
             raise ValueError(unknown("feedback", feedback, FEEDBACK))
         super().__init__(n_items, n_positions, n_features, seed, sigma=sigma, inflation=inflation, feedback=feedback)
 
-    def _initial_state(self) -> LinearState:
+    def _first_values(self) -> dict[str, Any]:
         # A = σ²M: then A⁻¹b is the mean, and σ A^{-1/2} = M^{-1/2}.
-        given: dict[str, Any] = self.hyperparameters
-        sigma, inflation = given["sigma"], given["inflation"]
+        sigma, inflation = self.hyperparameters["sigma"], self.hyperparameters["inflation"]
         exploration = sigma if inflation is None else -inflation * sigma
-        feedback = FEEDBACK.index(given["feedback"])
+        feedback = FEEDBACK.index(self.hyperparameters["feedback"])
         weights = np.ones((self.n_positions, self.n_positions))
-        return first_state(self.n_items, self.n_features, weights, feedback=feedback, ridge=sigma**2, exploration=exploration)
+        return regression(self.n_features, weights, feedback, sigma**2, exploration)
 
 
 class PBMLinTS(_Sampling):
@@ -209,7 +209,6 @@ class PBMLinTS(_Sampling):
         scale = check_at_least("scale", scale, 0)
         super().__init__(n_items, n_positions, n_features, seed, examination=weights, scale=scale)
 
-    def _initial_state(self) -> LinearState:
+    def _first_values(self) -> dict[str, Any]:
         weights = np.tile(self.hyperparameters["examination"][:, None], self.n_positions)
-        scale = self.hyperparameters["scale"]
-        return first_state(self.n_items, self.n_features, weights, feedback=ALL_POSITIONS, ridge=1.0, exploration=scale)
+        return regression(self.n_features, weights, ALL_POSITIONS, 1.0, self.hyperparameters["scale"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from .agent import ITS_DISPLAYS, ContextualAgent, Seed
 from .kernels import FEEDBACK, count_session, examined_positions
 from .linear import REFRESH, add_sample, dot, multiply, refresh, show_largest
 from .search_space import Range
+from .state import Floats, Ints
 
 RIDGE = 1.0  # λ
 DEVIATION = 0.5  # of a click, at most
@@ -33,22 +34,22 @@ class Regression(NamedTuple):
 
 class State(NamedTuple):
     # The weighted regression, by which lists are chosen.
-    gram: NDArray[np.float64]  # (d, d) H
-    inverse: NDArray[np.float64]  # (d, d) H⁻¹
-    moment: NDArray[np.float64]  # (d,) h
-    theta: NDArray[np.float64]  # (d,) H⁻¹h
+    gram: Floats  # (d, d) H
+    inverse: Floats  # (d, d) H⁻¹
+    moment: Annotated[Floats, "d"]  # h
+    theta: Annotated[Floats, "d"]  # H⁻¹h
     # The plain one, which bounds how likely a click is.
-    plain_gram: NDArray[np.float64]  # (d, d) A
-    plain_inverse: NDArray[np.float64]  # (d, d) A⁻¹
-    plain_moment: NDArray[np.float64]  # (d,) b
-    plain_theta: NDArray[np.float64]  # (d,) A⁻¹b
-    omega: NDArray[np.float64]  # (K,) the weights of the shown candidates, of the display
-    t: NDArray[np.int64]  # (1,) displays
-    updates: NDArray[np.int64]  # (1,) of them learned
-    factor: NDArray[np.float64]  # (d, d) working memory
-    vector: NDArray[np.float64]  # (d,) working memory
-    indices: NDArray[np.float64]  # (L,)
-    order: NDArray[np.int64]  # (L,)
+    plain_gram: Floats  # (d, d) A
+    plain_inverse: Floats  # (d, d) A⁻¹
+    plain_moment: Annotated[Floats, "d"]  # b
+    plain_theta: Annotated[Floats, "d"]  # A⁻¹b
+    omega: Annotated[Floats, "K", 1.0]  # the weights of the shown candidates, of the display
+    t: Annotated[Ints, "1"]  # displays
+    updates: Annotated[Ints, "1"]  # of them learned
+    factor: Annotated[Floats, "d d"]  # working memory
+    vector: Annotated[Floats, "d"]  # working memory
+    indices: Annotated[Floats, "L"]
+    order: Annotated[Ints, "L", range]
     feedback: int
     bonus: float
 
@@ -176,6 +177,7 @@ class CascadeWOFUL(ContextualAgent):
     click_models = "CM, with linear attraction"
     learns_from = ITS_DISPLAYS
     remembered = ("omega",)
+    state_type = State
     rank_kernel = rank
     update_kernel = update
     count_kernel = count_session
@@ -196,24 +198,12 @@ class CascadeWOFUL(ContextualAgent):
             raise ValueError(unknown("feedback", feedback, FEEDBACK))
         super().__init__(n_items, n_positions, n_features, seed, bonus=bonus, feedback=feedback)
 
-    def _initial_state(self) -> State:
-        d = self.n_features
-        return State(
-            gram=RIDGE * np.eye(d),
-            inverse=np.eye(d) / RIDGE,
-            moment=np.zeros(d),
-            theta=np.zeros(d),
-            plain_gram=RIDGE * np.eye(d),
-            plain_inverse=np.eye(d) / RIDGE,
-            plain_moment=np.zeros(d),
-            plain_theta=np.zeros(d),
-            omega=np.ones(self.n_positions),
-            t=np.zeros(1, np.int64),
-            updates=np.zeros(1, np.int64),
-            factor=np.zeros((d, d)),
-            vector=np.zeros(d),
-            indices=np.zeros(self.n_items),
-            order=np.arange(self.n_items),
-            feedback=FEEDBACK.index(self.hyperparameters["feedback"]),
-            bonus=self.hyperparameters["bonus"],
-        )
+    def _first_values(self) -> dict[str, Any]:
+        identity = np.eye(self.n_features)
+        return {
+            "gram": RIDGE * identity,
+            "inverse": identity / RIDGE,
+            "plain_gram": RIDGE * identity,
+            "plain_inverse": identity / RIDGE,
+            "feedback": FEEDBACK.index(self.hyperparameters["feedback"]),
+        }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,25 +12,26 @@ from ..core.checks import check_horizon
 from ..core.kernels import inner, kernel
 from .agent import ITS_DISPLAYS, CompiledAgent, Seed, rates
 from .kernels import count_session, kl_lower, kl_upper, show, shuffle_front, sort_stably
+from .state import Floats, Ints
 
 
 class State(NamedTuple):
     # Per item that is left; dropped items keep what they had.
-    clicks: NDArray[np.int64]  # (L,) C
-    observed: NDArray[np.int64]  # (L,) N
-    upper: NDArray[np.float64]  # (L,)
-    lower: NDArray[np.float64]  # (L,)
-    items: NDArray[np.int64]  # (L,) the order, of which the first K are shown
+    clicks: Annotated[Ints, "L"]  # C
+    observed: Annotated[Ints, "L"]  # N
+    upper: Annotated[Floats, "L"]
+    lower: Annotated[Floats, "L"]
+    items: Annotated[Ints, "L", range]  # the order, of which the first K are shown
     # Per batch, in the order of their places; there are at most K. Batch b has the places first[b] .. first[b + 1] - 1.
-    n_batches: NDArray[np.int64]  # (1,)
-    first: NDArray[np.int64]  # (K + 1,)
-    epoch: NDArray[np.int64]  # (K,) how many clearings there had been, that of this batch included
-    halvings: NDArray[np.int64]  # (K,) δ_b = 2^{-halvings - 1}
-    ready: NDArray[np.int64]  # (K,) how many items have enough observations to be compared
-    cuts: NDArray[np.int64]  # (K,) where the pieces of a batch begin, while it is cut
-    n_epochs: NDArray[np.int64]  # (1,) how many there have been
-    shown_epoch: NDArray[np.int64]  # (1,) how many there had been at a display
-    t: NDArray[np.int64]  # (1,) displays
+    n_batches: Annotated[Ints, "1", 1]
+    first: Ints  # (K + 1,)
+    epoch: Annotated[Ints, "K"]  # how many clearings there had been, that of this batch included
+    halvings: Annotated[Ints, "K"]  # δ_b = 2^{-halvings - 1}
+    ready: Annotated[Ints, "K"]  # how many items have enough observations to be compared
+    cuts: Annotated[Ints, "K"]  # where the pieces of a batch begin, while it is cut
+    n_epochs: Annotated[Ints, "1"]  # how many there have been
+    shown_epoch: Annotated[Ints, "1"]  # how many there had been at a display
+    t: Annotated[Ints, "1"]  # displays
     horizon: int  # T
     level: float  # log(L T)
 
@@ -225,6 +226,7 @@ class MergeRank(CompiledAgent):
     click_models = "CM, PBM and alike"
     learns_from = ITS_DISPLAYS
     remembered = ("shown_epoch",)
+    state_type = State
     rank_kernel = rank
     update_kernel = update
     count_kernel = count_session
@@ -241,24 +243,6 @@ class MergeRank(CompiledAgent):
             order.append(items[np.lexsort((items, -estimates[items]))])
         return np.concatenate(order)[: self.n_positions]
 
-    def _initial_state(self) -> State:
+    def _first_values(self) -> dict[str, Any]:
         n, k = self.n_items, self.n_positions
-        horizon = self.hyperparameters["horizon"]
-        return State(
-            clicks=np.zeros(n, np.int64),
-            observed=np.zeros(n, np.int64),
-            upper=np.zeros(n),
-            lower=np.zeros(n),
-            items=np.arange(n),
-            n_batches=np.ones(1, np.int64),
-            first=np.array([0] + [n] * k, np.int64),
-            epoch=np.zeros(k, np.int64),
-            halvings=np.zeros(k, np.int64),
-            ready=np.zeros(k, np.int64),
-            cuts=np.zeros(k, np.int64),
-            n_epochs=np.zeros(1, np.int64),
-            shown_epoch=np.zeros(1, np.int64),
-            t=np.zeros(1, np.int64),
-            horizon=horizon,
-            level=math.log(n * horizon),
-        )
+        return {"first": np.array([0] + [n] * k, np.int64), "level": math.log(n * self.hyperparameters["horizon"])}

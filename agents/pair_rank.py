@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from .agent import ANY_LIST, ContextualAgent, Seed, doubled
 from .kernels import show, shuffle_front, sort_by_index
 from .linear import LEAST_RIDGE, TIE, cholesky, dot, solve_lower, solve_upper
 from .search_space import Range
+from .state import Flags, Floats, Ints
 from .streams import new_stream, shuffle
 
 LOSS, INSIDE = Choices(("mean", "sum")), Choices(("random", "certain"))
@@ -31,28 +32,28 @@ MOST_STEPS = 1000
 
 
 class State(NamedTuple):
-    weights: NDArray[np.float64]  # (d,) w
-    factor: NDArray[np.float64]  # (d, d) the upper triangle U with UᵀU = A = l2 I + Σ δδᵀ
-    pairs: NDArray[np.float64]  # (C, d) δ = x_clicked - x_unclicked of each pair; C grows
-    n_pairs: NDArray[np.int64]  # (1,) N
-    n_fitted: NDArray[np.int64]  # (1,) N at the last fit
-    n_learned: NDArray[np.int64]  # (1,) sessions
+    weights: Annotated[Floats, "d"]  # w
+    factor: Floats  # (d, d) the upper triangle U with UᵀU = A = l2 I + Σ δδᵀ
+    pairs: Floats  # (C, d) δ = x_clicked - x_unclicked of each pair; C grows
+    n_pairs: Annotated[Ints, "1"]  # N
+    n_fitted: Annotated[Ints, "1"]  # N at the last fit
+    n_learned: Annotated[Ints, "1"]  # sessions
     stream: NDArray[np.uint64]  # (1,) by which pairs are drawn
     # Of the last display.
-    scores: NDArray[np.float64]  # (L,) wᵀx
-    scaled: NDArray[np.float64]  # (L, d) U⁻ᵀx: distances between them are those that A⁻¹ measures
-    certain: NDArray[np.bool_]  # (L, L) which candidate precedes which
-    blocks: NDArray[np.int64]  # (L,) the number of each candidate's block, from the top
-    order: NDArray[np.int64]  # (L,)
+    scores: Annotated[Floats, "L"]  # wᵀx
+    scaled: Annotated[Floats, "L d"]  # U⁻ᵀx: distances between them are those that A⁻¹ measures
+    certain: Annotated[Flags, "L L"]  # which candidate precedes which
+    blocks: Annotated[Ints, "L"]  # the number of each candidate's block, from the top
+    order: Annotated[Ints, "L", range]
     # Working memory.
-    clicked: NDArray[np.int64]  # (K,) positions
-    unclicked: NDArray[np.int64]  # (K,) positions above the last click
-    gradient: NDArray[np.float64]  # (d,)
-    step: NDArray[np.float64]  # (d,)
-    trial: NDArray[np.float64]  # (d,)
-    trial_gradient: NDArray[np.float64]  # (d,)
-    hessian: NDArray[np.float64]  # (d, d) its lower triangle, where it was computed last
-    hessian_factor: NDArray[np.float64]  # (d, d) its Cholesky factor
+    clicked: Annotated[Ints, "K"]  # positions
+    unclicked: Annotated[Ints, "K"]  # positions above the last click
+    gradient: Annotated[Floats, "d"]
+    step: Annotated[Floats, "d"]
+    trial: Annotated[Floats, "d"]
+    trial_gradient: Annotated[Floats, "d"]
+    hessian: Floats  # (d, d) its lower triangle, where it was computed last
+    hessian_factor: Floats  # (d, d) its Cholesky factor
     alpha: float
     ridge: float  # the loss has ½ ridge ‖w‖²
     is_mean: bool
@@ -384,6 +385,7 @@ class PairRank(ContextualAgent):
 
     paper = "Jia et al. 2021, Algorithm 1"
     judged_documents = True
+    state_type = State
     rank_kernel = rank
     update_kernel = update
     weights = "weights"
@@ -443,34 +445,18 @@ class PairRank(ContextualAgent):
         super()._restore(arrays)
         self.make_room(0)
 
-    def _initial_state(self) -> State:
-        n, k, d, given = self.n_items, self.n_positions, self.n_features, self.hyperparameters
-        ridge = given["l2"] * (2.0 if given["loss"] == "mean" else 1.0)
-        return State(
-            weights=np.zeros(d),
-            factor=math.sqrt(given["l2"]) * np.eye(d),
-            pairs=np.zeros((FEW, d)),
-            n_pairs=np.zeros(1, np.int64),
-            n_fitted=np.zeros(1, np.int64),
-            n_learned=np.zeros(1, np.int64),
-            stream=new_stream(self.rng),
-            scores=np.zeros(n),
-            scaled=np.zeros((n, d)),
-            certain=np.zeros((n, n), np.bool_),
-            blocks=np.zeros(n, np.int64),
-            order=np.arange(n),
-            clicked=np.zeros(k, np.int64),
-            unclicked=np.zeros(k, np.int64),
-            gradient=np.zeros(d),
-            step=np.zeros(d),
-            trial=np.zeros(d),
-            trial_gradient=np.zeros(d),
-            hessian=ridge * np.eye(d),
-            hessian_factor=math.sqrt(ridge) * np.eye(d),
-            alpha=given["alpha"],
-            ridge=ridge,
-            is_mean=given["loss"] == "mean",
-            is_disjoint=given["disjoint"],
-            is_random=given["inside"] == "random",
-            growth=given["growth"],
-        )
+    def _first_values(self) -> dict[str, Any]:
+        identity, hyperparameters = np.eye(self.n_features), self.hyperparameters
+        l2 = hyperparameters["l2"]
+        ridge = l2 * (2.0 if hyperparameters["loss"] == "mean" else 1.0)
+        return {
+            "factor": math.sqrt(l2) * identity,
+            "pairs": np.zeros((FEW, self.n_features)),
+            "stream": new_stream(self.rng),
+            "hessian": ridge * identity,
+            "hessian_factor": math.sqrt(ridge) * identity,
+            "ridge": ridge,
+            "is_mean": hyperparameters["loss"] == "mean",
+            "is_disjoint": hyperparameters["disjoint"],
+            "is_random": hyperparameters["inside"] == "random",
+        }

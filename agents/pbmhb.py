@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,23 +13,24 @@ from ..core.kernels import inner, kernel
 from .agent import ANY_LIST, CompiledAgent, Seed, rates
 from .kernels import count_session, rank_available, rank_by_draw
 from .search_space import Range
+from .state import Floats, Ints
 
 WIDE = 0.5  # standard deviations from which on a step is drawn from the uniform law, and kept with its density
 
 
 class State(NamedTuple):
-    clicks: NDArray[np.int64]  # (L, K) S
-    misses: NDArray[np.int64]  # (L, K) F
-    theta: NDArray[np.float64]  # (L,) θ, the sample of the attractions
-    kappa: NDArray[np.float64]  # (K,) κ, that of the examination
-    log_miss: NDArray[np.float64]  # (L, K) log(1 - θ_i κ_k)
-    t: NDArray[np.int64]  # (1,) displays
+    clicks: Annotated[Ints, "L K"]  # S
+    misses: Annotated[Ints, "L K"]  # F
+    theta: Floats  # (L,) θ, the sample of the attractions
+    kappa: Floats  # (K,) κ, that of the examination
+    log_miss: Floats  # (L, K) log(1 - θ_i κ_k)
+    t: Annotated[Ints, "1"]  # displays
     c: float
     n_sweeps: int
     fixed: int  # how many positions are taken as examined for certain: the first, or none
-    items: NDArray[np.int64]  # (L,) working memory
-    positions: NDArray[np.int64]  # (K,) working memory
-    proposed: NDArray[np.float64]  # (max(L, K),) working memory: log(1 - θ_i κ_k) after a step
+    items: Annotated[Ints, "L", range]  # working memory
+    positions: Annotated[Ints, "K", range]  # working memory
+    proposed: Annotated[Floats, "L"]  # ) working memory: log(1 - θ_i κ_k) after a step
 
 
 @kernel
@@ -223,6 +224,7 @@ class PBMHB(CompiledAgent):
     paper = "Gauthier et al. 2021b, Algorithm 1"
     click_models = "PBM"
     learns_from = ANY_LIST
+    state_type = State
     rank_kernel = rank
     rank_available_kernel = rank_among
     update_kernel = update
@@ -245,31 +247,17 @@ class PBMHB(CompiledAgent):
 
     def best(self) -> NDArray[np.int64]:
         """As `CompiledAgent.best`, by the estimates of θ and κ that fit the counts best, not by the last draw."""
-        clicks, shown = self.state.clicks, self.state.clicks + self.state.misses
+        clicks, displays = self.state.clicks, self.state.clicks + self.state.misses
         kappa = np.ones(self.n_positions)
         for _ in range(100):  # θ_i κ_k as the means of Poisson counts: sums of rows and columns become those of the clicks
-            theta = rates(clicks.sum(axis=1), shown @ kappa)
-            kappa = rates(clicks.sum(axis=0), theta @ shown)
+            theta = rates(clicks.sum(axis=1), displays @ kappa)
+            kappa = rates(clicks.sum(axis=0), theta @ displays)
         ranking = np.empty(self.n_positions, np.int64)
         ranking[np.argsort(-kappa, kind="stable")] = np.argsort(-theta, kind="stable")[: self.n_positions]
         return ranking
 
-    def _initial_state(self) -> State:
-        n, k = self.n_items, self.n_positions
+    def _first_values(self) -> dict[str, Any]:
         fixed = int(self.hyperparameters["fix_first"])
-        theta, kappa = self.rng.random(n), self.rng.random(k)
+        theta, kappa = self.rng.random(self.n_items), self.rng.random(self.n_positions)
         kappa[:fixed] = 1.0
-        return State(
-            clicks=np.zeros((n, k), np.int64),
-            misses=np.zeros((n, k), np.int64),
-            theta=theta,
-            kappa=kappa,
-            log_miss=np.log1p(-np.outer(theta, kappa)),
-            t=np.zeros(1, np.int64),
-            c=self.hyperparameters["c"],
-            n_sweeps=self.hyperparameters["n_sweeps"],
-            fixed=fixed,
-            items=np.arange(n),
-            positions=np.arange(k),
-            proposed=np.zeros(n),
-        )
+        return {"theta": theta, "kappa": kappa, "log_miss": np.log1p(-np.outer(theta, kappa)), "fixed": fixed}

@@ -3,29 +3,29 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar, NamedTuple
+from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..core.checks import check_at_least
 from ..core.kernels import inner, kernel
 from .agent import ITS_DISPLAYS, ContextualAgent, Seed
 from .kernels import rank_by_draw, show
 from .search_space import Range
+from .state import Floats, Ints
 
 
 class State(NamedTuple):
-    weights: NDArray[np.float64]  # (d,) w
-    n_steps: NDArray[np.int64]  # (1,) how often the weights have changed
+    weights: Annotated[Floats, "d"]  # w
+    n_steps: Annotated[Ints, "1"]  # how often the weights have changed
     # Of the display: the scores decided how likely its list was, the weights of today have the slope.
-    scores: NDArray[np.float64]  # (L,) f = wᵀx of its candidates
-    scored: NDArray[np.int64]  # (1,) `n_steps` then
-    slopes: NDArray[np.float64]  # (K,) wᵀx of the shown candidates today
-    draws: NDArray[np.float64]  # (L,) a draw from the Gumbel law around each score
-    order: NDArray[np.int64]  # (L,) working memory
-    log_rest: NDArray[np.float64]  # (K + 1,) log of the sum of e^f over the candidates not placed above each place
-    share: NDArray[np.float64]  # (K,) the part of the gradient that is a multiple of each shown candidate's features
+    scores: Annotated[Floats, "L"]  # f = wᵀx of its candidates
+    scored: Annotated[Ints, "1"]  # `n_steps` then
+    slopes: Annotated[Floats, "K"]  # wᵀx of the shown candidates today
+    draws: Annotated[Floats, "L"]  # a draw from the Gumbel law around each score
+    order: Annotated[Ints, "L", range]  # working memory
+    log_rest: Annotated[Floats, "K+1"]  # log of the sum of e^f over the candidates not placed above each place
+    share: Annotated[Floats, "K"]  # the part of the gradient that is a multiple of each shown candidate's features
     learning_rate: float  # η
 
 
@@ -169,6 +169,7 @@ class PDGD(ContextualAgent):
     paper = "Oosterhuis and de Rijke 2018, Algorithm 1"
     stands: ClassVar = {"late clicks": "its rule"}
     judged_documents = True
+    state_type = State
     rank_kernel = rank
     update_kernel = update
     weights = "weights"
@@ -181,18 +182,3 @@ class PDGD(ContextualAgent):
     ) -> None:
         learning_rate = check_at_least("learning_rate", learning_rate, 0, strictly=True)
         super().__init__(n_items, n_positions, n_features, seed, learning_rate=learning_rate)
-
-    def _initial_state(self) -> State:
-        n, k = self.n_items, self.n_positions
-        return State(
-            weights=np.zeros(self.n_features),
-            n_steps=np.zeros(1, np.int64),
-            scores=np.zeros(n),
-            scored=np.zeros(1, np.int64),
-            slopes=np.zeros(k),
-            draws=np.zeros(n),
-            order=np.arange(n),
-            log_rest=np.zeros(k + 1),
-            share=np.zeros(k),
-            learning_rate=self.hyperparameters["learning_rate"],
-        )

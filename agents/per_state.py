@@ -93,19 +93,19 @@ class PerState(StateAgent):
         **hyperparameters: Any,
     ) -> None:
         able = {
-            name: known
-            for name, known in AGENTS.items()
-            if not issubclass(known, (ContextualAgent, StateAgent)) and not known.told
+            name: agent_class
+            for name, agent_class in AGENTS.items()
+            if not issubclass(agent_class, (ContextualAgent, StateAgent)) and not agent_class.told
         }
         if not isinstance(agent, str) or agent not in able:
             raise ValueError(self._why_not(agent, able))
         self._class: type[CompiledAgent] = able[agent]
-        self._given = dict(hyperparameters)
+        self._arguments = dict(hyperparameters)
         horizon = None if horizon is None else check_horizon(horizon)
-        own = inspect.signature(self._class).parameters.get("horizon")
-        if own is not None and horizon is not None:
-            self._given["horizon"] = horizon
-        elif own is not None and own.default is own.empty:
+        parameter = inspect.signature(self._class).parameters.get("horizon")
+        if parameter is not None and horizon is not None:
+            self._arguments["horizon"] = horizon
+        elif parameter is not None and parameter.default is parameter.empty:
             raise ValueError(f"PerState of {agent} needs a horizon")
         super().__init__(n_items, n_positions, n_states, seed, agent=agent, horizon=horizon, **hyperparameters)
         self.rank_kernel = specialise(_rank, rank=self._class.rank_kernel)  # type: ignore[misc, method-assign]
@@ -114,8 +114,8 @@ class PerState(StateAgent):
     @staticmethod
     def _why_not(agent: str, able: Iterable[str]) -> str:
         """Return the error message for an agent that cannot be copied per state or is unknown."""
-        seeing = [known.__name__ for known in StateAgent.__subclasses__()]
-        told = {name: ", ".join(known.told) for name, known in AGENTS.items()}
+        seeing = [agent_class.__name__ for agent_class in StateAgent.__subclasses__()]
+        told = {name: ", ".join(agent_class.told) for name, agent_class in AGENTS.items()}
         unable = (
             {name: f"it is told {what}, which users with a memory do not have" for name, what in told.items() if what}
             | dict.fromkeys(CONTEXTUAL_AGENTS, "it ranks by features, which only contextual environments have")
@@ -128,7 +128,7 @@ class PerState(StateAgent):
     def _initial_state(self) -> State:
         seeds = self.rng.integers(2**63, size=self.n_states).tolist()
         make: Callable[..., CompiledAgent] = self._class
-        self.agents = [make(self.n_items, self.n_positions, seed=seed, **self._given) for seed in seeds]
+        self.agents = [make(self.n_items, self.n_positions, seed=seed, **self._arguments) for seed in seeds]
         return State(tuple(agent.state for agent in self.agents))
 
     def make_room(self, n_sessions: int) -> None:
@@ -141,6 +141,6 @@ class PerState(StateAgent):
 
     def _restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         for state, agent in enumerate(self.agents):
-            own = {name.removeprefix(f"{state}_"): value for name, value in arrays.items() if name.startswith(f"{state}_")}
-            agent._restore(own)
+            part = {name.removeprefix(f"{state}_"): value for name, value in arrays.items() if name.startswith(f"{state}_")}
+            agent._restore(part)
         self.make_room(0)

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..core.checks import check_horizon
 from ..core.kernels import kernel
 from .agent import Seed
 from .cascade import CascadeAgent
 from .kernels import examined_positions, kl, rank_by_index, show
+from .state import Floats, Ints
 
 
 class State(NamedTuple):
-    clicks: NDArray[np.int64]  # (L,)
-    examined: NDArray[np.int64]  # (L,) N
-    mean: NDArray[np.float64]  # (L,) θ̂ = clicks / N, infinite before the first examination
-    order: NDArray[np.int64]  # (L,) items by mean, the leaders first
+    clicks: Annotated[Ints, "L"]
+    examined: Annotated[Ints, "L"]  # N
+    mean: Annotated[Floats, "L", np.inf]  # θ̂ = clicks / N, infinite before the first examination
+    order: Annotated[Ints, "L", range]  # items by mean, the leaders first
     bound: float  # f(T)
     feedback: int
 
@@ -112,6 +112,7 @@ class PIE(CascadeAgent):
 
     paper = "Combes et al. 2015, PIE(l)"
     click_models = "CM"
+    state_type = State
     rank_kernel = rank
     update_kernel = update
     replace_kernel = replace
@@ -121,14 +122,6 @@ class PIE(CascadeAgent):
     ) -> None:
         super().__init__(n_items, n_positions, seed, horizon=check_horizon(horizon, least=3), feedback=feedback)
 
-    def _initial_state(self) -> State:
-        n = self.n_items
+    def _first_values(self) -> dict[str, Any]:
         log_horizon = math.log(self.hyperparameters["horizon"])
-        return State(
-            clicks=np.zeros(n, np.int64),
-            examined=np.zeros(n, np.int64),
-            mean=np.full(n, np.inf),
-            order=np.arange(n),
-            bound=log_horizon + 4.0 * math.log(log_horizon),
-            feedback=self._feedback,
-        )
+        return super()._first_values() | {"bound": log_horizon + 4.0 * math.log(log_horizon)}

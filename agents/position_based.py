@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,6 +13,7 @@ from ..core.kernels import inner, kernel
 from .agent import ANY_LIST, CompiledAgent, Seed, rates
 from .kernels import count_session, rank_available, rank_by_index, x_log_x
 from .search_space import Range
+from .state import Flags, Floats, Ints
 
 LEAST = 1e-100  # below, quotients by κ leave the range of floats
 
@@ -29,20 +30,38 @@ def show_by_examination(state, ranking):  # type: ignore[no-untyped-def]
         ranking[state.positions[k]] = state.order[k]
 
 
+class ExaminationAgent(CompiledAgent):
+    """Base class of the agents for the position-based model: they are given the examination probabilities κ."""
+
+    click_models = "PBM"
+    told: ClassVar = {"examination": "examination"}
+    learns_from = ANY_LIST
+
+    def __init__(self, n_items: int, n_positions: int, seed: Seed, *, examination: ArrayLike, **hyperparameters: float) -> None:
+        examination = check_examination(examination, n_positions)
+        super().__init__(n_items, n_positions, seed, examination=examination, **hyperparameters)
+
+    def best(self) -> NDArray[np.int64]:
+        return self._best_by(rates(self.state.clicks, self.state.weight))
+
+    def _first_values(self) -> dict[str, Any]:
+        return {"positions": np.argsort(-self.hyperparameters["examination"], kind="stable")}
+
+
 # ---------------------------------------------------------------------------------------------------------------- PBM-UCB
 
 
 class PBMUCBState(NamedTuple):
-    clicks: NDArray[np.int64]  # (L,) S
-    displays: NDArray[np.int64]  # (L,) N
-    weight: NDArray[np.float64]  # (L,) Ñ, displays weighted by κ
-    mean: NDArray[np.float64]  # (L,) S/Ñ, infinite before the first display
-    width: NDArray[np.float64]  # (L,) sqrt(N/2)/Ñ
-    indices: NDArray[np.float64]  # (L,)
-    order: NDArray[np.int64]  # (L,) items by index
-    t: NDArray[np.int64]  # (1,) displays
-    examination: NDArray[np.float64]  # (K,) κ
-    positions: NDArray[np.int64]  # (K,) positions by decreasing κ
+    clicks: Annotated[Ints, "L"]  # S
+    displays: Annotated[Ints, "L"]  # N
+    weight: Annotated[Floats, "L"]  # Ñ, displays weighted by κ
+    mean: Annotated[Floats, "L", np.inf]  # S/Ñ, infinite before the first display
+    width: Annotated[Floats, "L"]  # sqrt(N/2)/Ñ
+    indices: Annotated[Floats, "L", np.inf]
+    order: Annotated[Ints, "L", range]  # items by index
+    t: Annotated[Ints, "1"]  # displays
+    examination: Floats  # (K,) κ
+    positions: Ints  # (K,) positions by decreasing κ
     epsilon: float
 
 
@@ -88,7 +107,7 @@ def replace_ucb(state, rng, item):  # type: ignore[no-untyped-def]
     state.mean[item], state.width[item] = np.inf, 0.0
 
 
-class PBMUCB(CompiledAgent):
+class PBMUCB(ExaminationAgent):
     """PBM-UCB: the K items with the largest upper confidence bounds of attraction, for known examination probabilities.
 
     Idea:
@@ -140,9 +159,7 @@ class PBMUCB(CompiledAgent):
     """
 
     paper = "Lagrée et al. 2016, section 4"
-    click_models = "PBM"
-    told: ClassVar = {"examination": "examination"}
-    learns_from = ANY_LIST
+    state_type = PBMUCBState
     rank_kernel = rank_ucb
     rank_available_kernel = rank_ucb_available
     update_kernel = update_ucb
@@ -153,51 +170,25 @@ class PBMUCB(CompiledAgent):
     def __init__(
         self, n_items: int, n_positions: int, *, examination: ArrayLike, epsilon: float = 0.0, seed: Seed = None
     ) -> None:
-        super().__init__(
-            n_items,
-            n_positions,
-            seed,
-            examination=check_examination(examination, n_positions),
-            epsilon=check_at_least("epsilon", epsilon, 0),
-        )
-
-    def best(self) -> NDArray[np.int64]:
-        return self._best_by(rates(self.state.clicks, self.state.weight))
-
-    def _initial_state(self) -> PBMUCBState:
-        n = self.n_items
-        examination = self.hyperparameters["examination"]
-        return PBMUCBState(
-            clicks=np.zeros(n, np.int64),
-            displays=np.zeros(n, np.int64),
-            weight=np.zeros(n),
-            mean=np.full(n, np.inf),
-            width=np.zeros(n),
-            indices=np.full(n, np.inf),
-            order=np.arange(n),
-            t=np.zeros(1, np.int64),
-            examination=examination.copy(),
-            positions=np.argsort(-examination, kind="stable"),
-            epsilon=self.hyperparameters["epsilon"],
-        )
+        super().__init__(n_items, n_positions, seed, examination=examination, epsilon=check_at_least("epsilon", epsilon, 0))
 
 
 # ---------------------------------------------------------------------------------------------------------------- PBM-PIE
 
 
 class PBMPIEState(NamedTuple):
-    clicks: NDArray[np.int64]  # (L, K) S_{i,l}
-    displays: NDArray[np.int64]  # (L, K) N_{i,l}
-    weight: NDArray[np.float64]  # (L,) Ñ, displays weighted by κ
-    mean: NDArray[np.float64]  # (L,) θ̂ = S/Ñ, -1 where Ñ = 0
-    order: NDArray[np.int64]  # (L,) items by θ̂, the leaders first
-    peak: NDArray[np.float64]  # (L,) Σ_l of the log-likelihoods at S_{i,l}/N_{i,l}
-    stale: NDArray[np.bool_]  # (L,) whether `peak` is out of date: it is needed for items outside the leaders only
-    t: NDArray[np.int64]  # (1,) displays
-    start: NDArray[np.int64]  # (L,) the order of the items in the cyclic start
-    examination: NDArray[np.float64]  # (K,) κ
-    positions: NDArray[np.int64]  # (K,) positions by decreasing κ
-    log_miss: NDArray[np.float64]  # (K,) log(1 - κ_l x) for the x at hand
+    clicks: Annotated[Ints, "L K"]  # S_{i,l}
+    displays: Annotated[Ints, "L K"]  # N_{i,l}
+    weight: Annotated[Floats, "L"]  # Ñ, displays weighted by κ
+    mean: Annotated[Floats, "L", -1.0]  # θ̂ = S/Ñ, -1 where Ñ = 0
+    order: Annotated[Ints, "L", range]  # items by θ̂, the leaders first
+    peak: Annotated[Floats, "L"]  # Σ_l of the log-likelihoods at S_{i,l}/N_{i,l}
+    stale: Annotated[Flags, "L", True]  # whether `peak` is out of date: it is needed for items outside the leaders only
+    t: Annotated[Ints, "1"]  # displays
+    start: Ints  # (L,) the order of the items in the cyclic start
+    examination: Floats  # (K,) κ
+    positions: Ints  # (K,) positions by decreasing κ
+    log_miss: Annotated[Floats, "K"]  # log(1 - κ_l x) for the x at hand
     bound: float  # (1 + ε) log T
 
 
@@ -279,7 +270,7 @@ def replace_pie(state, rng, item):  # type: ignore[no-untyped-def]
     state.weight[item], state.mean[item], state.stale[item] = 0.0, -1.0, True
 
 
-class PBMPIE(CompiledAgent):
+class PBMPIE(ExaminationAgent):
     """PBM-PIE: the K best items so far, with experiments only on the position that is examined least.
 
     Idea:
@@ -337,9 +328,7 @@ class PBMPIE(CompiledAgent):
     """
 
     paper = "Lagrée et al. 2016, Algorithm 1"
-    click_models = "PBM"
-    told: ClassVar = {"examination": "examination"}
-    learns_from = ANY_LIST
+    state_type = PBMPIEState
     rank_kernel = rank_pie
     update_kernel = update_pie
     count_kernel = count_session
@@ -356,33 +345,12 @@ class PBMPIE(CompiledAgent):
         epsilon: float = 0.0,
         seed: Seed = None,
     ) -> None:
-        super().__init__(
-            n_items,
-            n_positions,
-            seed,
-            examination=check_examination(examination, n_positions),
-            horizon=check_horizon(horizon),
-            epsilon=check_at_least("epsilon", epsilon, 0),
-        )
+        horizon, epsilon = check_horizon(horizon), check_at_least("epsilon", epsilon, 0)
+        super().__init__(n_items, n_positions, seed, examination=examination, horizon=horizon, epsilon=epsilon)
 
     def best(self) -> NDArray[np.int64]:
         return self._best_by(self.state.mean)
 
-    def _initial_state(self) -> PBMPIEState:
-        n, k = self.n_items, self.n_positions
-        examination = self.hyperparameters["examination"]
-        return PBMPIEState(
-            clicks=np.zeros((n, k), np.int64),
-            displays=np.zeros((n, k), np.int64),
-            weight=np.zeros(n),
-            mean=np.full(n, -1.0),
-            order=np.arange(n),
-            peak=np.zeros(n),
-            stale=np.ones(n, np.bool_),
-            t=np.zeros(1, np.int64),
-            start=self.rng.permutation(n),
-            examination=examination.copy(),
-            positions=np.argsort(-examination, kind="stable"),
-            log_miss=np.zeros(k),
-            bound=(1.0 + self.hyperparameters["epsilon"]) * math.log(self.hyperparameters["horizon"]),
-        )
+    def _first_values(self) -> dict[str, Any]:
+        bound = (1.0 + self.hyperparameters["epsilon"]) * math.log(self.hyperparameters["horizon"])
+        return super()._first_values() | {"start": self.rng.permutation(self.n_items), "bound": bound}

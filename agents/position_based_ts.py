@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar, NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..core.kernels import inner, kernel
-from .agent import ANY_LIST, CompiledAgent, Seed, rates
+from .agent import Seed
 from .kernels import rank_available, rank_by_draw
-from .position_based import check_examination, show_by_examination
+from .position_based import ExaminationAgent, show_by_examination
+from .state import Flags, Floats, Ints
 
 # ------------------------------------------------------------------------------------------------------------------ PBM-TS
 
@@ -21,27 +22,27 @@ ROUNDING = 1e-6  # above the rounding errors of a log density, whose terms are a
 
 
 class PBMTSState(NamedTuple):
-    clicks: NDArray[np.int64]  # (L,) S
-    misses: NDArray[np.int64]  # (L, K) N_l - S_l
-    draws: NDArray[np.float64]  # (L,) this session's draw from each posterior
-    order: NDArray[np.int64]  # (L,) the K items of largest draws, then others
-    examination: NDArray[np.float64]  # (K,) κ
-    positions: NDArray[np.int64]  # (K,) positions by decreasing κ
+    clicks: Annotated[Ints, "L"]  # S
+    misses: Annotated[Ints, "L K"]  # N_l - S_l
+    draws: Annotated[Floats, "L"]  # this session's draw from each posterior
+    order: Annotated[Ints, "L", range]  # the K items of largest draws, then others
+    examination: Floats  # (K,) κ
+    positions: Ints  # (K,) positions by decreasing κ
     # The hat over each posterior: see `build_hat`.
-    stale: NDArray[np.bool_]  # (L,) whether the hat is out of date
-    mode: NDArray[np.float64]  # (L,) where the density is largest
-    top: NDArray[np.float64]  # (L,) the log density there
-    left: NDArray[np.float64]  # (L,) where the flat part of the hat begins
-    right: NDArray[np.float64]  # (L,) where it ends
-    rise: NDArray[np.float64]  # (L,) slope of the log hat before `left`, 0 if there is no such part
-    fall: NDArray[np.float64]  # (L,) minus the slope of the log hat after `right`, 0 if there is no such part
-    before: NDArray[np.float64]  # (L,) the area of the hat before `left`, in units of its top
-    after: NDArray[np.float64]  # (L,) that after `right`
+    stale: Annotated[Flags, "L", True]  # whether the hat is out of date
+    mode: Annotated[Floats, "L"]  # where the density is largest
+    top: Annotated[Floats, "L"]  # the log density there
+    left: Annotated[Floats, "L"]  # where the flat part of the hat begins
+    right: Annotated[Floats, "L", 1.0]  # where it ends
+    rise: Annotated[Floats, "L"]  # slope of the log hat before `left`, 0 if there is no such part
+    fall: Annotated[Floats, "L"]  # minus the slope of the log hat after `right`, 0 if there is no such part
+    before: Annotated[Floats, "L"]  # the area of the hat before `left`, in units of its top
+    after: Annotated[Floats, "L"]  # that after `right`
     # Chords of the log density, below which a proposal is accepted without a look at the density itself.
-    low: NDArray[np.float64]  # (L,) where the chord up to the mode begins, the mode if there is none
-    high: NDArray[np.float64]  # (L,) where the chord down from the mode ends, the mode if there is none
-    ascent: NDArray[np.float64]  # (L,) slope of the first chord
-    descent: NDArray[np.float64]  # (L,) minus the slope of the second
+    low: Annotated[Floats, "L"]  # where the chord up to the mode begins, the mode if there is none
+    high: Annotated[Floats, "L"]  # where the chord down from the mode ends, the mode if there is none
+    ascent: Annotated[Floats, "L"]  # slope of the first chord
+    descent: Annotated[Floats, "L"]  # minus the slope of the second
 
 
 @kernel
@@ -210,7 +211,7 @@ def update_ts(state, ranking, clicks):  # type: ignore[no-untyped-def]
         state.stale[ranking[k]] = True
 
 
-class PBMTS(CompiledAgent):
+class PBMTS(ExaminationAgent):
     """PBM-TS: Thompson sampling with the exact posterior of each attraction, for known examination probabilities κ.
 
     Idea:
@@ -255,16 +256,14 @@ class PBMTS(CompiledAgent):
     """
 
     paper = "Lagrée et al. 2016, section 5"
-    click_models = "PBM"
-    told: ClassVar = {"examination": "examination"}
-    learns_from = ANY_LIST
+    state_type = PBMTSState
     rank_kernel = rank_ts
     rank_available_kernel = rank_ts_available
     update_kernel = update_ts
     replace_kernel = replace_ts
 
     def __init__(self, n_items: int, n_positions: int, *, examination: ArrayLike, seed: Seed = None) -> None:
-        super().__init__(n_items, n_positions, seed, examination=check_examination(examination, n_positions))
+        super().__init__(n_items, n_positions, seed, examination=examination)
 
     def best(self) -> NDArray[np.int64]:
         copies = self.state._replace(**{name: array.copy() for name, array in self._arrays().items()})
@@ -272,42 +271,17 @@ class PBMTS(CompiledAgent):
             build_hat(copies, item)
         return self._best_by(copies.mode)
 
-    def _initial_state(self) -> PBMTSState:
-        n, k = self.n_items, self.n_positions
-        examination = self.hyperparameters["examination"]
-        return PBMTSState(
-            clicks=np.zeros(n, np.int64),
-            misses=np.zeros((n, k), np.int64),
-            draws=np.zeros(n),
-            order=np.arange(n),
-            examination=examination.copy(),
-            positions=np.argsort(-examination, kind="stable"),
-            stale=np.ones(n, np.bool_),
-            mode=np.zeros(n),
-            top=np.zeros(n),
-            left=np.zeros(n),
-            right=np.ones(n),
-            rise=np.zeros(n),
-            fall=np.zeros(n),
-            before=np.zeros(n),
-            after=np.zeros(n),
-            low=np.zeros(n),
-            high=np.zeros(n),
-            ascent=np.zeros(n),
-            descent=np.zeros(n),
-        )
-
 
 # ----------------------------------------------------------------------------------------------------------------- BC-MPTS
 
 
 class BCMPTSState(NamedTuple):
-    clicks: NDArray[np.int64]  # (L,) S
-    weight: NDArray[np.float64]  # (L,) Ñ, displays weighted by κ
-    draws: NDArray[np.float64]  # (L,) this session's draw for each item
-    order: NDArray[np.int64]  # (L,) the K items of largest draws, then others
-    examination: NDArray[np.float64]  # (K,) κ
-    positions: NDArray[np.int64]  # (K,) positions by decreasing κ
+    clicks: Annotated[Ints, "L"]  # S
+    weight: Annotated[Floats, "L"]  # Ñ, displays weighted by κ
+    draws: Annotated[Floats, "L"]  # this session's draw for each item
+    order: Annotated[Ints, "L", range]  # the K items of largest draws, then others
+    examination: Floats  # (K,) κ
+    positions: Ints  # (K,) positions by decreasing κ
 
 
 @inner
@@ -345,7 +319,7 @@ def update_bc(state, ranking, clicks):  # type: ignore[no-untyped-def]
         state.weight[ranking[k]] += state.examination[k]
 
 
-class BCMPTS(CompiledAgent):
+class BCMPTS(ExaminationAgent):
     """BC-MPTS: Thompson sampling with Beta posteriors of bias-corrected counts; the paper compares PBM-TS with it.
 
     Idea:
@@ -388,28 +362,11 @@ class BCMPTS(CompiledAgent):
     """
 
     paper = "Lagrée et al. 2016, section 5"
-    click_models = "PBM"
-    told: ClassVar = {"examination": "examination"}
-    learns_from = ANY_LIST
+    state_type = BCMPTSState
     rank_kernel = rank_bc
     rank_available_kernel = rank_bc_available
     update_kernel = update_bc
     replace_kernel = replace_bc
 
     def __init__(self, n_items: int, n_positions: int, *, examination: ArrayLike, seed: Seed = None) -> None:
-        super().__init__(n_items, n_positions, seed, examination=check_examination(examination, n_positions))
-
-    def best(self) -> NDArray[np.int64]:
-        return self._best_by(rates(self.state.clicks, self.state.weight))
-
-    def _initial_state(self) -> BCMPTSState:
-        n = self.n_items
-        examination = self.hyperparameters["examination"]
-        return BCMPTSState(
-            clicks=np.zeros(n, np.int64),
-            weight=np.zeros(n),
-            draws=np.zeros(n),
-            order=np.arange(n),
-            examination=examination.copy(),
-            positions=np.argsort(-examination, kind="stable"),
-        )
+        super().__init__(n_items, n_positions, seed, examination=examination)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from .agent import ITS_DISPLAYS, CompiledAgent, SavedArrays, Seed, rates
 from .kernels import count_session, exploration, kl_upper, x_log_x
 from .kl_ucb import C, KLUCBState, show_by_klucb
 from .search_space import Range
+from .state import Flags, Floats, Ints
 
 # --------------------------------------------------------------------------------------------------------------- the shell
 
@@ -100,10 +101,10 @@ def best_choices(estimates: NDArray[np.float64]) -> NDArray[np.int64]:
     Args:
         estimates: ``(K, L)`` of each item by the bandit of each position.
     """
-    left, ranking = estimates.copy(), np.empty(len(estimates), np.int64)
+    estimates, ranking = estimates.copy(), np.empty(len(estimates), np.int64)
     for k in range(len(ranking)):
-        ranking[k] = left[k].argmax()
-        left[:, ranking[k]] = -np.inf
+        ranking[k] = estimates[k].argmax()
+        estimates[:, ranking[k]] = -np.inf
     return ranking
 
 
@@ -111,14 +112,14 @@ def best_choices(estimates: NDArray[np.float64]) -> NDArray[np.int64]:
 
 
 class Exp3State(NamedTuple):
-    choice: NDArray[np.int64]  # (K,) of a display: what each bandit chose
-    shown: NDArray[np.bool_]  # (L,) false between sessions
-    t: NDArray[np.int64]  # (1,) displays
-    chance: NDArray[np.float64]  # (K,) of a display: p of each choice
-    log_weight: NDArray[np.float64]  # (K, L) log w
-    offset: NDArray[np.float64]  # (K,) subtracted from log w before exponentiation
-    weight: NDArray[np.float64]  # (K, L) exp(log w - offset)
-    total: NDArray[np.float64]  # (K,) Σ weight
+    choice: Annotated[Ints, "K"]  # of a display: what each bandit chose
+    shown: Annotated[Flags, "L"]  # false between sessions
+    t: Annotated[Ints, "1"]  # displays
+    chance: Annotated[Floats, "K"]  # of a display: p of each choice
+    log_weight: Annotated[Floats, "K L"]  # log w
+    offset: Annotated[Floats, "K"]  # subtracted from log w before exponentiation
+    weight: Annotated[Floats, "K L", 1.0]  # exp(log w - offset)
+    total: Floats  # (K,) Σ weight
     gamma: float
 
 
@@ -230,6 +231,7 @@ class RankedExp3(CompiledAgent):
     stands: ClassVar = {"bots": "click-farms", "late clicks": "late-clicks"}
     learns_from = ITS_DISPLAYS
     remembered = ("choice", "chance")
+    state_type = Exp3State
     rank_kernel = specialise(_rank, choose=choose_exp3)
     update_kernel = specialise(_update, learn=learn_exp3)
     count_kernel = count_session
@@ -244,22 +246,11 @@ class RankedExp3(CompiledAgent):
     def best(self) -> NDArray[np.int64]:
         return best_choices(self.state.log_weight)
 
-    def _initial_state(self) -> Exp3State:
-        n, k = self.n_items, self.n_positions
-        gamma = self.hyperparameters["gamma"]
+    def _first_values(self) -> dict[str, Any]:
+        n, gamma = self.n_items, self.hyperparameters["gamma"]
         if gamma is None:  # with a single item there is nothing to explore, but γ must be positive
             gamma = min(1.0, math.sqrt(n * math.log(max(n, 2)) / ((math.e - 1.0) * self.hyperparameters["horizon"])))
-        return Exp3State(
-            choice=np.zeros(k, np.int64),
-            shown=np.zeros(n, np.bool_),
-            t=np.zeros(1, np.int64),
-            chance=np.zeros(k),
-            log_weight=np.zeros((k, n)),
-            offset=np.zeros(k),
-            weight=np.ones((k, n)),
-            total=np.full(k, float(n)),
-            gamma=gamma,
-        )
+        return {"total": np.full(self.n_positions, float(n)), "gamma": gamma}
 
     def _upgrade(self, arrays: SavedArrays, waits: bool) -> None:
         super()._upgrade(arrays, waits)
@@ -272,13 +263,13 @@ class RankedExp3(CompiledAgent):
 
 
 class UCB1State(NamedTuple):
-    choice: NDArray[np.int64]  # (K,) of a display: what each bandit chose
-    shown: NDArray[np.bool_]  # (L,) false between sessions
-    t: NDArray[np.int64]  # (1,) displays
-    rewards: NDArray[np.int64]  # (K, L)
-    pulls: NDArray[np.int64]  # (K, L)
-    mean: NDArray[np.float64]  # (K, L) infinite before the first pull
-    width: NDArray[np.float64]  # (K, L) 1 / sqrt(pulls), 0 before it
+    choice: Annotated[Ints, "K"]  # of a display: what each bandit chose
+    shown: Annotated[Flags, "L"]  # false between sessions
+    t: Annotated[Ints, "1"]  # displays
+    rewards: Annotated[Ints, "K L"]
+    pulls: Annotated[Ints, "K L"]
+    mean: Annotated[Floats, "K L", np.inf]  # infinite before the first pull
+    width: Annotated[Floats, "K L"]  # 1 / sqrt(pulls), 0 before it
 
 
 @inner
@@ -367,6 +358,7 @@ class RankedUCB1(CompiledAgent):
     paper = "Radlinski et al. 2008, Algorithm 2, over UCB1"
     learns_from = ITS_DISPLAYS
     remembered = ("choice",)
+    state_type = UCB1State
     rank_kernel = specialise(_rank, choose=choose_ucb1)
     rank_available_kernel = specialise(_rank_available, index=index_ucb1, level=level_ucb1)
     update_kernel = specialise(_update, learn=learn_ucb1)
@@ -379,44 +371,32 @@ class RankedUCB1(CompiledAgent):
     def best(self) -> NDArray[np.int64]:
         return best_choices(rates(self.state.rewards, self.state.pulls))
 
-    def _initial_state(self) -> UCB1State:
-        n, k = self.n_items, self.n_positions
-        return UCB1State(
-            choice=np.zeros(k, np.int64),
-            shown=np.zeros(n, np.bool_),
-            t=np.zeros(1, np.int64),
-            rewards=np.zeros((k, n), np.int64),
-            pulls=np.zeros((k, n), np.int64),
-            mean=np.full((k, n), np.inf),
-            width=np.zeros((k, n)),
-        )
-
 
 # ------------------------------------------------------------------------------------------------------------------ KL-UCB
 
 
 class RankedKLUCBState(NamedTuple):
-    choice: NDArray[np.int64]  # (K,) of a display: what each bandit chose
-    shown: NDArray[np.bool_]  # (L,) false between sessions
-    t: NDArray[np.int64]  # (1,) displays
-    best: NDArray[np.int64]  # (1,) where a bandit writes its choice
+    choice: Annotated[Ints, "K"]  # of a display: what each bandit chose
+    shown: Annotated[Flags, "L"]  # false between sessions
+    t: Annotated[Ints, "1"]  # displays
+    best: Annotated[Ints, "1"]  # where a bandit writes its choice
     # Row k is the state of a KL-UCB agent with a list of one position: see `KLUCBState`.
-    clicks: NDArray[np.int64]  # (K, L)
-    examined: NDArray[np.int64]  # (K, L)
-    indices: NDArray[np.float64]  # (K, L)
-    order: NDArray[np.int64]  # (K, L)
-    positions: NDArray[np.int64]  # (1,)
-    fenced: NDArray[np.bool_]  # (K, 1)
-    floored: NDArray[np.bool_]  # (K, 1)
-    fence: NDArray[np.float64]  # (K, 1)
-    fence_log: NDArray[np.float64]  # (K, 1)
-    fence_log1m: NDArray[np.float64]  # (K, 1)
-    peak: NDArray[np.float64]  # (K, L)
-    known: NDArray[np.float64]  # (64, 4) for all bandits together
-    rest: NDArray[np.float64]  # (K, 1)
-    front: NDArray[np.int64]  # (K, 1)
-    tied: NDArray[np.int64]  # (K, 1)
-    floor: NDArray[np.float64]  # (K, 4)
+    clicks: Annotated[Ints, "K L"]
+    examined: Annotated[Ints, "K L"]
+    indices: Annotated[Floats, "K L", np.inf]
+    order: Annotated[Ints, "K L", range]
+    positions: Annotated[Ints, "1"]
+    fenced: Annotated[Flags, "K 1"]
+    floored: Annotated[Flags, "K 1"]
+    fence: Annotated[Floats, "K 1"]
+    fence_log: Annotated[Floats, "K 1"]
+    fence_log1m: Annotated[Floats, "K 1"]
+    peak: Annotated[Floats, "K L"]
+    known: Annotated[Floats, "64 4"]  # for all bandits together
+    rest: Annotated[Floats, "K 1"]
+    front: Annotated[Ints, "K 1"]
+    tied: Annotated[Ints, "K 1"]
+    floor: Annotated[Floats, "K 4"]
 
 
 @inner
@@ -532,6 +512,7 @@ class RankedKLUCB(CompiledAgent):
     paper = "Radlinski et al. 2008, Algorithm 2, over KL-UCB"
     learns_from = ITS_DISPLAYS
     remembered = ("choice",)
+    state_type = RankedKLUCBState
     rank_kernel = specialise(_rank, choose=choose_klucb)
     rank_available_kernel = specialise(_rank_available, index=index_klucb, level=level_klucb)
     update_kernel = specialise(_update, learn=learn_klucb)
@@ -543,28 +524,3 @@ class RankedKLUCB(CompiledAgent):
 
     def best(self) -> NDArray[np.int64]:
         return best_choices(rates(self.state.clicks, self.state.examined))
-
-    def _initial_state(self) -> RankedKLUCBState:
-        n, k = self.n_items, self.n_positions
-        return RankedKLUCBState(
-            choice=np.zeros(k, np.int64),
-            shown=np.zeros(n, np.bool_),
-            t=np.zeros(1, np.int64),
-            best=np.zeros(1, np.int64),
-            clicks=np.zeros((k, n), np.int64),
-            examined=np.zeros((k, n), np.int64),
-            indices=np.full((k, n), np.inf),
-            order=np.tile(np.arange(n), (k, 1)),
-            positions=np.zeros(1, np.int64),
-            fenced=np.zeros((k, 1), np.bool_),
-            floored=np.zeros((k, 1), np.bool_),
-            fence=np.zeros((k, 1)),
-            fence_log=np.zeros((k, 1)),
-            fence_log1m=np.zeros((k, 1)),
-            peak=np.zeros((k, n)),
-            known=np.zeros((64, 4)),
-            rest=np.zeros((k, 1)),
-            front=np.zeros((k, 1), np.int64),
-            tied=np.zeros((k, 1), np.int64),
-            floor=np.zeros((k, 4)),
-        )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,6 +14,7 @@ from .agent import ITS_DISPLAYS, ContextualAgent, Seed, checked_features
 from .kernels import shuffle_front
 from .linear import TIE, cholesky, dot, multiply, show_largest, solve_lower, solve_upper
 from .search_space import Range
+from .state import Flags, Floats, Ints
 
 DEPENDENT = 1e-10  # what is left of a row below this part of the largest one is rounding: it is in the span of the others
 OPTIMAL = 1.001  # a design is good if no candidate's norm is larger than this times the rank
@@ -25,43 +26,43 @@ NOTHING_LEFT, NOT_BEGUN = -1, -2  # of a part: to be learned; its phase
 
 
 class State(NamedTuple):
-    known: NDArray[np.bool_]  # (1,) whether the candidates have been seen
+    known: Annotated[Flags, "1"]  # whether the candidates have been seen
     # The candidates in lexicographic order, which is their number here; in a session they stand in any order.
-    items: NDArray[np.float64]  # (L, d)
-    point: NDArray[np.int64]  # (L,) the first candidate with these features
-    number: NDArray[np.int64]  # (L,) which candidate stands in each row of the session
-    row: NDArray[np.int64]  # (L,) in which row each candidate stands
+    items: Annotated[Floats, "L d"]
+    point: Annotated[Ints, "L"]  # the first candidate with these features
+    number: Annotated[Ints, "L", range]  # which candidate stands in each row of the session
+    row: Annotated[Ints, "L", range]  # in which row each candidate stands
     # Part p has the positions from first[p] to below first[p + 1], and as many candidates of `order` from first[p] on as `size`
     # says: as many as positions, but for the last part. Behind them stand those that were dropped.
-    order: NDArray[np.int64]  # (L,)
-    n_parts: NDArray[np.int64]  # (1,)
-    first: NDArray[np.int64]  # (K + 1,)
-    size: NDArray[np.int64]  # (K,)
-    phase: NDArray[np.int64]  # (K,) ℓ
-    part: NDArray[np.int64]  # (K,) its number, another one in each phase
-    rank: NDArray[np.int64]  # (K,) r
-    waiting: NDArray[np.int64]  # (K,) candidates of which samples are missing; 0 ends the phase
-    n_numbers: NDArray[np.int64]  # (1,) how many were given
+    order: Annotated[Ints, "L", range]
+    n_parts: Annotated[Ints, "1", 1]
+    first: Ints  # (K + 1,)
+    size: Ints  # (K,)
+    phase: Annotated[Ints, "K", 1]  # ℓ
+    part: Annotated[Ints, "K"]  # its number, another one in each phase
+    rank: Annotated[Ints, "K"]  # r
+    waiting: Ints  # (K,) candidates of which samples are missing; 0 ends the phase
+    n_numbers: Annotated[Ints, "1"]  # how many were given
     # The samples of each candidate in the phase of its part.
-    weights: NDArray[np.float64]  # (L,) π
-    targets: NDArray[np.float64]  # (L,) T(a), in whole numbers
-    displays: NDArray[np.int64]  # (L,) on the first position of the part
-    arrived: NDArray[np.int64]  # (L,) of them with their click
-    clicks: NDArray[np.int64]  # (L,)
+    weights: Annotated[Floats, "L"]  # π
+    targets: Annotated[Floats, "L"]  # T(a), in whole numbers
+    displays: Annotated[Ints, "L"]  # on the first position of the part
+    arrived: Annotated[Ints, "L"]  # of them with their click
+    clicks: Annotated[Ints, "L"]
     # What is remembered of a display, by the first position of each part.
-    shown_part: NDArray[np.int64]  # (K,) its number, -1 where none begins or nothing is learned
-    shown_item: NDArray[np.int64]  # (K,)
-    place: NDArray[np.float64]  # (L, q) the coordinates of each candidate in the span of its part; q = min(L, d)
+    shown_part: Annotated[Ints, "K", -1]  # its number, -1 where none begins or nothing is learned
+    shown_item: Annotated[Ints, "K"]
+    place: Annotated[Floats, "L q"]  # the coordinates of each candidate in the span of its part; q = min(L, d)
     # Working memory.
-    rest: NDArray[np.float64]  # (L, d) what the span so far leaves of each candidate
-    spread: NDArray[np.float64]  # (q, q) V
-    inverse: NDArray[np.float64]  # (q, q) V⁻¹
-    factor: NDArray[np.float64]  # (q, q)
-    vector: NDArray[np.float64]  # (q,)
-    norms: NDArray[np.float64]  # (L,) ``aᵀV⁻¹a`` of each candidate; or their estimates, from the first of a part on
-    chosen: NDArray[np.int64]  # (L,) which candidate stands for each point
-    positions: NDArray[np.int64]  # (L,)
-    sorted: NDArray[np.int64]  # (L,)
+    rest: Annotated[Floats, "L d"]  # what the span so far leaves of each candidate
+    spread: Annotated[Floats, "q q"]  # V
+    inverse: Annotated[Floats, "q q"]  # V⁻¹
+    factor: Annotated[Floats, "q q"]
+    vector: Annotated[Floats, "q"]
+    norms: Annotated[Floats, "L"]  # ``aᵀV⁻¹a`` of each candidate; or their estimates, from the first of a part on
+    chosen: Annotated[Ints, "L"]  # which candidate stands for each point
+    positions: Annotated[Ints, "L"]
+    sorted: Annotated[Ints, "L"]
     scale: float
     root_horizon: float  # sqrt(T)
 
@@ -498,6 +499,7 @@ class RecurRank(ContextualAgent):
     learns_from = ITS_DISPLAYS
     same_candidates = True
     remembered = ("shown_part", "shown_item")
+    state_type = State
     rank_kernel = rank
     update_kernel = update
     search_space: ClassVar = {"scale": Range(0.001, 2.0, log=True)}
@@ -520,51 +522,24 @@ class RecurRank(ContextualAgent):
         Raises:
             ValueError: on a candidate that is not one of the sessions before.
         """
-        given = checked_features(features, (None, self.n_features))
+        candidates = checked_features(features, (None, self.n_features))
         state: Any = self.state
         if not state.known[0]:
-            return np.arange(len(given))
+            return np.arange(len(candidates))
         places = {state.items[i].tobytes(): place for place, i in reversed([*enumerate(state.order)])}
-        rows = [places.get(x.tobytes(), -1) for x in given + 0.0]  # no -0.0
+        rows = [places.get(x.tobytes(), -1) for x in candidates + 0.0]  # no -0.0
         if -1 in rows:
             raise ValueError(f"features[{rows.index(-1)}] is none of the candidates; RecurRank ranks those that it has met")
         return np.argsort(rows, kind="stable")
 
-    def _initial_state(self) -> State:
-        n, k, d = self.n_items, self.n_positions, self.n_features
-        q = min(n, d)
-        return State(
-            known=np.zeros(1, np.bool_),
-            items=np.zeros((n, d)),
-            point=np.zeros(n, np.int64),
-            number=np.arange(n),
-            row=np.arange(n),
-            order=np.arange(n),
-            n_parts=np.ones(1, np.int64),
-            first=np.array([0, k] + [k] * (k - 1), np.int64),
-            size=np.array([n] + [0] * (k - 1), np.int64),
-            phase=np.ones(k, np.int64),
-            part=np.zeros(k, np.int64),
-            rank=np.zeros(k, np.int64),
-            waiting=np.array([NOT_BEGUN] + [NOTHING_LEFT] * (k - 1), np.int64),
-            n_numbers=np.zeros(1, np.int64),
-            weights=np.zeros(n),
-            targets=np.zeros(n),
-            displays=np.zeros(n, np.int64),
-            arrived=np.zeros(n, np.int64),
-            clicks=np.zeros(n, np.int64),
-            shown_part=np.full(k, -1),
-            shown_item=np.zeros(k, np.int64),
-            place=np.zeros((n, q)),
-            rest=np.zeros((n, d)),
-            spread=np.zeros((q, q)),
-            inverse=np.zeros((q, q)),
-            factor=np.zeros((q, q)),
-            vector=np.zeros(q),
-            norms=np.zeros(n),
-            chosen=np.zeros(n, np.int64),
-            positions=np.zeros(n, np.int64),
-            sorted=np.zeros(n, np.int64),
-            scale=self.hyperparameters["scale"],
-            root_horizon=math.sqrt(self.hyperparameters["horizon"]),
-        )
+    def _state_sizes(self) -> dict[str, int]:
+        return super()._state_sizes() | {"q": min(self.n_items, self.n_features)}
+
+    def _first_values(self) -> dict[str, Any]:
+        n, k = self.n_items, self.n_positions
+        return {
+            "first": np.array([0, k] + [k] * (k - 1), np.int64),
+            "size": np.array([n] + [0] * (k - 1), np.int64),
+            "waiting": np.array([NOT_BEGUN] + [NOTHING_LEFT] * (k - 1), np.int64),
+            "root_horizon": math.sqrt(self.hyperparameters["horizon"]),
+        }

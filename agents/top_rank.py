@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from ..core.kernels import kernel
 from .agent import ITS_DISPLAYS, CompiledAgent, SavedArrays, Seed
 from .kernels import gather_parts, mark_unbeaten, show, shuffle_front, unmark
 from .search_space import Range
+from .state import Flags, Ints
 
 # The paper's constant c; the value 3.43 in circulation is a slip for 3.3437.
 C = 4.0 * math.sqrt(2.0 / math.pi) / math.erf(math.sqrt(2.0))
@@ -20,23 +21,23 @@ LEAST = 1e-300  # c / δ of a smaller δ may leave the range of floats
 
 
 class State(NamedTuple):
-    wins: NDArray[np.int64]  # (L, L) sessions in which i was clicked and j was not, while in one block
-    beats: NDArray[np.bool_]  # (L, L) the relation G: i is better than j
-    order: NDArray[np.int64]  # (L,) items, block by block
-    block: NDArray[np.int64]  # (L,) the block of each item
-    start: NDArray[np.int64]  # (L + 1,) where each block begins in `order`; then where the last one ends
-    n_blocks: NDArray[np.int64]  # (1,)
-    number: NDArray[np.int64]  # (1,) of the partition
-    n_numbers: NDArray[np.int64]  # (1,) how many were given after the first: to partitions, and displays of candidates
-    since: NDArray[np.int64]  # (L,) the number from which on each id stands for its item
+    wins: Annotated[Ints, "L L"]  # sessions in which i was clicked and j was not, while in one block
+    beats: Annotated[Flags, "L L"]  # the relation G: i is better than j
+    order: Annotated[Ints, "L", range]  # items, block by block
+    block: Annotated[Ints, "L"]  # the block of each item
+    start: Ints  # (L + 1,) where each block begins in `order`; then where the last one ends
+    n_blocks: Annotated[Ints, "1", 1]
+    number: Annotated[Ints, "1"]  # of the partition
+    n_numbers: Annotated[Ints, "1"]  # how many were given after the first: to partitions, and displays of candidates
+    since: Annotated[Ints, "L"]  # the number from which on each id stands for its item
     # What is remembered of a display.
-    shown_block: NDArray[np.int32]  # (L,) the block of each item, -1 of those that could not be shown
-    shown_number: NDArray[np.int64]  # (1,) of its partition, or its own
+    shown_block: Annotated[NDArray[np.int32], "L"]  # the block of each item, -1 of those that could not be shown
+    shown_number: Annotated[Ints, "1"]  # of its partition, or its own
     # The blocks of the display that was learned from last, without items replaced since.
-    members: NDArray[np.int64]  # (L,) items, block by block
-    begin: NDArray[np.int64]  # (L + 1,) where each block begins in it; then where the last one ends
-    gathered: NDArray[np.int64]  # (1,) the number of the display, or -1
-    clicked: NDArray[np.bool_]  # (L,) clicked or no sample; false between sessions
+    members: Annotated[Ints, "L"]  # items, block by block
+    begin: Annotated[Ints, "L+1"]  # where each block begins in it; then where the last one ends
+    gathered: Annotated[Ints, "1", -1]  # the number of the display, or -1
+    clicked: Annotated[Flags, "L"]  # clicked or no sample; false between sessions
     log_c_delta: float  # log(c / δ)
 
 
@@ -209,6 +210,7 @@ class TopRank(CompiledAgent):
     click_models = "CM, PBM, DCM and alike"
     learns_from = ITS_DISPLAYS
     remembered = ("shown_block", "shown_number")
+    state_type = State
     rank_kernel = rank
     rank_available_kernel = rank_available
     update_kernel = update
@@ -226,27 +228,9 @@ class TopRank(CompiledAgent):
         net_wins = (state.wins - state.wins.T).sum(axis=1)
         return np.lexsort((-net_wins, state.block))[: self.n_positions]
 
-    def _initial_state(self) -> State:
-        n = self.n_items
-        delta = self.hyperparameters["delta"] or 1.0 / self.hyperparameters["horizon"]
-        return State(
-            wins=np.zeros((n, n), np.int64),
-            beats=np.zeros((n, n), np.bool_),
-            order=np.arange(n),
-            block=np.zeros(n, np.int64),
-            start=np.array([0, n] + [n] * (n - 1), np.int64),
-            n_blocks=np.ones(1, np.int64),
-            number=np.zeros(1, np.int64),
-            n_numbers=np.zeros(1, np.int64),
-            since=np.zeros(n, np.int64),
-            shown_block=np.zeros(n, np.int32),
-            shown_number=np.zeros(1, np.int64),
-            members=np.zeros(n, np.int64),
-            begin=np.zeros(n + 1, np.int64),
-            gathered=np.full(1, -1),
-            clicked=np.zeros(n, np.bool_),
-            log_c_delta=math.log(C / delta),
-        )
+    def _first_values(self) -> dict[str, Any]:
+        n, delta = self.n_items, self.hyperparameters["delta"] or 1.0 / self.hyperparameters["horizon"]
+        return {"start": np.array([0, n] + [n] * (n - 1), np.int64), "log_c_delta": math.log(C / delta)}
 
     def _upgrade(self, arrays: SavedArrays, waits: bool) -> None:
         super()._upgrade(arrays, waits)

@@ -21,16 +21,17 @@ It is told nothing but the numbers of items and positions. Six parts, all but th
 from __future__ import annotations
 
 import math
-from typing import ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.checks import as_array, check_at_least, check_flag, check_positions
+from ..core.checks import check_at_least, check_flag
 from ..core.kernels import inner, kernel
-from ..envs.spaces import named_ranking
 from .agent import ANY_LIST, CompiledAgent, Seed
+from .bubble_rank import check_initial
 from .kernels import choose_largest, rank_available, rank_by_draw
+from .state import Flags, Floats, Ints
 
 RIGHT_ANGLE = math.pi / 2  # the largest asin √α
 UNKNOWN, UNKNOWN_SPREAD = math.pi / 4, 0.5 / math.sqrt(1.5)  # of an item without displays
@@ -67,43 +68,44 @@ GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
 
 class State(NamedTuple):
     # Of each item: counts, by the position k and the position j of the last click above, from 1; 0: no click above.
-    clicks: NDArray[np.float64]  # (L, K, K) S_ikj
-    displays: NDArray[np.float64]  # (L, K, K) N_ikj
-    total: NDArray[np.float64]  # (L,) S_i
-    exposure: NDArray[np.float64]  # (L,) E_i = Σ γ_kj N_ikj
-    centre: NDArray[np.float64]  # (L,) of the posterior of asin √α
-    spread: NDArray[np.float64]  # (L,) its standard deviation
+    clicks: Annotated[Floats, "L K K"]  # S_ikj
+    displays: Annotated[Floats, "L K K"]  # N_ikj
+    total: Annotated[Floats, "L"]  # S_i
+    exposure: Annotated[Floats, "L"]  # E_i = Σ γ_kj N_ikj
+    centre: Annotated[Floats, "L", UNKNOWN]  # of the posterior of asin √α
+    spread: Annotated[Floats, "L", UNKNOWN_SPREAD]  # its standard deviation
     # Of each item: its window, and the evidence that it has changed.
-    recent_total: NDArray[np.float64]  # (L,)
-    recent_exposure: NDArray[np.float64]  # (L,)
-    recent_centre: NDArray[np.float64]  # (L,)
-    recent_spread: NDArray[np.float64]  # (L,)
-    evidence: NDArray[np.float64]  # (L,) Bayes factor of the window's own attraction to that of all clicks
-    began: NDArray[np.float64]  # (L,) the expected number of changes when the window began
-    seen: NDArray[np.float64]  # (L,) that when the item was last observed
-    changes: NDArray[np.float64]  # (3,) how many are expected by now; how many were seen; the first when the last was seen
+    recent_total: Annotated[Floats, "L"]
+    recent_exposure: Annotated[Floats, "L"]
+    recent_centre: Annotated[Floats, "L", UNKNOWN]
+    recent_spread: Annotated[Floats, "L", UNKNOWN_SPREAD]
+    evidence: Annotated[Floats, "L", 1.0]  # Bayes factor of the window's own attraction to that of all clicks
+    began: Annotated[Floats, "L"]  # the expected number of changes when the window began
+    seen: Annotated[Floats, "L"]  # that when the item was last observed
+    # How many changes are expected by now; how many were seen; the first when the last was seen.
+    changes: Annotated[Floats, "3", (0.0, 0.0, -1.0)]
     # Of each item: what its clicks do to the positions below.
-    clicks_below: NDArray[np.float64]  # (L, K, K) B_ikj, clicks on position k while i was clicked last, on j
-    displays_below: NDArray[np.float64]  # (L, K, K) D_ikj, the sum of the attractions that were shown there
-    continuation: NDArray[np.float64]  # (L,) ρ_i
+    clicks_below: Annotated[Floats, "L K K"]  # B_ikj, clicks on position k while i was clicked last, on j
+    displays_below: Annotated[Floats, "L K K"]  # D_ikj, the sum of the attractions that were shown there
+    continuation: Annotated[Floats, "L", 1.0]  # ρ_i
     # Of the positions.
-    examination: NDArray[np.float64]  # (K, K) γ_kj
-    clicked: NDArray[np.float64]  # (K, K) Σ_i S_ikj
-    expected: NDArray[np.float64]  # (K, K) Σ_i α_i N_ikj
-    positions: NDArray[np.int64]  # (K,) where the item of the k-th largest draw is shown
-    t: NDArray[np.int64]  # (2,) displays; the display before which examination is estimated again
-    differs: NDArray[np.bool_]  # (1,) whether ρ is anything but 1
+    examination: Annotated[Floats, "K K", 1.0]  # γ_kj
+    clicked: Annotated[Floats, "K K"]  # Σ_i S_ikj
+    expected: Annotated[Floats, "K K"]  # Σ_i α_i N_ikj
+    positions: Annotated[Ints, "K", range]  # where the item of the k-th largest draw is shown
+    t: Annotated[Ints, "2", (0, 20)]  # displays; the display before which examination is estimated again
+    differs: Annotated[Flags, "1"]  # whether ρ is anything but 1
     # Scratch.
-    draws: NDArray[np.float64]  # (L,)
-    order: NDArray[np.int64]  # (L,)
-    attraction: NDArray[np.float64]  # (L,) of those items that the list may be made of
-    last: NDArray[np.float64]  # (K + 1,) the probability that the last click was on a position
-    row: NDArray[np.int64]  # (K,) a list
-    trial: NDArray[np.int64]  # (K,) another one
-    everything: NDArray[np.bool_]  # (L,) all true
+    draws: Annotated[Floats, "L"]
+    order: Annotated[Ints, "L", range]
+    attraction: Annotated[Floats, "L"]  # of those items that the list may be made of
+    last: Annotated[Floats, "K+1"]  # the probability that the last click was on a position
+    row: Annotated[Ints, "K"]  # a list
+    trial: Annotated[Ints, "K"]  # another one
+    everything: Annotated[Flags, "L", True]  # all true
     # The production list.
-    production: NDArray[np.int64]  # (K,)
-    place: NDArray[np.int64]  # (L,) of each item, K for those that are not in it
+    production: Ints  # (K,)
+    place: Ints  # (L,) of each item, K for those that are not in it
     # Hyper-parameters.
     width: float  # 1 over the root of the sharpness
     learns_examination: bool
@@ -666,6 +668,7 @@ class UBMTS(CompiledAgent):
     paper = "ours, 2026"
     told: ClassVar = {"initial": "initial_ranking"}
     learns_from = ANY_LIST
+    state_type = State
     rank_kernel = rank
     rank_available_kernel = rank_among
     update_kernel = update
@@ -686,10 +689,7 @@ class UBMTS(CompiledAgent):
         detect: bool = True,
         seed: Seed = None,
     ) -> None:
-        if initial is not None:
-            n_positions = check_positions(n_positions, n_items)
-            length = n_positions if as_array("initial", initial).shape == (n_positions,) else n_items
-            initial = named_ranking("initial", initial, n_items, length)
+        initial = check_initial(initial, n_items, n_positions)
         super().__init__(
             n_items,
             n_positions,
@@ -706,49 +706,20 @@ class UBMTS(CompiledAgent):
     def best(self) -> NDArray[np.int64]:
         return self._best_by(self.state.centre)
 
-    def _initial_state(self) -> State:
-        n, k, given = self.n_items, self.n_positions, self.hyperparameters
-        production = np.arange(k) if given["initial"] is None else np.array(given["initial"][:k], np.int64)
+    def _first_values(self) -> dict[str, Any]:
+        n, k, hyperparameters = self.n_items, self.n_positions, self.hyperparameters
+        initial = hyperparameters["initial"]
+        production = np.arange(k) if initial is None else np.array(initial[:k], np.int64)
         place = np.full(n, k)
         place[production] = np.arange(k)
-        guards = given["safe"] and given["initial"] is not None
-        return State(
-            clicks=np.zeros((n, k, k)),
-            displays=np.zeros((n, k, k)),
-            total=np.zeros(n),
-            exposure=np.zeros(n),
-            centre=np.full(n, UNKNOWN),
-            spread=np.full(n, UNKNOWN_SPREAD),
-            recent_total=np.zeros(n),
-            recent_exposure=np.zeros(n),
-            recent_centre=np.full(n, UNKNOWN),
-            recent_spread=np.full(n, UNKNOWN_SPREAD),
-            evidence=np.ones(n),
-            began=np.zeros(n),
-            seen=np.zeros(n),
-            changes=np.array([0.0, 0.0, -1.0]),
-            examination=np.ones((k, k)),
-            clicks_below=np.zeros((n, k, k)),
-            displays_below=np.zeros((n, k, k)),
-            continuation=np.ones(n),
-            clicked=np.zeros((k, k)),
-            expected=np.zeros((k, k)),
-            positions=np.arange(k),
-            t=np.array([0, 20]),
-            differs=np.zeros(1, np.bool_),
-            draws=np.zeros(n),
-            order=np.arange(n),
-            attraction=np.zeros(n),
-            last=np.zeros(k + 1),
-            row=np.zeros(k, np.int64),
-            trial=np.zeros(k, np.int64),
-            everything=np.ones(n, np.bool_),
-            production=production,
-            place=place,
-            width=1.0 / math.sqrt(given["sharpness"]),
-            learns_examination=given["learn_examination"],
-            learns_continuation=given["learn_continuation"],
-            arranges=given["arrange"] and not guards,
-            detects=given["detect"],
-            guards=guards,
-        )
+        guards = hyperparameters["safe"] and initial is not None
+        return {
+            "production": production,
+            "place": place,
+            "width": 1.0 / math.sqrt(hyperparameters["sharpness"]),
+            "learns_examination": hyperparameters["learn_examination"],
+            "learns_continuation": hyperparameters["learn_continuation"],
+            "arranges": hyperparameters["arrange"] and not guards,
+            "detects": hyperparameters["detect"],
+            "guards": guards,
+        }

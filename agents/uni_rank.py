@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,43 +12,44 @@ from ..core.checks import check_horizon
 from ..core.kernels import inner, kernel
 from .agent import ITS_DISPLAYS, SavedArrays, Seed
 from .kernels import exploration, gather_parts, kl_upper, mark_unbeaten, show, shuffle_front, unmark
-from .leaders import LeaderAgent, find_leader, no_leaders
+from .leaders import LeaderAgent, find_leader
+from .state import Flags, Floats, Ints
 
 TIE = 1e-10  # indices this close are equal
 UNKNOWN = -1.0
 
 
 class State(NamedTuple):
-    difference: NDArray[np.int64]  # (L, L) the sum of c_i - c_j over the sessions that compared them
-    compared: NDArray[np.int64]  # (L, L) n, how many these are
-    evidence: NDArray[np.float64]  # (L, L) n KL((1 + τ)/2, 1/2) where it is known, for comparing indices with 1/2
-    beats: NDArray[np.bool_]  # (L, L) whether i is certainly better than j: τ_ji + sqrt(log log(t + 3) / n_ji) < 0
-    weakest: NDArray[np.float64]  # (1,) at most the least difference² / n of those that are; beyond it a relation ends
-    settled: NDArray[np.bool_]  # (1,) whether the leader partition is that of the relation
-    t: NDArray[np.int64]  # (1,) displays; while one is made, those before it
-    since: NDArray[np.int64]  # (L,) the display from which on each id stands for its item
+    difference: Annotated[Ints, "L L"]  # the sum of c_i - c_j over the sessions that compared them
+    compared: Annotated[Ints, "L L"]  # n, how many these are
+    evidence: Annotated[Floats, "L L", UNKNOWN]  # n KL((1 + τ)/2, 1/2) where it is known, for comparing indices with 1/2
+    beats: Annotated[Flags, "L L"]  # whether i is certainly better than j: τ_ji + sqrt(log log(t + 3) / n_ji) < 0
+    weakest: Annotated[Floats, "1", np.inf]  # at most the least difference² / n of those that are; beyond it a relation ends
+    settled: Annotated[Flags, "1"]  # whether the leader partition is that of the relation
+    t: Annotated[Ints, "1"]  # displays; while one is made, those before it
+    since: Annotated[Ints, "L"]  # the display from which on each id stands for its item
     # The leader partition: its parts from the top.
-    part: NDArray[np.int32]  # (L,) of each item
-    order: NDArray[np.int64]  # (L,) items, part by part
-    start: NDArray[np.int64]  # (L + 1,) where each part begins in `order`; then where the last one ends
-    n_parts: NDArray[np.int64]  # (1,)
+    part: Annotated[NDArray[np.int32], "L"]  # of each item
+    order: Annotated[Ints, "L", range]  # items, part by part
+    start: Annotated[Ints, "L+1"]  # where each part begins in `order`; then where the last one ends
+    n_parts: Annotated[Ints, "1"]
     # The same of the items that can be shown, where not all can.
-    available_order: NDArray[np.int64]  # (L,)
-    available_start: NDArray[np.int64]  # (L + 1,)
+    available_order: Annotated[Ints, "L"]
+    available_start: Annotated[Ints, "L+1"]
     # What is shown: parts that may be merged, as far as they reach into the list.
-    shown_part: NDArray[np.int64]  # (L,) of each item, -1 in a part that does not reach into it
-    shown_at: NDArray[np.int64]  # (1,) the number of the display
+    shown_part: Annotated[Ints, "L"]  # of each item, -1 in a part that does not reach into it
+    shown_at: Annotated[Ints, "1"]  # the number of the display
     # Of the display that was made or learned from last; of an older one without items replaced since.
-    shown_order: NDArray[np.int64]  # (L,)
-    shown_start: NDArray[np.int64]  # (K + 1,)
-    gathered: NDArray[np.int64]  # (1,) the number of that display, or -1
+    shown_order: Annotated[Ints, "L", range]
+    shown_start: Annotated[Ints, "K+1"]
+    gathered: Annotated[Ints, "1", -1]  # the number of that display, or -1
     # How often each partition has led, see `leaders.py`.
-    leaders: NDArray[np.int32]  # (C, L)
-    led: NDArray[np.int64]  # (C,)
-    slots: NDArray[np.int32]  # (2C,)
-    n_leaders: NDArray[np.int64]  # (1,)
-    leading: NDArray[np.int64]  # (1,) the number of the leader
-    clicked: NDArray[np.bool_]  # (L,) clicked or no sample; false between sessions
+    leaders: Annotated[NDArray[np.int32], "C L"]
+    led: Annotated[Ints, "C"]
+    slots: Annotated[NDArray[np.int32], "2C", -1]
+    n_leaders: Annotated[Ints, "1"]
+    leading: Annotated[Ints, "1"]  # the number of the leader
+    clicked: Annotated[Flags, "L"]  # clicked or no sample; false between sessions
     log_horizon: float  # log T; negative without a horizon
 
 
@@ -346,6 +347,7 @@ class UniRank(LeaderAgent):
     click_models = "CM, PBM and alike"
     learns_from = ITS_DISPLAYS
     remembered = ("shown_part", "shown_at")
+    state_type = State
     rank_kernel = rank
     rank_available_kernel = rank_available
     update_kernel = update
@@ -358,34 +360,9 @@ class UniRank(LeaderAgent):
         state = self.state
         return np.lexsort((-state.difference.sum(axis=1), state.part))[: self.n_positions]
 
-    def _initial_state(self) -> State:
-        n, k = self.n_items, self.n_positions
+    def _first_values(self) -> dict[str, Any]:
         horizon = self.hyperparameters["horizon"]
-        return State(
-            difference=np.zeros((n, n), np.int64),
-            compared=np.zeros((n, n), np.int64),
-            evidence=np.full((n, n), UNKNOWN),
-            beats=np.zeros((n, n), np.bool_),
-            weakest=np.full(1, np.inf),
-            settled=np.zeros(1, np.bool_),
-            t=np.zeros(1, np.int64),
-            since=np.zeros(n, np.int64),
-            part=np.zeros(n, np.int32),
-            order=np.arange(n),
-            start=np.zeros(n + 1, np.int64),
-            n_parts=np.zeros(1, np.int64),
-            available_order=np.zeros(n, np.int64),
-            available_start=np.zeros(n + 1, np.int64),
-            shown_part=np.zeros(n, np.int64),
-            shown_at=np.zeros(1, np.int64),
-            shown_order=np.arange(n),
-            shown_start=np.zeros(k + 1, np.int64),
-            gathered=np.full(1, -1),
-            **no_leaders(n),
-            leading=np.zeros(1, np.int64),
-            clicked=np.zeros(n, np.bool_),
-            log_horizon=-1.0 if horizon is None else math.log(horizon),
-        )
+        return {"log_horizon": -1.0 if horizon is None else math.log(horizon)}
 
     def _upgrade(self, arrays: SavedArrays, waits: bool) -> None:
         super()._upgrade(arrays, waits)

@@ -35,6 +35,8 @@ KEYS = ("env", "instance", "agent", "run", "step")
 ALWAYS = ("regret", "reward")
 """What is kept of the ends of each instance, beside the curves' columns and the facts."""
 MADE = "clickgym_made"
+STARTS = ("__init__", "_initial_state", "_first_values", "_state_sizes", "declared")
+"""What says how an agent or users start, beside kernels."""
 
 
 @dataclass(frozen=True)
@@ -221,7 +223,7 @@ def kernel_digest(*classes: Any) -> str:
         for one in classes
         for base in getattr(one, "__mro__", ())
         for name, member in sorted(vars(base).items())
-        if isinstance(getattr(member, "__func__", member), Dispatcher) or name in ("__init__", "_initial_state")
+        if isinstance(getattr(member, "__func__", member), Dispatcher) or name in STARTS
     ]
     return digest("\n".join(members).encode())
 

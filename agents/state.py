@@ -1,0 +1,83 @@
+"""First states of compiled agents: the fields of a state declare kind, shape and first value of their arrays.
+
+::
+
+    class State(NamedTuple):
+        clicks: Annotated[Ints, "L K"]  # zeros: one for each item and position
+        mean: Annotated[Floats, "L", math.inf]  # another first value
+        changes: Annotated[Floats, "3", (0.0, 0.0, -1.0)]  # one for each entry
+        order: Annotated[Ints, "L", range]  # 0, 1, ..., L - 1, in each row if there are several
+        start: Annotated[Ints, "2L+1"]
+        epsilon: float  # declares nothing: the hyper-parameter of this name, or what `_first_values` says
+
+Letters are sizes: L items, K positions, d features, S states of users, and those that the agent adds in `_state_sizes`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import namedtuple
+from collections.abc import Mapping
+from functools import cache
+from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hints
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+
+
+class Declared(NamedTuple):
+    """An array of a state, as its field declares it."""
+
+    name: str
+    kind: str
+    """Name of the dtype."""
+    shape: tuple[str, ...]
+    first: Any
+    """Value of all entries, or those of each; or `range`."""
+
+    def first_value(self, sizes: Mapping[str, int]) -> NDArray[Any]:
+        """Return the array before the first session.
+
+        Raises:
+            KeyError: the shape has a letter that ``sizes`` lacks.
+        """
+        lengths = [_parsed(length) for length in self.shape]
+        array = np.zeros([factor * (sizes[letter] if letter else 1) + addend for factor, letter, addend in lengths], self.kind)
+        if self.first is range:
+            array[...] = np.arange(array.shape[-1])
+        elif self.first != 0:
+            array[...] = self.first
+        return array
+
+
+def declared(state: type) -> tuple[Declared, ...]:
+    """Return the arrays that a named tuple declares."""
+    arrays = []
+    for name, hint in get_type_hints(state, include_extras=True).items():
+        if get_origin(hint) is Annotated:
+            array, shape, *first = get_args(hint)
+            (kind,) = get_args(get_args(array)[1])  # NDArray[kind] is ndarray[..., dtype[kind]]
+            arrays.append(Declared(name, np.dtype(kind).name, tuple(shape.split()), first[0] if first else 0))
+    return tuple(arrays)
+
+
+def joined(name: str, *states: type) -> Any:
+    """Return a named tuple with the fields of several, of the module of the last one."""
+    hints = {field: hint for state in states for field, hint in get_type_hints(state, include_extras=True).items()}
+    state: Any = namedtuple(name, hints, module=states[-1].__module__)  # type: ignore[misc]  # fields are not written out
+    state.__annotations__ = hints
+    return state
+
+
+@cache
+def _parsed(length: str) -> tuple[int, str, int]:
+    """Return factor, letter and addend of ``"L"``, ``"K+1"``, ``"2K+1"`` or ``"64"``, which has no letter."""
+    match = re.fullmatch(r"(\d*)(\D?)(?:\+(\d+))?", length)
+    if match is None:
+        raise ValueError(f"the length {length!r} in a state is not understood; expected L, K+1, 2K+1 or 64, for example")
+    factor, letter, addend = match.groups()
+    return int(factor or 1), letter, int(addend or 0)

@@ -1,0 +1,110 @@
+"""First states: what fields declare, and what agents add."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, NamedTuple
+
+import numpy as np
+import pytest
+from edge_cases import EVERY_AGENT, draw
+
+from clickgym.agents import CompiledAgent
+from clickgym.agents.cascade import UCB1State
+from clickgym.agents.cascade_restarts import Detection, RestartingUCB1State
+from clickgym.agents.state import Flags, Floats, Ints, declared, joined
+from clickgym.envs import kernel
+
+
+class State(NamedTuple):
+    clicks: Annotated[Ints, "L K"]
+    mean: Annotated[Floats, "L", math.inf]
+    changes: Annotated[Floats, "3", (0.0, 0.5, -1.0)]
+    rows: Annotated[Ints, "K L", range]
+    chance: Annotated[Floats, "2K+1"]
+    seen: Annotated[Flags, "L+1", True]
+    slots: Annotated[np.ndarray[tuple[int, ...], np.dtype[np.int32]], "2C", -1]
+    prior: Floats
+    given: Floats
+    scale: float
+
+
+@kernel
+def rank(state, rng, ranking):
+    for k in range(len(ranking)):
+        ranking[k] = k
+
+
+@kernel
+def update(state, ranking, clicks):
+    state.clicks[ranking[0], 0] += clicks[0]
+
+
+class Declaring(CompiledAgent):
+    paper = "an example"
+    state_type = State
+    rank_kernel, update_kernel = rank, update
+
+    def __init__(self, n_items, n_positions, *, scale=1.0, seed=None):
+        super().__init__(n_items, n_positions, seed, scale=scale, given=np.ones(2), other=5)
+
+    def _state_sizes(self):
+        return super()._state_sizes() | {"C": 2}
+
+    def _first_values(self):
+        return {"prior": np.full(self.n_items, 0.25)}
+
+
+class Plain(Declaring):
+    def _initial_state(self):
+        return super()._initial_state()._replace(scale=9.0)
+
+
+def test_the_notation():
+    agent = Declaring(3, 2, scale=0.5, seed=0)
+    expected = {
+        "clicks": np.zeros((3, 2), np.int64),
+        "mean": np.full(3, np.inf),
+        "changes": np.array([0.0, 0.5, -1.0]),
+        "rows": np.tile(np.arange(3), (2, 1)),
+        "chance": np.zeros(5),
+        "seen": np.ones(4, np.bool_),
+        "slots": np.full(4, -1, np.int32),
+        "prior": np.full(3, 0.25),
+        "given": np.ones(2),
+        "scale": 0.5,
+    }
+    assert agent.state._fields == tuple(expected)
+    for name, value in expected.items():
+        np.testing.assert_array_equal(getattr(agent.state, name), value, strict=isinstance(value, np.ndarray))
+    assert not np.shares_memory(agent.state.given, agent.hyperparameters["given"])
+    agent.rank()
+    agent.update(None, [0, 1], [1, 0])
+    assert agent.state.clicks[0, 0] == 1
+    assert Plain(3, 2).state.scale == 9.0
+
+
+def test_a_joined_state_declares_what_its_parts_declare():
+    assert declared(RestartingUCB1State) == declared(UCB1State) + declared(Detection)
+    assert joined("Both", UCB1State, Detection)._fields == RestartingUCB1State._fields
+    assert RestartingUCB1State.__module__ == "clickgym.agents.cascade_restarts"
+
+
+def test_an_agent_without_a_first_state_says_so():
+    class Empty(CompiledAgent):
+        rank_kernel, update_kernel = rank, update
+
+    with pytest.raises(TypeError, match=r"^Empty has neither a state_type nor an _initial_state$"):
+        Empty(3, 2, None)
+
+
+@pytest.mark.parametrize("name", EVERY_AGENT)
+def test_first_states_are_whole_arrays_of_the_declared_kinds(name):
+    """Values are those of the references, which `test_edges` compares; here, what references do not see."""
+    agent = draw(name, 0).agent()
+    arrays = {name: value for name, value in agent.state._asdict().items() if isinstance(value, np.ndarray)}
+    assert all(value.flags.c_contiguous and value.flags.writeable for value in arrays.values())
+    kinds = {each.name: each.kind for each in getattr(agent, "declared", ())}
+    assert {name: arrays[name].dtype.name for name in kinds} == kinds
+    others = [*arrays.values(), *(value for value in agent.hyperparameters.values() if isinstance(value, np.ndarray))]
+    assert not any(np.shares_memory(one, other) for i, one in enumerate(others) for other in others[:i])
