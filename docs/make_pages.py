@@ -84,11 +84,11 @@ def pages() -> dict[Path, str]:
     made |= {DOCS / "citing.md": citing_page(), ROOT / "paper.bib": bibtex()}
     made[ROOT / ".zenodo.json"] = _zenodo()
     texts |= made | _sweeps() | _studies() | _when_rl_pays() | _practice() | _leaderboard() | _rules()
-    entries = prose.entries()
-    for entry in entries:
-        file = ROOT / entry["page"]
-        texts[file] = prose.renewed(texts.get(file) or file.read_text(encoding="utf-8"), entry)
-    return texts | {prose.FILE: prose.written(map(prose.computed, entries))}
+    old = prose.entries()
+    new = prose.computed(old)
+    for file in prose.marked():
+        texts[file] = prose.renewed(texts.get(file) or file.read_text(encoding="utf-8"), old, new)
+    return texts | {prose.FILE: prose.written(new)}
 
 
 DESCRIPTION = (

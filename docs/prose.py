@@ -1,52 +1,131 @@
-"""Figures in prose: functions compute them from data that ship, and `make pages` writes them into sentences of the pages.
+"""Figures in prose: ``docs/figures.json`` holds them, and `make pages` writes them into the sentences of the pages.
 
-Each entry of ``docs/figures.json`` has a page, a sentence of it with names in braces for its figures, the function of this file
-that computes them, and their values. To add one, write the sentence into the page and an entry with the values as they stand
-there; `make pages` computes the values and renews both.
+An entry has a name, what a sentence shows (one figure or more), and where that comes from. ``from`` is an expression over data
+that ship, in terms of this file, which `make pages` and a test compute. ``measured`` is the command that once measured it, with
+its ``date``. ``<!-- figures: a b -->`` behind a sentence says that it shows the figures of entries a and b, in this order.
+``<!-- proof: a -->`` behind a statement or a table names what proves it: an entry that is True or was measured, or a test.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 import polars
+from numpy.typing import NDArray
 from polars import col
 from scipy.stats import spearmanr
 
 from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS, STATE_AGENTS
 from clickgym.core.statistics import worst_tenth
 from clickgym.envs import ENVIRONMENTS, list_instances, load_instance
-from clickgym_lab.bench.conclusions import MUCH, n_first, recommended, tuned_lines, unsafe, worst
+from clickgym.runner.sweep_results import Results
+from clickgym.runner.theory import assumptions
+from clickgym_lab.bench import conclusions
 from clickgym_lab.bench.leaderboard import Place, leaderboard, tables_of
 from clickgym_lab.bench.protocol import VERSION_2
+from clickgym_lab.bench.reference import reference
 from clickgym_lab.shipped import read_shipped
-from clickgym_lab.studies import STUDIES
+from clickgym_lab.studies import STUDIES, he2020, li2019_cascade, warm_start
 from clickgym_lab.studies.first_everywhere import CASES
-from clickgym_lab.studies.study import Curves, number
+from clickgym_lab.studies.study import CM, PBM, Curves, estimate, number
 
-DOCS = Path(__file__).resolve().parent
+ROOT = Path(__file__).resolve().parents[1]
+DOCS = ROOT / "docs"
 FILE = DOCS / "figures.json"
-WORDS = {3: "three", 5: "five", 7: "seven", 11: "eleven", 13: "thirteen", 20: "twenty", 21: "twenty-one"}
+MARK = re.compile(r"<!-- figures: (.*?) -->")
+WORDS = {3: "three", 5: "five", 6: "six", 7: "seven", 8: "eight", 11: "eleven", 13: "thirteen", 20: "twenty", 21: "twenty-one"}
 """Numbers that pages spell out."""
 
-Entry = dict[str, Any]
+GENERIC = ("PPO", "A2C", "DQN", "MaskablePPO", "RecurrentPPO")
+BASELINES = ("Oracle", "Fixed", "Random")
+
+Entries = Mapping[str, Mapping[str, Any]]
 
 
-@cache
-def curves(study: str, setting: str = "shipped") -> dict[str, Curves]:
-    """What ships of a study, by part."""
-    shipped = read_shipped(DOCS.parent / "lab" / "results" / f"{study}.parquet")
-    return {each.part: Curves(each.table) for each in shipped if each.setting == setting}
+# ------------------------------------------------------------------------------------------------------- pages and their marks
 
 
-# -------------------------------------------------------------------------------------------------------------- the package
+def entries() -> Entries:
+    """What ``docs/figures.json`` holds."""
+    found: Entries = json.loads(FILE.read_text(encoding="utf-8"))
+    return found
+
+
+def written(found: Entries) -> str:
+    """The text of the file with some entries, one a line."""
+    lines = (f" {json.dumps(name)}: {json.dumps(entry, ensure_ascii=False)}" for name, entry in found.items())
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def figures(source: str) -> list[str]:
+    """What an expression gives, as texts."""
+    value = eval(source, globals())  # of our own file
+    return [str(each) for each in (value if isinstance(value, list | tuple) else [value])]
+
+
+def computed(found: Entries) -> Entries:
+    """Entries with what data that ship show now."""
+    return {name: {**entry, "shows": figures(entry["from"])} if "from" in entry else entry for name, entry in found.items()}
+
+
+def marked() -> list[Path]:
+    """The pages with sentences whose figures are filled in."""
+    files = (ROOT / "README.md", ROOT / "paper.md", *sorted(DOCS.glob("*.md")), DOCS / "site" / "index.md")
+    return [file for file in files if MARK.search(file.read_text(encoding="utf-8"))]
+
+
+def renewed(text: str, old: Entries, new: Entries) -> str:
+    """A page with the figures of new entries where it has those of old ones.
+
+    Raises:
+        ValueError: a sentence does not show the old figures in the order of its mark, or in more than one way.
+    """
+    for mark in [*MARK.finditer(text)][::-1]:
+        before_mark = len(text[: mark.start()].rstrip())
+        start = max(text.rfind("\n\n", 0, before_mark), text.rfind("-->", 0, before_mark), 0)
+        before, after = ([figure for name in mark[1].split() for figure in each[name]["shows"]] for each in (old, new))
+        spans = _spans(text[start : mark.start()], before)
+        for (first, last), figure in [*zip(spans, after, strict=True)][::-1]:
+            text = text[: start + first] + figure + text[start + last :]
+    return text
+
+
+def _spans(sentence: str, shown: Sequence[str]) -> list[tuple[int, int]]:
+    """Where a sentence shows some figures, in this order."""
+    each = [r"(?<!\w)(?<!\d[.,])(" + r"\s+".join(map(re.escape, figure.split())) + r")(?!\w|[.,]\d)" for figure in shown]
+    first, last = (re.match(any_text + any_text.join(each), sentence, re.DOTALL) for any_text in (".*?", ".*"))
+    if first is None or last is None or first.regs != last.regs:
+        raise ValueError(f"{' '.join(sentence.split())!r} shows {shown} {'not at all' if first is None else 'in several ways'}")
+    return [first.span(group + 1) for group in range(len(shown))]
+
+
+# --------------------------------------------------------------------------------------------- numbers, and what they are of
+
+
+def fixed(value: float, digits: int = 2) -> str:
+    """A number with so many digits after the point."""
+    return f"{value:,.{digits}f}"
+
+
+def span(values: Iterable[float], digits: int = 2, last: int | None = None) -> tuple[str, str]:
+    """The smallest and the largest of some values, perhaps with other digits."""
+    low, *_, high = sorted(values)
+    return fixed(low, digits), fixed(high, digits if last is None else last)
+
+
+def measured(script: str, pattern: str) -> list[Any]:
+    """What a pattern finds in the section of benchmarks/README.md that a script wrote."""
+    text = (ROOT / "benchmarks" / "README.md").read_text(encoding="utf-8")
+    return re.findall(pattern, text.partition(f"<!-- start of {script} -->")[2].partition("<!-- end")[0].replace(",", ""))
 
 
 def sizes() -> Mapping[str, object]:
@@ -61,11 +140,26 @@ def sizes() -> Mapping[str, object]:
         "models": WORDS[models].capitalize(),
         "queries": len(queries),
         "items": n_items,
-        "published": len(curves("unknown-examination", "yandex60")["unknown-examination-pbm"].instances),
         "experiments": WORDS[len(of_papers)],
         "papers": WORDS[len({paper.partition(",")[0] for paper in of_papers})],
         "further": WORDS[len(STUDIES) - len(of_papers)],
     }
+
+
+def random_lists(n_positions: int, sessions: int) -> str:
+    """What uniformly random lists lose in the default instance, from its parameters."""
+    parameters = gym.make(PBM, n_positions=n_positions).unwrapped.model.parameters
+    attraction, examination = parameters.attraction, parameters.examination[:n_positions]
+    best = np.sort(attraction)[::-1][:n_positions] @ np.sort(examination)[::-1]
+    return fixed(sessions * (best - attraction.mean() * examination.sum()), 0)
+
+
+MOST_LISTS = assumptions.MAX_LISTS
+
+
+def duplicates(n_items: int, n_positions: int) -> str:
+    """In how many percent of draws of positions at random an item comes twice."""
+    return fixed(100 * (1 - math.perm(n_items, n_positions) / n_items**n_positions), 0)
 
 
 # ------------------------------------------------------------------------------------------------------------ the scorecard
@@ -77,39 +171,30 @@ def places() -> dict[str, Place]:
     return {place.agent: place for board in VERSION_2.boards[:2] for place in leaderboard(VERSION_2, board)}
 
 
-def tasks() -> Mapping[str, object]:
-    """How many tasks are drawn, scored and dropped, in all and on the first board."""
-    scored, drawn = VERSION_2.tasks(), VERSION_2.candidates
-    return {
-        "drawn": len(drawn),
-        "scored": len(scored),
-        "dropped": WORDS[len(drawn) - len(scored)],
-        "free": len(VERSION_2.tasks_of(VERSION_2.boards[0])),
-        "abilities": len(VERSION_2.abilities),
-    }
+def score(agent: str, ability: str) -> str:
+    """The score of a line in an ability."""
+    return fixed(places()[agent].standing.abilities[ability].value)
 
 
-def scores() -> Mapping[str, object]:
-    """The scores of the best lines, each with the worst tenth of its runs, and what tuning gains."""
-    take, (tuned, spoilt) = recommended(), tuned_lines(places())
+def worst(agent: str, ability: str | None = None) -> str:
+    """The mean score of the worst tenth of its runs."""
+    return fixed(conclusions.worst(agent, ability))
+
+
+def best_line(what: str, name: str) -> tuple[str, str]:
+    """The score of the line that the pages name as the best, and in the worst tenth of its runs."""
+    assert conclusions.recommended()[what] == name
+    return str(places()[name].standing.overall), worst(name)
+
+
+def tuning() -> tuple[int, int, str]:
+    """How many lines gain much by tuning, of how many, and how many lose by it what they are made for."""
+    tuned, spoilt = conclusions.tuned_lines(places())
     gains = [after.standing.overall.value - before.standing.overall.value for before, after in tuned]
-    own, published = (take[name] for name in ("overall", "published"))
-    assert (own, published) == ("UBMTS", "PBMHB")  # the pages name them
-    return {
-        "own": places()[own].standing.overall,
-        "own_worst": f"{worst(own):.2f}",
-        "published": places()[published].standing.overall,
-        "published_worst": f"{worst(published):.2f}",
-        "first": (first := n_first(own)),
-        "free": (free := len(VERSION_2.tasks_of(VERSION_2.boards[0]))),
-        "behind": free - first,
-        "gained": sum(gain > MUCH for gain in gains),
-        "tuned": len(gains),
-        "spoilt": WORDS[len(spoilt)],
-    }
+    return sum(gain > conclusions.MUCH for gain in gains), len(gains), WORDS[len(spoilt)]
 
 
-def linear_scale() -> Mapping[str, object]:
+def linear_scale() -> str:
     """The rank correlation of the overall scores on the first board with those on a linear scale, (R₀ - R) / (R₀ - R₁)."""
     board = VERSION_2.boards[0]
     best = {task.name: float(np.exp(-VERSION_2.anchor(task).scale)) for task in VERSION_2.tasks()}
@@ -122,104 +207,253 @@ def linear_scale() -> Mapping[str, object]:
         linear[name] = np.mean([sums.get(ability, 0.0) / n for ability, n in due.items()])
     found = leaderboard(VERSION_2, board)
     overall = [place.standing.overall.value for place in found]
-    return {"correlation": f"{spearmanr(overall, [linear[place.agent] for place in found]).statistic:.2f}"}
-
-
-def in_practice() -> Mapping[str, object]:
-    """The scores of UBM-TS with clicks as they come, and the worst tenth of its runs."""
-    abilities = places()["UBMTS"].standing.abilities
-    names = ("late", "bots", "churn", "warm_start")
-    return {name: f"{abilities[name].value:.2f}" for name in names} | {
-        f"{name}_worst": f"{worst('UBMTS', name):.2f}" for name in names
-    }
-
-
-def guard() -> Mapping[str, object]:
-    """What the guard of UBM-TS does not prevent, and what it costs."""
-    safe, without = unsafe()["UBMTS, safe"], unsafe()["UBMTS"]
-    scores_of = {ability: places()["UBMTS, safe"].standing.abilities[ability].value for ability in ("cold_start", "churn")}
-    return {
-        "share": f"{100 * safe.share:.0f} %",
-        "runs": safe.runs,
-        "tenth": f"{safe.tenth:,.0f}",
-        "most": number(safe.most),
-        "without_share": f"{100 * without.share:.0f} %",
-        "without_most": number(without.most),
-    } | {ability: f"{score:.2f}" for ability, score in scores_of.items()}
+    return fixed(spearmanr(overall, [linear[place.agent] for place in found]).statistic)
 
 
 # --------------------------------------------------------------------------------------------------------------- the studies
 
 
-def locks() -> Mapping[str, object]:
-    """UBM-TS beside GRAB in the DBN, where it locks on wrong lists."""
-    long = curves("first-everywhere", "yandex")["first-everywhere-long"]
-    runs = {name: long.ends("DBNRank-v0", agent) for name, agent in (("own", "UBMTS"), ("grab", "GRAB"))}
-    own, grab = (each.mean(axis=1) for each in runs.values())
-    return {
-        "sessions": f"{long.horizon:,}",
-        "queries": len(own),
-        "own": number(own.mean()),
-        "grab": number(grab.mean()),
-        "worse": int((own > grab).sum()),
-        "most": f"{(own / grab).max():.1f}",
-    } | {f"{name}_worst": number(-worst_tenth(-each)) for name, each in runs.items()}
+@cache
+def curves(study: str, setting: str = "shipped") -> dict[str, Curves]:
+    """What ships of a study, by part."""
+    shipped = read_shipped(DOCS.parent / "lab" / "results" / f"{study}.parquet")
+    return {each.part: Curves(each.table) for each in shipped if each.setting == setting}
 
 
-def limits() -> Mapping[str, object]:
-    """Regret of UBM-TS and of the best rival before users for whom it is not made, and in the worst tenth of the runs."""
-    rivals = {"bandit": "PBMHB", "ties": "CascadeTS", "clickbait": "PBMHB", "bumpy": "BCMPTS"}
-    figures = {}
-    for case, rival in rivals.items():
-        part = curves("ubm-ts-limits")[f"limits-{case}"]
-        for who, agent in (("own", "UBMTS"), ("rival", rival)):
-            runs = part.ends(CASES[case], agent)
-            figures |= {f"{case}_{who}": number(runs.mean()), f"{case}_{who}_worst": number(-worst_tenth(-runs))}
-    return figures
+def ends(study: Curves, env: str, agent: str) -> NDArray[np.float64]:
+    """``(instances,)`` the regret at the end, mean over the runs."""
+    return study.ends(env, agent).mean(axis=1)
 
 
-FUNCTIONS: dict[str, Callable[[], Mapping[str, object]]] = {
-    function.__name__: function for function in (sizes, tasks, scores, linear_scale, in_practice, guard, locks, limits)
-}
-
-# ------------------------------------------------------------------------------------------------------------- the sentences
+def long_runs(agent: str) -> NDArray[np.float64]:
+    """``(queries, runs)`` the regret after a million sessions of the DBN."""
+    return curves("first-everywhere", "yandex")["first-everywhere-long"].ends("DBNRank-v0", agent)
 
 
-def entries() -> list[Entry]:
-    """What ``docs/figures.json`` holds."""
-    found: list[Entry] = json.loads(FILE.read_text(encoding="utf-8"))
-    return found
+def limits(case: str, agent: str) -> tuple[str, str]:
+    """Its regret before users for whom UBM-TS is not made, and in the worst tenth of the runs."""
+    runs = curves("ubm-ts-limits")[f"limits-{case}"].ends(CASES[case], agent)
+    return number(runs.mean()), number(-worst_tenth(-runs))
 
 
-def written(found: Iterable[Entry]) -> str:
-    """The text of the file with some entries."""
-    return json.dumps([*found], indent=1, ensure_ascii=False) + "\n"
+def bounds() -> tuple[str, str, str]:
+    """Regret relative to the bound of who detects changes, after how many sessions; to when the UBM's exceeds the sessions."""
+    detecting, env = curves("nonstat-bound")["nonstat-bound"], "NonStationaryCMRank-v0"
+    times = detecting.units(env, "GLRCascadeKLUCB")[:, -1] / li2019_cascade.lower_bound(detecting)[-1]
+    assert (he2020.bounds(curves("ubm-bound")["ubm-bound"]) > he2020.DECADES).all()
+    return fixed(times.mean()), fixed(detecting.horizon, 0), fixed(max(he2020.DECADES), 0)
 
 
-def computed(entry: Entry) -> Entry:
-    """An entry with values that are computed anew."""
-    names = re.findall(r"\{(\w+)\}", entry["sentence"])
-    figures = FUNCTIONS[entry["function"]]()
-    return entry | {"values": {name: str(figures[name]) for name in names}}
+def examination(agent: str = "PBMHB") -> NDArray[np.float64]:
+    """``(queries,)`` the regret where examination is unknown."""
+    return ends(curves("unknown-examination", "yandex60")["unknown-examination-pbm"], PBM, agent)
 
 
-def sentence(entry: Entry) -> str:
-    """The sentence of an entry as it stands on its page, line breaks aside."""
-    return str(entry["sentence"].format_map(entry["values"]))
+def beside_given() -> tuple[str, str, int, str]:
+    """PB-MHB beside PBM-TS: the interval of the gap in percent, by Student's t; queries, and on how many it has more regret."""
+    hb, ts = examination(), examination("PBMTS")
+    gap = estimate(hb - ts)
+    low, high = (100 * (gap.mean + side * gap.half) / ts.mean() for side in (-1, 1))
+    return fixed(-low, 0), fixed(high, 0), len(hb), fixed(100 * (hb > ts).mean(), 0)
 
 
-def renewed(text: str, entry: Entry) -> str:
-    """A page with the values of an entry computed anew.
+def earned(study: Curves, agent: str, runs: slice) -> NDArray[np.float64]:
+    """``(2, instances)`` what it earned in some runs with lists of six: clicks, and the probability of at least one."""
+    env = "ContextualUBMRank-v0:n_positions=6"
+    best = np.mean([study.ends(env, each, "reward") + study.ends(env, each) for each in study.agents], axis=0)
+    clicks, regret = study.ends(env, agent, "clicks"), study.ends(env, agent)
+    return np.stack([clicks[:, runs].mean(axis=1), best.mean(axis=1) - regret[:, runs].mean(axis=1)])
 
-    Raises:
-        ValueError: the page has no such sentence with the values of the entry.
-    """
-    parts = re.split(r"\{(\w+)\}", entry["sentence"])
-    texts = [part if place % 2 == 0 else entry["values"][part] for place, part in enumerate(parts)]
-    flexible = [r"\s+".join(re.escape(word) for word in re.split(r"\s+", part)) for part in texts]
-    match = re.search("".join(f"({part})" for part in flexible), text)
-    if match is None:
-        raise ValueError(f"{entry['page']} lacks the sentence {sentence(entry)!r}")
-    values = computed(entry)["values"]
-    new = [values[part] if place % 2 else match[place + 1] for place, part in enumerate(parts)]
-    return text[: match.start()] + "".join(new) + text[match.end() :]
+
+def lead() -> tuple[str, str]:
+    """By how many percent UBM-LinUCB leads C2UCB in half of the runs, with the α that is best in the others."""
+    study, env = curves("ubm-table1")["ubm-table1"], "ContextualUBMRank-v0:n_positions=6"
+    half, best = study.n_runs // 2, []
+    for name in ("UBMLinUCB", "C2UCB"):
+        labels = sorted(label for label in study.agents if label.partition(":")[0] == name)
+        label = min(labels, key=lambda label: study.ends(env, label)[:, :half].mean())
+        best.append(earned(study, label, slice(half, None)))
+    return span((100 * (best[0] / best[1] - 1)).flat, 1)
+
+
+def lead_explained() -> tuple[str, str, str]:
+    """Its lead where the same candidates come in every session, and how many percent of the users click once."""
+    study, env, ours = curves("why-ubm-lead")["why-ubm-all"], "ContextualUBMRank-v0:n_positions=6", "UBMLinUCB:alpha=0.1"
+    both = {name: np.array([study.ends(env, name, what).mean() for what in ("clicks", "reward")]) for name in study.agents}
+    leads = np.array([100 * (both[ours] / both[name] - 1) for name in both if name.startswith("C2UCB")])
+    return *span(leads.flat, 0), fixed(study.ends(env, ours, "click once").mean(), 0)
+
+
+def ahead_from(agent: str) -> float:
+    """From how many million sessions on it loses less per session than CascadeKL-UCB."""
+    study = curves("zoghi-fig2", "yandex60")["zoghi-fig2"]
+    own, other = (study.window_rates(study.units(PBM, each)).mean(axis=0) for each in (agent, "CascadeKLUCB"))
+    return float(study.steps[study.windows][own >= other][-1] / 1e6)
+
+
+def unsafe_lists(study: Curves, agent: str) -> NDArray[np.float64]:
+    """``(models,)`` the unsafe lists in the first 100 sessions of each click model."""
+    envs = sorted(set(study.table["env"]))
+    return np.array([study.at(study.units(env, agent, "violations"), 100).mean() for env in envs])
+
+
+def exponent(changes: str, agent: str) -> str:
+    """With which exponent regret grows from 10⁵ to 4·10⁵ sessions in which users change."""
+    parts = (curves("why-change")[f"why-change-{part}"] for part in ("short", changes))
+    short, long = (ends(part, "NonStationaryCMRank-v0", agent).mean() for part in parts)
+    return fixed(math.log(long / short) / math.log(4), 1)
+
+
+def memory(agent: str) -> Curves:
+    """The part of the study of users with a memory that an agent plays."""
+    return next(part for part in curves("when-rl-pays").values() if agent in part.agents)
+
+
+MYOPIC, GENERIC = ("CascadeKLUCB", "PerState"), ("PPO", "DQN", "MaskablePPO", "RecurrentPPO")
+
+
+def spent(users: str, agent: str, step: int = 10**6) -> float:
+    """Its mean regret before users with a memory after so many sessions."""
+    study = memory(agent)
+    return float(study.at(study.units("CascadeMDPRank-v0", agent, instance=users), step).mean())
+
+
+def second_discount() -> tuple[str, str]:
+    """What users lose by the best lists of users who stay for a shorter time: 1 - 1/H is the square of theirs."""
+    losses = {}
+    for users in ("independent", "clickbait", "habit"):
+        model: Any = load_instance(users).model("CascadeMDP")
+        hasty = type(model).from_dict(model.to_dict() | {"mean_sessions": 1 / (1 - model.discount**2)})
+        best = float(model.first @ model.value)
+        losses[users] = (best - float(model.first @ model.policy_value(hasty.best))) / np.array([model.mean_sessions, best])
+    session, life = losses.pop("clickbait")
+    assert np.allclose(list(losses.values()), 0.0, rtol=0, atol=1e-12)
+    return fixed(session, 3), fixed(100 * life, 1)
+
+
+# ---------------------------------------------------------------------------------------------------- clicks as they come
+
+
+def practice(part: str) -> Curves:
+    """A part of a study of clicks as they come, on real queries."""
+    return curves(re.sub("-(models|many)$", "", part), "yandex")[part]
+
+
+def lost(part: str, agent: str, users: str = "", env: str = CM) -> float:
+    """The mean regret at the end over the queries, with users as they are or as they arrive, click and change there."""
+    return float(practice(part).end_units(f"{env}:{users}" if users else env, agent).mean())
+
+
+@cache
+def generic() -> list[str]:
+    """Generic RL beside bandits in the tasks of the scorecard that both play: tasks, how many times PBMHB's regret its best has,
+    and, where clicks spoil returning users, how many beat all bandits and how many times a planner's regret the best has."""
+    table = reference()
+    played = table.filter(col("task").is_in(table.filter(col("agent").is_in(GENERIC))["task"].implode()))
+    mean = {key: rows["loss"].mean() for key, rows in played.group_by("ability", "task", "agent")}
+    tasks = sorted({(ability, task) for ability, task, _ in mean})
+    best = {task: min(mean[*task, name] for name in GENERIC if (*task, name) in mean) for task in tasks}
+    others = [task for task in tasks if task[0] != "memory"]
+    assert all(mean[*task, name] < best[task] for task in others for name in ("PBMHB", "GRAB"))
+    times = [best[task] / mean[*task, "PBMHB"] for task in others]
+    [memory] = set(tasks) - set(others)
+    bandits = [mean[*memory, name] for name in (*AGENTS, "PerState") if (*memory, name) in mean and name not in BASELINES]
+    ahead = sum(mean[*memory, name] < min(bandits) for name in GENERIC)
+    planner = best[memory] / mean[*memory, "CascadeVI"]
+    return [str(len(others)), fixed(min(times), 1), fixed(max(times), 0), WORDS[ahead], str(len(bandits)), fixed(planner, 1)]
+
+
+def share(part: str, agent: str, users: str = "") -> float:
+    """The same in percent of what random lists lose."""
+    return 100 * lost(part, agent, users) / lost(part, "Random", users)
+
+
+def left(part: str, agent: str, users: str) -> float:
+    """The regret per session when the run ends, in percent of that of random lists."""
+    own, random = (practice(part).final_units(f"{CM}:{users}", each).mean() for each in (agent, "Random"))
+    return float(100 * own / random)
+
+
+def times(part: str, agent: str, users: str) -> float:
+    """The regret with such users relative to that with users who are not like that."""
+    return lost(part, agent, users) / lost(part, agent)
+
+
+def learning(part: str) -> list[str]:
+    """The agents of a part that learn."""
+    return [agent for agent in practice(part).agents if agent not in ("Random", "Fixed")]
+
+
+def good(part: str) -> list[str]:
+    """Those that lose less than 5 % of what random lists lose."""
+    return [agent for agent in learning(part) if share(part, agent) < 5]
+
+
+def waiting(agent: str) -> float:
+    """What batches of 5,000 cost, relative to what random lists lose in one batch."""
+    blind = lost("late-clicks", "Random") * 5000 / practice("late-clicks").horizon
+    return (lost("late-clicks", agent, "arrival=batch:5000") - lost("late-clicks", agent)) / blind
+
+
+def beats_all(agent: str, env: str) -> str:
+    """On how many percent of the queries it has less regret than all others that learn, in batches of 5,000."""
+    part, env = practice("late-clicks-models"), f"{env}:arrival=batch:5000"
+    others = [part.end_units(env, other) for other in learning("late-clicks-models") if other != agent]
+    return fixed(100 * (part.end_units(env, agent) < np.min(others, axis=0)).mean(), 0)
+
+
+def untold(agent: str, rate: str) -> float:
+    """Its regret in percent of random lists' if it is not told of new items."""
+    return share("churn", f"clickgym.lab.studies.churn:Untold{agent}", f"churn={rate}")
+
+
+WARMED = (*warm_start.LEARNERS, warm_start.GREEDY)
+
+
+def kept(part: str, agent: str, sessions: int = 100_000, exchanged: float = warm_start.EXCHANGED, env: str = CM) -> float:
+    """The regret after a log relative to that without one."""
+    return lost(part, warm_start.warm(agent, sessions, exchanged), env=env) / lost(part, agent, env=env)
+
+
+# ------------------------------------------------------------------------------------------ generic reinforcement learning
+
+FOUR = ("PPO", "A2C", "DQN", "SAC")
+LINEAR, RATED = (f"ContextualUBMRank-v0:instance=movielens{kind}.json" for kind in ("-linear", ""))
+
+
+@cache
+def sweep(name: str) -> Results:
+    """What ships of a sweep."""
+    return Results(DOCS / "sweeps" / name)
+
+
+def mean(name: str, agent: str, step: int, env: str = PBM) -> float:
+    """The mean regret of a sweep after so many sessions."""
+    return float(sweep(name).frame.filter(env=env, agent=agent, step=step)["regret"].mean())
+
+
+def beside(bandit: str, step: int) -> list[float]:
+    """The mean regret of four generic algorithms in two click models, relative to that of a bandit."""
+    return [mean("rl", agent, step, env) / mean("rl", bandit, step, env) for env in (PBM, CM) for agent in FOUR]
+
+
+def from_on(bandit: str, sign: int) -> int:
+    """The first step from which on all four have more regret than a bandit, or with -1 less."""
+    steps = sweep("rl").frame["step"].unique().sort().to_list()
+    wrong = [step for step in steps if any(sign * (ratio - 1) <= 0 for ratio in beside(bandit, step))]
+    return min(step for step in steps if step > max(wrong))
+
+
+def rates(agents: Sequence[str], start: int, stop: int) -> NDArray[np.float64]:
+    """``(agents, runs)`` the loss per session between two steps in the PBM."""
+    rows = sweep("rl").frame.filter(col("step").is_in([start, stop]), env=PBM).sort("run", "step")
+    at = np.stack([rows.filter(agent=agent)["regret"].to_numpy().reshape(-1, 2) for agent in agents])
+    return np.asarray(np.diff(at, axis=-1)[..., 0] / (stop - start))
+
+
+def of_random(agent: str, step: int) -> float:
+    """The regret in the sweep of learners, in percent of that of random lists, mean over the runs."""
+    frame = sweep("learners").frame.filter(step=step)
+    random = frame.filter(agent="Random").group_by("instance").agg(random=col("regret").mean())
+    runs = frame.filter(agent=agent).join(random, on="instance")
+    return float((100 * runs["regret"] / runs["random"]).mean())

@@ -188,8 +188,7 @@ def test_documentation_pages_are_up_to_date():
         docs / "referee.md",
         docs / "ubm_ts.md",
         docs / "figures.json",
-        docs / "site" / "index.md",
-        ROOT / "paper.md",
+        *script["prose"].marked(),
     }
     for file, text in pages.items():
         assert file.read_text(encoding="utf-8") == text, "make pages makes it new"
