@@ -11,7 +11,7 @@ from pathlib import Path
 
 from clickgym_lab.bench import judge, seats
 from clickgym_lab.bench.play import play_run
-from clickgym_lab.bench.protocol import VERSION_2
+from clickgym_lab.bench.protocol import CURRENT
 
 RUNS = 20
 NAMES = ("standard-01", "standard-05", "standard-10", "late-01", "churn-01")
@@ -30,7 +30,7 @@ def main() -> None:
         Path(folder, "agent.py").write_text(AGENT)
         sandbox = judge._sandbox(Path(folder), Path(temporary), confined=True)
         maker = seats.sit_down("agent:Mine", sandbox)
-        tasks = [VERSION_2.by_name[name] for name in NAMES]
+        tasks = [CURRENT.by_name[name] for name in NAMES]
         judge._compile(maker, tasks)
         start = busy()
         for _ in range(RUNS):

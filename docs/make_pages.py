@@ -36,7 +36,7 @@ from clickgym_lab.bench.figures import leaderboard_figure
 from clickgym_lab.bench.leaderboard import Place, row_of
 from clickgym_lab.bench.leaderboard import header as heads
 from clickgym_lab.bench.pages import leaderboard_html
-from clickgym_lab.bench.protocol import VERSION_2, Board
+from clickgym_lab.bench.protocol import CURRENT, Board
 from clickgym_lab.bench.task import Task
 from clickgym_lab.pages.citing import bibtex, citing_page
 from clickgym_lab.pages.environments import page, pictures
@@ -293,19 +293,19 @@ def _leaderboard() -> dict[Path, str]:
 def _boards() -> Iterator[str]:
     """The boards in Markdown, each with a heading."""
     yield SORTED.format("leaderboard.html")
-    for table in boards_tables(VERSION_2):
+    for table in boards_tables(CURRENT):
         yield f"### {table.title}"
         yield table.about
         rows = _rows(table.places, table.board)
-        yield "\n".join(markdown_table([heads(VERSION_2, table.board), *rows]))
-    yield from boards_notes(VERSION_2)
+        yield "\n".join(markdown_table([heads(CURRENT, table.board), *rows]))
+    yield from boards_notes(CURRENT)
 
 
 def _rows(places: Iterable[Place], board: Board) -> list[list[str]]:
     """The rows of a board, with a link from each agent to its source, and intervals that stay in one line."""
     rows = []
     for place in places:
-        cells = dict(zip(heads(VERSION_2, board), row_of(place, VERSION_2, board), strict=True))
+        cells = dict(zip(heads(CURRENT, board), row_of(place, CURRENT, board), strict=True))
         name, comma, setting = place.agent.partition(",")
         cells["agent"] = f"[`{name}`](../{source_file(name)}){comma}{setting}"
         cells["overall"] = cells["overall"].replace(" ", "\N{NO-BREAK SPACE}")
@@ -316,10 +316,10 @@ def _rows(places: Iterable[Place], board: Board) -> list[list[str]]:
 def _rules() -> dict[Path, str]:
     """The rules of version 2 of the scorecard, with what the rules of its tasks make of the test set."""
     rows = []
-    for ability, about in VERSION_2.abilities.items():
-        own = [task for task in VERSION_2.candidates if task.ability == ability]
+    for ability, about in CURRENT.abilities.items():
+        own = [task for task in CURRENT.candidates if task.ability == ability]
         models, [horizon] = dict.fromkeys(task.click_model for task in own), {task.horizon for task in own}
-        dropped = ", ".join(f"`{task.name}`" for task in own if not VERSION_2.anchor(task).kept)
+        dropped = ", ".join(f"`{task.name}`" for task in own if not CURRENT.anchor(task).kept)
         counts = [len(own), len({task.query for task in own}), sum(task.quick for task in own)]
         rows.append((f"`{ability}`", about, *map(str, counts), ", ".join(models), f"{horizon:,}", dropped or "–"))
     header = ("ability", "what it is about", "tasks", "instances", "in `--quick`", "click models", "sessions", "dropped")
@@ -332,14 +332,14 @@ def _tasks() -> str:
     rows = [("task", "environment", "instance", "what it measures", "random", "best", "whose", "counts")]
     parts = [
         "# The tasks of the scorecard",
-        f"The tasks of version {VERSION_2.version} of the [protocol](scorecard.md), grouped by ability. `clickgym run` accepts "
+        f"The tasks of version {CURRENT.version} of the [protocol](scorecard.md), grouped by ability. `clickgym run` accepts "
         "the names of environments and instances. *random* is the loss of random lists, *best* the loss of the best agent of "
         "the reference, and *whose* its name. A task counts if the two losses differ by a factor of three or more.",
     ]
-    for ability, about in VERSION_2.abilities.items():
+    for ability, about in CURRENT.abilities.items():
         own = [
             (f"`{task.name}`", f"`{task.env}`", f"`{task.instance}`", task.about, *_anchors(task))
-            for task in VERSION_2.candidates
+            for task in CURRENT.candidates
             if task.ability == ability
         ]
         parts += [f"## {ability}", f"{about[0].upper()}{about[1:]}.", "\n".join(markdown_table([*rows, *own]))]
@@ -348,7 +348,7 @@ def _tasks() -> str:
 
 def _anchors(task: Task) -> tuple[str, ...]:
     """The anchors of a task, and whether it counts."""
-    anchor = VERSION_2.anchor(task)
+    anchor = CURRENT.anchor(task)
     return amount(anchor.random), amount(anchor.best), f"`{anchor.agent}`", "yes" if anchor.kept else "no"
 
 
@@ -357,7 +357,7 @@ PAGE = "https://github.com/clickgym/clickgym/blob/main/docs"
 
 def figures() -> Iterator[tuple[Path, Figure]]:
     """The leaderboard, the figures of sweeps, and that of every study on each set of queries, by their files."""
-    yield DOCS / "leaderboard.png", leaderboard_figure(VERSION_2)
+    yield DOCS / "leaderboard.png", leaderboard_figure(CURRENT)
     for name in SHOWN:
         yield DOCS / f"{name}.png", sweeps()[name].plot()
     for found in settings().values():

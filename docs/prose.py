@@ -31,7 +31,7 @@ from clickgym.runner.sweep_results import Results
 from clickgym.runner.theory import assumptions
 from clickgym_lab.bench import conclusions
 from clickgym_lab.bench.leaderboard import Place, leaderboard, tables_of
-from clickgym_lab.bench.protocol import VERSION_2
+from clickgym_lab.bench.protocol import CURRENT
 from clickgym_lab.bench.reference import reference
 from clickgym_lab.shipped import read_shipped
 from clickgym_lab.studies import STUDIES, he2020, li2019_cascade, warm_start
@@ -168,7 +168,7 @@ def duplicates(n_items: int, n_positions: int) -> str:
 @cache
 def places() -> dict[str, Place]:
     """The lines of the boards with and without extra knowledge, by name."""
-    return {place.agent: place for board in VERSION_2.boards[:2] for place in leaderboard(VERSION_2, board)}
+    return {place.agent: place for board in CURRENT.boards[:2] for place in leaderboard(CURRENT, board)}
 
 
 def score(agent: str, ability: str) -> str:
@@ -196,16 +196,16 @@ def tuning() -> tuple[int, int, str]:
 
 def linear_scale() -> str:
     """The rank correlation of the overall scores on the first board with those on a linear scale, (R₀ - R) / (R₀ - R₁)."""
-    board = VERSION_2.boards[0]
-    best = {task.name: float(np.exp(-VERSION_2.anchor(task).scale)) for task in VERSION_2.tasks()}
-    due = Counter(task.ability for task in VERSION_2.tasks_of(board))
+    board = CURRENT.boards[0]
+    best = {task.name: float(np.exp(-CURRENT.anchor(task).scale)) for task in CURRENT.tasks()}
+    due = Counter(task.ability for task in CURRENT.tasks_of(board))
     linear = {}
-    for name, rows in tables_of(VERSION_2, board, None, False).items():
+    for name, rows in tables_of(CURRENT, board, None, False).items():
         share = col("task").replace_strict(best, return_dtype=polars.Float64)
         means = rows.group_by("task", "ability").agg(score=((1 - share ** col("score")) / (1 - share)).mean())
         sums = dict(means.group_by("ability").agg(col("score").sum()).iter_rows())
         linear[name] = np.mean([sums.get(ability, 0.0) / n for ability, n in due.items()])
-    found = leaderboard(VERSION_2, board)
+    found = leaderboard(CURRENT, board)
     overall = [place.standing.overall.value for place in found]
     return fixed(spearmanr(overall, [linear[place.agent] for place in found]).statistic)
 
@@ -346,8 +346,8 @@ def lost(part: str, agent: str, users: str = "", env: str = CM) -> float:
 
 @cache
 def generic() -> list[str]:
-    """Generic RL beside bandits in the tasks of the scorecard that both play: tasks, how many times PBMHB's regret its best has,
-    and, where clicks spoil returning users, how many beat all bandits and how many times a planner's regret the best has."""
+    """Generic RL beside bandits where both play: tasks, how many times PBMHB's regret its best has, from and to; and, where clicks
+    spoil returning users, how many of it beat all bandits, how many bandits, and how many times a planner's regret its best has."""
     table = reference()
     played = table.filter(col("task").is_in(table.filter(col("agent").is_in(GENERIC))["task"].implode()))
     mean = {key: rows["loss"].mean() for key, rows in played.group_by("ability", "task", "agent")}

@@ -30,14 +30,14 @@ from clickgym_lab.bench.judge import secret_set
 from clickgym_lab.bench.leaderboard import sources_of
 from clickgym_lab.bench.make import TOO_DEAR
 from clickgym_lab.bench.play import play_one, suited
-from clickgym_lab.bench.protocol import VERSION_2, Board, Protocol
+from clickgym_lab.bench.protocol import CURRENT, Board, Protocol
 from clickgym_lab.bench.task import Task
 
 SCORES = Path(__file__).with_name("stability.json")
 SETS = int(os.environ.get("STABILITY_SETS", "20"))
 FIRST_SEED = 10**6
 MOST_ITEMS = 100
-BOARDS = VERSION_2.boards[:3]
+BOARDS = CURRENT.boards[:3]
 """Few agents play before users with a memory, the fourth."""
 BANDITS = [name for name in (*AGENTS, *CONTEXTUAL_AGENTS) if name not in ("Oracle", *TOO_DEAR)]
 
@@ -66,14 +66,14 @@ def overall(protocol: Protocol, rows: polars.DataFrame, board: Board) -> dict[st
             for agent in BANDITS:
                 value = float(anchor.score(np.array([of_agent[agent]]))[0]) if agent in of_agent else 0.0
                 scores.setdefault(agent, {}).setdefault(task.ability, []).append(value)
-    here = [name for name in scores if board in VERSION_2.boards_of(sources_of(name), played.get(name, ()))]
+    here = [name for name in scores if board in CURRENT.boards_of(sources_of(name), played.get(name, ()))]
     return {name: float(np.mean([np.mean(values) for values in scores[name].values()])) for name in here}
 
 
 def set_scores(seed: int) -> tuple[str, dict[str, dict[str, float]]]:
     """A seed, and the scores on each board of the set with this seed."""
     with tempfile.TemporaryDirectory() as folder:
-        protocol = secret_set(VERSION_2, seed, Path(folder), False, VERSION_2.abilities)
+        protocol = secret_set(CURRENT, seed, Path(folder), False, CURRENT.abilities)
         rows = losses(protocol)
         return str(seed), {board.name: overall(protocol, rows, board) for board in BOARDS}
 

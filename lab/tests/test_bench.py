@@ -19,15 +19,15 @@ from clickgym.envs import load_instance
 from clickgym_lab.bench.anchors import Anchor
 from clickgym_lab.bench.leaderboard import leaderboard
 from clickgym_lab.bench.play import play, play_one, suited
-from clickgym_lab.bench.protocol import VERSION_2
+from clickgym_lab.bench.protocol import CURRENT
 from clickgym_lab.bench.reference import lines, processor, reference
 from clickgym_lab.bench.score import better, improvement, scored, standing
 from clickgym_lab.bench.task import Task
 from clickgym_lab.shipped import read_shipped
 
-CARD = VERSION_2.data / "README.md"
+CARD = CURRENT.data / "README.md"
 LISTED = ("Oracle", "Fixed", "BubbleRank")
-tasks = VERSION_2.tasks
+tasks = CURRENT.tasks
 
 
 # --------------------------------------------------------------------------------------------------------- the protocol
@@ -35,13 +35,13 @@ tasks = VERSION_2.tasks
 
 def test_anchors_are_frozen():
     """Scores are made of them, and no fingerprint holds them."""
-    assert hashlib.sha256((VERSION_2.data / "anchors.json").read_bytes()).hexdigest()[:16] == "b4e1eaa363c3ba88"
+    assert hashlib.sha256((CURRENT.data / "anchors.json").read_bytes()).hexdigest()[:16] == "b4e1eaa363c3ba88"
 
 
 def test_every_ability_has_tasks_that_count():
-    assert {task.ability for task in tasks()} == set(VERSION_2.abilities)
-    dropped = [task for task in VERSION_2.candidates if not VERSION_2.anchor(task).kept]
-    assert set(VERSION_2.candidates) - set(tasks()) == set(dropped)
+    assert {task.ability for task in tasks()} == set(CURRENT.abilities)
+    dropped = [task for task in CURRENT.candidates if not CURRENT.anchor(task).kept]
+    assert set(CURRENT.candidates) - set(tasks()) == set(dropped)
 
 
 def test_item_ids_tell_nothing():
@@ -59,7 +59,7 @@ def test_item_ids_tell_nothing():
         ids = np.arange(env.model.n_items)
         lists = (ids[: env.model.n_positions], ids[::-1][: env.model.n_positions])
         losses = np.array([task.horizon * (best - env.model.expected_reward(ranking)) for ranking in lists])
-        first, last = VERSION_2.anchor(task).score(losses)
+        first, last = CURRENT.anchor(task).score(losses)
         differences.append(first - last)
     assert len(differences) > 100
     assert ttest_1samp(differences, 0.0).pvalue > 0.01
@@ -79,7 +79,7 @@ def test_who_is_told_the_horizon_wrongly_is_hurt_where_it_matters(tmp_path):
     """
     chosen = [task for task in tasks(quick=True) if task.ability in ("cold_start", "small_gaps")]
     right, wrong = (
-        scored(play(VERSION_2, "SW", agent, chosen, 3, tmp_path / agent.__name__)).filter(step=polars.col("horizon"))
+        scored(play(CURRENT, "SW", agent, chosen, 3, tmp_path / agent.__name__)).filter(step=polars.col("horizon"))
         for agent in (CascadeSWUCB, Misled)
     )
     both = right.join(wrong, on=["task", "run", "ability"], suffix="_misled")
@@ -132,7 +132,7 @@ def protocol(tmp_path):
         given = [Task(name.partition("-")[0], "CMRank-v0", instances.get(name, name), 1000, "", name=name) for name in names]
         anchors = {task.name: {"1000": [100.0, 1.0, "A"]} for task in given}
         (tmp_path / "anchors.json").write_text(json.dumps(anchors), encoding="utf-8")
-        return replace(VERSION_2, make_tasks=lambda: tuple(given), data=tmp_path)
+        return replace(CURRENT, make_tasks=lambda: tuple(given), data=tmp_path)
 
     return make
 
@@ -231,17 +231,17 @@ def test_tasks_whose_anchors_are_near_are_dropped():
 
 def test_the_data_card_holds_the_sums_of_all_files():
     text = CARD.read_text(encoding="utf-8")
-    for file in (VERSION_2.data / "anchors.json", *VERSION_2.data.glob("*.parquet")):
+    for file in (CURRENT.data / "anchors.json", *CURRENT.data.glob("*.parquet")):
         assert hashlib.sha256(file.read_bytes()).hexdigest() in text
-    assert VERSION_2.fingerprint in text
+    assert CURRENT.fingerprint in text
 
 
 def test_runs_are_those_of_the_protocol():
-    assert set(reference().filter(agent="TopRank").group_by("task").len()["len"]) == {VERSION_2.runs}
+    assert set(reference().filter(agent="TopRank").group_by("task").len()["len"]) == {CURRENT.runs}
 
 
 def test_anchors_are_of_agents_that_are_told_no_list():
-    for name, stages in VERSION_2.anchors.items():
+    for name, stages in CURRENT.anchors.items():
         for anchor in stages.values():
             assert not anchor.agent.startswith("Oracle")
             assert name.startswith("safety") or not anchor.agent.startswith(LISTED)
@@ -257,14 +257,14 @@ def test_random_lists_score_nothing_and_the_best_agents_one():
 
 
 def test_runs_of_the_reference_come_out_again():
-    made_with = read_shipped(VERSION_2.data / "TopRank.parquet")[0].made["versions"]
+    made_with = read_shipped(CURRENT.data / "TopRank.parquet")[0].made["versions"]
     elsewhere = any(version(name) != made_with[name] for name in ("numpy", "numba"))
     if elsewhere or processor() not in CARD.read_text(encoding="utf-8"):
         pytest.skip("another processor: a last digit may turn a choice")
     plain = [name for name, line in lines().items() if not line.learns]
     short = reference().filter(polars.col("horizon") <= 1000, polars.col("agent").is_in(plain)).sample(20, seed=0)
     for task, name, run, loss in short.select("task", "agent", "run", "loss").iter_rows():
-        again = play_one(VERSION_2, lines()[name].agent, VERSION_2.by_name[task], run)
+        again = play_one(CURRENT, lines()[name].agent, CURRENT.by_name[task], run)
         assert np.float32(again) == np.float32(loss), (task, name, run)
 
 

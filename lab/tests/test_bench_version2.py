@@ -30,7 +30,7 @@ from clickgym_lab.bench.equipment import EXCHANGED, Equipped, equipped, examinat
 from clickgym_lab.bench.leaderboard import header, leaderboard, row_of
 from clickgym_lab.bench.pages import leaderboard_html
 from clickgym_lab.bench.play import blocks, play, play_one, suited
-from clickgym_lab.bench.protocol import DEVELOPMENT, VERSION_2
+from clickgym_lab.bench.protocol import CURRENT, DEVELOPMENT
 from clickgym_lab.bench.reference import machine
 from clickgym_lab.bench.score import pairs, scored, standing
 from clickgym_lab.bench.submission import read_submission
@@ -38,36 +38,36 @@ from clickgym_lab.bench.task_set import task_set
 from clickgym_lab.commands import reseal as resealing
 from clickgym_lab.shipped import read_shipped, stale, write_shipped
 
-ABILITIES = VERSION_2.abilities
+ABILITIES = CURRENT.abilities
 
 # --------------------------------------------------------------------------------------------------------------- the tasks
 
 
 def test_the_test_set_is_frozen():
     """A change of a task, of its users, of its horizon or of its production ranking makes version 3."""
-    assert VERSION_2.fingerprint == VERSION_2.frozen
+    assert CURRENT.fingerprint == CURRENT.frozen
 
 
 def test_every_ability_has_enough_tasks_and_instances():
     for ability in ABILITIES:
-        own = [task for task in VERSION_2.candidates if task.ability == ability]
+        own = [task for task in CURRENT.candidates if task.ability == ability]
         assert len(own) >= 16, ability
         assert len({task.query for task in own}) >= 8, ability
         assert len({task.horizon for task in own}) == 1, ability
-    safety = [task for task in VERSION_2.candidates if task.ability == "safety"]
+    safety = [task for task in CURRENT.candidates if task.ability == "safety"]
     assert len({task.query for task in safety}) >= 12
     assert len({task.click_model for task in safety}) >= 3
 
 
 def test_each_task_has_a_name_and_a_sentence_of_its_own():
-    assert len(VERSION_2.by_name) == len(VERSION_2.candidates)
-    assert list(dict.fromkeys(task.ability for task in VERSION_2.candidates)) == list(ABILITIES)
-    assert all(f"{task.horizon:,}" in task.about and "{" not in task.about for task in VERSION_2.candidates)
+    assert len(CURRENT.by_name) == len(CURRENT.candidates)
+    assert list(dict.fromkeys(task.ability for task in CURRENT.candidates)) == list(ABILITIES)
+    assert all(f"{task.horizon:,}" in task.about and "{" not in task.about for task in CURRENT.candidates)
 
 
 def test_sets_are_made_by_their_seed_and_share_nothing():
     assert task_set(7, real=False) == task_set(7, real=False)
-    secret, tests = task_set(7, real=False), VERSION_2.candidates
+    secret, tests = task_set(7, real=False), CURRENT.candidates
     assert [task.name for task in secret] == [task.name for task in tests]
     instances = [{task.instance for task in tasks} for tasks in (secret, tests, DEVELOPMENT.candidates)]
     assert all(one.isdisjoint(other) for one, other in itertools.combinations(instances, 2))
@@ -80,26 +80,26 @@ def test_every_development_task_can_be_made():
 
 
 def test_the_quick_tasks_are_few_enough_for_plain_python():
-    quick = [task for task in VERSION_2.candidates if task.quick]
+    quick = [task for task in CURRENT.candidates if task.quick]
     assert {task.ability for task in quick} == set(ABILITIES)
-    assert VERSION_2.quick_runs * sum(task.horizon for task in quick) <= 3e6
+    assert CURRENT.quick_runs * sum(task.horizon for task in quick) <= 3e6
 
 
 def test_blocks_are_of_one_ability_horizon_measure_and_log():
-    for block in blocks(VERSION_2.candidates).values():
+    for block in blocks(CURRENT.candidates).values():
         assert len({(task.ability, task.horizon, task.measure, task.log) for task in block}) == 1
 
 
 def test_steps_are_spaced_by_logarithm_and_contain_the_stages():
-    for task in VERSION_2.candidates:
-        steps = VERSION_2.checkpoints(task.horizon)
-        assert set(VERSION_2.stages(task)) <= set(steps)
+    for task in CURRENT.candidates:
+        steps = CURRENT.checkpoints(task.horizon)
+        assert set(CURRENT.stages(task)) <= set(steps)
         assert len(steps) <= 20
         assert steps[-1] == task.horizon
 
 
 def test_agents_play_what_they_are_made_for():
-    some = [task for task in VERSION_2.candidates if task.quick]
+    some = [task for task in CURRENT.candidates if task.quick]
     own = {
         agent: {task.ability for task in suited(agent, some)}
         for agent in ("TopRank", "PBMUCB", "CMLinUCB", "CascadeVI", "Random")
@@ -109,11 +109,11 @@ def test_agents_play_what_they_are_made_for():
     assert own["CMLinUCB"] == {"contextual"}
     assert own["CascadeVI"] == {"memory"}
     assert own["Random"] == set(ABILITIES)
-    assert {task.ability for task in suited("RecurRank", VERSION_2.candidates)} == {"contextual"}
+    assert {task.ability for task in suited("RecurRank", CURRENT.candidates)} == {"contextual"}
 
 
 def test_agents_of_plain_python_skip_what_they_cannot_learn_from():
-    late, early = VERSION_2.by_name["late-01"], VERSION_2.by_name["churn-01"]
+    late, early = CURRENT.by_name["late-01"], CURRENT.by_name["churn-01"]
     assert suited(Plain, [late, early]) == [early]
 
 
@@ -161,7 +161,7 @@ def test_a_log_is_of_the_production_ranking_with_exchanges_and_clicks_by_the_mod
 
 
 def test_who_learns_from_any_list_has_learned_the_log_and_others_begin_as_ever():
-    task = VERSION_2.by_name["warm_start-02"]
+    task = CURRENT.by_name["warm_start-02"]
     env = task.make()
     learned = make_agent(equipped("CascadeTS", task), env, horizon=task.horizon, seed=5)
     assert learned.display == task.log
@@ -175,7 +175,7 @@ def test_who_learns_from_any_list_has_learned_the_log_and_others_begin_as_ever()
 
 
 def test_an_agent_is_equipped_only_where_it_needs_it():
-    plain, log = VERSION_2.by_name["standard-01"], VERSION_2.by_name["warm_start-01"]
+    plain, log = CURRENT.by_name["standard-01"], CURRENT.by_name["warm_start-01"]
     assert equipped("CascadeTS", plain) == "CascadeTS"
     assert isinstance(equipped("CascadeTS", log), Equipped)
     assert isinstance(equipped("PBMUCB", plain), Equipped)
@@ -187,11 +187,11 @@ def test_an_agent_is_equipped_only_where_it_needs_it():
 
 def test_the_results_that_ship_are_those_of_this_version():
     """Names what has changed since; the command beside it makes the results anew."""
-    assert stale([each for file in VERSION_2.data.glob("*.parquet") for each in read_shipped(file)]) == []
+    assert stale([each for file in CURRENT.data.glob("*.parquet") for each in read_shipped(file)]) == []
 
 
 def test_every_agent_has_a_line_and_all_are_small():
-    files = {file.stem: file.stat().st_size for file in VERSION_2.data.glob("*.parquet")}
+    files = {file.stem: file.stat().st_size for file in CURRENT.data.glob("*.parquet")}
     assert set(files) == set(make.PLAYERS)
     assert sum(files.values()) < 6_000_000
 
@@ -205,7 +205,7 @@ def test_one_bad_list_among_all_is_a_small_part_of_the_score():
     assert scores[0] - scores[1] < 0.01
     assert scores[2] > 0.85
     assert scores[3] == 0
-    assert VERSION_2.by_name["safety-01"].allowance == VERSION_2.by_name["safety-01"].horizon / 1000
+    assert CURRENT.by_name["safety-01"].allowance == CURRENT.by_name["safety-01"].horizon / 1000
 
 
 def test_holm_is_the_closed_test_of_bonferroni():
@@ -234,7 +234,7 @@ def short(tmp_path_factory):
         tasks = [task._replace(horizon=min(task.horizon, 6000 if task.ability == "late" else 2000)) for task in tasks]
         return replace(whole, data=data, frozen="", runs=3, make_tasks=lambda: tuple(tasks))
 
-    return few(VERSION_2, names), few(DEVELOPMENT)
+    return few(CURRENT, names), few(DEVELOPMENT)
 
 
 @pytest.fixture(scope="module")
@@ -389,7 +389,7 @@ def current(made, short, monkeypatch):
     """The short protocol in the place of version 2."""
     monkeypatch.setattr(cards, "CURRENT", made)
     for module in (reference, figures):
-        monkeypatch.setattr(module, "VERSION_2", made)
+        monkeypatch.setattr(module, "CURRENT", made)
     monkeypatch.setattr(cards, "DEVELOPMENT", short[1])
     return made
 
@@ -695,13 +695,13 @@ def test_a_version_without_anchors_is_refused(short, monkeypatch, tmp_path):
 
 
 def test_tuning_is_on_development_tasks_of_the_board():
-    for board, n in zip(VERSION_2.boards, (16, 16, 8, 6), strict=True):
+    for board, n in zip(CURRENT.boards, (16, 16, 8, 6), strict=True):
         tasks = tuned.development_tasks(DEVELOPMENT, board)
         assert len(tasks) == len({task.name for task in tasks}) == n
         assert {task.ability for task in tasks} <= set(board.abilities)
-        assert {task.instance for task in tasks}.isdisjoint(task.instance for task in VERSION_2.candidates)
+        assert {task.instance for task in tasks}.isdisjoint(task.instance for task in CURRENT.candidates)
     models = [
-        task.click_model for task in tuned.development_tasks(DEVELOPMENT, VERSION_2.boards[0]) if task.ability == "standard"
+        task.click_model for task in tuned.development_tasks(DEVELOPMENT, CURRENT.boards[0]) if task.ability == "standard"
     ]
     assert models == ["CM", "PBM", "DCM", "UBM", "DBN", "CCM"]
 
@@ -718,7 +718,7 @@ def test_scores_fall_with_the_loss(made):
 
 
 def test_a_line_that_is_played_again_comes_out_equal_and_has_its_digests_renewed(current, monkeypatch, capsys):
-    monkeypatch.setattr(resealing, "VERSION_2", current)
+    monkeypatch.setattr(resealing, "CURRENT", current)
     file = current.data / "CascadeTS.parquet"
     before = read_shipped(file)
     old = [replace(each, made={**each.made, "kernels": dict.fromkeys(each.made["kernels"], "of old")}) for each in before]

@@ -12,16 +12,16 @@ from clickgym.core.statistics import worst_tenth
 from clickgym.envs import load_instance
 from clickgym_lab.bench.conclusions import RECOMMENDING, conclusions, recommended, tuned_lines, unsafe, worst
 from clickgym_lab.bench.leaderboard import leaderboard
-from clickgym_lab.bench.protocol import VERSION_2
+from clickgym_lab.bench.protocol import CURRENT
 from clickgym_lab.bench.reference import lines, reference
 from clickgym_lab.studies import first_everywhere
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.mark.parametrize("board", VERSION_2.boards[:2], ids=lambda board: board.name)
+@pytest.mark.parametrize("board", CURRENT.boards[:2], ids=lambda board: board.name)
 def test_no_line_has_a_better_place_than_a_line_above_it(board):
-    numbers = [place.number for place in leaderboard(VERSION_2, board)]
+    numbers = [place.number for place in leaderboard(CURRENT, board)]
     assert numbers == sorted(numbers)
     assert numbers[0] == 1
 
@@ -29,12 +29,12 @@ def test_no_line_has_a_better_place_than_a_line_above_it(board):
 def test_what_is_recommended_is_shown_with_the_worst_tenth_of_its_runs():
     take, said = recommended(), conclusions("docs")[:RECOMMENDING]
     for what, item in zip(("overall", "change", "safety"), said, strict=True):
-        assert f"take `{lines(VERSION_2)[take[what]].agent}`" in item
+        assert f"take `{lines(CURRENT)[take[what]].agent}`" in item
         assert "worst tenth" in item
-    scores = reference(VERSION_2).filter(agent=take["change"], ability="change")["score"].sort()
+    scores = reference(CURRENT).filter(agent=take["change"], ability="change")["score"].sort()
     assert f"{scores[: len(scores) // 10].mean():.2f}" in said[1]
     assert worst(take["change"], "change") == pytest.approx(scores[: len(scores) // 10].mean())
-    lists = reference(VERSION_2).filter(agent=take["safety"], ability="safety")["loss"]
+    lists = reference(CURRENT).filter(agent=take["safety"], ability="safety")["loss"]
     assert f"{100 * (lists > 0).mean():.0f} % of its {len(lists)} runs" in said[2]
     assert f"{lists.max():,.0f} at most" in said[2]
 
@@ -48,7 +48,7 @@ def test_the_worst_tenth_is_a_mean_over_the_lowest():
 
 def test_tuning_that_spoils_what_an_agent_is_made_for_is_not_quoted():
     """Planted: were tuned CascadeDUCB as good as before where users change, it would count, and lead by its gain."""
-    places = {place.agent: place for place in leaderboard(VERSION_2, VERSION_2.boards[0])}
+    places = {place.agent: place for place in leaderboard(CURRENT, CURRENT.boards[0])}
     kept, spoilt = tuned_lines(places)
     assert [re.findall(r"`(\w+)`", words)[0] for words in spoilt] == ["CascadeDUCB", "BubbleRank", "CascadeSWUCB"]
     assert {before.agent for before, _ in kept}.isdisjoint(("CascadeDUCB", "BubbleRank", "CascadeSWUCB"))
@@ -60,7 +60,7 @@ def test_tuning_that_spoils_what_an_agent_is_made_for_is_not_quoted():
 
 
 def test_the_rules_name_the_tasks_that_are_dropped():
-    dropped = {task.name for task in VERSION_2.candidates} - {task.name for task in VERSION_2.tasks()}
+    dropped = {task.name for task in CURRENT.candidates} - {task.name for task in CURRENT.tasks()}
     text = (ROOT / "docs" / "scorecard.md").read_text(encoding="utf-8")
     [table] = re.findall(r"<!-- abilities -->(.*?)<!-- end", text, flags=re.DOTALL)
     assert set(re.findall(r"`(\w+-\d+)`", table)) == dropped

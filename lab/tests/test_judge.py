@@ -29,11 +29,11 @@ from clickgym.core.kernels import SessionError
 from clickgym.runner.callback import Callback
 from clickgym_lab.bench import card as cards
 from clickgym_lab.bench import judge as judging
-from clickgym_lab.bench import make, protocol, seats, submission
+from clickgym_lab.bench import make, seats, submission
 from clickgym_lab.bench import sandbox as sandboxes
 from clickgym_lab.bench.leaderboard import header, leaderboard, row_of
 from clickgym_lab.bench.play import play, play_again, play_run, suited
-from clickgym_lab.bench.protocol import DEVELOPMENT, VERSION_2
+from clickgym_lab.bench.protocol import CURRENT, DEVELOPMENT
 from clickgym_lab.bench.sandbox import check_can_confine, end_with
 from clickgym_lab.bench.task_set import task_set
 
@@ -102,7 +102,7 @@ def places(tmp_path_factory, udp):
 def folder(tmp_path_factory, places):
     """A submission without results; the module of its agents is `cheats`."""
     folder = tmp_path_factory.mktemp("submission")
-    task = next(task for task in VERSION_2.candidates if task.name == "standard-01")
+    task = next(task for task in CURRENT.candidates if task.name == "standard-01")
     target = tmp_path_factory.mktemp("results") / "target"
     target.write_text("true")
     facts = f"TASK = {json.dumps(task._asdict())!r}\nTARGET = {str(target)!r}\nPLACES = {json.dumps(places)!r}\n"
@@ -135,7 +135,7 @@ def here(folder, monkeypatch):
 
 def secret(data, seed=5, names=("standard-01",), horizon=SHORT):
     tasks = few(task_set(seed, real=False), names, horizon)
-    return replace(VERSION_2, make_tasks=lambda: tasks, data=data, frozen="", seed=seed)
+    return replace(CURRENT, make_tasks=lambda: tasks, data=data, frozen="", seed=seed)
 
 
 def regret(whole, agent, run=0):
@@ -267,8 +267,8 @@ def test_the_memory_and_the_command_of_other_processes_cannot_be_read(sandbox, h
 
 def test_seeds_of_public_tasks_can_be_told_from_names_those_of_secret_tasks_cannot(sandbox, here, tmp_path):
     seated = seats.sit_down("cheats:Seeds", sandbox)
-    tasks = few(VERSION_2.candidates, ("standard-01",), SHORT)
-    assert regret(replace(VERSION_2, make_tasks=lambda: tasks, frozen=""), here.Seeds) == 0
+    tasks = few(CURRENT.candidates, ("standard-01",), SHORT)
+    assert regret(replace(CURRENT, make_tasks=lambda: tasks, frozen=""), here.Seeds) == 0
     assert regret(secret(tmp_path), seated) == regret(secret(tmp_path), here.Honest)
 
 
@@ -410,8 +410,8 @@ def test_a_worker_ends_with_its_judge():
 def short(tmp_path_factory):
     """A protocol of three short tasks, with anchors and the results of three agents."""
     data = tmp_path_factory.mktemp("data")
-    tasks = few(VERSION_2.candidates, ("standard-01", "standard-02", "cold_start-01"), 1000)
-    whole = replace(VERSION_2, make_tasks=lambda: tasks, data=data, frozen="", runs=2)
+    tasks = few(CURRENT.candidates, ("standard-01", "standard-02", "cold_start-01"), 1000)
+    whole = replace(CURRENT, make_tasks=lambda: tasks, data=data, frozen="", runs=2)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(make, "_tuned", lambda maker, name: None)
         patch.setattr(make, "_write_card", lambda protocol: None)
@@ -522,7 +522,7 @@ def test_a_lie_about_what_was_played_is_noticed(submit, sandbox, monkeypatch):
     """A process with the environment that returns other numbers than it has measured."""
     own = submit("Compiled")
     maker = seats.sit_down("cheats:Compiled", sandbox)
-    whole = protocol.VERSION_2
+    whole = judging.CURRENT
     table = play(whole, "it", "CascadeTS", whole.candidates, 2, own / "plays", n_jobs=1)
     better = table.with_columns(polars.col("regret", "loss") * 0.5)
     with pytest.raises(ValueError, match=r"run \d of '[a-z_]+-0\d' differs from session \d+ on, or before: regret"):
@@ -583,7 +583,7 @@ def test_results_that_are_none_are_refused_in_a_sandbox_before_any_session(submi
     plays.write_bytes(sealed(change(polars.read_parquet(plays, memory_map=False)), clickgym_format="2"))
     try:
         with pytest.raises(seats.SeatError, match=message) as refusal:
-            seats.read_in_seat(replace(sandbox, folder=own), VERSION_2)
+            seats.read_in_seat(replace(sandbox, folder=own), CURRENT)
     finally:
         plays.write_bytes(before)
     assert "\n" not in str(refusal.value)
@@ -593,13 +593,13 @@ def test_results_that_are_none_are_refused_in_a_sandbox_before_any_session(submi
 def submitted(tmp_path_factory):
     """A submission with results of a task of version 2, and the file of its table."""
     own = tmp_path_factory.mktemp("submitted")
-    tasks = VERSION_2.tasks(quick=True)
+    tasks = CURRENT.tasks(quick=True)
     [task] = [task for task in tasks if task.name == min(each.name for each in tasks if each.ability == "standard")]
-    played = play(VERSION_2, "Random", "Random", [task], 1, own / "results" / cards.PLAYS, n_jobs=1)
+    played = play(CURRENT, "Random", "Random", [task], 1, own / "results" / cards.PLAYS, n_jobs=1)
     config = {
         "agent": "Random",
         "protocol": 2,
-        "fingerprint": VERSION_2.fingerprint,
+        "fingerprint": CURRENT.fingerprint,
         "machines": ["<b>\u202e"],
         "finished": ["quick"],
     }
@@ -611,14 +611,14 @@ def submitted(tmp_path_factory):
 
 def test_what_a_seat_reads_is_what_was_written(submitted, sandbox):
     own, _ = submitted
-    read = seats.read_in_seat(replace(sandbox, folder=own), VERSION_2)
+    read = seats.read_in_seat(replace(sandbox, folder=own), CURRENT)
     here = submission.read_submission(own / "results")
     assert read[:2] == here[:2] == ("Random", True)
     ends = here.table.filter(polars.col("step") == polars.col("horizon"))
     assert read.table.equals(ends.select(read.table.columns).cast(dict(read.table.schema)))
     for lie in ([], {}, {"agent": "A", "quick": True, "made": [], "ends": [["none", 0, 1.0]]}):
         with pytest.raises(ValueError, match="its process returned no results"):
-            submission.Submission.from_json(lie, VERSION_2)
+            submission.Submission.from_json(lie, CURRENT)
 
 
 def test_results_say_short_texts_of_themselves(submitted):
@@ -665,9 +665,9 @@ def test_names_that_could_pass_for_others_are_refused(name):
 def test_what_an_author_has_named_is_shown_as_text(submit, monkeypatch):
     claim = judging.Claim(0, 1, ["machine <b>|x, here y"], 0.1, 0.5, 0.2)
     hostile = judging.Judgement(
-        name="mine", agent="agent:My<b>|", quick=True, confined=False, board=VERSION_2.boards[0], about={"told": ["<i>"]},
+        name="mine", agent="agent:My<b>|", quick=True, confined=False, board=CURRENT.boards[0], about={"told": ["<i>"]},
         seed=1, replayed=0, submitted=None, judged=polars.DataFrame(), secret=polars.DataFrame(), curves=None,
-        protocol=VERSION_2, secret_protocol=VERSION_2, claim=claim,
+        protocol=CURRENT, secret_protocol=CURRENT, claim=claim,
     )  # fmt: skip
     monkeypatch.setattr(judging.Judgement, "rows", [])
     text = hostile.to_markdown()
@@ -706,4 +706,4 @@ def test_what_the_policy_says_of_the_judge():
     assert (sandboxes.MEMORY, sandboxes.SCRATCH, sandboxes.THREADS) == (2 << 30, 64 << 20, 64)
     assert (seats.SECONDS, seats.PER_SESSION) == (300, 0.01)
     policy = (Path(__file__).parents[2] / "docs" / "scorecard_policy.md").read_text(encoding="utf-8")
-    assert VERSION_2.frozen in policy
+    assert CURRENT.frozen in policy

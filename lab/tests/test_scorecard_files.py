@@ -13,7 +13,7 @@ from polars import col
 import clickgym
 from clickgym_lab.bench.card import CONFIG
 from clickgym_lab.bench.play import play_one
-from clickgym_lab.bench.protocol import CURRENT, VERSION_2
+from clickgym_lab.bench.protocol import CURRENT
 from clickgym_lab.bench.reference import reference
 from clickgym_lab.bench.score import scored, standing
 from clickgym_lab.bench.submission import read_submission
@@ -74,7 +74,7 @@ def test_a_judgement_is_read_as_a_line_of_the_board():
     then, said = content(V20 / "bench" / "results.json"), content(V20 / "judgement" / "judgement.json")
     [line] = read_shipped(V20 / "judgement" / "submission.parquet")
     assert {key: line.made[key] for key in ("trust", "fingerprint")} == {
-        "trust": "judged", "fingerprint": VERSION_2.fingerprint,
+        "trust": "judged", "fingerprint": CURRENT.fingerprint,
     }  # fmt: skip
     assert line.table["agent"].unique().to_list() == [said["name"]] == ["submission"]
     assert said["claim"]["right"]
@@ -83,7 +83,7 @@ def test_a_judgement_is_read_as_a_line_of_the_board():
 
 def test_runs_of_a_submission_come_out_again(scorecard):
     table = read_submission(scorecard[0]).table.filter(col("step") == col("horizon"), col("horizon") <= 1000)
-    again = [play_one(VERSION_2, "Random", VERSION_2.by_name[task], run) for task, run in table["task", "run"].rows()]
+    again = [play_one(CURRENT, "Random", CURRENT.by_name[task], run) for task, run in table["task", "run"].rows()]
     assert table["loss"].to_list() == pytest.approx(again)
 
 
@@ -96,8 +96,8 @@ def test_a_scorecard_of_a_stranger_imports_nothing(tmp_path, monkeypatch):
 
 
 def card():
-    rows = reference(VERSION_2).filter(polars.col("agent") == "Random")
-    return clickgym.Scorecard("Random", (), "any", False, rows, rows, VERSION_2)
+    rows = reference(CURRENT).filter(polars.col("agent") == "Random")
+    return clickgym.Scorecard("Random", (), "any", False, rows, rows, CURRENT)
 
 
 CALLS = [

@@ -22,7 +22,7 @@ import clickgym
 from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS, STATE_AGENTS
 from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, MEMORY, load_instance
 from clickgym.runner.labels import PUBLISHED
-from clickgym_lab.bench.protocol import VERSION_2
+from clickgym_lab.bench.protocol import CURRENT
 from clickgym_lab.pages import landing
 from clickgym_lab.pages.agent_pictures import mean_regret
 
@@ -238,7 +238,7 @@ def test_three_curves_end_with_the_best_agent_without_extra_knowledge():
     assert len(shares) == 3
     assert min(shares, key=shares.get) == list(shares)[2]
     assert 0 < min(shares.values()) < max(shares.values()) < 100
-    rows = mean_regret(VERSION_2).filter(ability="standard", step=100_000).pivot("agent", index="task", values="regret")
+    rows = mean_regret(CURRENT).filter(ability="standard", step=100_000).pivot("agent", index="task", values="regret")
     for name, share in shares.items():
         assert share == pytest.approx(100 * math.exp(np.log(rows[name] / rows["Random"]).mean()))
     told = {"Oracle", "PBMTS", "BCMPTS", "PBMUCB"}

@@ -333,8 +333,8 @@ def bench(
         raise ValueError(f"{label} cannot play any of the {len(tasks)} tasks")
     with tempfile.TemporaryDirectory() as temporary, _listener(callback, progress) as listener:
         folder = Path(temporary) if out is None else out
-        config = {"agent": label, "protocol": protocol.version, "fingerprint": protocol.fingerprint, "tuned": tuned}
-        config = _open(folder, config, quick)
+        config: dict[str, Any] = {"agent": label, "protocol": protocol.version, "fingerprint": protocol.fingerprint}
+        config = _open(folder, config | {"tuned": tuned}, quick)
         if board is not None:
             line = tune_line(DEVELOPMENT, board, player, folder / TUNING, n_jobs=n_jobs, callback=listener)
             player, config["tuning"] = player_of(line.player), line.agent

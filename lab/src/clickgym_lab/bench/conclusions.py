@@ -21,7 +21,7 @@ from clickgym.runner.describe import learns, stands
 from clickgym.runner.labels import PUBLISHED
 
 from .leaderboard import Place, leaderboard
-from .protocol import VERSION_2, Protocol
+from .protocol import CURRENT, Protocol
 from .reference import PUBLISHED_LINE, SAFE_LINE, TUNED_LINE, agent_of, line_name, lines, reference
 from .score import regret_ratios
 from .task import Task
@@ -35,7 +35,7 @@ RECOMMENDING = 3
 """So many of the first conclusions say which agent to take."""
 
 
-def recommended(protocol: Protocol = VERSION_2) -> dict[str, str]:
+def recommended(protocol: Protocol = CURRENT) -> dict[str, str]:
     """The recommended lines, by what matters: those with the highest score overall, in ``change``, and in ``safety``.
 
     Only lines count that need no extra knowledge and run with their defaults or in safe mode. For safety, only agents that
@@ -95,15 +95,15 @@ def worst(agent: str, ability: str | None = None) -> float:
 
     Whatever is recommended is shown with it beside its mean.
     """
-    abilities = VERSION_2.boards[0].abilities if ability is None else (ability,)
-    return worst_tenth(reference(VERSION_2).filter(col("ability").is_in(abilities), agent=agent)["score"])
+    abilities = CURRENT.boards[0].abilities if ability is None else (ability,)
+    return worst_tenth(reference(CURRENT).filter(col("ability").is_in(abilities), agent=agent)["score"])
 
 
 def n_first(agent: str) -> int:
     """In how many tasks of the board without knowledge no other line as published or tuned scores more than a line."""
-    board = VERSION_2.boards[0]
-    rows = reference(VERSION_2).filter(
-        col("agent").is_in([place.agent for place in leaderboard(VERSION_2, board)]), col("ability").is_in(board.abilities)
+    board = CURRENT.boards[0]
+    rows = reference(CURRENT).filter(
+        col("agent").is_in([place.agent for place in leaderboard(CURRENT, board)]), col("ability").is_in(board.abilities)
     )
     means = rows.group_by("task", "agent").agg(col("score").mean())
     return means.filter(col("score") == col("score").max().over("task"), agent=agent).height
@@ -115,23 +115,23 @@ def conclusions(docs: str) -> list[str]:
     Args:
         docs: where the pages lie that it links to.
     """
-    free, extra, *_, last = VERSION_2.boards
-    places = {place.agent: place for board in (last, free, extra) for place in leaderboard(VERSION_2, board)}
+    free, extra, *_, last = CURRENT.boards
+    places = {place.agent: place for board in (last, free, extra) for place in leaderboard(CURRENT, board)}
     tuned, spoilt = tuned_lines({name: place for name, place in places.items() if "change" in place.standing.abilities})
-    take, memory = recommended(), reference(VERSION_2).filter(ability="memory")
+    take, memory = recommended(), reference(CURRENT).filter(ability="memory")
     agents = memory["agent"].unique().sort()
     bandits = [name for name in agents if agent_of(name) in AGENTS and name != "Oracle"]
     ratios = regret_ratios([*bandits, "PerState"], PLANNER, memory)
-    quick = {place.agent: place.standing.overall for place in leaderboard(VERSION_2, free, quick=True)}
+    quick = {place.agent: place.standing.overall for place in leaderboard(CURRENT, free, quick=True)}
     generic = [name for name in agents if agent_of(name) in LEARNERS]
     common_task = regret_ratios([*bandits, *generic], PLANNER, memory)
     text = _render(
         "conclusions.md",
         docs=docs,
         take=take,
-        typed={name: lines(VERSION_2)[name].agent for name in take.values()},
+        typed={name: lines(CURRENT)[name].agent for name in take.values()},
         places=places,
-        informed=leaderboard(VERSION_2, extra)[0],
+        informed=leaderboard(CURRENT, extra)[0],
         unsafe=unsafe(),
         rival="BubbleRank",
         worst=worst,
@@ -146,7 +146,7 @@ def conclusions(docs: str) -> list[str]:
         generic=next(name for name in quick if agent_of(name) in LEARNERS),
         generic_ratio=min(common_task[name] for name in generic),
         bandit_ratio=min(common_task[name] for name in bandits),
-        n_tasks=len(VERSION_2.tasks_of(free)),
+        n_tasks=len(CURRENT.tasks_of(free)),
         much=MUCH,
     )
     return [f"- {item}" for item in text.removeprefix("- ").split("\n- ")]
@@ -170,7 +170,7 @@ class Unsafe(NamedTuple):
 
 def unsafe() -> dict[str, Unsafe]:
     """The lists of each line in ``safety`` that are much worse than the production ranking."""
-    groups = reference(VERSION_2).filter(ability="safety").group_by("agent")
+    groups = reference(CURRENT).filter(ability="safety").group_by("agent")
     counts = {str(name): rows["loss"].to_numpy() for (name,), rows in groups}
     return {
         name: Unsafe(len(lists), float((lists > 0).mean()), -worst_tenth(-lists), float(lists.max()))
@@ -184,10 +184,10 @@ def _render(template: str, **values: object) -> str:
 
 def own_agent() -> str:
     """The scores of our own agent in each ability beside those of the best other agents, as a table in Markdown."""
-    free, extra, *_ = VERSION_2.boards
-    places = {place.agent: place for place in leaderboard(VERSION_2, free)}
+    free, extra, *_ = CURRENT.boards
+    places = {place.agent: place for place in leaderboard(CURRENT, free)}
     others = [place for place in places.values() if agent_of(place.agent) != OURS]
-    informed = leaderboard(VERSION_2, extra)
+    informed = leaderboard(CURRENT, extra)
     own = [places[line_name(OURS, setting)] for setting in (PUBLISHED_LINE, SAFE_LINE)]
     overall = [f"{place.standing.overall}, {worst(place.agent):.2f}" for place in own]
     rows = [("*overall*", *overall, *(str(place.standing.overall) for place in (others[0], informed[0])))]
@@ -227,11 +227,11 @@ def stability(sets: Sequence[Mapping[str, Mapping[str, float]]]) -> str:
         | features | 2 | 1.000 | 1.000 | 1.000 | `MGD` on 2 of 2 sets |
     """
     rows: list[tuple[str, ...]] = [("board", "agents", "two sets, mean", "two sets, least", "set and test set, mean", "first")]
-    for board in VERSION_2.boards:
+    for board in CURRENT.boards:
         if board.name not in sets[0]:
             continue
         here = [scores[board.name] for scores in sets]
-        test = {place.agent: place.standing.overall.value for place in leaderboard(VERSION_2, board)}
+        test = {place.agent: place.standing.overall.value for place in leaderboard(CURRENT, board)}
         among = [_agreement(one, other) for one, other in itertools.combinations(here, 2)]
         with_test = [_agreement(scores, test) for scores in here]
         figures = (f"{figure:.3f}" for figure in (np.mean(among), min(among), np.mean(with_test)))
@@ -251,11 +251,11 @@ def referee(sets: Sequence[Mapping[str, Mapping[str, float]]]) -> str:
     Args:
         sets: scores on sets of tasks that were drawn anew, as in `stability`.
     """
-    free, extra, features, _ = VERSION_2.boards
-    shown = [(board, leaderboard(VERSION_2, board)) for board in (free, extra, features)]
+    free, extra, features, _ = CURRENT.boards
+    shown = [(board, leaderboard(CURRENT, board)) for board in (free, extra, features)]
     counts = [(board.name, sum(len(place.tied) for place in found) // 2, math.comb(len(found), 2)) for board, found in shown]
     places = {place.agent: place for _, found in shown for place in found}
-    anchors = Counter(VERSION_2.anchors[task.name][task.horizon].agent for task in VERSION_2.candidates)
+    anchors = Counter(CURRENT.anchors[task.name][task.horizon].agent for task in CURRENT.candidates)
     above = sum(any(score.value > 1 for score in place.standing.abilities.values()) for place in places.values())
     rows = _answers(places, anchors, sum(compared for _, _, compared in counts))
     values = {"rows": rows, "boards": counts, "above": above, "n_lines": len(places)}
@@ -316,7 +316,7 @@ def _answers(places: Mapping[str, Place], anchors: Mapping[str, int], n_pairs: i
         "20 steps of every run ship; [take part](taking_part.md); a secret set is drawn when a folder is judged",
         f"{n_pairs:,} pairs of lines are compared, at 1,000 and 10,000 sessions, too",
     )
-    safety = [task for task in VERSION_2.tasks() if task.ability == "safety"]
+    safety = [task for task in CURRENT.tasks() if task.ability == "safety"]
     costs = [_cost_of_a_list(task) for task in safety]
     yield (
         "`safety` did not generalise: four queries, and one bad list was half of the score",
@@ -332,5 +332,5 @@ RUNS_ONLY = 0.012
 
 def _cost_of_a_list(task: Task) -> float:
     """By how much one list that is much worse than the production ranking lowers the score of a run without any."""
-    none, one = VERSION_2.anchors[task.name][task.horizon].score(np.array([0.0, 1.0]))
+    none, one = CURRENT.anchors[task.name][task.horizon].score(np.array([0.0, 1.0]))
     return float(none - one)

@@ -22,7 +22,7 @@ from clickgym.runner.reports.figures import COLOURS, regret_figure
 from clickgym.runner.theory.applicable import BoundCurve, applicable_bounds
 
 from .leaderboard import Place, leaderboard
-from .protocol import CURRENT, VERSION_2, Protocol
+from .protocol import CURRENT, Protocol
 from .reference import baselines, curves_of, first_lines
 from .task import Task
 from .task_set import ABOUT
@@ -144,16 +144,16 @@ def _leading(ability: str) -> list[str]:
     """The lines that score highest in an ability, of each agent the better one, and `Random`."""
     if ability not in ABOUT:
         raise ValueError(unknown("ability", ability, ABOUT))
-    VERSION_2.check_anchors()
-    board = next(board for board in VERSION_2.boards if ability in board.abilities)
-    places = [place for place in leaderboard(VERSION_2, board) if ability in place.standing.abilities]
+    CURRENT.check_anchors()
+    board = next(board for board in CURRENT.boards if ability in board.abilities)
+    places = [place for place in leaderboard(CURRENT, board) if ability in place.standing.abilities]
     places.sort(key=lambda place: -place.standing.abilities[ability].value)
     return [*first_lines((place.agent for place in places), "Random")[:MOST_CURVES], "Random"]
 
 
 def _lower_bounds(ability: str, steps: Sequence[int]) -> Iterator[tuple[tuple[str, str | None], list[BoundCurve]]]:
     """The mean of the lower bounds of each click model's tasks, where all have one; that of users who stay as they are."""
-    tasks = [task for task in VERSION_2.candidates if task.ability == ability]
+    tasks = [task for task in CURRENT.candidates if task.ability == ability]
     for model in dict.fromkeys(task.click_model for task in tasks):
         bounds = [_lower_bound(task, steps) for task in tasks if task.click_model == model]
         yield (f"{model}Rank-v0", None), list(_mean_bound(bounds))

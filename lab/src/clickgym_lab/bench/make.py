@@ -33,7 +33,7 @@ from clickgym.runner.results import read_results
 from ..shipped import Shipped, fingerprints, read_shipped, write_shipped
 from .leaderboard import sources_of
 from .play import blocks, n_sessions, play, suited
-from .protocol import DEVELOPMENT, VERSION_2, Protocol
+from .protocol import CURRENT, DEVELOPMENT, Protocol
 from .reference import PUBLISHED_LINE, SAFE_LINE, TUNED_LINE, Line, curves_of, line_name, lines, processor
 from .task import Task
 from .tuned import BUDGET, development_tasks, tune_line
@@ -70,7 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--agents", nargs="*", help="play only these, and make no anchors")
     parser.add_argument("--jobs", type=int, default=-1, help="workers; -1 for one per processor")
     options = parser.parse_args(arguments)
-    make(VERSION_2, DEVELOPMENT, options.out, agents=options.agents, jobs=options.jobs, anchors=options.agents is None)
+    make(CURRENT, DEVELOPMENT, options.out, agents=options.agents, jobs=options.jobs, anchors=options.agents is None)
 
 
 def make(
@@ -179,7 +179,7 @@ def compact(rows: polars.DataFrame, block: Sequence[Task]) -> polars.DataFrame:
         rows: as `play` returns them.
         block: their tasks.
     """
-    stages = VERSION_2.stages(block[0])
+    stages = CURRENT.stages(block[0])
     measures = ["regret"] if block[0].measure == "regret" else ["regret", block[0].measure]
     exact, last = col("step").is_in(stages), col("step") == col("horizon")
     rows = rows.with_columns(col("loss").alias(block[0].measure)) if len(measures) > 1 else rows

@@ -38,8 +38,8 @@ def suited(agent: AgentLike | Player, tasks: Iterable[Task]) -> list[Task]:
         tasks: of the protocol.
 
     Example:
-        >>> from clickgym_lab.bench.protocol import VERSION_2
-        >>> {task.ability for task in suited("CascadeVI", VERSION_2.candidates)}
+        >>> from clickgym_lab.bench.protocol import CURRENT
+        >>> {task.ability for task in suited("CascadeVI", CURRENT.candidates)}
         {'memory'}
     """
     player = player_of(agent)

@@ -102,7 +102,8 @@ class Protocol:
         content = json.loads((self.data / "anchors.json").read_text(encoding="utf-8"))
         return {
             name: {
-                int(horizon): Anchor(*values, int(horizon), self.by_name[name].allowance) for horizon, values in stages.items()
+                int(horizon): Anchor(random, best, agent, int(horizon), self.by_name[name].allowance)
+                for horizon, (random, best, agent) in stages.items()
             }
             for name, stages in content.items()
         }
@@ -129,7 +130,7 @@ class Protocol:
             stage: after how many sessions; None takes the end of each task, which also counts where a task ends earlier.
 
         Example:
-            >>> len(VERSION_2.tasks(quick=True)) < len(VERSION_2.tasks()) / 10
+            >>> len(CURRENT.tasks(quick=True)) < len(CURRENT.tasks()) / 10
             True
         """
         return tuple(task for task in self.candidates if self.anchor(task, stage).kept and (task.quick or not quick))
@@ -138,7 +139,7 @@ class Protocol:
         """The tasks of a board that are scored.
 
         Example:
-            >>> sum(len(VERSION_2.tasks_of(board)) for board in VERSION_2.boards if board.name != "extra knowledge")
+            >>> sum(len(CURRENT.tasks_of(board)) for board in CURRENT.boards if board.name != "extra knowledge")
             321
         """
         return [task for task in self.tasks() if task.ability in board.abilities]
@@ -162,7 +163,7 @@ class Protocol:
         """The steps at which losses are kept: five in each power of ten, then the end.
 
         Example:
-            >>> VERSION_2.checkpoints(1000)
+            >>> CURRENT.checkpoints(1000)
             [16, 25, 40, 63, 100, 158, 251, 398, 631, 1000]
         """
         steps = np.round(10 ** (np.arange(6, 31) / 5)).astype(int).tolist()
@@ -198,7 +199,7 @@ LIST = frozenset({"initial_ranking"})
 EXAMINATION = frozenset({"examination", "browsing"})
 WITHOUT_FEATURES = tuple(ability for ability in ABOUT if ability not in ("contextual", "memory"))
 
-VERSION_2 = Protocol(
+CURRENT = Protocol(
     version=2,
     abilities=ABOUT,
     boards=(
@@ -220,8 +221,5 @@ VERSION_2 = Protocol(
     frozen="4c270544bef919e7",
 )
 
-DEVELOPMENT = replace(VERSION_2, make_tasks=lambda: task_set(DEVELOPMENT_SEED, real=False))
+DEVELOPMENT = replace(CURRENT, make_tasks=lambda: task_set(DEVELOPMENT_SEED, real=False))
 """The tasks on which hyper-parameters are chosen; they have no anchors."""
-
-CURRENT = VERSION_2
-"""The version that is played if none is named."""

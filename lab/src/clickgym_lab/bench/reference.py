@@ -19,7 +19,7 @@ from clickgym.runner.sweep_results import Results
 
 from ..shipped import Shipped, read_shipped
 from .play import COLUMNS, blocks, described
-from .protocol import CURRENT, VERSION_2, Protocol
+from .protocol import CURRENT, Protocol
 from .score import scored
 
 PUBLISHED_LINE, TUNED_LINE, SAFE_LINE = "published", "tuned", "safe"
@@ -200,18 +200,18 @@ def baselines(ability: str, agents: Iterable[str] | None = None) -> Results:
         >>> import clickgym
         >>> clickgym.baselines("late", ["CascadeTS", "TopRank"]).plot("late.pdf")  # doctest: +SKIP
     """
-    check_choice("ability", ability, VERSION_2.abilities)
-    VERSION_2.check_anchors()
-    table = curves_of(VERSION_2).filter(col("ability") == ability)
-    names = list(lines(VERSION_2)) if agents is None else check_labels("agents", agents)
+    check_choice("ability", ability, CURRENT.abilities)
+    CURRENT.check_anchors()
+    table = curves_of(CURRENT).filter(col("ability") == ability)
+    names = list(lines(CURRENT)) if agents is None else check_labels("agents", agents)
     for name in names:
-        check_choice("agent", name, lines(VERSION_2))
+        check_choice("agent", name, lines(CURRENT))
     return Results(as_results(table.filter(col("agent").is_in(names))))
 
 
 def as_results(table: polars.DataFrame) -> polars.DataFrame:
     """Rows of `play` as those of a sweep: an environment is all tasks with its click model, an instance one of them."""
-    models = {task.name: f"{task.click_model}Rank-v0" for task in VERSION_2.candidates}
+    models = {task.name: f"{task.click_model}Rank-v0" for task in CURRENT.candidates}
     return table.select(
         col("task").replace_strict(models).alias("env"),
         col("task").alias("instance"),

@@ -60,8 +60,8 @@ def development_tasks(protocol: Protocol, board: Board) -> list[Task]:
         board: whose abilities count.
 
     Example:
-        >>> from clickgym_lab.bench.protocol import DEVELOPMENT, VERSION_2
-        >>> [len(development_tasks(DEVELOPMENT, board)) for board in VERSION_2.boards]
+        >>> from clickgym_lab.bench.protocol import DEVELOPMENT, CURRENT
+        >>> [len(development_tasks(DEVELOPMENT, board)) for board in CURRENT.boards]
         [16, 16, 8, 6]
     """
     own = {ability: [task for task in protocol.candidates if task.ability == ability] for ability in board.abilities}

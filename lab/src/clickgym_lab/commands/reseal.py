@@ -37,7 +37,7 @@ from clickgym.runner.run import run
 from ..bench.equipment import equipped
 from ..bench.make import digests_of
 from ..bench.play import blocks
-from ..bench.protocol import VERSION_2
+from ..bench.protocol import CURRENT
 from ..shipped import KEYS, Shipped, fingerprints, of_files, portable, read_shipped, stale, write_shipped
 from ..studies import STUDIES
 from ..studies.play import Plan
@@ -143,8 +143,8 @@ def _query(name: str, folder: Path | None) -> str:
 
 def _of_line(shipped: Shipped) -> Original:
     """A block of tasks: the first run of the line in the first of them, at the steps that ship as they are."""
-    task = blocks(VERSION_2.candidates)[shipped.part][0]
-    [agent], steps = shipped.made["agents"], tuple(VERSION_2.stages(task))
+    task = blocks(CURRENT.candidates)[shipped.part][0]
+    [agent], steps = shipped.made["agents"], tuple(CURRENT.stages(task))
     rows = shipped.table.filter(col("env") == task.name, col("run") == 0, col("step").is_in(steps))
     metrics = () if task.measure == "regret" else (task.measure,)
     figures = rows.select(*KEYS, "regret", *metrics).with_columns(polars.lit(agent).alias("agent"))
@@ -198,13 +198,13 @@ def _learns(agent: str) -> bool:
 
 
 def _play(replay: Replay, game: Game) -> polars.DataFrame:
-    task = VERSION_2.by_name.get(game.env)
+    task = CURRENT.by_name.get(game.env)
     player: AgentLike
     if task is None:
         env = make_env(game.env, None if "instance=" in game.env else game.instance)
         trial, player = Trial(game.env, place_of(env).instance, game.agent, 0), game.agent
     else:
-        env, trial, player = task.make(), VERSION_2.trial(task, 0), equipped(game.agent, task)
+        env, trial, player = task.make(), CURRENT.trial(task, 0), equipped(game.agent, task)
     env_seed, agent_seed = trial.seeds(replay.seed)
     agent = make_agent(player, env, horizon=replay.horizon, seed=agent_seed)
     if isinstance(agent, Learner):
@@ -267,7 +267,7 @@ def _digests_now(shipped: Shipped, sources: Sequence[str]) -> dict[str, Any]:
     """What a result depends on in this version: of the scorecard, whose environments are tasks, by these."""
     origin = shipped.made
     if not origin["envs"]:
-        return digests_of(origin["agents"][0], blocks(VERSION_2.candidates)[shipped.part])
+        return digests_of(origin["agents"][0], blocks(CURRENT.candidates)[shipped.part])
     now = fingerprints(origin["envs"], origin["agents"], sources or origin["instances"])
     return now if sources else now | {"models": {}}
 
@@ -358,7 +358,7 @@ def _chosen(root: Path, names: Sequence[str]) -> dict[str, Path]:
     """The files of studies and of the scorecard, and the folders of sweeps, by name: those that are named, or all."""
     results, sweeps = sorted((root / "lab" / "results").glob("*.parquet")), sorted((root / "docs" / "sweeps").iterdir())
     paths = {path.stem: path for path in results} | {path.name: path for path in sweeps}
-    paths |= {f"{SCORECARD}{path.stem}": path for path in sorted(VERSION_2.data.glob("*.parquet"))}
+    paths |= {f"{SCORECARD}{path.stem}": path for path in sorted(CURRENT.data.glob("*.parquet"))}
     for name in names:
         if name not in paths:
             raise ValueError(f"{name} is no shipped result; there is {', '.join(paths)}")

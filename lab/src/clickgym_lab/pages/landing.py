@@ -23,7 +23,7 @@ from clickgym.runner.make import make_agent, make_env
 from clickgym.runner.run import run
 
 from ..bench.leaderboard import sources_of
-from ..bench.protocol import VERSION_2
+from ..bench.protocol import CURRENT
 from ..bench.reference import lines
 from ..studies import STUDIES
 from .agent_pictures import INK, draw_on_page, line_look, mean_regret
@@ -55,7 +55,7 @@ def landing(template: Path, readme: str, facts: Mapping[str, Any]) -> str:
         best=min(shares, key=shares.__getitem__),
         n_sessions=max(steps[-1] for steps, _ in curves().values()),
         n_compared=len(candidates()),
-        n_tasks=mean_regret(VERSION_2).filter(ability=ABILITY)["task"].n_unique(),
+        n_tasks=mean_regret(CURRENT).filter(ability=ABILITY)["task"].n_unique(),
         findings=findings(readme),
         citation=citation(facts),
         n_agents=len(PUBLISHED),
@@ -96,11 +96,11 @@ def sessions_html() -> str:
 @cache
 def candidates() -> tuple[str, ...]:
     """The lines that are compared: as published, without extra knowledge, and with all tasks of the ability."""
-    board, rows = VERSION_2.boards[0], mean_regret(VERSION_2).filter(ability=ABILITY)
+    board, rows = CURRENT.boards[0], mean_regret(CURRENT).filter(ability=ABILITY)
     counts = dict(rows.group_by("agent").agg(col("task").n_unique()).iter_rows())
     return tuple(
         name
-        for name, line in lines(VERSION_2).items()
+        for name, line in lines(CURRENT).items()
         if not line.tuning and line.trust == "ours" and counts.get(name) == rows["task"].n_unique()
         if board.admits(sources_of(line.agent), [ABILITY])
     )
@@ -116,7 +116,7 @@ def curves() -> Mapping[str, tuple[list[int], list[float]]]:
     Returns:
         Steps and percentages by the name of the agent, in this order.
     """
-    rows = mean_regret(VERSION_2).filter(ability=ABILITY)
+    rows = mean_regret(CURRENT).filter(ability=ABILITY)
     random = rows.filter(agent="Random").select("task", "step", random="regret")
     shares = (
         rows.filter(col("agent").is_in(candidates()))
@@ -127,7 +127,7 @@ def curves() -> Mapping[str, tuple[list[int], list[float]]]:
     )
     ends = shares.filter(col("step") == col("step").max())
     best = str(ends.sort("share")["agent"][0])
-    names = dict.fromkeys([VERSION_2.boards[0].base, CLASSIC, best])
+    names = dict.fromkeys([CURRENT.boards[0].base, CLASSIC, best])
     return {name: _columns(shares.filter(agent=name)) for name in names}
 
 
