@@ -346,8 +346,11 @@ def lost(part: str, agent: str, users: str = "", env: str = CM) -> float:
 
 @cache
 def generic() -> list[str]:
-    """Generic RL beside bandits where both play: tasks, how many times PBMHB's regret its best has, from and to; and, where clicks
-    spoil returning users, how many of it beat all bandits, how many bandits, and how many times a planner's regret its best has."""
+    """Generic RL beside bandits in the tasks that both play, and in the one in which clicks spoil returning users.
+
+    Tasks; how many times PBMHB's regret its best has, from and to; of the last task, how many of it beat all bandits, how many
+    bandits these are, and how many times a planner's regret its best has.
+    """
     table = reference()
     played = table.filter(col("task").is_in(table.filter(col("agent").is_in(GENERIC))["task"].implode()))
     mean = {key: rows["loss"].mean() for key, rows in played.group_by("ability", "task", "agent")}
