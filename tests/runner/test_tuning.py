@@ -146,13 +146,13 @@ def test_the_budget_counts_every_session(reference):
 
 
 def test_no_seed_of_a_tuning_is_one_of_a_sweep(monkeypatch):
-    seeds, play = set(), tuning.sweep
+    seeds, play = set(), tuning.play_into
 
-    def watch(*arguments, seed, **others):
-        seeds.add(seed)
-        return play(*arguments, seed=seed, **others)
+    def watch(out, job, *others):
+        seeds.add(job.work.seed)
+        return play(out, job, *others)
 
-    monkeypatch.setattr(tuning, "sweep", watch)
+    monkeypatch.setattr(tuning, "play_into", watch)
     record = Record()
     for seed in (0, 1):
         tune(seed=seed, budget=2500, callback=record)

@@ -44,7 +44,7 @@ class Cast:
 
 def _named_users(place: Place) -> tuple[str, type[Users] | None]:
     """The class that the id of an environment names, if it is not one of the package."""
-    maker = place.maker
+    maker: Any = place.maker
     name = maker.kwargs.get("model") if isinstance(maker, EnvSpec) else None
     users = users_class(name) if isinstance(name, str) and str(maker.entry_point).startswith("clickgym.") else None
     return str(name), None if users is None or users.__module__.startswith("clickgym.") else users

@@ -78,7 +78,7 @@ class Place:
         arguments: of the maker.
     """
 
-    given: EnvLike | gym.Env
+    given: Any
     maker: EnvSpec | Callable[..., Any] | Users | gym.Env
     arguments: dict[str, Any]
 
