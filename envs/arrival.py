@@ -3,10 +3,6 @@
 The feedback that is still to come lies in slots, which are linked in lists. One list has all slots by display, to drop the
 oldest if there are too many. One list has those that are due and wait for a free row. The others are in W lists, each for the
 sessions with the same remainder by W at whose end they are due. In every session one of these W lists is searched.
-
-The feedback that is still to come lies in slots, which are linked in lists: one of all, by display, so that the oldest can be
-given up where there are too many; one of those that are due and wait for a free row; and W of the others, each for the sessions
-with the same remainder by W at whose end they are due. In every session one of these W is looked through.
 """
 
 from __future__ import annotations

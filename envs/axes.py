@@ -70,12 +70,7 @@ class Axes:
     """
 
     def __init__(
-        self,
-        arguments: AxesArguments,
-        model: Users,
-        laws: Sequence[str],
-        reference: ArrayLike | None,
-        n_streams: int,
+        self, arguments: AxesArguments, model: Users, laws: Sequence[str], reference: ArrayLike | None, n_streams: int
     ) -> None:
         arrival, bots, churn, available = arguments
         n_items, n_positions = model.n_items, model.n_positions
@@ -97,36 +92,27 @@ class Axes:
 
     def _check_users(self, reference: ArrayLike | None) -> None:
         """Refuse what has no meaning before these users."""
+        environments = f"environments of a {type(self._model).__name__}"
         if isinstance(self._model, CascadeMDP):
-            self._check_users_with_memory()
+            if self.arrival:
+                raise ValueError("arrival must be 'immediate' for users with a memory: their next state reveals the clicks")
+            if self.available is not None:
+                raise ValueError("available cannot be given for users with a memory: their best lists use all items")
+            if self.bots and not self.bots.users_are_real:
+                raise ValueError("bots must be 'quit' or have 'users=real' for users with a memory, whose sessions continue")
+            if self.churn:
+                raise ValueError(f"churn must be 0 in {environments}, where users remember the items")
         if isinstance(self._model, ContextualModel):
-            self._check_contextual_users()
+            if self.churn:
+                raise ValueError(f"churn must be 0 in {environments}, where candidates change anyway")
+            if self.bots and self.bots.has_targets:
+                raise ValueError(
+                    "bots must be 'random' in contextual environments: the candidates change in every session, so that an id "
+                    "cannot be a target"
+                )
         if self.available is not None and reference is not None:
             raise ValueError(
                 "a reference list cannot be given with available: some of its items are not available in every session"
-            )
-
-    def _check_users_with_memory(self) -> None:
-        if self.arrival:
-            raise ValueError("arrival must be 'immediate' for users with a memory: their next state reveals the clicks")
-        if self.available is not None:
-            raise ValueError("available cannot be given for users with a memory: their best lists use all items")
-        if self.bots and not self.bots.users_are_real:
-            raise ValueError("bots must be 'quit' or have 'users=real' for users with a memory, whose sessions continue")
-        if self.churn:
-            raise ValueError(
-                f"churn must be 0 in environments of a {type(self._model).__name__}, where users remember the items"
-            )
-
-    def _check_contextual_users(self) -> None:
-        if self.churn:
-            raise ValueError(
-                f"churn must be 0 in environments of a {type(self._model).__name__}, where candidates change anyway"
-            )
-        if self.bots and self.bots.has_targets:
-            raise ValueError(
-                "bots must be 'random' in contextual environments: the candidates change in every session, so that an id "
-                "cannot be a target"
             )
 
     @property

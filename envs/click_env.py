@@ -11,11 +11,11 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space, iterate
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.checks import as_array, as_call, check_choice, check_count, check_seed, short, unknown
+from ..core.checks import as_array, check_choice, check_count, check_seed, short, unknown
 from ..core.notebook import html_table
 from .axes import AxesArguments
 from .instances.instance import AnyInstance
-from .problem import Problem
+from .problem import Asked, Problem
 from .rendering import HUMAN, RENDER_MODES, ResultPage, render, show
 from .session import first_bad_list
 from .spaces import BatchedRankedList, RankedList, check_ranking
@@ -112,7 +112,6 @@ class ClickEnv(Streams, gym.Env[Any, NDArray[np.int64]]):
     metadata: dict[str, Any] = {"render_modes": [HUMAN, *RENDER_MODES], "render_fps": 4}  # noqa: RUF012 (Gymnasium's)
 
     action_space: RankedList
-    _notes: Sequence[str]
 
     def __init__(
         self,
@@ -132,13 +131,12 @@ class ClickEnv(Streams, gym.Env[Any, NDArray[np.int64]]):
         **parameters: Any,
     ) -> None:
         _check_render_mode(render_mode, self.metadata["render_modes"])
-        problem = Problem.of(model, form, instance, n_positions, parameters)
+        problem = Problem.of(Asked(model, form, instance, n_positions, parameters))
         self.render_mode = render_mode
         arguments = AxesArguments(arrival, bots, churn, available)
-        space = self._set_up([problem], 1, reward, cutoff, reference, arguments)
+        self.observation_space = self._set_up([problem], 1, reward, cutoff, reference, arguments)
         self.action_space = RankedList(self.model.n_items, self.model.n_positions)
         self.action_space.available = self.mask
-        self.observation_space = space
         self._forget()
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
@@ -242,9 +240,6 @@ class ClickEnv(Streams, gym.Env[Any, NDArray[np.int64]]):
             "with the wrapper clickgym.envs.ItemByItem(env)"
         )
 
-    def __repr__(self) -> str:
-        return as_call(self, **self._facts())
-
     def _repr_html_(self) -> str:
         facts = self._facts() | {"action_space": self.action_space, "observation_space": self.observation_space}
         return html_table(type(self).__name__, [fact for fact in facts.items() if fact[1] is not None])
@@ -258,10 +253,6 @@ class ClickEnv(Streams, gym.Env[Any, NDArray[np.int64]]):
     def sessions_to_change(self) -> int:
         """How many sessions are left before the users change."""
         return self._next_change - self._steps
-
-    def _forget(self) -> None:
-        super()._forget()
-        self._notes = []
 
     def _record(
         self,
@@ -357,24 +348,21 @@ class ClickVectorEnv(Streams, VectorEnv[Any, NDArray[np.int64], Any]):
         if mode is AutoresetMode.DISABLED:
             raise ValueError("autoreset_mode must be NEXT_STEP or SAME_STEP: all streams share one clock")
         self.num_envs = check_count("num_envs", num_envs)
-        problems = Problem.each(model, form, instance, n_positions, parameters)
+        problems = Problem.each(Asked(model, form, instance, n_positions, parameters))
         if len(problems) > self.num_envs:
             raise ValueError(
                 f"{len(problems)} instances cannot be distributed over {num_envs} streams: num_envs must be at least as many"
             )
         arguments = AxesArguments(arrival, bots, churn, available)
-        space = self._set_up(problems, self.num_envs, reward, cutoff, reference, arguments)
+        self.single_observation_space = self._set_up(problems, self.num_envs, reward, cutoff, reference, arguments)
         self.render_mode = render_mode
         self.max_episode_steps = max_episode_steps
         self.metadata = {**type(self).metadata, "autoreset_mode": mode}
         self.single_action_space = RankedList(self.model.n_items, self.model.n_positions)
-        self.single_observation_space = space
         self.action_space = BatchedRankedList(self.num_envs, self.model.n_items, self.model.n_positions)
         self.action_space.available = self.mask
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self._seen = np.empty(self.model.n_items, np.int64)
-        self._episode_steps: Any  # a number; where users have a memory, one for each stream
-        self._truncated: bool  # with NEXT_STEP: the next step is the reset of all streams
         self._forget()
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
@@ -470,11 +458,11 @@ class ClickVectorEnv(Streams, VectorEnv[Any, NDArray[np.int64], Any]):
         titles = [f"{self.instances[b % len(self.instances)]} · {b}" for b in range(self.num_envs)]
         return tuple(render(self._page(b, title), self.render_mode) for b, title in enumerate(titles))
 
-    def __repr__(self) -> str:
-        return as_call(self, num_envs=self.num_envs, **self._facts())
+    def _facts(self) -> dict[str, Any]:
+        return {"num_envs": self.num_envs, **super()._facts()}
 
     def _repr_html_(self) -> str:
-        facts = {"num_envs": self.num_envs, **self._facts()} | {"instance": ", ".join(dict.fromkeys(self.instances))}
+        facts = self._facts() | {"instance": ", ".join(dict.fromkeys(self.instances))}
         return html_table(type(self).__name__, [fact for fact in facts.items() if fact[1] is not None])
 
     def _checked(self, actions: Any, ignored: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:
@@ -517,8 +505,9 @@ class ClickVectorEnv(Streams, VectorEnv[Any, NDArray[np.int64], Any]):
 
     def _begin_count(self) -> None:
         """Count the sessions of the episodes from 0."""
-        self._episode_steps = 0 if self._batch.ended is None else np.zeros(self.num_envs, np.int64)
-        self._truncated = False
+        # A number; where users have a memory, one for each stream.
+        self._episode_steps: Any = 0 if self._batch.ended is None else np.zeros(self.num_envs, np.int64)
+        self._truncated = False  # with NEXT_STEP: whether the next step is the reset of all streams
 
     def _refuse_absent(self, rankings: NDArray[np.int64], masks: NDArray[np.bool_]) -> None:
         """Refuse lists with an item that is not available."""

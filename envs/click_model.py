@@ -261,8 +261,6 @@ class ClickModel(Users, abstract=True):
         on more.
 
         The layout is that of `UserBrowsingModel`.
-
-        The layout is that of `UserBrowsingModel`.
         """
         return None
 

@@ -81,6 +81,8 @@ class Codec(ABC):
         self.n_items, self.n_positions, self.streams = lists.n_items, lists.n_positions, streams
         self.n_available = lists.n_items if n_available is None else n_available
         self.items = order_of_items(items, self.n_items, streams)
+        self.sizes = self.n_available - np.arange(self.n_positions)
+        self.space = self._space()
 
     def decode(self, actions: Any, mask: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:
         """The ``(*streams, K)`` lists of some actions, from the items that a mask ``(*streams, L)`` allows; None: all items."""
@@ -116,6 +118,10 @@ class Codec(ABC):
         return np.take_along_axis(self.items, np.argsort(absent, axis=-1, kind="stable")[..., : self.n_available], axis=-1)
 
     @abstractmethod
+    def _space(self) -> gym.Space:
+        """That of one action."""
+
+    @abstractmethod
     def _numbers(self, actions: NDArray[Any], mask: NDArray[np.bool_] | None) -> NDArray[np.int64]:
         """The lists as numbers of items in the given order."""
 
@@ -129,12 +135,8 @@ class LehmerCodec(Codec):
 
     noun, expected, dtype_kinds = "Lehmer codes", "a code is an integer array", "iu"
 
-    def __init__(
-        self, lists: gym.Space, items: ArrayLike | None, streams: tuple[int, ...] = (), n_available: int | None = None
-    ) -> None:
-        super().__init__(lists, items, streams, n_available)
-        self.sizes = self.n_available - np.arange(self.n_positions)
-        self.space = MultiDiscrete(self.sizes)
+    def _space(self) -> gym.Space:
+        return MultiDiscrete(self.sizes)
 
     def _numbers(self, actions: NDArray[Any], mask: NDArray[np.bool_] | None) -> NDArray[np.int64]:
         bad = np.argwhere((actions < 0) | (actions >= self.sizes))
@@ -156,17 +158,16 @@ class EnumerationCodec(LehmerCodec):
 
     noun, expected = "Numbers of lists", "the number of a list is an integer array"
 
-    def __init__(
-        self, lists: gym.Space, items: ArrayLike | None, streams: tuple[int, ...] = (), n_available: int | None = None
-    ) -> None:
-        super().__init__(lists, items, streams, n_available)
+    space: Discrete
+
+    def _space(self) -> gym.Space:
         n_lists = math.perm(self.n_available, self.n_positions)
         if n_lists > MAX_LISTS:
             raise ValueError(
                 f"there are {n_lists:,} lists of {self.n_positions} out of {self.n_available} items, more than the limit of "
                 f"{MAX_LISTS:,} for a policy with an output for each; take LehmerAction, ScoresAction or ItemByItem"
             )
-        self.space: Discrete = Discrete(n_lists)
+        return Discrete(n_lists)
 
     def _numbers(self, actions: NDArray[Any], mask: NDArray[np.bool_] | None) -> NDArray[np.int64]:
         bad = np.argwhere((actions < 0) | (actions >= self.space.n))
@@ -183,11 +184,8 @@ class ScoresCodec(Codec):
 
     noun, expected, dtype_kinds = "Scores", "scores are an array of numbers", "iuf"
 
-    def __init__(
-        self, lists: gym.Space, items: ArrayLike | None, streams: tuple[int, ...] = (), n_available: int | None = None
-    ) -> None:
-        super().__init__(lists, items, streams, n_available)
-        self.space = Box(-1.0, 1.0, (self.n_items,), np.float32)
+    def _space(self) -> gym.Space:
+        return Box(-1.0, 1.0, (self.n_items,), np.float32)
 
     def _numbers(self, actions: NDArray[Any], mask: NDArray[np.bool_] | None) -> NDArray[np.int64]:
         bad = np.argwhere(np.isnan(actions))

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..core.kernels import inner, kernel, specialise
 from .churn import ChurnState, NewItems, replace
 from .click_model import MAX_SEARCH, ClickModel, _branch_and_bound
-from .contextual.round import RoundTask, deal
+from .contextual.round import RoundTask, deal, match_places, search_candidates, show_found
 from .scan import scan
 from .session import session
 from .spaces import named_ranking
@@ -52,7 +52,6 @@ class Choice(NamedTuple):
 # Left open in the templates below; `specialise` binds them to a model's kernels.
 expected: Callable[..., float]
 weigh: Callable[..., None]
-search: Callable[..., None]
 pick: Callable[..., None]
 find: Callable[..., None]
 play_session: Callable[..., tuple[float, float, int]]
@@ -60,11 +59,13 @@ play_session: Callable[..., tuple[float, float, int]]
 
 @inner
 def sort_candidates(choice, mask):  # type: ignore[no-untyped-def]
-    """The available items by decreasing attraction, as many as are needed; of equals the smaller id comes first."""
-    candidates, attraction, n = choice.candidates, choice.attraction, 0
+    """The available items by id; and by decreasing attraction, as many as are needed, of equals the smaller id first."""
+    candidates, attraction, n, n_items = choice.candidates, choice.attraction, 0, 0
     for item in range(len(mask)):
         if not mask[item]:
             continue
+        choice.items[n_items] = item
+        n_items += 1
         if n < len(candidates):
             n += 1
         elif attraction[candidates[n - 1]] >= attraction[item]:
@@ -76,56 +77,19 @@ def sort_candidates(choice, mask):  # type: ignore[no-untyped-def]
         candidates[place] = item
 
 
-@inner
-def show_found(choice):  # type: ignore[no-untyped-def]
-    """The list that was found for the counted positions, then the others by attraction."""
-    n = len(choice.found)
-    for k in range(n):
-        choice.best[k] = choice.found[k]
-        choice.used[choice.found[k]] = True
-    place = 0
-    for k in range(n, len(choice.best)):
-        while choice.used[choice.candidates[place]]:
-            place += 1
-        choice.best[k] = choice.candidates[place]
-        place += 1
-    for k in range(n):
-        choice.used[choice.found[k]] = False
-
-
 @kernel
-def keep(choice, parameters, mask, reward, scratch):  # type: ignore[no-untyped-def]
+def keep(choice, parameters, reward, scratch):  # type: ignore[no-untyped-def]
     """The reference list, whatever it is worth."""
 
 
-@kernel
-def match_places(choice, parameters, mask, reward, scratch):  # type: ignore[no-untyped-def]
-    n = len(choice.places)
-    for k in range(n):
-        choice.best[k] = choice.candidates[choice.places[k]]
-    for k in range(n, len(choice.best)):
-        choice.best[k] = choice.candidates[k]
-
-
-def _scan_items(choice, parameters, mask, reward, scratch):  # type: ignore[no-untyped-def]
+def _scan_items(choice, parameters, reward, scratch):  # type: ignore[no-untyped-def]
     weigh(parameters, reward, choice.gain, choice.continuation)
-    n = 0
-    for item in range(len(mask)):
-        if mask[item]:
-            choice.items[n] = item
-            choice.gain_of[n], choice.continuation_of[n] = choice.gain[item], choice.continuation[item]
-            n += 1
+    for n in range(len(choice.items)):
+        item = choice.items[n]
+        choice.gain_of[n], choice.continuation_of[n] = choice.gain[item], choice.continuation[item]
     scan(choice.gain_of, choice.continuation_of, 0.0, choice.ratio, choice.order, choice.values, choice.found)
     for k in range(len(choice.found)):
         choice.found[k] = choice.items[choice.found[k]]
-    show_found(choice)
-
-
-def _search_items(choice, parameters, mask, reward, scratch):  # type: ignore[no-untyped-def]
-    search(
-        parameters, choice.attraction, choice.candidates, choice.bounds, reward, scratch, choice.head, choice.choice,
-        choice.used, choice.found,
-    )  # fmt: skip
     show_found(choice)
 
 
@@ -142,7 +106,7 @@ def _find(choice, parameters, mask, reward, cutoff, scratch):  # type: ignore[no
             choice.optimum[0] = choice.optima[place]
             return
     sort_candidates(choice, mask)
-    pick(choice, parameters, mask, reward, scratch)
+    pick(choice, parameters, reward, scratch)
     choice.optimum[0] = expected(parameters, choice.best, reward, cutoff, scratch)
     if n_kept > 0:
         choice.keys[place] = bits
@@ -220,9 +184,7 @@ class Present:
         else:
             self.round, self.next_round = Unchanged(np.zeros((0, 0)), optimum), same_round
         self._originals = self.items.copy()
-        if new_items is None:
-            new_items = NewItems(self._originals, True)
-        self.new_items = new_items
+        self.new_items = NewItems(self._originals, True) if new_items is None else new_items
         if reference is not None:
             best[:] = named_ranking("reference", reference, n_items, n_positions)
         pick, places, bounds = self._rule(n_available, reference is not None)
@@ -233,7 +195,7 @@ class Present:
         self.choice = Choice(
             attraction=attraction, best=best, optimum=optimum,
             candidates=np.zeros(n_available if searched else n_positions, np.int64), places=places, bounds=bounds,
-            gain=np.zeros(n_items), continuation=np.zeros(n_items), items=np.zeros(scanned, np.int64),
+            gain=np.zeros(n_items), continuation=np.zeros(n_items), items=np.zeros(n_available, np.int64),
             gain_of=np.zeros(scanned), continuation_of=np.zeros(scanned), ratio=np.zeros(scanned),
             order=np.zeros(scanned, np.int64), values=np.zeros((scanned + 1, m + 1)),
             head=np.zeros(m, np.int64), found=np.zeros(m, np.int64), choice=np.full(m, -1), used=np.zeros(n_items, np.bool_),
@@ -268,7 +230,7 @@ class Present:
                 f"{MAX_SEARCH:.0e}; choose another reward kind, a smaller cutoff or fewer available items"
             )
         kernels = specialise(_branch_and_bound, expected=model.expected_kernel)
-        return specialise(_search_items, search=kernels), np.full(m, -1), model._bounds_of_search(m)
+        return specialise(search_candidates, search=kernels), np.full(m, -1), model._bounds_of_search(m)
 
     @property
     def optimal_ranking(self) -> NDArray[np.int64]:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import inspect
 import itertools
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..core.checks import check_choice, check_positions, short, unknown
 from .click_model import ClickModel
-from .instances.instance import AnyInstance, load_instance
+from .instances.instance import load_instance
 from .users import Users, users_class
 
 FORMS: dict[str, tuple[str, ...]] = {
@@ -37,6 +37,16 @@ def forms_of(model: type[ClickModel]) -> tuple[str, ...]:
     return tuple(form for form in FORMS if form != "Contextual" or "attraction" in model.shapes)
 
 
+class Asked(NamedTuple):
+    """The arguments of `ClickEnv` that say who the users are."""
+
+    model: Users | str
+    form: str
+    instance: Any
+    n_positions: int | None
+    parameters: Mapping[str, Any]
+
+
 class Problem(NamedTuple):
     """The users of an environment, and what their instance tells besides."""
 
@@ -49,19 +59,13 @@ class Problem(NamedTuple):
     """The family by whose law new items are drawn; empty where the items are given by numbers."""
 
     @classmethod
-    def of(
-        cls,
-        model: Users | str,
-        form: str,
-        instance: AnyInstance | None,
-        n_positions: int | None,
-        parameters: Mapping[str, Any],
-    ) -> Problem:
+    def of(cls, asked: Asked) -> Problem:
         """What the arguments of `ClickEnv` describe.
 
         Raises:
             ValueError, TypeError: on arguments that do not fit together, and on a bad instance or parameter.
         """
+        model, form, instance, n_positions, parameters = asked
         check_choice("form", form, FORMS)
         if isinstance(model, Users):
             if given := ["form"] * bool(form) + ["instance"] * (instance is not None) + list(parameters):
@@ -74,7 +78,7 @@ class Problem(NamedTuple):
         if parameters:
             # Contextual users whose attractions are given are not linear.
             kind = list(kinds)["attraction" in parameters and len(kinds) > 1]
-            return cls(_from_parameters(kinds[kind], click_model, kind, form, instance, n_positions, parameters))
+            return cls(_from_parameters(kinds[kind], click_model, kind, asked))
         if isinstance(instance, list | tuple):
             raise TypeError(
                 "instance is a list: an environment has one instance; gym.make_vec distributes several over its streams"
@@ -90,27 +94,20 @@ class Problem(NamedTuple):
         return cls(chosen.model(kind, n_positions), chosen.name, initial_ranking, chosen.law)
 
     @classmethod
-    def each(
-        cls,
-        model: Users | str,
-        form: str,
-        instance: AnyInstance | Sequence[AnyInstance] | None,
-        n_positions: int | None,
-        parameters: Mapping[str, Any],
-    ) -> list[Problem]:
+    def each(cls, asked: Asked) -> list[Problem]:
         """What the arguments of `ClickVectorEnv` describe: a problem for each instance, all of one size.
 
         Raises:
             ValueError, TypeError: as `of`; on an empty list, and on instances of different sizes, naming two.
         """
-        if not isinstance(instance, list | tuple):
-            return [cls.of(model, form, cast("AnyInstance | None", instance), n_positions, parameters)]
-        if parameters:
-            raise ValueError(f"give either instances or the parameters {', '.join(parameters)}, not both")
+        if not isinstance(asked.instance, list | tuple):
+            return [cls.of(asked)]
+        if asked.parameters:
+            raise ValueError(f"give either instances or the parameters {', '.join(asked.parameters)}, not both")
         problems = []
-        for number, one in enumerate(instance):
+        for number, one in enumerate(asked.instance):
             try:
-                problems.append(cls.of(model, form, one, n_positions, parameters))
+                problems.append(cls.of(asked._replace(instance=one)))
             except (TypeError, ValueError) as error:
                 raise type(error)(f"instance[{number}]: {error}") from None
         if not problems:
@@ -158,15 +155,8 @@ def _why_unknown(users: type[Users], form: str, name: str, value: Any, names: Se
     )
 
 
-def _from_parameters(
-    users: type[Users],
-    click_model: type[ClickModel],
-    kind: str,
-    form: str,
-    instance: AnyInstance | None,
-    n_positions: int | None,
-    parameters: Mapping[str, Any],
-) -> Users:
+def _from_parameters(users: type[Users], click_model: type[ClickModel], kind: str, asked: Asked) -> Users:
+    _, form, instance, n_positions, parameters = asked
     signature = _parameters(users)
     names = [name for name in signature if name != "n_positions"]
     if len(signature) < len(inspect.signature(users).parameters):

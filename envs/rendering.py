@@ -63,8 +63,8 @@ class ResultPage:
     regret: float = 0.0
     reward: float = 0.0
     ranking: Sequence[int] | None = None
-    clicks: Sequence[int] | None = None
-    examined: Sequence[int] | None = None
+    clicks: Sequence[int] = ()
+    examined: Sequence[int] = ()
     satisfied: bool | None = None
     attraction: Sequence[float] | None = None
     notes: Sequence[str] = ()
@@ -165,8 +165,6 @@ def to_rgb(page: ResultPage) -> NDArray[np.uint8]:
 def _results(page: ResultPage) -> list[tuple[int, bool, bool]]:
     """Item, examined and clicked of each position."""
     assert page.ranking is not None
-    assert page.examined is not None
-    assert page.clicks is not None
     return [
         (int(item), bool(looked), bool(clicked))
         for item, looked, clicked in zip(page.ranking, page.examined, page.clicks, strict=True)

@@ -10,6 +10,7 @@ import numpy as np
 from gymnasium.spaces import flatdim
 from numpy.typing import ArrayLike, NDArray
 
+from ..core.checks import as_call
 from ..core.files import check_memory
 from ..core.kernels import KernelError, SessionError, cause
 from .axes import Axes, AxesArguments, attractions_of
@@ -33,8 +34,8 @@ class Streams:
     spec: Any
     axes: Axes | None
     """What `arrival`, `bots`, `churn` and `available` ask for; None where all are at their defaults."""
-    task: AnyTask
-    """What is asked of the next list; where several instances are dealt to the streams, of that on the first."""
+    task: Any
+    """What is asked of the next list, an `AnyTask`; where several instances are dealt to the streams, of that on the first."""
 
     def _set_up(
         self,
@@ -80,6 +81,7 @@ class Streams:
         self._rankings: NDArray[np.int64] | None = None
         self._clicks = np.zeros(self._examined.shape, np.int8)
         self._examined[:], self._satisfied[:] = 0, -1
+        self._notes: Sequence[str] = []
 
     def _enter(self) -> None:
         """Take up the tasks of the present step."""
@@ -196,3 +198,6 @@ class Streams:
             "reward": self.reward,
             **self.axes_arguments,
         }
+
+    def __repr__(self) -> str:
+        return as_call(self, **self._facts())

@@ -116,10 +116,12 @@ next_round: Callable[..., None]
 
 
 @kernel
-def _match(drawn, parameters, reward, scratch):  # type: ignore[no-untyped-def]
-    for k in range(len(drawn.places)):
+def match_places(drawn, parameters, reward, scratch):  # type: ignore[no-untyped-def]
+    """The best list where it follows from the order of the candidates."""
+    n = len(drawn.places)
+    for k in range(n):
         drawn.best[k] = drawn.candidates[drawn.places[k]]
-    for k in range(len(drawn.places), len(drawn.best)):
+    for k in range(n, len(drawn.best)):
         drawn.best[k] = drawn.candidates[k]
 
 
@@ -129,9 +131,10 @@ def _scan(drawn, parameters, reward, scratch):  # type: ignore[no-untyped-def]
     show_found(drawn)
 
 
-def _search(drawn, parameters, reward, scratch):  # type: ignore[no-untyped-def]
+def search_candidates(drawn, parameters, reward, scratch):  # type: ignore[no-untyped-def]
+    """The best list by a search."""
     search(
-        parameters, parameters.attraction, drawn.candidates, drawn.bounds, reward, scratch, drawn.head, drawn.choice,
+        parameters, drawn.attraction, drawn.candidates, drawn.bounds, reward, scratch, drawn.head, drawn.choice,
         drawn.used, drawn.found,
     )  # fmt: skip
     show_found(drawn)
@@ -140,19 +143,18 @@ def _search(drawn, parameters, reward, scratch):  # type: ignore[no-untyped-def]
 @inner
 def show_found(drawn):  # type: ignore[no-untyped-def]
     """The list that was found for the counted positions, then the others by attraction."""
-    for a in range(len(drawn.used)):
-        drawn.used[a] = False
-    for k in range(len(drawn.found)):
+    n = len(drawn.found)
+    for k in range(n):
         drawn.best[k] = drawn.found[k]
         drawn.used[drawn.found[k]] = True
-    next_best = 0
-    for k in range(len(drawn.found), len(drawn.best)):
-        while drawn.used[drawn.candidates[next_best]]:
-            next_best += 1
-        drawn.best[k] = drawn.candidates[next_best]
-        next_best += 1
-    for a in range(len(drawn.used)):
-        drawn.used[a] = False
+    place = 0
+    for k in range(n, len(drawn.best)):
+        while drawn.used[drawn.candidates[place]]:
+            place += 1
+        drawn.best[k] = drawn.candidates[place]
+        place += 1
+    for k in range(n):
+        drawn.used[drawn.found[k]] = False
 
 
 def _next_round(pool, drawn, parameters, rng, reward, scratch):  # type: ignore[no-untyped-def]
@@ -208,8 +210,6 @@ class RoundTask:
 
     def __init__(self, base: ClickModel, pool: Pool, kind: str, reward: str, cutoff: int | None) -> None:
         self.model, self.pool = base, pool
-        self.code: int
-        self.cutoff: int
         self.code, self.cutoff = base.check_reward(reward, cutoff)
         n_items, m = base.n_items, self.cutoff
         # Candidates by decreasing attraction: where the best list follows from their order, it is the same for all rounds.
@@ -252,11 +252,11 @@ class RoundTask:
         self.parameters = base.parameters._replace(**of_items)
         expected = base.expected_kernel
         if places is not None:
-            find = _match
+            find = match_places
         elif base.scan_kernel is not None:
             find = specialise(_scan, weigh=base.scan_kernel)
         else:
-            find = specialise(_search, search=specialise(_branch_and_bound, expected=expected))
+            find = specialise(search_candidates, search=specialise(_branch_and_bound, expected=expected))
         self.next_round = specialise(_next_round, find_best=find, expected=expected)
 
     def batch(self, size: int) -> _Streams:

@@ -12,13 +12,7 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.checks import (
-    check_at_least,
-    check_count,
-    check_positions,
-    check_seed,
-    probability,
-)
+from ...core.checks import check_at_least, check_count, check_positions, check_seed, probability
 from ...core.files import read_json
 from ..churn import NewItems
 from ..click_model import CLICK_MODELS, ClickModel

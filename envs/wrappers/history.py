@@ -145,13 +145,7 @@ class HistoryObservation(gym.Wrapper, RecordConstructorArgs):
     """
 
     def __init__(
-        self,
-        env: gym.Env,
-        items: ArrayLike | None = None,
-        *,
-        per_position: bool = False,
-        last: int = 0,
-        horizon: float = 1e6,
+        self, env: gym.Env, items: ArrayLike | None = None, *, per_position: bool = False, last: int = 0, horizon: float = 1e6
     ) -> None:
         check_kind("env", env, gym.Env, AN_ENV)
         self._history = _History(env.action_space, env.observation_space, items, per_position, last, horizon)
@@ -200,13 +194,7 @@ class HistoryVectorObservation(VectorWrapper):
     """
 
     def __init__(
-        self,
-        env: VectorEnv,
-        items: ArrayLike | None = None,
-        *,
-        per_position: bool = False,
-        last: int = 0,
-        horizon: float = 1e6,
+        self, env: VectorEnv, items: ArrayLike | None = None, *, per_position: bool = False, last: int = 0, horizon: float = 1e6
     ) -> None:
         check_kind("env", env, VectorEnv, A_VECTOR_ENV)
         super().__init__(env)
