@@ -71,7 +71,7 @@ pages: $(LAB)  ## what is made from docstrings and shipped results: pages of env
 	$(BIN)/python docs/make_pages.py
 
 reseal: $(LAB)  ## play a tenth of each shipped result again, renew the digests of what is equal (ARGS=--plan: only say what)
-	$(BIN)/python -m clickgym_lab.commands.reseal $(ARGS)
+	$(BIN)/python benchmarks/shipped/reseal.py $(ARGS)
 
 # The packages of the next two are installed here and not before, so that `make run` need not wait for them.
 site: $(LAB)  ## the website, into build/site

@@ -19,6 +19,8 @@ import polars
 import prose
 import yaml
 from matplotlib.figure import Figure
+from pages.citing import bibtex, citing_page
+from pages.environments import page, pictures
 
 from clickgym.agents import LEARNERS
 from clickgym.core.files import read_json
@@ -38,8 +40,6 @@ from clickgym_lab.bench.leaderboard import header as heads
 from clickgym_lab.bench.pages import leaderboard_html
 from clickgym_lab.bench.protocol import CURRENT, Board
 from clickgym_lab.bench.task import Task
-from clickgym_lab.pages.citing import bibtex, citing_page
-from clickgym_lab.pages.environments import page, pictures
 from clickgym_lab.studies import STUDIES
 from clickgym_lab.studies.play import Setting, by_setting, draw, figure_name, findings, read_study
 from clickgym_lab.studies.play import page as study_page

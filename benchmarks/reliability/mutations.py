@@ -210,7 +210,7 @@ MODULES: dict[str, list[Aim]] = {
         _aim(
             "lab/bench/score lab/bench/protocol lab/bench/task_set lab/bench/equipment lab/bench/leaderboard "
             "lab/bench/play lab/bench/card lab/bench/submission "
-            "lab/bench/reference lab/bench/anchors lab/bench/tuned lab/bench/make",
+            "lab/bench/reference lab/bench/anchors lab/bench/tuned",
             "test_bench test_bench_version2",
             "not come_out_again and not hurt and not notebook and not mapping and not nobody_can_type",
         ),

@@ -21,6 +21,7 @@ import numpy as np
 import polars
 from joblib import Parallel, delayed
 from polars import col
+from scorecard import TOO_DEAR
 
 from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS
 from clickgym.core.files import write_whole
@@ -28,7 +29,6 @@ from clickgym_lab.bench.anchors import Anchor
 from clickgym_lab.bench.conclusions import stability
 from clickgym_lab.bench.judge import secret_set
 from clickgym_lab.bench.leaderboard import sources_of
-from clickgym_lab.bench.make import TOO_DEAR
 from clickgym_lab.bench.play import play_one, suited
 from clickgym_lab.bench.protocol import CURRENT, Board, Protocol
 from clickgym_lab.bench.task import Task

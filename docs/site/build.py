@@ -16,7 +16,13 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+
+sys.path.append(str(Path(__file__).parents[1]))  # where the folder of pages is
+
 from links import broken
+from pages.agent_pictures import svg
+from pages.agents import FAMILIES, family_page, page, sources
+from pages.landing import curves_figure, landing
 from places import ROOT, pages, places_of, relinked
 
 import clickgym
@@ -25,9 +31,6 @@ from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, MEMORY
 from clickgym.runner.labels import PUBLISHED, digest
 from clickgym_lab.bench.boards import REPOSITORY, boards_notes, boards_tables, filters_html, table_html
 from clickgym_lab.bench.reference import agent_of
-from clickgym_lab.pages.agent_pictures import svg
-from clickgym_lab.pages.agents import FAMILIES, family_page, page, sources
-from clickgym_lab.pages.landing import curves_figure, landing
 
 HERE = Path(__file__).parent
 SCRIPTS = ("tables.js", "filters.js", "board.js")

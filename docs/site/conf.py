@@ -4,15 +4,16 @@ import sys
 from importlib.metadata import version as version_of
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parent))
 
 from docstrings import readable, without
 from docutils.nodes import SkipNode
 from latex2mathml.converter import convert
+from pages.agents import ON_PAGE
 from places import origins
 
 from clickgym.runner.labels import PUBLISHED
-from clickgym_lab.pages.agents import ON_PAGE
 
 REPOSITORY = "https://github.com/clickgym/clickgym/"
 ORIGINS = origins()

@@ -7,6 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from pages import advice
+from pages import agent_pictures as pictures
+from pages.agents import FAMILIES, family_of, family_page, page, sources
 
 from clickgym.core.docstrings import sections
 from clickgym.runner.labels import PUBLISHED
@@ -15,9 +18,6 @@ from clickgym_lab.bench.boards import Table
 from clickgym_lab.bench.leaderboard import Place
 from clickgym_lab.bench.protocol import Board
 from clickgym_lab.bench.score import Estimate, Standing
-from clickgym_lab.pages import advice
-from clickgym_lab.pages import agent_pictures as pictures
-from clickgym_lab.pages.agents import FAMILIES, family_of, family_page, page, sources
 
 ROOT = Path(__file__).resolve().parents[2]
 LARGEST = 30_000

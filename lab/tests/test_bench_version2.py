@@ -15,6 +15,8 @@ from importlib.metadata import version
 import numpy as np
 import polars
 import pytest
+import reseal as resealing
+import scorecard as make
 from polars import col
 
 import clickgym
@@ -23,7 +25,7 @@ from clickgym.agents import CascadeTS, TopRank
 from clickgym.core.statistics import holm
 from clickgym.runner.make import make_agent, make_env
 from clickgym_lab.bench import card as cards
-from clickgym_lab.bench import figures, make, reference, tuned
+from clickgym_lab.bench import figures, reference, tuned
 from clickgym_lab.bench.anchors import Anchor
 from clickgym_lab.bench.boards import boards_tables, source_link, table_html
 from clickgym_lab.bench.equipment import EXCHANGED, Equipped, equipped, examination, production_log
@@ -35,7 +37,6 @@ from clickgym_lab.bench.reference import machine
 from clickgym_lab.bench.score import pairs, scored, standing
 from clickgym_lab.bench.submission import read_submission
 from clickgym_lab.bench.task_set import task_set
-from clickgym_lab.commands import reseal as resealing
 from clickgym_lab.shipped import read_shipped, stale, write_shipped
 
 ABILITIES = CURRENT.abilities

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 import yaml
+from pages import citing
+from pages.citing import bibtex, cited, citing_page, parts, references, source
 
 from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS, STATE_AGENTS
 from clickgym.envs import CLICK_MODELS, CONTEXTUAL, ENVIRONMENTS, MEMORY
 from clickgym.offline import read_letor
 from clickgym.offline.estimation.estimator import MODEL_ESTIMATORS
-from clickgym_lab.pages import citing
-from clickgym_lab.pages.citing import bibtex, cited, citing_page, parts, references, source
 
 ROOT = Path(__file__).resolve().parents[2]
 THINGS = {name: thing for things in parts().values() for name, thing in things.items()}

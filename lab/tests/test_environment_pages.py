@@ -14,10 +14,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click_stories import arguments_of
+from pages.pictures import bars, flow, moves_of
 
 from clickgym.core.docstrings import sections
 from clickgym.envs import CLICK_MODELS, CONTEXTUAL, ENVIRONMENTS, MEMORY, REWARDS, load_instance
-from clickgym_lab.pages.pictures import bars, flow, moves_of
 
 PAGES = Path(__file__).resolve().parents[2] / "docs" / "environments"
 IDS = ENVIRONMENTS | CONTEXTUAL | MEMORY

@@ -8,7 +8,7 @@ from pathlib import Path
 
 LAB = Path(__file__).resolve().parents[1] / "src" / "clickgym_lab"
 FILES = {".".join(file.relative_to(LAB).with_suffix("").parts).removesuffix(".__init__"): file for file in LAB.rglob("*.py")}
-FOLDERS = ("commands", "pages", "bench", "studies")
+FOLDERS = ("commands", "bench", "studies")
 """From right to left: none imports from one before it."""
 
 

@@ -12,6 +12,7 @@ import polars
 import pytest
 from matplotlib.testing.compare import compare_images
 from polars.testing import assert_frame_equal
+from reseal import Original, renewed, reseal
 
 from clickgym.agents import CascadeKLUCB, MergeRank, TopRank, kl_ucb, merge_rank
 from clickgym.command_line import main
@@ -20,7 +21,6 @@ from clickgym.envs import ENVIRONMENTS, CascadeModel, PositionBasedModel
 from clickgym.runner.sweep import sweep
 from clickgym.runner.sweep_results import Results
 from clickgym_lab import shipped
-from clickgym_lab.commands.reseal import Original, renewed, reseal
 from clickgym_lab.shipped import Shipped, compact, fingerprints, kernel_digest, read_shipped, stale, write_shipped
 from clickgym_lab.studies import STUDIES
 from clickgym_lab.studies.study import Curves, linear

@@ -17,14 +17,14 @@ import gymnasium as gym
 import numpy as np
 import pytest
 import yaml
+from pages import landing
+from pages.agent_pictures import mean_regret
 
 import clickgym
 from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS, STATE_AGENTS
 from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, MEMORY, load_instance
 from clickgym.runner.labels import PUBLISHED
 from clickgym_lab.bench.protocol import CURRENT
-from clickgym_lab.pages import landing
-from clickgym_lab.pages.agent_pictures import mean_regret
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"

@@ -42,7 +42,7 @@ from clickgym.runner.sweep import check_workers, deaf_to_interrupts
 
 from ..shipped import Shipped, write_shipped
 from .leaderboard import about_of, sources_of
-from .make import compact, may_be_anchors, origin_of
+from .lines import compact, may_be_anchors, origin_of
 from .play import COLUMNS, blocks, n_sessions, play, play_run, suited
 from .protocol import CURRENT, DEVELOPMENT, Board, Protocol
 from .reference import PUBLISHED_LINE, lines, machine, reference

@@ -113,7 +113,7 @@ class Protocol:
         if not self.has_anchors:
             raise ValueError(
                 f"version {self.version} of the scorecard has no anchors yet, so that nothing can be scored; its reference run "
-                "makes them: python -m clickgym_lab.bench.make FOLDER"
+                "makes them: python benchmarks/shipped/scorecard.py FOLDER"
             )
 
     @property

@@ -1,6 +1,6 @@
 """Make the reference results of version 2 of the scorecard: every agent as published and tuned, and the anchors.
 
-python -m clickgym_lab.bench.make results/reference
+python benchmarks/shipped/scorecard.py results/reference
 
 The folder keeps what is played, to go on with: the same command plays only what is missing. For a cluster, call `make` within
 ``joblib.parallel_config(backend="dask")``.
@@ -13,42 +13,35 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars
 from polars import col
 from rich.console import Console
 
-from clickgym.agents import LEARNERS, Learner
+from clickgym.agents import Learner
 from clickgym.core.files import make_folder, write_whole
 from clickgym.core.templates import templates
 from clickgym.runner.labels import PUBLISHED, AgentLike
 from clickgym.runner.make import player_of
 from clickgym.runner.progress import Progress
 from clickgym.runner.results import read_results
-
-from ..shipped import Shipped, fingerprints, read_shipped, write_shipped
-from .leaderboard import sources_of
-from .play import blocks, n_sessions, play, suited
-from .protocol import CURRENT, DEVELOPMENT, Protocol
-from .reference import PUBLISHED_LINE, SAFE_LINE, TUNED_LINE, Line, curves_of, line_name, lines, processor
-from .task import Task
-from .tuned import BUDGET, development_tasks, tune_line
+from clickgym_lab.bench.leaderboard import sources_of
+from clickgym_lab.bench.lines import compact, may_be_anchors, origin_of
+from clickgym_lab.bench.play import blocks, n_sessions, play, suited
+from clickgym_lab.bench.protocol import CURRENT, DEVELOPMENT, Protocol
+from clickgym_lab.bench.reference import PUBLISHED_LINE, SAFE_LINE, TUNED_LINE, Line, curves_of, line_name, lines
+from clickgym_lab.bench.task import Task
+from clickgym_lab.bench.tuned import BUDGET, development_tasks, tune_line
+from clickgym_lab.shipped import Shipped, fingerprints, read_shipped, write_shipped
 
 TOO_DEAR = ("SAC", "TD3", "PairRank")
 """Two of generic RL and a fit to all pairs in every session: each would cost as much as all others together."""
 PLAYERS = [name for name in PUBLISHED if name not in TOO_DEAR]
-NO_ANCHOR = ("Oracle", *LEARNERS, "UBMTS")
-"""One is told the best list, generic RL plays few tasks; ours came after the freeze."""
 GUARDED = ("UBMTS",)
 """Agents that have no tuned line, but one that is safe."""
-LISTED = ("Fixed", "BubbleRank")
-"""They begin with the production ranking, which may be the best list: anchors in ``safety`` alone, which is about it."""
-COMMAND = "python -m clickgym_lab.bench.make results/reference"
-STEM_BITS = 9  # so that all files together have 6 MB at most
+COMMAND = "python benchmarks/shipped/scorecard.py results/reference"
 
 
 @dataclass(frozen=True)
@@ -172,41 +165,6 @@ def _play(
     return table
 
 
-def compact(rows: polars.DataFrame, block: Sequence[Task]) -> polars.DataFrame:
-    """A table that ships: losses at the stages as they are, those between to 0.2 %, which is what a figure shows.
-
-    Args:
-        rows: as `play` returns them.
-        block: their tasks.
-    """
-    stages = CURRENT.stages(block[0])
-    measures = ["regret"] if block[0].measure == "regret" else ["regret", block[0].measure]
-    exact, last = col("step").is_in(stages), col("step") == col("horizon")
-    rows = rows.with_columns(col("loss").alias(block[0].measure)) if len(measures) > 1 else rows
-    return rows.select(
-        col("task").alias("env"),
-        "instance",
-        "agent",
-        "run",
-        "step",
-        *(
-            polars.when(exact)
-            .then(name)
-            .otherwise(col(name).map_batches(_rounded, polars.Float64))
-            .cast(polars.Float32)
-            .alias(name)
-            for name in measures
-        ),
-        polars.when(last).then("seconds").cast(polars.Float32).alias("seconds"),
-    )
-
-
-def _rounded(values: polars.Series) -> polars.Series:
-    """Numbers with a few binary digits, which take little room in a file."""
-    mantissa, exponent = np.frexp(values.to_numpy())
-    return polars.Series(np.ldexp(np.round(mantissa * 2**STEM_BITS) / 2**STEM_BITS, exponent))
-
-
 def digests_of(agent: str, block: Sequence[Task]) -> dict[str, Any]:
     """What the results of an agent in a block depend on: as `fingerprints` has it, without the parameters of the users.
 
@@ -217,30 +175,6 @@ def digests_of(agent: str, block: Sequence[Task]) -> dict[str, Any]:
     first = {task.env: task for task in reversed(block)}
     digests = [fingerprints([env], [agent], [task.instance]) for env, task in first.items()]
     return {key: {name: value for each in digests for name, value in each[key].items()} for key in ("users", "kernels")}
-
-
-def origin_of(protocol: Protocol, agent: str, block: Sequence[Task], runs: int, **facts: Any) -> dict[str, Any]:
-    """What made the results of a block. The parameters of the users are in the fingerprint of the protocol.
-
-    Args:
-        protocol: the version.
-        agent: as it can be typed.
-        block: the tasks.
-        runs: of each task.
-        **facts: ``command``, ``made`` (when) and ``tuning``; ``users`` and ``kernels`` as `digests_of` has them, and
-            ``versions``, where they are known; and what else is told of the line.
-    """
-    made: dict[str, Any] = {
-        "users": {},
-        "kernels": {},
-        "versions": {},
-        "envs": [],
-        "instances": [],
-        "queries": [],
-        "models": {},
-    }
-    made |= {"seed": protocol.seed, "horizon": block[0].horizon, "runs": runs, "fingerprint": protocol.fingerprint}
-    return made | {"clickgym": version("clickgym"), "processors": [processor()], "agents": [agent]} | facts
 
 
 # ------------------------------------------------------------------------------------------------------------------ anchors
@@ -272,16 +206,6 @@ def _winners(best: Mapping[tuple[str, int], str], protocol: Protocol, task: Task
     return {best[task.name, step] for step in protocol.stages(task)}
 
 
-def may_be_anchors(table: polars.DataFrame) -> polars.DataFrame:
-    """The rows of lines that may be used as anchors.
-
-    Args:
-        table: with ``agent`` and ``ability``.
-    """
-    agent = col("agent").str.split(",").list.first()
-    return table.filter(~agent.is_in(NO_ANCHOR), ~agent.is_in(LISTED) | (col("ability") == "safety"))
-
-
 def _best(protocol: Protocol) -> Iterable[tuple[str, int, str]]:
     """Task, stage, and the line with the lowest mean loss."""
     table = may_be_anchors(curves_of(protocol))
@@ -307,7 +231,7 @@ def _write_card(protocol: Protocol) -> None:
     origins = [each.made for file in files[1:] for each in read_shipped(file)]
     text = (
         templates(Path(__file__).parent)
-        .get_template("reference.md")
+        .get_template("scorecard.md")
         .render(
             table=table,
             made=min(origins, key=lambda made: str(made["made"])),

@@ -10,12 +10,11 @@ from clickgym.agents import ANY_LIST, CompiledAgent, ContextualAgent, Learner, S
 from clickgym.runner.describe import learns, needs, stands
 from clickgym.runner.labels import PUBLISHED
 from clickgym.runner.make import player_of
-
-from ..bench.boards import Table, boards_tables
-from ..bench.leaderboard import Place
-from ..bench.reference import agent_of
-from ..studies.play import read_study
-from ..studies.study import CM, Curves, number
+from clickgym_lab.bench.boards import Table, boards_tables
+from clickgym_lab.bench.leaderboard import Place
+from clickgym_lab.bench.reference import agent_of
+from clickgym_lab.studies.play import read_study
+from clickgym_lab.studies.study import CM, Curves, number
 
 NEAR, HALF = 0.05, 0.5
 """A score this close to the best of the board is as good; one below this share of the best is bad."""

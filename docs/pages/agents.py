@@ -15,12 +15,12 @@ from clickgym.runner.catalogue import list_agents
 from clickgym.runner.describe import STANDS, abilities, needs, stands
 from clickgym.runner.labels import PUBLISHED
 from clickgym.serving.served import refusal
+from clickgym_lab.bench.boards import boards_tables
+from clickgym_lab.bench.protocol import CURRENT
+from clickgym_lab.bench.reference import SAFE_LINE, agent_of, reference
+from clickgym_lab.studies import STUDIES
+from clickgym_lab.studies.study import Curves
 
-from ..bench.boards import boards_tables
-from ..bench.protocol import CURRENT
-from ..bench.reference import SAFE_LINE, agent_of, reference
-from ..studies import STUDIES
-from ..studies.study import Curves
 from .advice import NEEDED, Case, advice, case_of, practice
 from .agent_pictures import MOMENTS, env_of, lists_figure, play, regret_figure, svg
 from .citing import Reference, bibtex, cited

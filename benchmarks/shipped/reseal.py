@@ -1,6 +1,6 @@
 """Play a tenth of every shipped result again, and renew the digests of what comes out equal.
 
-python -m clickgym_lab.commands.reseal [NAME ...] [--plan] [--stale] [--instances FOLDER] [--jobs N]
+python benchmarks/shipped/reseal.py [NAME ...] [--plan] [--stale] [--instances FOLDER] [--jobs N]
 
 One run of each agent in each environment is played, with the seeds of the sweep that made the result and with the full horizon
 as argument. Of a study (``lab/results``) and of a sweep (``docs/sweeps``) the first tenth of the sessions is played, in all
@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 import joblib
 import polars
 from polars import col
+from scorecard import digests_of
 
 from clickgym.agents import Learner
 from clickgym.core.files import write_whole
@@ -33,14 +34,12 @@ from clickgym.runner.labels import AgentLike
 from clickgym.runner.make import make_agent, make_env, place_of, player_of
 from clickgym.runner.results import Trial, read_results
 from clickgym.runner.run import run
-
-from ..bench.equipment import equipped
-from ..bench.make import digests_of
-from ..bench.play import blocks
-from ..bench.protocol import CURRENT
-from ..shipped import KEYS, Shipped, fingerprints, of_files, portable, read_shipped, stale, write_shipped
-from ..studies import STUDIES
-from ..studies.play import Plan
+from clickgym_lab.bench.equipment import equipped
+from clickgym_lab.bench.play import blocks
+from clickgym_lab.bench.protocol import CURRENT
+from clickgym_lab.shipped import KEYS, Shipped, fingerprints, of_files, portable, read_shipped, stale, write_shipped
+from clickgym_lab.studies import STUDIES
+from clickgym_lab.studies.play import Plan
 
 SCORECARD = "scorecard-"
 """Before the names of agents, whose results these are."""

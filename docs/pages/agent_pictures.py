@@ -24,9 +24,9 @@ from clickgym.runner.labels import PUBLISHED
 from clickgym.runner.make import make_agent, make_env
 from clickgym.runner.reports.figures import drawn
 from clickgym.runner.run import run
+from clickgym_lab.bench.protocol import CURRENT, Protocol
+from clickgym_lab.bench.reference import curves_of
 
-from ..bench.protocol import CURRENT, Protocol
-from ..bench.reference import curves_of
 from .advice import Case
 
 INK = "#7d828a"

@@ -21,11 +21,11 @@ from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, MEMORY, list_instances
 from clickgym.runner.labels import PUBLISHED
 from clickgym.runner.make import make_agent, make_env
 from clickgym.runner.run import run
+from clickgym_lab.bench.leaderboard import sources_of
+from clickgym_lab.bench.protocol import CURRENT
+from clickgym_lab.bench.reference import lines
+from clickgym_lab.studies import STUDIES
 
-from ..bench.leaderboard import sources_of
-from ..bench.protocol import CURRENT
-from ..bench.reference import lines
-from ..studies import STUDIES
 from .agent_pictures import INK, draw_on_page, line_look, mean_regret
 
 FOLDER = Path(__file__).parent
