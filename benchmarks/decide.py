@@ -39,9 +39,10 @@ import clickgym
 from clickgym import envs
 from clickgym.core.kernels import specialise
 from clickgym.offline import ClickLog
-from clickgym.offline.decision.decide import AGENTS, Settings, weigh
+from clickgym.offline.decision.decide import AGENTS, weigh
 from clickgym.offline.decision.evidence import LEVEL, larger_step, settle
 from clickgym.offline.decision.models import Models
+from clickgym.offline.decision.records import Settings
 from clickgym.offline.distinct import distinct
 
 SETS = ("development", "report", "report-2", "report-3")

@@ -30,7 +30,7 @@ from clickgym.agents import Agent
 from clickgym.core.files import in_bytes
 from clickgym.offline import fit_models, read_log
 from clickgym.offline.stores import sum_of, sum_of_click, sum_of_impression
-from clickgym.serving.ranker import CLICK, IMPRESSION
+from clickgym.serving.store import insertion
 
 QUERIES, SESSIONS, K = 100, 10_000, 5
 CANDIDATES = [f"sku-{i}" for i in range(10)]
@@ -122,7 +122,7 @@ def large(folder: Path) -> list[list[str]]:
     with closing(clickgym.serving.store.sqlite3.connect(store, isolation_level=None)) as connection:
         connection.execute("BEGIN")
         queries = [(i, f"query-{i}", 20, None, None) for i in range(2, n_queries + 2)]
-        connection.executemany("INSERT INTO queries VALUES (?, ?, ?, ?, ?, ?)", ((*row, sum_of(*row)) for row in queries))
+        connection.executemany(insertion("queries"), ((*row, sum_of(*row)) for row in queries))
         bits = np.packbits(np.arange(20) < 10).tobytes()
         for first in range(2, LARGE, 500_000):
             n = min(500_000, LARGE - first)
@@ -133,10 +133,12 @@ def large(folder: Path) -> list[list[str]]:
                     range(first, first + n), rng.integers(2, n_queries + 2, n).tolist(), lists, strict=True
                 )
             )
-            connection.executemany(IMPRESSION, ((*row, sum_of_impression(*row)) for row in rows))
+            connection.executemany(insertion("impressions"), ((*row, sum_of_impression(*row)) for row in rows))
             clicked = rng.random((n, K)) < model.attraction[lists] * model.examination
             places = np.argwhere(clicked) + np.array([first, 1])
-            connection.executemany(CLICK, ((*place, 0, 0, sum_of_click(*place, 0, 0)) for place in places.tolist()))
+            connection.executemany(
+                insertion("clicks"), ((*place, 0, 0, sum_of_click(*place, 0, 0)) for place in places.tolist())
+            )
         values = (LARGE + 1000, sum_of("tick", LARGE + 1000))
         connection.execute("UPDATE settings SET value = ?, checksum = ? WHERE name = 'tick'", values)
         connection.execute("COMMIT")

@@ -3,14 +3,117 @@
 python examples/convert_queries.py yandex60 yandex60_clickmodels.json --out folder
 python examples/convert_queries.py kdd_pbm kdd_pbm.json --out folder
 clickgym run PBMRank-v0 --instance folder/yandex60-401.json
+
+The terms of both collections do not allow shipping the parameters with clickgym.
+
+``yandex60``: a co-author of Zoghi et al. 2017 fitted six click models to at least a million Yandex sessions of each query. The
+parameters stand in the PyClickLambdas repository; the copy of them is
+``{"origin": ..., "shared": {"PBM_examination": ..., ...}, "queries": {"401": {"CM": [...], ...}, ...}}``.
+
+``kdd_pbm``: position-based models fitted to the log of the KDD Cup 2012, track 2, the data of Lagrée et al. 2016. The
+parameters stand in the ranking_bandits repository; the copy has the attractions and the examination of each query,
+``{"19": {"thetas": [...], "kappas": [1.0, ...]}, ...}``.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
-from clickgym.offline import convert_kdd_pbm, convert_yandex60
+import numpy as np
+
+from clickgym.envs import (
+    CascadeModel,
+    ClickChainModel,
+    ClickModel,
+    DependentClickModel,
+    DynamicBayesianModel,
+    PositionBasedModel,
+    UserBrowsingModel,
+)
+from clickgym.envs.instances import Instance
+
+CONTINUES = ("continue_after_skip", "continue_after_click", "continue_after_relevant")
+"""The parameters of the click chain model that all queries share, in the order of the file."""
+
+
+def convert_yandex60(source: Path) -> list[Instance]:
+    """The instances ``yandex60-<query>``, of five positions by default.
+
+    The items keep their order, that of one logged result page, so the identity is a list that was in production: the initial
+    ranking. The file's UBM puts "no click yet" into the last column; here it is column 0. The file's perseverance of the DBN,
+    1 but for rounding, is an artefact of the fit: the models become SDBNs.
+    """
+    with faults_named(f"{source} is not the file of the 60 queries"):
+        content = json.loads(source.read_text(encoding="utf-8"))
+        shared, queries = content["shared"], dict(content["queries"])
+        of_all = {
+            "examination": shared["PBM_examination"],
+            "termination": shared["DCM_termination"],
+            "browsing": np.roll(np.array(shared["UBM_gamma_rank_prev"], dtype=float), 1, axis=-1),
+            # Not every copy of the file has it.
+            "chain": dict(zip(CONTINUES, shared["CCM"], strict=True)) if "CCM" in shared else None,
+        }
+    return [yandex_instance(f"{source}, query {query}", query, queries[query], of_all) for query in queries]
+
+
+def yandex_instance(where: str, query: str, parameters: dict[str, Any], of_all: dict[str, Any]) -> Instance:
+    """One query, by its parameters and those of all queries."""
+    n_positions = len(of_all["examination"])
+    with faults_named(where):
+        models: list[ClickModel] = [
+            CascadeModel(parameters["CM"], n_positions),
+            PositionBasedModel(parameters["PBM"], of_all["examination"]),
+            DependentClickModel(parameters["DCM"], of_all["termination"]),
+            UserBrowsingModel(parameters["UBM"], of_all["browsing"]),
+            DynamicBayesianModel(parameters["DBN"], parameters["DBN_satisfaction"], n_positions=n_positions),
+        ]
+        if of_all["chain"]:
+            models.append(ClickChainModel(parameters["CCM"], n_positions=n_positions, **of_all["chain"]))
+        return Instance(
+            name=f"yandex60-{query}",
+            models={model.kind: model for model in models},
+            n_positions=5,
+            description="real search query of the PyClickLambdas collection, 10 items (all click models)",
+            origin="fitted to Yandex Relevance Prediction 2011 sessions; github.com/changlicn/PyClickLambdas",
+            initial_ranking=np.arange(len(parameters["CM"])),
+        )
+
+
+def convert_kdd_pbm(source: Path) -> list[Instance]:
+    """The instances ``kdd-<query>``, with as many positions as the query has examination probabilities."""
+    with faults_named(f"{source} is not the file of the advertising queries"):
+        queries = dict(json.loads(source.read_text(encoding="utf-8")))
+    return [advertising_instance(f"{source}, query {query}", query, queries[query]) for query in queries]
+
+
+def advertising_instance(where: str, query: str, parameters: dict[str, Any]) -> Instance:
+    """One query of search advertising."""
+    with faults_named(where):
+        model = PositionBasedModel(parameters["thetas"], parameters["kappas"])
+    return Instance(
+        name=f"kdd-{query}",
+        models={model.kind: model},
+        n_positions=model.n_positions,
+        description=f"search advertising query of the KDD Cup 2012, {model.n_items} advertisements (PBM)",
+        origin="fitted to the log of the KDD Cup 2012, track 2; github.com/gaudel/ranking_bandits",
+    )
+
+
+@contextmanager
+def faults_named(where: str) -> Iterator[None]:
+    """Say in one line where something is wrong."""
+    try:
+        yield
+    except KeyError as error:
+        raise ValueError(f"{where}: it has no {error}") from None
+    except (OSError, ValueError, TypeError) as error:
+        raise ValueError(f"{where}: {error}") from None
+
 
 CONVERTERS = {"yandex60": convert_yandex60, "kdd_pbm": convert_kdd_pbm}
 

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from clickgym import Ranker
+from clickgym.serving.ids import impression_number
 from clickgym.serving.memory import Agents
 
 SETTINGS: dict[str, Any] = {
@@ -121,7 +122,7 @@ def faults(store: Path, said: list[list[str]]) -> list[str]:
         clicks = {(number, lists[number][place - 1]) for number, place in run("SELECT impression, position FROM clicks")}
         attempts = set()
         for kind, impression, *items in said:
-            number = ranker._number_of(impression)
+            number = impression_number(ranker._secret, impression)
             if kind == "R" and lists.get(number) != items:
                 found.append(f"the list of {impression} is {lists.get(number)}, not {items}")
             elif kind == "C" and (number, items[0]) not in clicks:

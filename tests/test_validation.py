@@ -328,10 +328,9 @@ ELSEWHERE = {
     "calls functions of the user: tests/serving/test_ranker.py has its wrong arguments": {"Ranker"},
     "takes names, files, or objects of its own": {
         "Results", "baselines", "check_agent", "check_click_model",
-        "convert_kdd_pbm", "convert_yandex60", "grid", "kernel", "list_agents",
-        "list_environments", "list_instances", "list_metrics", "read_judgements", "read_letor", "read_log",
-        "read_open_bandit", "read_ratings", "read_tidy", "read_yandex_personalized", "read_yandex_relevance", "register",
-        "write_tidy",
+        "grid", "kernel", "list_agents", "list_environments", "list_instances", "list_metrics", "read_judgements", "read_letor",
+        "read_log", "read_open_bandit", "read_ratings", "read_tidy", "read_yandex_personalized", "read_yandex_relevance",
+        "register", "write_tidy",
     },
 }  # fmt: skip
 

@@ -137,7 +137,7 @@ MODULES: dict[str, list[Aim]] = {
             "offline/doubly_robust",
             "test_evaluation_diagnostics test_single_displays test_doubly_robust test_evaluation",
         ),
-        _aim("offline/verdict offline/goodness_of_fit offline/estimation/refits", "test_evaluation_verdict"),
+        _aim("offline/verdict offline/goodness_of_fit offline/estimation/settings", "test_evaluation_verdict"),
     ],
     "study rules": [
         _aim(
@@ -221,7 +221,7 @@ MODULES: dict[str, list[Aim]] = {
         _aim("serving/confidence serving/report", "test_confidence test_service_report"),
         _aim("offline/stores", "test_store test_ranker"),
     ],
-    "decision": [_aim("offline/decision/decide offline/decision/words", "test_decide")],
+    "decision": [_aim("offline/decision/decide offline/decision/records offline/decision/words", "test_decide")],
     "tuning": [_aim("runner/tuning", "test_tuning", "not ctrl and not killed and not interrupt and not processes")],
     "statistics of decide": [
         _aim("offline/decision/lists", "test_decide_time"),

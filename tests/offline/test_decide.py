@@ -17,14 +17,13 @@ from clickgym.command_line import main
 from clickgym.envs import PositionBasedModel
 from clickgym.envs.instances import load_instance
 from clickgym.offline import ClickLog, FixedPolicy, evaluate, hold_out, write_tidy
-from clickgym.offline.decision.decide import Check, _believed, _check, decide
+from clickgym.offline.decision.decide import _try_estimators, decide
 from clickgym.offline.decision.evidence import (
-    LEVEL,
     Ground,
     Judged,
-    settle,
 )
 from clickgym.offline.decision.page import to_dict, to_html
+from clickgym.offline.decision.records import Check, Trial, believed_of
 from clickgym.offline.decision.words import advice, objections
 
 QUICK = {"agents": ["TopRank"], "horizon": 2000, "runs": 1}
@@ -79,9 +78,10 @@ def test_estimates_are_of_the_held_out_sessions_and_differences_to_production(de
 
 
 def test_logged_lists_are_estimated_from_the_sessions_that_showed_another(log):
-    earned, noise, checks = _check(log, "clicks", None)
-    assert len(earned) == len(noise) == len(ALL)
-    (pbm,) = [check for check in checks if check.estimator == "pbm"]
+    trial = _try_estimators(log, "clicks", None)
+    earned = trial.earned
+    assert len(earned) == len(trial.noise) == len(ALL)
+    (pbm,) = [check for check in trial.checks if check.estimator == "pbm"]
     own = (log.items == [0, 1, 2]).all(axis=1)
     assert earned[0] == pytest.approx(log.clicks[own].sum() / own.sum())
     assert pbm.estimated[0] == pytest.approx(evaluate(log[~own], FixedPolicy([0, 1, 2]), "pbm", bootstrap=1).value)
@@ -155,17 +155,18 @@ BELIEVED = {
 
 @pytest.mark.parametrize(("errors", "believed"), BELIEVED.values(), ids=BELIEVED)
 def test_believed_are_estimators_that_came_near(decision, errors, believed):
-    assert set(_believed(decision.proposal, tried(**errors))) == believed
+    assert set(believed_of(decision.proposal, tried(**errors))) == believed
 
 
 def test_few_sessions_are_not_believed(decision):
     few = replace(decision.proposal.estimates["pbm"], effective_sample_size=99.0)
-    assert _believed(replace(decision.proposal, estimates={"pbm": few}), tried(pbm=0.01)) == ()
+    assert believed_of(replace(decision.proposal, estimates={"pbm": few}), tried(pbm=0.01)) == ()
 
 
 def test_every_verdict_has_its_words(decision):
     logged = Ground("measured", ("d", "c", "b"), 0.1, 0.03, 1.0, 1e-6)
     modelled = Ground("models", ("d", "b", "c"), 0.2, 0.03, 1.0, 1e-6)
+    verdicts = set()
     for grounds in (
         [logged, modelled],
         [modelled],
@@ -173,11 +174,14 @@ def test_every_verdict_has_its_words(decision):
         [replace(modelled, standard_error=1.0, p_value=0.4)],
         [],
     ):
-        evidence = replace(decision.evidence, grounds=tuple(grounds), judged=(Judged("PBM", 0.2, 0.2, 0.03, 0.01, 1e-6),))
-        name, _ = settle(evidence.grounds, bool(grounds), LEVEL)
-        headline, summary = advice(replace(decision, evidence=evidence, verdict=name, checks=tried(pbm=9.0)))
+        judged = (Judged("PBM", 0.2, 0.2, 0.03, 0.01, 1e-6),)
+        evidence = replace(decision.evidence, grounds=tuple(grounds), judged=judged, enough=bool(grounds))
+        found = replace(decision, evidence=evidence, trial=Trial(checks=tuple(tried(pbm=9.0))))
+        verdicts.add(found.verdict)
+        headline, summary = advice(found)
         assert headline
         assert all(sentence.endswith(".") for sentence in summary)
+    assert verdicts == {"better", "likely better", "not proven", "not better", "unknown"}
 
 
 # ---------------------------------------------------------------------------------------------------------- objections

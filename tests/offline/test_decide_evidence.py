@@ -10,10 +10,11 @@ import pytest
 from clickgym.envs import DynamicBayesianModel, PositionBasedModel
 from clickgym.offline import ClickLog, FixedPolicy, PBMEstimator, contributions, empirical_policies, evaluate
 from clickgym.offline.decision.correction import Corrected, Correction
-from clickgym.offline.decision.decide import AGENTS, Settings, _check, decide, weigh
-from clickgym.offline.decision.evidence import LEVEL, _Judge, settle, verdict
+from clickgym.offline.decision.decide import AGENTS, _try_estimators, decide, weigh
+from clickgym.offline.decision.evidence import LEVEL, Inquiry, settle
 from clickgym.offline.decision.lists import DistinctLists, measure, production_list
 from clickgym.offline.decision.models import Models
+from clickgym.offline.decision.records import Settings
 from clickgym.offline.distinct import distinct, sorted_distinct
 from clickgym.offline.goodness_of_fit import check_fit
 
@@ -110,9 +111,9 @@ def test_estimators_are_tried_on_the_lists_of_every_length():
     short = [[a, b, -1] for a in range(5) for b in range(5) if a != b][:10]
     whole = [[0, 1, 2], [3, 1, 0], [2, 3, 4], [4, 0, 1]]
     log = log_of(rng.permutation(np.repeat(short + whole, [300] * 10 + [200] * 4, axis=0)), rng)
-    earned, _, checks = _check(log, "clicks", None)
-    assert len(earned) == 10
-    (pbm,) = [check for check in checks if check.estimator == "pbm"]
+    trial = _try_estimators(log, "clicks", None)
+    assert len(trial.earned) == 10
+    (pbm,) = [check for check in trial.checks if check.estimator == "pbm"]
     assert np.isfinite(pbm.estimated).all()
     assert pbm.error < 0.1
     result = evidence_of(log)
@@ -273,7 +274,7 @@ def test_a_logged_list_that_measured_better_comes_first(plain):
     best = evidence.measured[0]
     assert ground.labels == best.labels
     assert best.interval[0] > 0
-    assert verdict(evidence, LEVEL) == "better"
+    assert settle(evidence.grounds, evidence.enough, LEVEL)[0] == "better"
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -281,7 +282,7 @@ def test_the_best_list_is_kept(seed):
     rng = np.random.default_rng(20 + seed)
     evidence = evidence_of(log_of(random_lists(4000, rng, base=(3, 2, 1)), rng))
     assert evidence.production == ("d", "c", "b")
-    assert verdict(evidence, LEVEL) == "not better"
+    assert settle(evidence.grounds, evidence.enough, LEVEL)[0] == "not better"
 
 
 def test_a_list_is_proposed_of_ranked_items_alone(monkeypatch):
@@ -339,7 +340,7 @@ def test_what_the_list_in_production_earned_is_that_of_its_sessions_and_of_its_b
     shows = (log.items[:, :2] == [0, 1]).all(axis=1)
     evidence = evidence_of(log)
     sessions = Models(log, "clicks", 0).sessions("shoes")
-    judge = _Judge(sessions, Models(log, "clicks", 0), {}, "clicks", None, LEVEL)
+    judge = Inquiry(sessions, Models(log, "clicks", 0), {}, "clicks", None, LEVEL)
     assert judge._base == pytest.approx(log.clicks[shows].sum() / shows.sum())
     assert evidence.variance == pytest.approx(log.clicks.sum(axis=1).var())
 
@@ -360,7 +361,7 @@ def test_models_speak_where_sessions_are_enough_and_lists_differ(plain):
 
     def may_speak(log, reward="clicks"):
         models = Models(log, reward, 0)
-        return _Judge(models.sessions("shoes"), models, {}, reward, None, LEVEL)._models_may_speak
+        return Inquiry(models.sessions("shoes"), models, {}, reward, None, LEVEL)._models_may_speak
 
     assert [may_speak(plain[:n]) for n in (330, 334)] == [False, True]
     assert not may_speak(plain[:334], "satisfaction")

@@ -15,7 +15,6 @@ from clickgym.offline.decision.evidence import (
     experiment,
     larger_step,
     settle,
-    verdict,
 )
 from clickgym.offline.decision.lists import Measured
 
@@ -47,7 +46,7 @@ VERDICTS = {
 @pytest.mark.parametrize(("grounds", "enough", "wanted"), VERDICTS.values(), ids=VERDICTS)
 def test_the_verdict_follows_from_the_ground(grounds, enough, wanted):
     evidence = Evidence((), tuple(grounds), 1.0, (), (), (), (), (), (), enough, False, 5, LEVEL)
-    assert verdict(evidence, LEVEL) == wanted
+    assert settle(evidence.grounds, evidence.enough, LEVEL)[0] == wanted
     ground = settle(grounds, enough, LEVEL)[1]
     assert (evidence.ground, evidence.proposal) == ((None, None) if ground is None else (ground.name, ground.labels))
 
@@ -99,7 +98,7 @@ def test_the_measured_grounds_are_those_that_no_other_surpasses(measured_gain):
 @pytest.fixture
 def measured_gain():
     def make(label, difference, error, p_value, doubt=0.0):
-        return Measured((label,), 500, 1.0, 1.2, difference, error, (0.0, 1.0), p_value, doubt, 0.0, 1.0, difference, 20)
+        return Measured((label,), 500, 1.0, 1.2, difference, error, (0.0, 1.0), p_value, 0.0, doubt, 0.0, 1.0, difference, 20)
 
     return make
 

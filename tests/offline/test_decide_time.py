@@ -14,9 +14,10 @@ import numpy as np
 import pytest
 
 from clickgym.offline import ClickLog
-from clickgym.offline.decision.decide import Settings, weigh
+from clickgym.offline.decision.decide import decide, weigh
 from clickgym.offline.decision.lists import DistinctLists, measure, per_session
 from clickgym.offline.decision.models import Models
+from clickgym.offline.decision.records import Settings
 from clickgym.offline.log import time_blocks
 
 PRODUCTION, OTHER, REST = [0, 1, 2], [3, 1, 0], [2, 4, 3]
@@ -124,22 +125,34 @@ def test_a_list_shown_when_users_click_more_is_not_better():
     assert abs(found.pooled - found.difference) > 2 * found.standard_error
 
 
-def test_a_gain_that_only_the_hours_of_the_day_bring_is_not_better():
-    """40 days of 600 sessions: by night users click more, and see the list more often, which is worse at all hours.
-
-    A block of two days mixes the hours. Finer blocks do not, and show that nothing is gained.
-    """
+def log_of_nights(share_by_night):
+    """40 days of 600 sessions, by night with more clicks and more of the list that is worse at all hours."""
     rng = np.random.default_rng(0)
     night = np.arange(24_000) % 600 >= 300
-    other = rng.random(24_000) < np.where(night, 0.9, 0.1)
+    other = rng.random(24_000) < np.where(night, share_by_night, 0.1)
     lists = np.where(other[:, None], OTHER, PRODUCTION)
     rates = np.where(night, 0.7, 0.1) - 0.02 * other
     clicks = np.stack([rng.random(24_000) < rates, *np.zeros((2, 24_000), bool)], axis=1)
-    log = ClickLog(lists, clicks, np.zeros(24_000), LABELS, ("q",))
+    return ClickLog(lists, clicks, np.zeros(24_000), LABELS, ("q",))
+
+
+def test_a_gain_that_only_the_hours_of_the_day_bring_is_not_better():
+    """A block of two days mixes the hours. Finer blocks do not, and show that nothing is gained."""
+    log = log_of_nights(0.9)
     found, _ = measured(log)
     assert found.difference > 6 * found.standard_error
     assert found.doubt < 0.05
-    assert found.p_value > 0.05
+    assert found.p_value == found.finer_p_value > 0.05
+
+
+def test_the_page_says_that_a_gain_fails_within_finer_blocks():
+    decided = decide(log_of_nights(0.8), agents=["TopRank"], horizon=100, runs=1)
+    assert decided.verdict == "not proven"
+    reasons = [sentence for sentence in decided.summary if "finer blocks" in sentence]
+    assert reasons == [
+        "Within the 20 blocks of time it would be proven, but it fails within finer blocks: part of it may come from the hours "
+        "of the day, which a block mixes."
+    ]
 
 
 def test_a_visit_of_bots_carries_no_verdict():

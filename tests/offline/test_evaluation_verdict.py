@@ -14,7 +14,6 @@ import pytest
 from clickgym.command_line import main
 from clickgym.envs import DependentClickModel, DynamicBayesianModel, PositionBasedModel, UserBrowsingModel
 from clickgym.offline import ClickLog, FixedPolicy, ItemPositionLog, PBMEstimator, UniformPolicy, compare, evaluate, write_tidy
-from clickgym.offline.estimation.refits import refits
 from clickgym.offline.estimation.settings import CONVERGED
 from clickgym.offline.goodness_of_fit import check_above
 
@@ -204,9 +203,9 @@ def test_refits_vary_as_estimates_of_fresh_logs():
     logs = [random_log(PBM, 1000, seed) for seed in range(60)]
     fresh = np.std([CONVERGED.fit(PBMEstimator, log).click_probabilities(lists).sum() for log in logs], ddof=1)
     fitted = CONVERGED.fit(PBMEstimator, logs[0])
-    drawn = [each.click_probabilities(lists).sum() for _, each in refits(fitted, CONVERGED, logs[0], 60, 0)]
+    drawn = [each.click_probabilities(lists).sum() for _, each in CONVERGED.refits(fitted, logs[0], 60, 0)]
     assert np.std(drawn, ddof=1) == pytest.approx(fresh, rel=0.4)
-    again = [each.click_probabilities(lists).sum() for _, each in refits(fitted, CONVERGED, logs[0], 3, 0)]
+    again = [each.click_probabilities(lists).sum() for _, each in CONVERGED.refits(fitted, logs[0], 3, 0)]
     assert again == drawn[:3]
     assert target.ranking.tolist() == lists.items[0].tolist()
 

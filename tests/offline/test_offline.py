@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from click_stories import exact_law, marginal
 
+from clickgym import offline
 from clickgym.envs import (
     CascadeModel,
     ClickChainModel,
@@ -32,8 +33,6 @@ from clickgym.offline import (
     PBMEstimator,
     SDBNEstimator,
     UBMEstimator,
-    convert_kdd_pbm,
-    convert_yandex60,
     read_tidy,
     read_yandex_relevance,
 )
@@ -438,6 +437,21 @@ def test_both_readers_see_the_same_sessions(yandex, data_folder):
 # queries
 
 
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "convert_queries.py"
+
+
+@pytest.fixture(scope="module")
+def convert():
+    """The converters of the example, by the names of their data."""
+    return runpy.run_path(str(EXAMPLE))["CONVERTERS"]
+
+
+def test_the_names_of_version_2_say_where_they_are():
+    for name in ("convert_kdd_pbm", "convert_yandex60"):
+        with pytest.raises(ImportError, match=f"^{name} has left the package: examples/convert_queries.py of the repository"):
+            getattr(offline, name)
+
+
 def sixty(queries):
     rng = np.random.default_rng(0)
     browsing = np.full((10, 10), 0.2)
@@ -456,10 +470,10 @@ def sixty(queries):
     }
 
 
-def test_conversion_moves_no_click_yet_to_the_first_column_and_takes_the_dbn_for_an_sdbn(tmp_path):
+def test_conversion_moves_no_click_yet_to_the_first_column_and_takes_the_dbn_for_an_sdbn(tmp_path, convert):
     path = tmp_path / "sixty.json"
     path.write_text(json.dumps(sixty(["401", "1153"])))
-    first, second = convert_yandex60(path)
+    first, second = convert["yandex60"](path)
     assert (first.name, second.name, first.n_positions) == ("yandex60-401", "yandex60-1153", 5)
     examination = first.models["UBM"].examination
     np.testing.assert_allclose(examination[:, 0], np.linspace(0.9, 0.1, 10))
@@ -468,56 +482,54 @@ def test_conversion_moves_no_click_yet_to_the_first_column_and_takes_the_dbn_for
     assert first.initial_ranking.tolist() == list(range(10))
 
 
-def test_conversion_takes_the_click_chains_where_the_file_has_them(tmp_path):
+def test_conversion_takes_the_click_chains_where_the_file_has_them(tmp_path, convert):
     path = tmp_path / "sixty.json"
     content = sixty(["401"])
     path.write_text(json.dumps(content))
-    (instance,) = convert_yandex60(path)
+    (instance,) = convert["yandex60"](path)
     assert instance.models["CCM"] == ClickChainModel(content["queries"]["401"]["CCM"], 0.9, 0.8, 0.1, 10)
     del content["shared"]["CCM"]
     path.write_text(json.dumps(content))
-    (instance,) = convert_yandex60(path)
+    (instance,) = convert["yandex60"](path)
     assert len(instance.models) == 5
 
 
 def test_the_converter_example_writes_usable_files(tmp_path, monkeypatch):
     (tmp_path / "sixty.json").write_text(json.dumps(sixty(["401", "1153"])))
-    example = Path(__file__).resolve().parents[2] / "examples" / "convert_queries.py"
-    monkeypatch.setattr(sys, "argv", [str(example), "yandex60", str(tmp_path / "sixty.json"), "--out", str(tmp_path / "out")])
-    runpy.run_path(str(example), run_name="__main__")
+    monkeypatch.setattr(sys, "argv", [str(EXAMPLE), "yandex60", str(tmp_path / "sixty.json"), "--out", str(tmp_path / "out")])
+    runpy.run_path(str(EXAMPLE), run_name="__main__")
     assert len(list((tmp_path / "out").iterdir())) == 2
     assert load_instance(tmp_path / "out" / "yandex60-401.json").model("UserBrowsingModel").n_positions == 5
 
 
-def test_conversion_names_the_faulty_query(tmp_path):
+def test_conversion_names_the_faulty_query(tmp_path, convert):
     path = tmp_path / "sixty.json"
     content = sixty(["401"])
     content["queries"]["401"]["DCM"][3] = 1.5
     path.write_text(json.dumps(content))
     with pytest.raises(ValueError, match=r"sixty\.json, query 401: attraction\[3\] is 1.5"):
-        convert_yandex60(path)
+        convert["yandex60"](path)
     del content["queries"]["401"]["DCM"]
     path.write_text(json.dumps(content))
-    with pytest.raises(ValueError, match=r"sixty\.json, query 401: no 'DCM'"):
-        convert_yandex60(path)
+    with pytest.raises(ValueError, match=r"sixty\.json, query 401: it has no 'DCM'"):
+        convert["yandex60"](path)
     path.write_text("{}")
     with pytest.raises(ValueError, match="not the file of the 60 queries: it has no 'shared'"):
-        convert_yandex60(path)
+        convert["yandex60"](path)
     with pytest.raises(ValueError, match="not the file of the 60 queries"):
-        convert_yandex60(tmp_path / "absent.json")
+        convert["yandex60"](tmp_path / "absent.json")
 
 
 ADS = {"19": {"thetas": [0.05, 0.03, 0.04, 0.06], "kappas": [1.0, 0.5]}, "2": {"thetas": [0.1, 0.2], "kappas": [1.0, 0.4]}}
 
 
-def test_advertising_queries_become_position_based_models(tmp_path, monkeypatch):
+def test_advertising_queries_become_position_based_models(tmp_path, monkeypatch, convert):
     (tmp_path / "ads.json").write_text(json.dumps(ADS))
-    first, second = convert_kdd_pbm(tmp_path / "ads.json")
+    first, second = convert["kdd_pbm"](tmp_path / "ads.json")
     assert (first.name, second.name, first.n_positions) == ("kdd-19", "kdd-2", 2)
     assert first.models == {"PBM": PositionBasedModel([0.05, 0.03, 0.04, 0.06], [1.0, 0.5])}
-    example = Path(__file__).resolve().parents[2] / "examples" / "convert_queries.py"
-    monkeypatch.setattr(sys, "argv", [str(example), "kdd_pbm", str(tmp_path / "ads.json"), "--out", str(tmp_path / "out")])
-    runpy.run_path(str(example), run_name="__main__")
+    monkeypatch.setattr(sys, "argv", [str(EXAMPLE), "kdd_pbm", str(tmp_path / "ads.json"), "--out", str(tmp_path / "out")])
+    runpy.run_path(str(EXAMPLE), run_name="__main__")
     assert load_instance(tmp_path / "out" / "kdd-2.json").model("PBM") == second.models["PBM"]
 
 
@@ -525,31 +537,31 @@ def test_advertising_queries_become_position_based_models(tmp_path, monkeypatch)
     ("content", "message"),
     [
         ([1, 2], "ads.json is not the file of the advertising queries"),
-        ({"7": {"thetas": [0.1, 0.2]}}, "ads.json, query 7: no 'kappas'"),
+        ({"7": {"thetas": [0.1, 0.2]}}, "ads.json, query 7: it has no 'kappas'"),
         ({"7": {"thetas": [0.1, 1.2], "kappas": [1.0]}}, r"ads.json, query 7: attraction\[1\] is 1.2"),
         ({"7": 3}, "ads.json, query 7: "),
     ],
 )
-def test_the_faulty_advertising_query_is_named(tmp_path, content, message):
+def test_the_faulty_advertising_query_is_named(tmp_path, content, message, convert):
     (tmp_path / "ads.json").write_text(json.dumps(content))
     with pytest.raises(ValueError, match=message):
-        convert_kdd_pbm(tmp_path / "ads.json")
+        convert["kdd_pbm"](tmp_path / "ads.json")
 
 
-def test_published_advertising_queries_are_read(data_folder):
+def test_published_advertising_queries_are_read(data_folder, convert):
     path = data_folder / "kdd_pbm.json"
     if not path.is_file():
         pytest.skip(f"no parameters of the advertising queries: {path} is absent")
-    sizes = {(len(instance.models["PBM"].attraction), instance.n_positions) for instance in convert_kdd_pbm(path)}
+    sizes = {(len(instance.models["PBM"].attraction), instance.n_positions) for instance in convert["kdd_pbm"](path)}
     assert sizes == {(n_items, 3) for n_items in (5, 6, 8, 11)}
 
 
-def test_the_best_click_chain_lists_of_sixty_queries_are_those_of_exhaustive_search(data_folder):
+def test_the_best_click_chain_lists_of_sixty_queries_are_those_of_exhaustive_search(data_folder, convert):
     path = data_folder / "yandex60_clickmodels.json"
     if not path.is_file():
         pytest.skip(f"no parameters of the 60 queries: {path} is absent")
     lists = np.array(list(itertools.permutations(range(10), 3)))
-    for instance in convert_yandex60(path):
+    for instance in convert["yandex60"](path):
         α, after_skip, after_click, after_relevant = instance.model("CCM").parameters
         go_on = (1 - α) * after_skip + α * ((1 - α) * after_click + α * after_relevant)
         first, second, third = lists.T
@@ -558,11 +570,11 @@ def test_the_best_click_chain_lists_of_sixty_queries_are_those_of_exhaustive_sea
         assert model.expected_reward(model.optimal_ranking()) == pytest.approx(values.max(), rel=0, abs=1e-12)
 
 
-def test_sixty_queries_reach_the_reference_rewards(data_folder):
+def test_sixty_queries_reach_the_reference_rewards(data_folder, convert):
     path = data_folder / "yandex60_clickmodels.json"
     if not path.is_file():
         pytest.skip(f"no parameters of the 60 queries: {path} is absent")
-    instances = convert_yandex60(path)
+    instances = convert["yandex60"](path)
     assert len(instances) == 60
 
     def mean(kind, n_positions, optimal):

@@ -470,6 +470,24 @@ def test_one_agent_ranks_all_queries_by_features(name, tmp_path):
 # --------------------------------------------------------------------------------------------------------- log and warmth
 
 
+def test_from_log_learns_in_the_order_of_time():
+    rng = np.random.default_rng(0)
+    lists, clicks, queries, times = (
+        rng.permuted([[0, 1, 2]] * 40, axis=1),
+        np.eye(3)[rng.integers(3, size=40)],
+        [0, 1] * 20,
+        np.arange(40),
+    )
+    log = ClickLog(lists, clicks, queries, ("a", "b", "c"), ("p", "q"), times=times)
+    stored = []
+    for each in (log, log[rng.permutation(40)]):
+        ranker = Ranker.from_log(each, "CascadeTS", seed=0)
+        served = ranker._connection.execute("SELECT query, items FROM impressions ORDER BY number").fetchall()
+        stored.append([(query, [ranker._item_ids[item] for item in np.frombuffer(items, np.int32)]) for query, items in served])
+    assert len(stored[0]) == 40
+    assert stored[0] == stored[1]
+
+
 def test_from_log_begins_with_what_others_have_shown(tmp_path):
     lists, clicks = [[0, 1, 2], [1, 2, -1], [2, 0, 1]] * 40, [[0, 1, 0], [1, 0, 0], [0, 0, 1]] * 40
     log = ClickLog(lists, clicks, [0, 0, 1] * 40, ("a", "b", "c"), ("p", "q"))

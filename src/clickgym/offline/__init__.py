@@ -18,7 +18,6 @@ from .evaluation import ESTIMATORS, Evaluation, contributions, evaluate
 from .features import DenoisingAutoencoder, TruncatedSVD
 from .fitting import Fitted, fit_models, hold_out, query_instance
 from .judgements import Judgements, read_judgements, read_letor, read_ratings
-from .kdd_pbm import convert_kdd_pbm
 from .log import ClickLog, ItemPositionLog, write_tidy
 from .policies import (
     FixedPolicy,
@@ -31,7 +30,6 @@ from .policies import (
 )
 from .readers import read_log, read_open_bandit, read_tidy, read_yandex_personalized, read_yandex_relevance
 from .verdict import Verdict
-from .yandex60 import convert_yandex60
 
 __all__ = [
     "ESTIMATORS",
@@ -65,8 +63,6 @@ __all__ = [
     "compare",
     "contextual_instance",
     "contributions",
-    "convert_kdd_pbm",
-    "convert_yandex60",
     "empirical_policies",
     "evaluate",
     "fit_models",
@@ -85,3 +81,9 @@ __all__ = [
     "read_yandex_relevance",
     "write_tidy",
 ]
+
+
+def __getattr__(name: str) -> object:
+    if name in ("convert_kdd_pbm", "convert_yandex60"):
+        raise ImportError(f"{name} has left the package: examples/convert_queries.py of the repository has it")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

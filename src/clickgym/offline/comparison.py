@@ -150,8 +150,8 @@ def compare(
         verdicts = {spec: agreement(results, estimators is None) for spec, results in by_policy.items()}
     if not any(by_policy.values()):
         raise ValueError(next(iter(refused.values())))
-    own = None if on_policy is None else logged_reward(read_sessions(on_policy, log_format, query), reward, cutoff)
-    return Comparison(logged, targets, by_policy, refused, own, verdicts)
+    earned = None if on_policy is None else logged_reward(read_sessions(on_policy, log_format, query), reward, cutoff)
+    return Comparison(logged, targets, by_policy, refused, earned, verdicts)
 
 
 def _some(name: str, words: Sequence[str]) -> tuple[str, ...]:
@@ -181,22 +181,19 @@ def read_sessions(
         ValueError: on an unknown format or query, or as the reader.
     """
     check_choice("log format", log_format, FORMATS)
-    given = check_reading(**reading)
+    options = check_reading(**reading)
     if isinstance(source, (ClickLog, ItemPositionLog)):
         log = source
+    elif log_format == "obd":
+        if wrong := options - {"bad_rows"}:
+            raise ValueError(f"{' and '.join(sorted(wrong))} cannot be given for the Open Bandit Dataset: it has no sessions")
+        log = read_open_bandit(source, bad_rows=reading.get("bad_rows", "strict"))
     else:
-        if log_format == "obd":
-            if wrong := given - {"bad_rows"}:
-                raise ValueError(
-                    f"{' and '.join(sorted(wrong))} cannot be given for the Open Bandit Dataset: it has no sessions"
-                )
-            log = read_open_bandit(source, bad_rows=reading.get("bad_rows", "strict"))
-        else:
-            log = read_log(source, log_format, **reading)
-    if query is not None and isinstance(log, ItemPositionLog):
-        raise ValueError("a log of the Open Bandit Dataset has no queries to choose from")
-    if query is None or isinstance(log, ItemPositionLog):
+        log = read_log(source, log_format, **reading)
+    if query is None:
         return log
+    if isinstance(log, ItemPositionLog):
+        raise ValueError("a log of the Open Bandit Dataset has no queries to choose from")
     if not isinstance(query, str) or query not in log.query_labels:
         raise ValueError(unknown("query", query, log.query_labels))
     return replace(log[log.queries == log.query_labels.index(query)], notes=log.notes)

@@ -172,13 +172,14 @@ def contextual_instance(
     else:
         _check_simulated(users, judgements, models=models, linear=linear, floor=floor, examination=examination)
         n_grades = _number_of_grades(judgements, held_out)
+    how = _Features(normalise, reduce, dimension, seed)
     judgements, further = _folds(judgements, held_out, seed)
     entries = _entries(judgements, most_rated)
     if judgements.features is None:
-        of_users, items = _rating_features(judgements, entries, normalise, reduce, dimension, floor, seed)
+        of_users, items = _rating_features(judgements, entries, how, floor)
         holdout = None
     else:
-        of_users, (items, holdout) = None, _query_features(judgements, further, normalise, reduce, dimension, seed)
+        of_users, (items, holdout) = None, _query_features(judgements, further, how)
     raters, groups = _groups(entries.users, n_items)
     left_out = len(np.unique(entries.users)) - len(groups)
     shared: dict[str, Any] = {
@@ -219,6 +220,15 @@ def contextual_instance(
             "seed": seed,
         },
     )
+
+
+class _Features(NamedTuple):
+    """How features are made; see `contextual_instance`."""
+
+    normalise: str
+    reduce: str
+    dimension: int
+    seed: int
 
 
 class _Entries(NamedTuple):
@@ -331,13 +341,11 @@ def _groups(users: NDArray[np.int32], n_items: int) -> tuple[NDArray[np.int32], 
     return raters[enough], list(compress(groups, enough))
 
 
-def _query_features(
-    judgements: Judgements, further: Judgements | None, normalise: str, reduce: str, dimension: int, seed: int
-) -> tuple[Floats, dict[str, Any] | None]:
+def _query_features(judgements: Judgements, further: Judgements | None, how: _Features) -> tuple[Floats, dict[str, Any] | None]:
     """The features of all documents; and the candidates and grades of the queries that are held out, if there are any."""
     if further is None:
-        return _document_features([judgements], normalise, reduce, dimension, seed)[0], None
-    items, others = _document_features([judgements, further], normalise, reduce, dimension, seed)
+        return _document_features([judgements], how)[0], None
+    items, others = _document_features([judgements, further], how)
     groups = _by_user(further.users)[1]
     places = len(items) + np.unique(further.items, return_inverse=True)[1]
     grades = integers("labels held out", further.labels, (None,), whole=True)
@@ -345,18 +353,16 @@ def _query_features(
     return np.vstack([items, others]), holdout
 
 
-def _rating_features(
-    judgements: Judgements, entries: _Entries, normalise: str, reduce: str, dimension: int, floor: float, seed: int
-) -> tuple[Floats, Floats]:
+def _rating_features(judgements: Judgements, entries: _Entries, how: _Features, floor: float) -> tuple[Floats, Floats]:
     """The features of users and of items."""
-    if reduce != "none" or normalise != "largest":
+    if how.reduce != "none" or how.normalise != "largest":
         raise ValueError(
-            f"reduce is {reduce!r} and normalise is {normalise!r}; ratings have no features to change: dimension is that "
-            "of their decomposition"
+            f"reduce is {how.reduce!r} and normalise is {how.normalise!r}; ratings have no features to change: dimension is "
+            "that of their decomposition"
         )
     shape = (len(judgements.user_labels), int(entries.places.max()) + 1)
     matrix = sparse.csr_array((label_attraction(entries.labels, floor), (entries.users, entries.places)), shape)
-    svd = TruncatedSVD(dimension, seed=seed).fit(matrix)
+    svd = TruncatedSVD(how.dimension, seed=how.seed).fit(matrix)
     users, items = (
         vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-300) for vectors in (svd.users_, svd.items_)
     )
@@ -364,24 +370,24 @@ def _rating_features(
     return _cut(np.hstack([constant, users]) / np.sqrt(3.0)), _cut(items / np.sqrt(3.0))
 
 
-def _document_features(folds: Sequence[Judgements], normalise: str, reduce: str, dimension: int, seed: int) -> list[Floats]:
+def _document_features(folds: Sequence[Judgements], how: _Features) -> list[Floats]:
     """The features of the documents judged in each fold, made by what is fitted to the first."""
     tables: list[Any] = [fold.features for fold in folds]
     n_documents, n_features = sum(map(len, folds)), tables[0].shape[1]
-    if n_features * (dimension if reduce == "svd" and normalise == "largest" else n_documents) > MOST_NUMBERS:
+    if n_features * (how.dimension if how.reduce == "svd" and how.normalise == "largest" else n_documents) > MOST_NUMBERS:
         raise ValueError(
             f"{n_documents:,} documents have features numbered up to {n_features:,}, too many to hold in memory with reduce = "
-            f"{reduce!r} and normalise = {normalise!r}; number them without gaps, or try 'svd' and fewer dimensions"
+            f"{how.reduce!r} and normalise = {how.normalise!r}; number them without gaps, or try 'svd' and fewer dimensions"
         )
     judged = []
     for table, fold in zip(tables, folds, strict=True):
         judged.append(table[np.unique(fold.items)])
         judged[-1].resize((judged[-1].shape[0], n_features))
-    if normalise == "query":
+    if how.normalise == "query":
         scaled: list[Any] = [_within_queries(fold, features) for fold, features in zip(folds, judged, strict=True)]
     else:
         scaled = _by_largest(judged)
-    reduced = _reduced(scaled, reduce, dimension, seed)
+    reduced = _reduced(scaled, how)
     longest = np.linalg.norm(reduced[0], axis=1).max()
     return [_cut(np.hstack([np.ones((len(of), 1)), of / (longest or 1.0)]) / np.sqrt(2.0)) for of in reduced]
 
@@ -395,14 +401,14 @@ def _by_largest(folds: list[sparse.csr_array]) -> list[sparse.csr_array]:
     return folds
 
 
-def _reduced(folds: list[Any], reduce: str, dimension: int, seed: int) -> list[Floats]:
+def _reduced(folds: list[Any], how: _Features) -> list[Floats]:
     """The features in fewer dimensions, as an array, by what is fitted to the first fold."""
-    if reduce == "none":
+    if how.reduce == "none":
         return [features.toarray() if sparse.issparse(features) else features for features in folds]
-    if reduce == "svd":
-        fitted: Any = TruncatedSVD(dimension, seed=seed).fit(folds[0])
+    if how.reduce == "svd":
+        fitted: Any = TruncatedSVD(how.dimension, seed=how.seed).fit(folds[0])
     else:
-        fitted = DenoisingAutoencoder((25, dimension, dimension, 25), seed=seed).fit(folds[0])
+        fitted = DenoisingAutoencoder((25, how.dimension, how.dimension, 25), seed=how.seed).fit(folds[0])
     return [fitted.transform(features) for features in folds]
 
 

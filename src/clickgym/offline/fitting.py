@@ -30,7 +30,6 @@ from ..envs.instances import Instance
 from .distinct import sorted_distinct
 from .estimation.cascading import CMEstimator
 from .estimation.estimator import MODEL_ESTIMATORS, Estimator
-from .estimation.refits import refits
 from .estimation.settings import ITERATIONS, TOL, FitSettings
 from .log import ClickLog
 from .readers import LOG_FORMATS, read_log
@@ -119,7 +118,7 @@ def fit_models(
     models, queries = check_labels("models", models), check_labels("queries", queries)
     models = _check_models(models, per_query)
     test_share = check_share("test_share", test_share)
-    _check_format(log_format)
+    check_choice("log format", log_format, ["auto", *LOG_FORMATS])
     check_count("n_items", n_items)
     check_count("iterations", iterations)
     check_at_least("tol", tol, 0, strictly=True)
@@ -138,7 +137,8 @@ def fit_models(
         query_instance(log, label, quick, n_items)
 
     train, test = _hold_out(log, test_share, seed, on_step)
-    scored, estimators = _fit(models, FitSettings(iterations, tol, per_query), train, log, on_step)
+    settings = FitSettings(iterations, tol, per_query)
+    scored, estimators = _fit(models, settings, train, log, on_step)
     names = _one_of_each(scored, test if len(test) else train, on_step)
     method = {
         "sessions_of_all_queries": len(log),
@@ -150,17 +150,12 @@ def fit_models(
     instances = {label: query_instance(log, label, best, n_items, origin=origin, estimation=method) for label in labels}
     if bootstrap:
         start = time.perf_counter()
-        settings = FitSettings(iterations, tol, per_query)
         errors = _standard_errors(best, instances, log, settings, bootstrap, seed)
         for label, instance in instances.items():
             told = {**instance.estimation, "refits": bootstrap, "standard_errors": errors[label]}
             instances[label] = replace(instance, estimation=told)
         on_step(f"fitted {bootstrap} times to resampled sessions in {time.perf_counter() - start:.1f} s")
     return Fitted(train, test, scored, estimators, instances, {label: _variety(log, label) for label in labels})
-
-
-def _check_format(log_format: str) -> None:
-    check_choice("log format", log_format, ["auto", *LOG_FORMATS])
 
 
 def _hold_out(log: ClickLog, share: float, seed: int, on_step: Callable[[str], object]) -> tuple[ClickLog, ClickLog]:
@@ -211,13 +206,13 @@ def _standard_errors(
     for name, estimator in estimators.items():
         models = {label: instance.model(kind := estimator.model_class.short) for label, instance in instances.items()}
         draws: dict[str, list[dict[str, Any]]] = {label: [] for label in instances}
-        for _, drawn in refits(estimator, settings, log, n, seed, size):
+        for _, drawn in settings.refits(estimator, log, n, seed, size):
             for label, instance in instances.items():
                 (model,) = _models({name: drawn}, label, instance.estimation["items"], unseen=True).values()
                 draws[label].append(_parameters(model, models[label]))
         for label, instance in instances.items():
-            shown = log.items[log.queries == log.query_labels.index(label)]
-            displays = np.array([(shown == log.item_labels.index(item)).sum() for item in instance.estimation["items"]])
+            lists = log.items[log.queries == log.query_labels.index(label)]
+            displays = np.array([(lists == log.item_labels.index(item)).sum() for item in instance.estimation["items"]])
             of_query = {key: np.std([draw[key] for draw in draws[label]], axis=0, ddof=1) for key in draws[label][0]}
             errors[label][kind] = {
                 key: _told(models[label], key, spread * np.sqrt(size / len(log)), displays) for key, spread in of_query.items()

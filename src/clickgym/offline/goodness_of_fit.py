@@ -200,11 +200,10 @@ def _members(log: ClickLog) -> Iterator[tuple[str, Indices, Indices, Indices, Ca
         PATTERNS[0], rows, positions, positions * n_items + items[rows, positions],
         lambda member: f"{label[member % n_items]} at position {member // n_items + 1}",
     )  # fmt: skip
-    rows, above = np.nonzero(items[:, 1:] >= 0)
-    pair = items[rows, above].astype(np.int64) * n_items + items[rows, above + 1]
-    yield PATTERNS[1], rows, above + 1, pair, lambda member: f"{label[member % n_items]} below {label[member // n_items]}"
-    yield PATTERNS[2], rows, above, pair, lambda member: f"{label[member // n_items]} above {label[member % n_items]}"
-    rows, positions = np.nonzero(items >= 0)
+    lower, above = np.nonzero(items[:, 1:] >= 0)
+    pair = items[lower, above].astype(np.int64) * n_items + items[lower, above + 1]
+    yield PATTERNS[1], lower, above + 1, pair, lambda member: f"{label[member % n_items]} below {label[member // n_items]}"
+    yield PATTERNS[2], lower, above, pair, lambda member: f"{label[member // n_items]} above {label[member % n_items]}"
     blocks = time_blocks(log)[rows]
     yield PATTERNS[3], rows, positions, blocks, lambda member: f"block {member + 1} of {BLOCKS}"
     yield (

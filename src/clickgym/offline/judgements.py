@@ -107,13 +107,11 @@ def read_ratings(path: str | PathLike[str]) -> Judgements:
     """
     path = check_path("path", path)
     refused = Skipped(path)
-    names = ["userId", "movieId", "rating"]
-    column, rows = read_table(path, refused, names)
+    _, rows = read_table(path, refused, ["userId", "movieId", "rating"])
     user_index: dict[str, int] = {}
     item_index: dict[str, int] = {}
     ratings: dict[tuple[int, int], float] = {}
-    for number, fields in rows:
-        user, item, rating = (fields[column[name]] for name in names)
+    for number, (user, item, rating) in rows:
         try:
             for name, label in (("userId", user), ("movieId", item)):
                 if not label:

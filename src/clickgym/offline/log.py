@@ -30,7 +30,7 @@ from ..core.checks import (
 from ..core.files import sealed, write_whole
 from ..core.notebook import html_table
 from .counting import by_query, faulty_list
-from .repeated import repeated_sessions
+from .distinct import repeated_sessions
 from .tables import ROWS
 from .tidy import read_frame
 from .times import check_times

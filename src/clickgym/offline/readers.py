@@ -445,7 +445,7 @@ def read_tidy(
             sessions; ``"skip:5%"`` up to another share. A row that does not name its session is of the one whose positions it
             continues; where the rows of a session do not stand together, nobody knows.
         max_memory: bytes, or words as ``"4GB"``, that may be kept of the log: 5 for each session and position, and labels; also
-            the bytes of the values in Parquet, unpacked.
+            the texts of a million rows of Parquet, which are held at once.
 
     Returns:
         The log; its ``notes`` say what was taken for granted.
@@ -462,7 +462,7 @@ def read_tidy(
         ...     print(read_tidy(f"{folder}/log.parquet").item_labels)
         ('b', 'a')
     """
-    return ClickLog(**read_rows(check_path("path", path), split, check_columns(columns), duplicates, bad_rows, max_memory))
+    return ClickLog(**read_rows(check_path("path", path), split, columns, duplicates, bad_rows, max_memory))
 
 
 USER_WORDS, ITEM_WORDS = "user_feature_[0-9]+", "item_feature_[1-9][0-9]*"
@@ -494,21 +494,22 @@ def read_open_bandit(
     """
     path = check_path("path", path)
     skipped = Skipped(path, bad_rows)
-    column, rows = read_table(path, skipped, ["item_id", "position", "click", "propensity_score"], USER_WORDS)
+    wanted = ["item_id", "position", "click", "propensity_score"]
+    header, rows = read_table(path, skipped, wanted, "" if item_context is None else USER_WORDS)
     displays: list[Any] = [array("i"), array("i"), array("b"), array("d")]  # of what `_display` returns
     item_features = None if item_context is None else _item_features(check_path("item_context", item_context))
     n_items = math.inf if item_features is None else len(item_features)
-    words = _Words(column, "" if item_features is None else USER_WORDS)
-    if item_features is not None and not words.places:
-        raise ValueError(f"{path}: no column 'user_feature_0'; the file has {', '.join(column)}")
+    words = _Words(header, USER_WORDS if item_features is not None else "")
+    if item_features is not None and not words.index:
+        raise ValueError(f"{path}: no column 'user_feature_0'; the file has {', '.join(header)}")
     for number, fields in rows:
         try:
-            display = _display(fields, column, n_items)
+            display = _display(fields[:4], n_items)
         except Fault as fault:
             skipped.add(fault, number)
             skipped.n_lost += 1
             continue
-        words.add(fields)
+        words.add(fields[4:])
         for values, value in zip(displays, display, strict=True):
             values.append(value)
     notes = tuple(skipped.notes(len(displays[0])))
@@ -519,29 +520,32 @@ def read_open_bandit(
     return ItemPositionLog(items, positions, clicks, propensities, users, item_features, dict(skipped), notes)
 
 
-def _display(fields: Sequence[str], column: Mapping[str, int], n_items: float) -> tuple[int, int, int, float]:
+def _display(fields: list[str], n_items: float) -> tuple[int, int, int, float]:
     """Item, position from 0, click and propensity of a row."""
-    item, position = (whole_number(name, fields[column[name]], least) for name, least in (("item_id", 0), ("position", 1)))
-    click = fields[column["click"]]
+    item_id, place, click, score = fields
+    item, position = whole_number("item_id", item_id, 0), whole_number("position", place, 1)
     if click not in ("0", "1"):
         raise Fault("click is not 0 or 1", f"click is {click!r}; expected 0 or 1")
-    propensity = positive_probability("propensity_score", fields[column["propensity_score"]])
+    propensity = positive_probability("propensity_score", score)
     if item >= n_items:
         raise Fault("an item without context", f"item_id is {item}; the item context has 0 to {n_items - 1}")
     return item, position - 1, int(click), propensity
 
 
 class _Words:
-    """Columns of words, those whose names have a pattern, to become a 0 or 1 for every word of a column."""
+    """Columns of words, those whose names have a pattern, to become a 0 or 1 for every word of a column.
 
-    def __init__(self, column: Mapping[str, int], pattern: str) -> None:
-        self.places = [place for name, place in column.items() if re.fullmatch(pattern, name)]
-        self.index: list[dict[str, int]] = [{} for _ in self.places]
+    Attributes:
+        index: of each column its words and their numbers.
+    """
+
+    def __init__(self, header: Sequence[str], pattern: str) -> None:
+        self.index: list[dict[str, int]] = [{} for name in header if re.fullmatch(pattern, name)]
         self.codes = array("i")
 
-    def add(self, fields: Sequence[str]) -> None:
-        words = zip(self.index, self.places, strict=True)
-        self.codes.extend(index.setdefault(fields[place], len(index)) for index, place in words)
+    def add(self, words: Sequence[str]) -> None:
+        """Add a row."""
+        self.codes.extend(index.setdefault(word, len(index)) for index, word in zip(self.index, words, strict=True))
 
     def indicators(self) -> np.ndarray:
         """``(rows, words)``, the words of each column in order of appearance."""
@@ -552,21 +556,21 @@ class _Words:
 def _item_features(path: Path) -> np.ndarray:
     """The item context of the Open Bandit Dataset: ``(items, features)``."""
     skipped = Skipped(path)
-    column, rows = read_table(path, skipped, ["item_id", "item_feature_0"], ITEM_WORDS)
-    words, numbers = _Words(column, ITEM_WORDS), array("d")
-    for number, fields in rows:
+    header, rows = read_table(path, skipped, ["item_id", "item_feature_0"], ITEM_WORDS)
+    words, numbers = _Words(header, ITEM_WORDS), array("d")
+    for number, (item_id, feature, *others) in rows:
         try:
-            if fields[column["item_id"]] != str(len(numbers)):
-                raise Fault(f"item_id is {fields[column['item_id']]!r}; expected {len(numbers)}, for items stand in order")
-            numbers.append(finite_number("item_feature_0", fields[column["item_feature_0"]]))
+            if item_id != str(len(numbers)):
+                raise Fault(f"item_id is {item_id!r}; expected {len(numbers)}, for items stand in order")
+            numbers.append(finite_number("item_feature_0", feature))
         except Fault as fault:
             skipped.add(fault, number)
-        words.add(fields)
+        words.add(others)
     if not numbers:
         raise ValueError(f"{path}: no row in the file")
     values = np.frombuffer(numbers)
     standard = (values - values.mean()) / (values.std() or 1.0)
-    return np.hstack([standard[:, None], *([words.indicators()] if words.places else [])])
+    return np.hstack([standard[:, None], *([words.indicators()] if words.index else [])])
 
 
 # ------------------------------------------------------------------------------------------------------------ any format

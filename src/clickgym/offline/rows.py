@@ -8,7 +8,7 @@ import json
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,7 +19,7 @@ import polars as pl
 from ..core.checks import short, unknown
 from ..core.files import check_file, parse_json, reading
 from ..core.formats import one_line
-from .tables import ROWS, Fault, Skipped, check_kept, parquet_sizes, read_blocks, read_lines, split_lines
+from .tables import ROWS, Fault, Skipped, check_kept, read_blocks, read_lines, split_lines
 
 COLUMNS = ("session", "query", "position", "item", "clicked")
 """The columns of a tidy table; without ``query`` all sessions are of one query."""
@@ -67,13 +67,13 @@ def _headers(line: bytes) -> dict[str, list[str]]:
 
 def check_columns(columns: Mapping[str, str] | None) -> dict[str, str]:
     """What columns are called, by their roles; refuses what is no mapping of strings, and roles that there are not."""
-    given: Any = {} if columns is None else columns
-    if not isinstance(given, Mapping) or not all(isinstance(name, str) for pair in given.items() for name in pair):
+    names: Any = {} if columns is None else columns
+    if not isinstance(names, Mapping) or not all(isinstance(name, str) for pair in names.items() for name in pair):
         raise ValueError(f'columns is {short(columns)}; expected what columns are called, as {{"item": "doc_id"}}')
-    for role in given:
+    for role in names:
         if role not in (*COLUMNS, *OTHERS) and not CONTEXT.fullmatch(role):
             raise ValueError(unknown("column", role, [*COLUMNS, *OTHERS, "feature_1"]))
-    return dict(given)
+    return dict(names)
 
 
 def roles_of(source: object, columns: Mapping[str, str], split: str | None, header: list[str]) -> dict[str, str]:
@@ -90,7 +90,7 @@ def roles_of(source: object, columns: Mapping[str, str], split: str | None, head
     ambiguous = {role for role, name in names.items() if role not in columns and name in columns.values()}
     for role in filter(ambiguous.__contains__, NEEDED):
         raise ValueError(f"{source}: the column {names[role]!r} cannot be both {role} and another")
-    find_columns(source, header, [])
+    check_columns_there(source, header)
     names = {role: name for role, name in names.items() if name in header and role not in ambiguous}
     for j in range(1, 1 + len(list(filter(CONTEXT.fullmatch, names)))):
         if f"feature_{j}" not in names:
@@ -98,15 +98,14 @@ def roles_of(source: object, columns: Mapping[str, str], split: str | None, head
     return names
 
 
-def find_columns(path: object, header: list[str], wanted: list[str]) -> dict[str, int]:
-    """Where each column of a header stands; the message of the ValueError names one that is missing, or there twice."""
+def check_columns_there(path: object, header: list[str], wanted: Sequence[str] = ()) -> None:
+    """Refuse a header; the message of the ValueError names the column that is missing, or there twice."""
     for name in wanted:
         if name not in header:
             raise ValueError(f"{path}: no column {name!r}; the file has {', '.join(header) or 'none'}")
     for name, times in Counter(header).items():
         if times > 1:
             raise ValueError(f"{path}: two columns {name!r}")
-    return {name: index for index, name in enumerate(header)}
 
 
 class TextTable:
@@ -237,13 +236,15 @@ class FrameTable:
     """A table that Polars holds, or reads from Parquet; rows are numbered from 1.
 
     Attributes:
-        names: of the columns, by their roles.
+        header: the names of all columns.
+        names: of those that are read, by their roles.
     """
 
     def __init__(self, source: object, table: pl.LazyFrame, choose: Choose, max_memory: int = sys.maxsize) -> None:
         self.source, self.table, self.max_memory = source, table, max_memory
         schema = table.collect_schema()
-        self.names = choose(list(schema))
+        self.header = list(schema)
+        self.names = choose(self.header)
         for name in self.names.values():
             if schema[name].is_nested() or schema[name] == pl.Object:
                 raise ValueError(f"{source}: the column {name!r} holds {schema[name]}; expected texts or numbers")
@@ -273,50 +274,48 @@ class FrameTable:
 
 
 def parquet_table(path: Path, choose: Choose, max_memory: int = sys.maxsize) -> FrameTable:
-    """The table of a Parquet file, if what the file says of its size is no more than allowed."""
+    """The table of a Parquet file, if it says that it has no more rows than allowed; how large they are shows in each block."""
     with reading(path, *DAMAGED):
         check_file(path)
-        n_rows, groups = parquet_sizes(path)
         table = pl.scan_parquet(path, glob=False)  # a name may have brackets
-        table.collect_schema()
+        n_rows = table.select(pl.len()).collect().item()
     frames = FrameTable(path, table, choose, max_memory)
     check_kept(path, 5 * n_rows, max_memory, f"its {n_rows:,} rows")
-    unpacked = sum(group.get(name, 0) for group in groups for name in frames.names.values())
-    check_kept(path, unpacked, max_memory, "its values, unpacked,")
     return frames
 
 
 Rows = Iterator[tuple[int, list[str]]]
 
 
-def read_table(path: Path, skipped: Skipped, wanted: list[str], others: str = "") -> tuple[dict[str, int], Rows]:
+def read_table(path: Path, skipped: Skipped, wanted: list[str], others: str = "") -> tuple[list[str], Rows]:
     """Read a table, CSV in UTF-8, gzipped or not, or Parquet.
 
     Args:
         path: the file.
         skipped: counts rows of the wrong width, which are left out.
         wanted: the columns that it must have.
-        others: which it may have, as a regular expression; only Parquet leaves the rest out.
+        others: which it may have, as a regular expression; the rest is not read.
 
     Returns:
-        Where each column stands, in their order; and the rows with their numbers, missing values ``""``.
+        The names of all columns; and the rows with their numbers: the values of the wanted columns, then of the others in their
+        order, missing ones ``""``.
 
     Raises:
         ValueError: naming the file and the column that is missing, or there twice.
     """
 
     def choose(header: list[str]) -> dict[str, str]:
-        return {name: name for name in header if name in wanted or re.fullmatch(others, name)}
+        check_columns_there(path, header, wanted)
+        return {name: name for name in (*wanted, *(name for name in header if re.fullmatch(others, name)))}
 
     if path.suffix == ".parquet":
         frames = parquet_table(path, choose)
-        return find_columns(path, list(frames.names), wanted), _fields(frames, skipped, reading(path, *DAMAGED))
+        return frames.header, _fields(frames, skipped, reading(path, *DAMAGED))
     try:
         header = next(csv.reader([_first_line(path).decode("utf-8-sig")], strict=True), [])
     except (UnicodeDecodeError, csv.Error) as error:
         raise ValueError(f"{path}, line 1: not CSV in UTF-8; {error}") from None
-    column = find_columns(path, header, wanted)
-    return column, _fields(TextTable(path, ",", header, dict(zip(header, header, strict=True))), skipped, nullcontext())
+    return header, _fields(TextTable(path, ",", header, choose(header)), skipped, nullcontext())
 
 
 def _fields(table: TextTable | FrameTable, skipped: Skipped, guard: AbstractContextManager[None]) -> Rows:

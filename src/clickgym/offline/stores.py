@@ -62,11 +62,9 @@ def sum_of(*values: Any) -> int:
     return crc32(ascii(values).encode())
 
 
-def sum_of_impression(
-    number: int, query: int, shown: int, source: int, share: float | None, items: bytes, candidates: bytes | None,
-    features: bytes | None, closed: int | None, seen: int | None, learned: int | None, *_: Any,
-) -> int:  # fmt: skip
-    """The checksum of a row of ``impressions``."""
+def sum_of_impression(*row: Any) -> int:
+    """The checksum of a row of ``impressions``, whose columns come in their order."""
+    number, query, shown, source, share, items, candidates, features, closed, seen, learned, *_ = row
     result = crc32(_SHOWN(number, query, shown, source, -1.0 if share is None else share) + items + (candidates or b""))
     if features is not None:
         result = crc32(features, result + 1)
@@ -75,9 +73,9 @@ def sum_of_impression(
     return crc32(_CLOSED(closed, seen, NOTHING if learned is None else learned), result)
 
 
-def sum_of_click(impression: int, position: int, clicked: int, late: int, *_: Any) -> int:
-    """The checksum of a row of ``clicks``."""
-    return crc32(_CLICK(impression, position, clicked, late))
+def sum_of_click(*row: Any) -> int:
+    """The checksum of a row of ``clicks``, whose columns come in their order."""
+    return crc32(_CLICK(*row[:4]))
 
 
 SUMS: dict[str, Callable[..., int]] = {"impressions": sum_of_impression, "clicks": sum_of_click}
@@ -296,13 +294,13 @@ def _fault_of_wal(file: BinaryIO) -> str:
         frames = np.frombuffer(content, np.uint8, len(content) // size * size).reshape(-1, size)
         heads = np.ascontiguousarray(frames[:, :FRAME_HEAD]).view(">u4").astype(np.uint32)
         words = np.concatenate([frames[:, :8], frames[:, FRAME_HEAD:]], axis=1).view(order).astype(np.uint32)
-        own = (heads[:, 2:4] == head[4:6]).all(axis=1)  # not of what was there before
-        wrong = ~own | (_sums(words, np.concatenate([before, heads[:-1, 4:]])) != heads[:, 4:]).any(axis=1)
+        current = (heads[:, 2:4] == head[4:6]).all(axis=1)  # not of what was there before
+        wrong = ~current | (_sums(words, np.concatenate([before, heads[:-1, 4:]])) != heads[:, 4:]).any(axis=1)
         if broken < 0 and wrong.any():
             broken = n + int(wrong.argmax())
         if broken >= 0:
-            ends += [n + i for i in np.flatnonzero(own & (heads[:, 1] > 0)).tolist() if n + i >= broken]
-        last = n + int(np.flatnonzero(own)[-1]) if own.any() else last
+            ends += [n + i for i in np.flatnonzero(current & (heads[:, 1] > 0)).tolist() if n + i >= broken]
+        last = n + int(np.flatnonzero(current)[-1]) if current.any() else last
         before, n = heads[-1:, 4:], n + len(frames)
     interrupted = ends == [broken] and last == broken < n - 1  # with older frames behind it
     if ends and not interrupted:
@@ -343,6 +341,19 @@ def read_store(path: str | PathLike[str], *, bad_rows: str = "strict", max_memor
     return log
 
 
+@contextmanager
+def at_one_moment(connection: sqlite3.Connection) -> Iterator[None]:
+    """Context in which all that is read is of one moment, while others write."""
+    alone = not connection.in_transaction
+    if alone:
+        connection.execute("BEGIN")
+    try:
+        yield
+    finally:
+        if alone:
+            connection.execute("COMMIT")
+
+
 def log_of(connection: sqlite3.Connection, check: Callable[[int], object] = lambda n_bytes: None) -> ClickLog:
     """The closed impressions of a store, in the order in which they were shown, each as far as it was seen and with its time.
 
@@ -350,31 +361,25 @@ def log_of(connection: sqlite3.Connection, check: Callable[[int], object] = lamb
         connection: to the store.
         check: is called with the number of bytes that will be kept, before they are read.
     """
-    connection.execute("BEGIN")
-    try:
-        return _log_of(connection, check)
-    finally:
-        connection.execute("COMMIT")
-
-
-def _log_of(connection: sqlite3.Connection, check: Callable[[int], object]) -> ClickLog:
-    n_positions = int(settings_of(connection)["n_positions"])
-    (n,) = connection.execute(f"SELECT count(*) FROM impressions WHERE closed IS NOT NULL AND source <> {LOGGED}").fetchone()
-    check(n * (5 * n_positions + 12))
     names = ("number", "query", "seen", "shown", "source", "items")
-    *columns, source, blob = read_columns(connection, "impressions", names, "ORDER BY number")  # damage is seen in all rows
+    closed = f"SELECT count(*) FROM impressions WHERE closed IS NOT NULL AND source <> {LOGGED}"
+    with at_one_moment(connection):
+        n_positions = int(settings_of(connection)["n_positions"])
+        (n,) = connection.execute(closed).fetchone()
+        check(n * (5 * n_positions + 12))
+        *columns, source, blob = read_columns(connection, "impressions", names, "ORDER BY number")  # damage is seen in all rows
+        impressions, positions = read_columns(connection, "clicks", ("impression", "position"), "ORDER BY impression")
+        labels = _labels(connection, "items"), _labels(connection, "queries")
     users = (columns[2] >= 0) & (source != LOGGED)
     numbers, queries, seen, shown = (column[users] for column in columns)
     items = as_items(bytes(blob)).reshape(-1, n_positions)[users]
     clicks = np.zeros((n, n_positions), np.int8)
-    impressions, positions = read_columns(connection, "clicks", ("impression", "position"), "ORDER BY impression")
     place = np.searchsorted(numbers, impressions).clip(0, max(n - 1, 0))
-    known = numbers[place] == impressions if n else np.zeros(0, np.bool_)  # the others are of open impressions, or of a log
-    clicks[place[known], positions[known] - 1] = 1
-    np.maximum.at(seen, place[known], positions[known])  # who has clicked on it has seen it, whatever was said before
+    counted = numbers[place] == impressions if n else np.zeros(0, np.bool_)  # the others are of open impressions, or of a log
+    clicks[place[counted], positions[counted] - 1] = 1
+    np.maximum.at(seen, place[counted], positions[counted])  # who has clicked on it has seen it, whatever was said before
     items[np.arange(n_positions) >= seen[:, None]] = -1
     some = seen > 0
-    labels = _labels(connection, "items"), _labels(connection, "queries")
     numbers_of_queries, indices = np.unique(queries[some], return_inverse=True)
     item_numbers, item_indices = np.unique(items[some], return_inverse=True)
     shift = int(len(item_numbers) > 0 and item_numbers[0] < 0)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import gzip
-import io
 import math
 import re
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -187,75 +186,6 @@ def read_lines(path: Path) -> Iterator[tuple[int, bytes]]:
 def excerpt(line: bytes) -> str:
     """The beginning of a line, for messages."""
     return repr(line[:80].decode(errors="backslashreplace"))
-
-
-def parquet_sizes(path: Path) -> tuple[int, list[dict[str, int]]]:
-    """What the end of a Parquet file says of it: the rows, and of each group of rows the bytes of each column, unpacked."""
-    with path.open("rb") as file:
-        file.seek(-8, 2)
-        size = int.from_bytes(file.read(4), "little")
-        file.seek(-8 - size, 2)
-        end: Any = _thrift(io.BytesIO(file.read(size)), STRUCT)
-    # By the numbers of the fields in the format's definition: of a group 1 its columns, of a column 3 its description, of that
-    # 3 the names of the column and of what it lies in, and 6 the bytes.
-    groups: list[dict[str, int]] = []
-    for group in end[4]:
-        sizes: dict[str, int] = {}
-        for column in group[1]:
-            name = column[3][3][0].decode()
-            sizes[name] = sizes.get(name, 0) + column[3][6]
-        groups.append(sizes)
-    return end[3], groups
-
-
-BOOLEANS, STRUCT = (1, 2), 12  # types of Thrift's compact protocol
-
-
-def _thrift(file: io.BytesIO, kind: int) -> Any:
-    """A value in Thrift's compact protocol."""
-    if kind not in THRIFT:
-        raise ValueError(f"its description has an unknown type {kind}")
-    return THRIFT[kind](file)
-
-
-def _struct(file: io.BytesIO) -> dict[int, Any]:
-    """The fields by their numbers."""
-    fields: dict[int, Any] = {}
-    number = 0
-    while head := file.read(1)[0]:
-        number = number + (head >> 4) if head >> 4 else _zigzag(file)
-        fields[number] = head & 15 == 1 if head & 15 in BOOLEANS else _thrift(file, head & 15)
-    return fields
-
-
-def _entries(file: io.BytesIO) -> list[Any]:
-    """Of a list or a set."""
-    head = file.read(1)[0]
-    return [_thrift(file, head & 15) for _ in range(_varint(file) if head >> 4 == 15 else head >> 4)]
-
-
-def _zigzag(file: io.BytesIO) -> int:
-    value = _varint(file)
-    return value >> 1 ^ -(value & 1)
-
-
-def _varint(file: io.BytesIO) -> int:
-    value, shift = 0, 0
-    while (byte := file.read(1)[0]) & 128:
-        value |= (byte & 127) << shift
-        shift += 7
-    return value | byte << shift
-
-
-THRIFT: dict[int, Callable[[io.BytesIO], Any]] = {
-    **dict.fromkeys((0, *BOOLEANS), lambda file: file.read(1)),
-    **dict.fromkeys((3, 4, 5, 6), _zigzag),  # integers
-    7: lambda file: file.read(8),  # a float
-    8: lambda file: file.read(_varint(file)),  # bytes
-    **dict.fromkeys((9, 10), _entries),
-    STRUCT: _struct,
-}
-"""How a value of each type is read."""
 
 
 def whole_number(name: str, text: str, least: int) -> int:

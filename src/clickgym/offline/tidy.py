@@ -84,10 +84,10 @@ class Checked(NamedTuple):
 
 
 def read_rows(
-    path: Path, split: str | None, columns: Mapping[str, str], duplicates: str, bad_rows: str, max_memory: int | str
+    path: Path, split: str | None, columns: Mapping[str, str] | None, duplicates: str, bad_rows: str, max_memory: int | str
 ) -> dict[str, Any]:
     """The arguments of a `ClickLog` from the file of a tidy table; see `read_tidy`."""
-    limit, notes, columns = check_size("max_memory", max_memory), list[str](), check_columns(columns)
+    columns, limit, notes = check_columns(columns), check_size("max_memory", max_memory), list[str]()
     sessions = _Sessions(path, split, duplicates, Skipped(path, bad_rows), limit, notes)
     if path.suffix == ".parquet":
         return sessions.read(parquet_table(path, partial(roles_of, path, columns, split), limit))

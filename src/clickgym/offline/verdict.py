@@ -30,7 +30,6 @@ from scipy.special import ndtri, stdtr, stdtrit
 
 from .distinct import distinct
 from .estimation.estimator import ConvergenceWarning, Estimator
-from .estimation.refits import refits
 from .estimation.settings import CONVERGED
 from .evaluation import LEAST_SESSIONS, Evaluation, Policies, contributions, evaluate
 from .fitting import hold_out
@@ -157,7 +156,7 @@ class Judge:
             return [[value := self._predicted(estimator, spec, self.cutoff), logged, value - logged] for spec in results]
 
         for name, fitted in self.fitting.items() if results else ():
-            draws = refits(fitted, CONVERGED, self.log, REFITS, self.settings["seed"])
+            draws = CONVERGED.refits(fitted, self.log, REFITS, self.settings["seed"])
             errors = np.std([earned(estimator, part) for part, estimator in draws], axis=0, ddof=1)
             errors = np.hypot(errors, self.cutoff / len(self.log))  # the priors count as one session at each position
             for spec, values, spread in zip(results, earned(fitted, self.log), errors.tolist(), strict=True):
@@ -239,11 +238,11 @@ class Judge:
         if beginning and beginning.positions >= min(LEAST_POSITIONS, self.cutoff):
             names.append("cascade")
             less.append(f"cascade on {beginning}")
-        fit = f"{_and(models)}, which {'fits' if len(models) == 1 else 'fit'} the log"
+        fit = f"{and_(models)}, which {'fits' if len(models) == 1 else 'fit'} the log"
         if not less:
             return _none(f"no estimator that assumes less can confirm {fit}{refuted}")
         interval = min(low for low, _ in ends.values()), max(high for _, high in ends.values())
-        return Verdict(_word(interval), tuple(names), interval, f"{fit}, and {_and(less)} agree{refuted}")
+        return Verdict(_word(interval), tuple(names), interval, f"{fit}, and {and_(less)} agree{refuted}")
 
 
 def agreement(results: Sequence[Evaluation], single: bool) -> Verdict | None:
@@ -265,7 +264,7 @@ def agreement(results: Sequence[Evaluation], single: bool) -> Verdict | None:
     count, which = better or worse, ""
     if n > 1:
         which = f"by {count} of {n} estimators, undecided by the others; " if 0 < count < n else f"by all {n} estimators; "
-    tested = f"what {_and(names)} assume{'s' if n == 1 else ''} about users is not tested; without --estimator it is"
+    tested = f"what {and_(names)} assume{'s' if n == 1 else ''} about users is not tested; without --estimator it is"
     interval = min(low for low, _ in ends), max(high for _, high in ends)
     return Verdict("better" if better else "worse" if worse else UNDECIDED, names, interval, which + tested)
 
@@ -288,9 +287,15 @@ def _shown(log: ClickLog, target: Policies) -> tuple[ClickLog, Floats]:
     return ClickLog(items, np.zeros(items.shape, np.int8), np.concatenate(queries), *labels), np.concatenate(shares)
 
 
-def _and(words: Iterable[str]) -> str:
-    *first, last = words
-    return f"{', '.join(first)} and {last}" if first else last
+def and_(words: Iterable[str]) -> str:
+    """The words in a row.
+
+    Example:
+        >>> and_(["a"]), and_(["a", "b"]), and_(["a", "b", "c"])
+        ('a', 'a and b', 'a, b and c')
+    """
+    *most, last = words
+    return f"{', '.join(most)} and {last}" if most else last
 
 
 def _sign(interval: Interval) -> int:

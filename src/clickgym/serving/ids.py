@@ -83,8 +83,8 @@ def impression_number(secret: bytes, token: Any) -> int | None:
     except (binascii.Error, ValueError):
         return None
     number = packed[:NUMBER]
-    known = len(packed) == NUMBER + MARK and _mark(secret, number) == packed[NUMBER:]
-    return int.from_bytes(number, "big") if known else None
+    genuine = len(packed) == NUMBER + MARK and _mark(secret, number) == packed[NUMBER:]
+    return int.from_bytes(number, "big") if genuine else None
 
 
 def lot(secret: bytes, number: int) -> float:

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.checks import short
-from ..offline.stores import as_items, row_of, rows_of, sum_of
+from ..offline.stores import as_items, row_of, rows_of
 from .ids import Id, seed_of
 from .served import AGENT, BY_LOT, Event, Recipe, ReplayError, Served
-from .store import Store, scalar
+from .store import Store, insert, scalar
 
 SNAPSHOT = 200
 """Events of an agent after which its state is written, so that loading it replays no more."""
@@ -31,8 +31,8 @@ def event_of(row: Sequence[Any], positions: Sequence[int]) -> Event:
     """
     number, _, _, source, share, _, candidates, features, _, seen, *_ = row
     clicks = [int(place in positions) for place in range(1, max(seen, *positions, 0) + 1)]
-    given = None if features is None else _matrix(features, len(as_items(candidates)))
-    return Event(number, source, given, clicks, share)
+    matrix = None if features is None else _matrix(features, len(as_items(candidates)))
+    return Event(number, source, matrix, clicks, share)
 
 
 def clicks_in_time(connection: Any, impression: int) -> list[int]:
@@ -72,12 +72,13 @@ class Agents:
 
     def of_query(self, query: Id) -> Served | None:
         """The agent of a query; None if the query is new."""
+        number = self._number(query)
+        return None if number is None else self.get(number)
+
+    def _number(self, query: Id) -> int | None:
+        """The number of a query; None if the query is new."""
         number = self._numbers.get(query)
-        if number is None:
-            number = scalar(self._connection, "SELECT number FROM queries WHERE id = ?", query)
-            if number is None:
-                return None
-        return self.get(number)
+        return scalar(self._connection, "SELECT number FROM queries WHERE id = ?", query) if number is None else number
 
     def get(self, number: int) -> Served | None:
         """The agent of a query by number, from memory or the store; None if the query is new."""
@@ -125,8 +126,7 @@ class Agents:
         """
         for slot, item in served.new_slots(items):
             served.place(slot, item, number)
-            values = (served.number, number, slot, item)
-            self._connection.execute("INSERT INTO slots VALUES (?, ?, ?, ?, ?)", (*values, sum_of(*values)))
+            insert(self._connection, "slots", served.number, number, slot, item)
         mask = served.mask_of(items)
         served.candidates, served.present = candidates, (items, mask, np.packbits(mask).tobytes())
 
@@ -152,20 +152,17 @@ class Agents:
             self.write_state(served)
 
     def _insert_query(self, number: int, query: Id | None, capacity: int | None, n_features: int | None) -> None:
-        values = (number, query, capacity, n_features, None)
-        self._connection.execute("INSERT INTO queries VALUES (?, ?, ?, ?, ?, ?)", (*values, sum_of(*values)))
+        insert(self._connection, "queries", number, query, capacity, n_features, None)
         self._n_queries = max(self._n_queries, number + 1)
 
     def number_of(self, query: Id) -> int:
         """The number of a query that shares its agent with all others."""
-        number = self._numbers.get(query)
+        number = self._number(query)
         if number is None:
-            number = scalar(self._connection, "SELECT number FROM queries WHERE id = ?", query)
-            if number is None:
-                number = self._n_queries
-                self._insert_query(number, query, None, None)
-            if len(self._numbers) < self._most:
-                self._numbers[query] = number
+            number = self._n_queries
+            self._insert_query(number, query, None, None)
+        if len(self._numbers) < self._most:
+            self._numbers[query] = number
         return number
 
     def write_state(self, served: Served) -> bool:
@@ -174,8 +171,7 @@ class Agents:
         if content is None:
             return False
         self._store.touch()
-        values = (served.number, served.tick, content)
-        self._connection.execute("INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?, ?)", (*values, sum_of(*values)))
+        insert(self._connection, "snapshots", served.number, served.tick, content, verb="INSERT OR REPLACE")
         served.events = 0
         return True
 
@@ -193,9 +189,9 @@ class Agents:
         """Let an agent meet the events that it has not seen, in their order."""
         since = served.tick
         read = partial(rows_of, self._connection)
-        where, known = ("", []) if served.number == 0 else ("query = ? AND ", [served.number])
-        rows = list(read("impressions", f"WHERE {where}number > ? ORDER BY number", *known, since))
-        shown = list(rows)
+        where, values = ("", []) if served.number == 0 else ("query = ? AND ", [served.number])
+        rows = list(read("impressions", f"WHERE {where}number > ? ORDER BY number", *values, since))
+        displays = list(rows)
         for number in [*served.open]:
             rows += [row for row in read("impressions", "WHERE number = ?", number) if (row[10] or 0) > since]
         learned = [row for row in rows if row[10] is not None]
@@ -204,7 +200,7 @@ class Agents:
             slots.setdefault(tick, []).append((slot, item))
         clicks = {row[0]: clicks_in_time(self._connection, row[0]) for row in learned}
         events = sorted(
-            [(row[0], True, row) for row in shown] + [(row[10], False, row) for row in learned], key=lambda each: each[:2]
+            [(row[0], True, row) for row in displays] + [(row[10], False, row) for row in learned], key=lambda each: each[:2]
         )
         for tick, is_shown, row in events:
             if is_shown:
@@ -220,17 +216,17 @@ class Agents:
     def _show_again(self, served: Served, row: Sequence[Any]) -> None:
         """Show a list as it was shown."""
         number, _, _, source, share, items, candidates, features, *_ = row
-        own, shown = source in (AGENT, BY_LOT), as_items(items).tolist()
+        by_agent, numbers = source in (AGENT, BY_LOT), as_items(items).tolist()
         if features is not None:
             rows = as_items(candidates).tolist()
-            ranking = None if own else [rows.index(item) for item in shown]
+            ranking = None if by_agent else [rows.index(item) for item in numbers]
             there = served.show(number, source, share, features=_matrix(features, len(rows)), ranking=ranking)
             again = [rows[row] for row in there]
         else:
-            ranking = None if own else [served.slot_of.get(item, -1) for item in shown]
+            ranking = None if by_agent else [served.slot_of.get(item, -1) for item in numbers]
             there = served.show(number, source, share, mask=_mask(candidates, len(served.items)), ranking=ranking)
             again = [served.items[slot] for slot in there]
-        if own and again != shown:
+        if by_agent and again != numbers:
             what = "the agent" if served.id is None else f"the agent of {short(served.id)}"
             raise ReplayError(
                 f"{what} showed another list in impression {number} than in its replay: the code of {served.recipe.name} has "

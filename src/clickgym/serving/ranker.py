@@ -15,7 +15,7 @@ from os import PathLike
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ..agents.agent import checked_features
 from ..core.checks import (
@@ -41,7 +41,6 @@ from ..offline.stores import (
     rows_of,
     settings_of,
     sum_of,
-    sum_of_click,
     sum_of_impression,
 )
 from ..runner.labels import AgentLike
@@ -49,15 +48,13 @@ from .ids import COLUMN, Id, check_id, check_ids, impression_id, impression_numb
 from .memory import Agents, clicks_in_time, event_of
 from .report import Report, report_of
 from .served import AGENT, BY_GUARD, BY_LOT, PRODUCTION, Event, Recipe, ReplayError, Served
-from .store import DURABLE, Store, scalar
+from .store import DURABLE, Store, insert, scalar
 
 Production = Callable[[Id, Sequence[Id]], Sequence[Id] | None] | Mapping[Id, Sequence[Id]]
 """The lists of production: a function of the query and its candidates, or a list for each query; None: there is none."""
 
 RESERVED = 1000
 """Ticks that are given without writing the last of them."""
-IMPRESSION = "INSERT INTO impressions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-CLICK = "INSERT OR IGNORE INTO clicks VALUES (?, ?, ?, ?, ?)"
 AT_ONCE = 4
 """Impressions whose time is over and that one call closes, so that no user waits for those of others."""
 
@@ -180,14 +177,14 @@ class Ranker:
     def _agree(self, seed: int | None) -> None:
         """Write the settings of a new store; refuse other ones than those of an old one."""
         settings = settings_of(self._connection)
-        given = {"agent": self._recipe.label, "n_positions": self.n_positions, "seed": seed}
+        wanted = {"agent": self._recipe.label, "n_positions": self.n_positions, "seed": seed}
         if not settings:
-            given["seed"] = secrets.randbits(62) if seed is None else seed
-            settings = {**given, "secret": secrets.token_bytes(16), "tick": 0}
+            wanted["seed"] = secrets.randbits(62) if seed is None else seed
+            settings = {**wanted, "secret": secrets.token_bytes(16), "tick": 0}
             self._store.touch()
-            rows = [(name, value, sum_of(name, value)) for name, value in settings.items()]
-            self._connection.executemany("INSERT INTO settings VALUES (?, ?, ?)", rows)
-        for name, value in given.items():
+            for name, value in settings.items():
+                insert(self._connection, "settings", name, value)
+        for name, value in wanted.items():
             if value is not None and settings[name] != value:
                 raise ValueError(
                     f"{self._store.path} was made with {name} = {settings[name]}, not {value}; for other agents make a new "
@@ -261,8 +258,8 @@ class Ranker:
             place = self._position(impression, memoryview(items).cast("i").tolist(), item, position)
             now = self._now()
             self._store.touch()
-            values = (number, place, now, int(closed is not None))
-            new = self._connection.execute(CLICK, (*values, sum_of_click(*values))).rowcount
+            late = int(closed is not None)
+            new = insert(self._connection, "clicks", number, place, now, late, verb="INSERT OR IGNORE")
             self._catch_up(now)
             return bool(new)
 
@@ -324,8 +321,8 @@ class Ranker:
                 if served is None:
                     raise ValueError("no query was ranked yet")
                 agent: Any = served.agent
-                given = checked_features(features, (len(ids), agent.n_features))
-                return [ids[row] for row in agent.best(given)[: self.n_positions].tolist()]
+                matrix = checked_features(features, (len(ids), agent.n_features))
+                return [ids[row] for row in agent.best(matrix)[: self.n_positions].tolist()]
             served = self._agents.of_query(query)
             if served is None:
                 raise ValueError(f"the query {short(query)} was never ranked")
@@ -375,7 +372,8 @@ class Ranker:
         """Make a ranker with a new store whose agents have learned from a click log.
 
         Args:
-            log: the sessions, whoever chose their lists; of longer lists only the first K positions count.
+            log: the sessions, whoever chose their lists; of longer lists only the first K positions count. Those of a query are
+                learned in the order of their times.
             agent: its ``learns_from`` must be any list.
             n_positions: K; None: those of the log.
             **settings: further arguments of `Ranker`; the store must be new.
@@ -458,8 +456,8 @@ class Ranker:
         _, mask, bits = served.present
         source, share = self._draw(number, served, own_list)
         ranking = None if source in (AGENT, BY_LOT) else [served.slot_of[self._items[one]] for one in own_list or ()]
-        shown = [served.items[slot] for slot in served.show(number, source, share, mask=mask, ranking=ranking)]
-        return self._record(number, served, served.number, now, source, share, shown, bits, None)
+        numbers = [served.items[slot] for slot in served.show(number, source, share, mask=mask, ranking=ranking)]
+        return self._record(served, (number, served.number, now, source, share, _blob(numbers), bits, None), numbers)
 
     def _rank_by_features(self, query: Id, candidates: Any, features: Any, now: int) -> Impression:
         if candidates is None or features is None:
@@ -468,7 +466,7 @@ class Ranker:
         served = self._agents.get(0)
         if served is None:
             self._checked_number(candidates, None)
-            given = checked_features(features, (len(candidates), None))
+            matrix = checked_features(features, (len(candidates), None))
         else:
             agent: Any = served.agent
             if len(candidates) != len(served.items):
@@ -476,18 +474,19 @@ class Ranker:
                     f"candidates has {len(candidates)} items; expected {len(served.items)}, as in the first call: "
                     f"{self._recipe.name} ranks as many in every session"
                 )
-            given = checked_features(features, (len(candidates), agent.n_features))
+            matrix = checked_features(features, (len(candidates), agent.n_features))
         own_list = self._own_list(query, candidates)
         self._store.touch()
         if served is None:
-            served = self._agents.new(None, len(candidates), given.shape[1])
+            served = self._agents.new(None, len(candidates), matrix.shape[1])
         number = self._next()
         items = [self._item(identity) for identity in candidates]
         source, share = self._draw(number, served, own_list)
         ranking = None if source in (AGENT, BY_LOT) else [candidates.index(one) for one in own_list or ()]
-        shown = [items[row] for row in served.show(number, source, share, features=given, ranking=ranking)]
+        numbers = [items[row] for row in served.show(number, source, share, features=matrix, ranking=ranking)]
         of_query = self._agents.number_of(query)
-        return self._record(number, served, of_query, now, source, share, shown, np.array(items, np.int32).tobytes(), given)
+        row = (number, of_query, now, source, share, _blob(numbers), _blob(items), matrix.tobytes())
+        return self._record(served, row, numbers)
 
     def _checked_candidates(self, candidates: Any) -> tuple[Id, ...]:
         return check_ids("candidates", candidates, self._most_candidates)
@@ -508,11 +507,11 @@ class Ranker:
         """The list of production, checked."""
         if self._production is None:
             return None
-        given = self._production.get(query) if isinstance(self._production, Mapping) else self._production(query, candidates)
-        if given is None:
+        answer = self._production.get(query) if isinstance(self._production, Mapping) else self._production(query, candidates)
+        if answer is None:
             return None
         there = set(candidates)
-        ids = [each for each in _checked_list(query, given, self.n_positions) if each in there]
+        ids = [each for each in _checked_list(query, answer, self.n_positions) if each in there]
         if len(ids) < self.n_positions:
             raise ValueError(f"{_list_of(query)} has {len(ids)} candidates; expected at least {self.n_positions}")
         return tuple(ids[: self.n_positions])
@@ -525,17 +524,15 @@ class Ranker:
             return BY_GUARD, None
         return (PRODUCTION if lot(self._secret, number) < self._share else BY_LOT), self._share
 
-    def _record(
-        self, number: int, served: Served, query: int, now: int, source: int, share: float | None, shown: list[int],
-        candidates: bytes, features: NDArray[np.float64] | None,
-    ) -> Impression:  # fmt: skip
-        blob = None if features is None else features.tobytes()
-        row = (number, query, now, source, share, array("i", shown).tobytes(), candidates, blob, None, None, None)
-        self._connection.execute(IMPRESSION, (*row, sum_of_impression(*row)))
+    def _record(self, served: Served, columns: tuple[Any, ...], numbers: list[int]) -> Impression:
+        """Store the first columns of an open impression; ``numbers`` are those of its items."""
+        row = (*columns, None, None, None)
+        number, source = row[0], row[3]
+        insert(self._connection, "impressions", *row)
         if self._oldest is None:
             self._oldest = row
         self._agents.save_if_due(served)
-        items = [self._item_ids[item] for item in shown]
+        items = [self._item_ids[item] for item in numbers]
         return Impression(impression_id(self._secret, number), items, "agent" if source in (AGENT, BY_LOT) else "production")
 
     # ---------------------------------------------------------------------------------------------------------- learning
@@ -612,7 +609,7 @@ class Ranker:
         """Store the sessions of a log as impressions of others, and learn them."""
         now, queries = self._now(), log.query_labels
         self._store.touch()
-        order = np.argsort(log.queries, kind="stable")
+        order = log.order[np.argsort(log.queries[log.order], kind="stable")]
         sessions = np.split(order, np.flatnonzero(np.diff(log.queries[order])) + 1) if len(order) else []
         for part in sessions:
             lists, clicks = log.items[part, : self.n_positions], log.clicks[part, : self.n_positions]
@@ -633,29 +630,29 @@ class Ranker:
             self._agents.admit(served, items, ids, number)
             numbers_of = {label: self._items[log.item_labels[label]] for label in labels.tolist()}
             for row, clicked in zip(lists.tolist(), clicks.tolist(), strict=True):
-                shown = [numbers_of.get(label, -1) for label in row]
-                shown += [-1] * (self.n_positions - len(shown))
-                self._learn_session(served, number, now, shown, clicked)
+                numbers = [numbers_of.get(label, -1) for label in row]
+                numbers += [-1] * (self.n_positions - len(numbers))
+                self._learn_session(served, number, now, numbers, clicked)
                 number = self._next()
             self._agents.write_state(served)
 
-    def _learn_session(self, served: Served, number: int, now: int, shown: list[int], clicked: list[int]) -> None:
+    def _learn_session(self, served: Served, number: int, now: int, numbers: list[int], clicked: list[int]) -> None:
         """Store a session that somebody else has shown, and learn it.
 
         Args:
             served: the agent of its query.
             number: of its impression.
             now: microseconds since 1970.
-            shown: ``(K,)`` numbers of the items, -1 below the end of the list.
+            numbers: ``(K,)`` of the items, -1 below the end of the list.
             clicked: 0 or 1 for each position.
         """
         _, mask, bits = served.present
-        tick, seen = self._next(), sum(item >= 0 for item in shown)
-        row = (number, served.number, now, LOGGED, None, array("i", shown).tobytes(), bits, None, now, seen, tick)
-        self._connection.execute(IMPRESSION, (*row, sum_of_impression(*row)))
-        clicks = [(number, place, now, 0) for place, click in enumerate(clicked, 1) if click]
-        self._connection.executemany(CLICK, [(*click, sum_of_click(*click)) for click in clicks])
-        served.show(number, LOGGED, mask=mask, ranking=[served.slot_of.get(item, -1) for item in shown])
+        tick, seen = self._next(), sum(item >= 0 for item in numbers)
+        row = (number, served.number, now, LOGGED, None, _blob(numbers), bits, None, now, seen, tick)
+        insert(self._connection, "impressions", *row)
+        for place in (place for place, click in enumerate(clicked, 1) if click):
+            insert(self._connection, "clicks", number, place, now, 0)
+        served.show(number, LOGGED, mask=mask, ranking=[served.slot_of.get(item, -1) for item in numbers])
         served.learn(Event(number, LOGGED, None, clicked[:seen]), tick)
 
     # ------------------------------------------------------------------------------------------------------------- other
@@ -666,7 +663,7 @@ class Ranker:
         if number is None:
             number = self._items[identity] = len(self._item_ids)
             self._item_ids.append(identity)
-            self._connection.execute("INSERT INTO items VALUES (?, ?, ?)", (number, identity, sum_of(number, identity)))
+            insert(self._connection, "items", number, identity)
         return number
 
     def _read_clock(self) -> int:
@@ -702,7 +699,7 @@ class Ranker:
 
     def _impression(self, impression: Any, read: Callable[[int], Any]) -> Any:
         """What is read of an impression by its number."""
-        number = self._number_of(impression)
+        number = impression_number(self._secret, impression)
         row = None if number is None else read(number)
         if row is None:
             raise ValueError(f"there is no impression {short(impression)}; expected an id that rank returned, of this store")
@@ -717,10 +714,6 @@ class Ranker:
 
     def _row(self, number: int) -> Any:
         return row_of(self._connection, "impressions", "WHERE number = ?", number)
-
-    def _number_of(self, impression: Any) -> int | None:
-        """The number behind the id of an impression; None if it is none of this store."""
-        return impression_number(self._secret, impression)
 
     def _position(self, impression: str, items: list[int], item: Any, position: Any) -> int:
         """The position of what was clicked, from 1."""
@@ -741,6 +734,11 @@ class Ranker:
         self._store.check_usable()
         with reading(self._store.path), closing(open_store(self._store.path, check=False)) as connection:
             return read(connection)
+
+
+def _blob(numbers: list[int]) -> bytes:
+    """Numbers of items, as the store holds them."""
+    return array("i", numbers).tobytes()
 
 
 def _list_of(query: Id) -> str:

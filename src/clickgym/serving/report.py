@@ -20,7 +20,7 @@ from ..core.files import write_whole
 from ..core.formats import finite, one_line
 from ..core.notebook import html_table
 from ..core.templates import templates
-from ..offline.stores import LOGGED, as_items, read_columns, rows_of, settings_of
+from ..offline.stores import LOGGED, as_items, at_one_moment, read_columns, rows_of, settings_of
 from .confidence import Interval, differences
 from .served import AGENT, BY_GUARD, BY_LOT, PRODUCTION
 
@@ -169,7 +169,7 @@ class Report:
         lines = self.sentences()
         if self.impressions:
             lines += ["", *_aligned(POSITION_HEAD, [_cells(row) for row in self.positions])]
-            lines += ["", *_aligned(QUERY_HEAD, [_cells_of_query(row) for row in self.traffic], left=1)]
+            lines += ["", *_aligned(QUERY_HEAD, [_cells_of_query(row) for row in self.traffic], n_left=1)]
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
@@ -230,10 +230,10 @@ def _cells_of_query(row: Query) -> tuple[str, ...]:
     return (one_line(str(row.query)), f"{row.impressions:,}", f"{row.clicks:,}", rate, "production" if row.guarded else "agent")
 
 
-def _aligned(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 0) -> list[str]:
+def _aligned(head: Sequence[str], rows: Sequence[Sequence[str]], n_left: int = 0) -> list[str]:
     table = [head, *rows]
     widths = [max(len(row[i]) for row in table) for i in range(len(head))]
-    sides = ["<" if i < left else ">" for i in range(len(head))]
+    sides = ["<" if i < n_left else ">" for i in range(len(head))]
     return ["  ".join(f"{cell:{side}{width}}" for cell, side, width in zip(row, sides, widths, strict=True)) for row in table]
 
 
@@ -249,24 +249,16 @@ def report_of(connection: Any, now: float, confidence: float, compares: bool) ->
         confidence: of the interval.
         compares: whether there is a list of production; where there were any, it is compared in any case.
     """
-    own = not connection.in_transaction  # all of it of one moment, while others write
-    if own:
-        connection.execute("BEGIN")
-    try:
-        return _report_of(connection, now, confidence, compares)
-    finally:
-        if own:
-            connection.execute("COMMIT")
-
-
-def _report_of(connection: Any, now: float, confidence: float, compares: bool) -> Report:
-    n_positions = settings_of(connection)["n_positions"]
     names = ("number", "query", "source", "seen", "share", "shown", "items")
-    number, query, source, seen, share, shown, lists = read_columns(connection, "impressions", names, "ORDER BY number")
+    with at_one_moment(connection):
+        n_positions = settings_of(connection)["n_positions"]
+        number, query, source, seen, share, shown, lists = read_columns(connection, "impressions", names, "ORDER BY number")
+        clicks = read_columns(connection, "clicks", ("impression", "position", "late"), "ORDER BY impression")
+        queries = list(rows_of(connection, "queries", "ORDER BY guarded"))
+        slots = [row[:3:2] for row in rows_of(connection, "slots")]
+        n_items = sum(1 for _ in rows_of(connection, "items"))
     first = as_items(bytes(lists)).reshape(-1, n_positions)[:, 0]
-    clicks = read_columns(connection, "clicks", ("impression", "position", "late"), "ORDER BY impression")
     place = np.searchsorted(number, clicks[0])
-    queries = list(rows_of(connection, "queries", "ORDER BY guarded"))
     ids, guarded = {row[0]: row[1] for row in queries}, [row[0] for row in queries if row[4] is not None]
     of_users, chosen = source != LOGGED, np.isin(source, (AGENT, BY_LOT))
     counted = of_users[place]
@@ -284,7 +276,6 @@ def _report_of(connection: Any, now: float, confidence: float, compares: bool) -
         difference = differences(groups, in_time[part], source[part] == BY_LOT, share[part], n_positions, confidence)
     compared, changed = _changes(query[chosen], first[chosen])
     span = (shown[of_users].min(), shown[of_users].max()) if of_users.any() else (None, None)
-    slots = [row[:3:2] for row in rows_of(connection, "slots")]
     positions = []
     for k in range(n_positions):
         there, on_it = seen > k, place[position == k + 1]
@@ -296,7 +287,7 @@ def _report_of(connection: Any, now: float, confidence: float, compares: bool) -
         store_from=_utc(span[0]),
         store_to=_utc(span[1]),
         queries=sum(each is not None for each in ids.values()),
-        items=sum(1 for _ in rows_of(connection, "items")),
+        items=n_items,
         impressions=int(of_users.sum()),
         open=int((seen < 0).sum()),
         by_agent=int(chosen.sum()),

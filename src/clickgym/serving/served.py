@@ -180,9 +180,9 @@ class Served:
         if not new:
             return []
         kept = {self.slot_of[item] for item in items if item in self.slot_of}
-        left = [slot for slot in range(len(self.items)) if slot not in kept]
-        left.sort(key=lambda slot: (self.items[slot] >= 0, self.last[slot], slot))
-        return list(zip(left, new, strict=False))
+        slots = [slot for slot in range(len(self.items)) if slot not in kept]
+        slots.sort(key=lambda slot: (self.items[slot] >= 0, self.last[slot], slot))
+        return list(zip(slots, new, strict=False))
 
     def place(self, slot: int, item: int, tick: int) -> None:
         """Put an item into a slot; the agent forgets the item that was there."""
@@ -240,16 +240,16 @@ class Served:
             if mask is not None and not mask[choice].all():
                 raise ValueError(f"{self.recipe.name} has shown an item that is no candidate: {choice.tolist()}")
         self.displays += 1
-        own: list[int] = choice.tolist()
-        self.open[number] = getattr(self.agent, "display", self.displays), own
-        return own
+        ids: list[int] = choice.tolist()
+        self.open[number] = getattr(self.agent, "display", self.displays), ids
+        return ids
 
     def learn(self, event: Event, tick: int = -1) -> None:
         """Learn from the clicks of an impression: the agent, if it can, and the comparison with production."""
         self.tick = max(self.tick, tick)
         self.events += 1
-        display, shown = self.open.pop(event.number)
-        ranking = np.array(shown, np.int64)
+        display, ids = self.open.pop(event.number)
+        ranking = np.array(ids, np.int64)
         if display is not None:
             self._learn_own(event, ranking, display)
         elif self.recipe.learns_from_any:

@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from ..core.files import FileError
 from ..offline.stores import (
     APPLICATION,
     COLUMNS,
+    SUMS,
     UNCHECKED,
     VERSION,
     add_sums,
@@ -29,6 +31,7 @@ from ..offline.stores import (
     check_wal,
     fault_of,
     reading,
+    sum_of,
 )
 
 if sys.platform == "win32":
@@ -275,15 +278,15 @@ class Store:
                 yield
             except BaseException as error:
                 if self._touched:  # what others have written in this batch goes with it: they are told, too
-                    self._abort(error)
+                    self._end(error)
                     raise self._told(error) from error.__cause__
                 if self._pending and not self._entering:
-                    self._commit()
+                    self._end()
                 raise self._told(error) from error.__cause__
             touched = self._touched
             self._pending |= touched
             if self._pending and not self._entering:
-                self._commit()
+                self._end()
             if touched:
                 while not batch.done:
                     self._lock.wait()
@@ -319,28 +322,22 @@ class Store:
             if not self.connection.in_transaction:
                 self.connection.execute("BEGIN IMMEDIATE")
 
-    def _commit(self) -> None:
+    def _end(self, error: BaseException | None = None) -> None:
+        """Commit what the calls of a batch have written; roll it back after an error, also one of the commit."""
         batch, self._batch, self._pending = self._batch, _Batch(), False
         try:
-            self.connection.execute("COMMIT")
-        except BaseException as error:
+            if error is None:
+                self.connection.execute("COMMIT")
+        except BaseException as fault:
+            error = fault
+        if error is not None:
             batch.error = error
-            self._roll_back()
+            with suppress(sqlite3.Error):
+                if self.connection.in_transaction:
+                    self.connection.execute("ROLLBACK")
+            self._on_abort()
         batch.done = True
         self._lock.notify_all()
-
-    def _abort(self, error: BaseException) -> None:
-        batch, self._batch, self._pending = self._batch, _Batch(), False
-        batch.error = error
-        self._roll_back()
-        batch.done = True
-        self._lock.notify_all()
-
-    def _roll_back(self) -> None:
-        with suppress(sqlite3.Error):
-            if self.connection.in_transaction:
-                self.connection.execute("ROLLBACK")
-        self._on_abort()
 
     # ------------------------------------------------------------------------------------------------------------ faults
 
@@ -383,7 +380,7 @@ class Store:
         with self._lock:
             self.check_usable()
             if self.connection.in_transaction:
-                self._commit()
+                self._end()
             self._process = -1
             self.connection.close()
             self._release()
@@ -392,6 +389,17 @@ class Store:
         if self._file is not None:
             with _serving:
                 os.close(_served.pop(self._file))
+
+
+@cache
+def insertion(table: str, verb: str = "INSERT") -> str:
+    """The statement that puts a row and its checksum into a table."""
+    return f"{verb} INTO {table} VALUES ({', '.join('?' * (COLUMNS[table].count(',') + 2))})"
+
+
+def insert(connection: sqlite3.Connection, table: str, *row: Any, verb: str = "INSERT") -> int:
+    """Put a row into a table, with its checksum; returns how many rows that changed."""
+    return connection.execute(insertion(table, verb), (*row, SUMS.get(table, sum_of)(*row))).rowcount
 
 
 def scalar(connection: sqlite3.Connection, statement: str, *values: Any) -> Any:

@@ -15,10 +15,11 @@ from ...envs import REWARDS
 from ...runner.commands.run import number
 from ...runner.progress import Progress
 from ..decision.all_queries import Decisions, decide_all
-from ..decision.decide import AGENTS, Decision
+from ..decision.decide import AGENTS
 from ..decision.decide import decide as decide_
 from ..decision.evidence import LEVEL
 from ..decision.page import write_decision
+from ..decision.records import Decision
 from .logs import LOG_FORMAT, BadRows, Columns, Duplicates, MaxMemory, Repeated, Time, reading_of
 
 MOST_ROWS = 20
@@ -104,7 +105,14 @@ def decide(
     if all_queries or top is not None:
         if pdf:
             raise ValueError("--pdf cannot be given with --all or --top: it is for the figure of one query")
-        return _decide_all(context, log, out, query, (all_queries, top), jobs, how)
+        if query is not None:
+            raise ValueError(f"--query {query} cannot be given with --all or --top; expected one of the three")
+        if all_queries and top is not None:
+            raise ValueError("--all cannot be given with --top; expected one of them")
+        queries = context.obj = _Queries()
+        with queries.bar:
+            decisions = decide_all(log, out, top=top, n_jobs=jobs, on_progress=queries.advance, **how)
+        return _print_decisions(decisions, out)
     progress = context.obj = Progress(errors())
     with progress:
         decision = decide_(log, query, out=out, callback=progress, **how)
@@ -128,10 +136,19 @@ def _print_decision(decision: Decision, files: list[Path], out: Path) -> None:
 
 
 class _Queries:
-    """How far the queries are, for what is said if the command is stopped: by step, how many of how many."""
+    """How far the queries are, by step how many of how many: a bar for each step, and what is said if the command is
+    stopped."""
 
     def __init__(self) -> None:
         self.done: dict[str, tuple[int, int]] = {}
+        self.bar, self._tasks = progress_bar(errors()), dict[str, Any]()
+
+    def advance(self, what: str, done: int, total: int) -> None:
+        """Show that a step is done for so many queries."""
+        self.done[what] = done, total
+        if what not in self._tasks:
+            self._tasks[what] = self.bar.add_task(f"queries {what}", total=total)
+        self.bar.update(self._tasks[what], completed=done)
 
     @property
     def started(self) -> bool:
@@ -141,36 +158,6 @@ class _Queries:
     def kept(self, out: Path) -> str:
         """What is kept in the folder."""
         return f"{' and '.join(f'{done} of {total} queries are {what}' for what, (done, total) in self.done.items())} in {out}"
-
-
-def _decide_all(
-    context: typer.Context,
-    log: Path,
-    out: Path,
-    query: str | None,
-    which: tuple[bool, int | None],
-    jobs: int,
-    how: dict[str, Any],
-) -> None:
-    """Decide many queries, with a bar for what is judged and one for what is written."""
-    all_queries, top = which
-    if query is not None:
-        raise ValueError(f"--query {query} cannot be given with --all or --top; expected one of the three")
-    if all_queries and top is not None:
-        raise ValueError("--all cannot be given with --top; expected one of them")
-    bar = progress_bar(errors())
-    tasks: dict[str, Any] = {}
-    queries = context.obj = _Queries()
-
-    def advance(what: str, done: int, total: int) -> None:
-        queries.done[what] = done, total
-        if what not in tasks:
-            tasks[what] = bar.add_task(f"queries {what}", total=total)
-        bar.update(tasks[what], completed=done)
-
-    with bar:
-        decisions = decide_all(log, out, top=top, n_jobs=jobs, on_progress=advance, **how)
-    _print_decisions(decisions, out)
 
 
 def _print_decisions(decisions: Decisions, out: Path) -> None:

@@ -36,11 +36,12 @@ from ...core.workers import watched
 from ...runner.sweep import check_workers, deaf_to_interrupts
 from ..log import ClickLog
 from ..reading import Reading
-from .decide import AGENTS, Settings, Weighed, conclude, open_log, weigh
+from .decide import AGENTS, Task, conclude, open_log, weigh
 from .evidence import LEVEL, Ground, Verdict, experiment, larger_step, settle
 from .lists import STEADY
 from .models import Models
 from .page import INSTANCE, to_dict, to_html
+from .records import Settings
 from .words import UNITS
 
 PAGES = "queries"
@@ -222,7 +223,8 @@ class _Work:
         self.folder, self.name, self.settings, self.queries = folder, name, settings, queries
         self.n_jobs, self.on_progress = n_jobs, on_progress
         width = len(str(len(queries)))
-        self.pages = {query: f"{PAGES}/{place:0{width}d}{_slug(query)}" for place, query in enumerate(queries, 1)}
+        pages = folder / PAGES
+        self.folders = {query: pages / f"{place:0{width}d}{_slug(query)}" for place, query in enumerate(queries, 1)}
 
     def all(self, models: Models, pages: bool, on_step: Callable[[str], object]) -> Decisions:
         """Verdicts, the threshold that follows, pages, and the table."""
@@ -248,7 +250,7 @@ class _Work:
             models.prepare()
             on_step(f"{len(models.fitted)} click models fitted to all queries")
         with file.open("a", encoding="utf-8") as stream:
-            for row in self._parallel("judged", _weighed, models, due):
+            for row in self._parallel("judged", _weighed, models, due, self.settings):
                 weighed[row["query"]] = row
                 print(json.dumps(row, ensure_ascii=False), file=stream, flush=True)
         return weighed
@@ -257,12 +259,13 @@ class _Work:
         due = [query for query in self.queries if "refused" not in weighed[query] and not self._done(query, level)]
         if due:
             models.prepare()
-        for _ in self._parallel("written", _written, models, due, self.folder, self.pages, self.name, level, len(self.queries)):
+        task = Task(self.name, self.settings, level, len(self.queries), n_jobs=1)
+        for _ in self._parallel("written", _written, models, due, task, self.folders):
             pass
 
     def _done(self, query: str, level: float) -> bool:
         """Whether the page of a query is there, for this threshold."""
-        folder = self.folder / self.pages[query]
+        folder = self.folders[query]
         if not (folder / "decision.html").exists():
             return False
         try:
@@ -271,7 +274,7 @@ class _Work:
             return False
 
     def _parallel(self, what: str, function: Callable[..., Any], models: Models, due: list[str], *arguments: Any) -> Any:
-        """What a function of models, settings and a query returns for each query, as soon as it is there."""
+        """What a function of models, a query and further arguments returns for each query, as soon as it is there."""
         done = len(self.queries) - len(due)
         self.on_progress(what, done, len(self.queries))
         if not due:
@@ -281,8 +284,7 @@ class _Work:
         batches = [due[start::n_batches] for start in range(n_batches)]
         parallel = joblib.Parallel(n_jobs=workers, return_as="generator_unordered", batch_size=1)
         tasks = (
-            joblib.delayed(watched)(os.getpid(), _batch, function, models.part(batch), self.settings, batch, *arguments)
-            for batch in batches
+            joblib.delayed(watched)(os.getpid(), _batch, function, models.part(batch), batch, *arguments) for batch in batches
         )
         try:
             with deaf_to_interrupts():
@@ -301,15 +303,15 @@ class _Work:
         recommended = result in ("better", "likely better")
         larger = larger_step(_grounds(row), ground, level)
         to_test = larger if result == "better" else ground if result in ("likely better", "not proven") else None
-        folder = self.folder / self.pages[query]
-        page = f"{self.pages[query]}/decision.html" if (folder / "decision.html").exists() else ""
+        file = self.folders[query] / "decision.html"
+        page = file.relative_to(self.folder).as_posix() if file.exists() else ""
         gain, interval = (None, None) if ground is None else (ground.difference, ground.interval)
         return QueryDecision(
             query, self.queries[query], result,
             ground.labels[: self.settings.cutoff] if ground is not None and recommended else (), gain, interval,
             1.0 if ground is None else ground.p_value, larger,
             None if to_test is None else experiment(to_test.difference, row["variance"], level),
-            tuple(read_json(folder / "decision.json")["against"]) if page else (), page,
+            tuple(read_json(file.with_suffix(".json"))["against"]) if page else (), page,
         )  # fmt: skip
 
 
@@ -322,7 +324,7 @@ def _begin(folder: Path, log: ClickLog, settings: Settings, queries: list[str], 
     digest.update(labels.encode())
     config = {
         "clickgym": version("clickgym"), "log": name, "digest": digest.hexdigest(), "queries": len(queries),
-    } | {key: list(value) if isinstance(value, tuple) else value for key, value in settings._asdict().items()}  # fmt: skip
+    } | {key: list(value) if isinstance(value, tuple) else value for key, value in vars(settings).items()}  # fmt: skip
     file = folder / CONFIG
     if file.exists():
         before = read_json(file)
@@ -338,13 +340,13 @@ def _begin(folder: Path, log: ClickLog, settings: Settings, queries: list[str], 
     write_whole(file, json.dumps(config, indent=1) + "\n")
 
 
-def _batch(function: Callable[..., Any], models: Models, settings: Settings, queries: list[str], *arguments: Any) -> list[Any]:
+def _batch(function: Callable[..., Any], models: Models, queries: list[str], *arguments: Any) -> list[Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of a model that has not converged the log of a single query would tell
-        return [function(models, settings, query, *arguments) for query in queries]
+        return [function(models, query, *arguments) for query in queries]
 
 
-def _weighed(models: Models, settings: Settings, query: str) -> dict[str, Any]:
+def _weighed(models: Models, query: str, settings: Settings) -> dict[str, Any]:
     """What the log says of a query, or why it says nothing."""
     sessions = models.sessions(query)
     try:
@@ -370,13 +372,10 @@ def _of(row: dict[str, Any], level: float) -> tuple[Verdict | str, Ground | None
     return ("refused", None) if "refused" in row else settle(_grounds(row), row["enough"], level)
 
 
-def _written(
-    models: Models, settings: Settings, query: str, folder: Path, pages: dict[str, str], name: str, level: float, n_decided: int
-) -> str:
+def _written(models: Models, query: str, task: Task, folders: dict[str, Path]) -> str:
     """Write the page of a query."""
-    weighed: Weighed = weigh(models, models.sessions(query), settings)
-    decision = conclude(models, weighed, settings, name=name, level=level, n_decided=n_decided, n_jobs=1)
-    place = folder / pages[query]
+    decision = conclude(models, weigh(models, models.sessions(query), task.settings), task)
+    place = folders[query]
     make_folder(place)
     decision.instance.save(place / INSTANCE)
     write_whole(place / "decision.html", to_html(decision))

@@ -67,32 +67,32 @@ class Correction:
 
     Args:
         log: the sessions of the query.
-        shown: its distinct lists.
+        tally: its distinct lists.
         production: the list in production.
         items: the items of lists that are to be judged; all others are as one.
         reward, cutoff: what was earned.
     """
 
     def __init__(
-        self, log: ClickLog, shown: DistinctLists, production: Lists, items: Sequence[int], reward: str, cutoff: int | None
+        self, log: ClickLog, tally: DistinctLists, production: Lists, items: Sequence[int], reward: str, cutoff: int | None
     ) -> None:
-        self.log, self.shown, self.production, self.reward, self.cutoff = log, shown, production, reward, cutoff
+        self.log, self.tally, self.production, self.reward, self.cutoff = log, tally, production, reward, cutoff
         self.place = np.full(len(log.item_labels) + 1, len(items))  # the last one is that of -1, and is never read
         self.place[list(items)] = np.arange(len(items))
         self.n_items = len(items) + 1
-        often = np.argsort(-shown.counts, kind="stable")[:OWN_LISTS]
-        self.own = {tuple(shown.lists[row].tolist()): column for column, row in enumerate(often.tolist())}
-        self.lengths, of_length = np.unique(shown.lengths, return_inverse=True)
-        self.shares = np.bincount(of_length.ravel(), shown.counts) / shown.counts.sum()
-        self.average = float(shown.means @ shown.counts / shown.counts.sum())
-        variance = float(shown.variances @ shown.counts / shown.counts.sum())
-        self.precision = shown.counts / max(variance, 1e-12)
-        self.rows = np.sort(np.argsort(-shown.counts, kind="stable")[:MOST_LISTS])
+        often = np.argsort(-tally.counts, kind="stable")[:OWN_LISTS]
+        self.own = {tuple(tally.lists[row].tolist()): column for column, row in enumerate(often.tolist())}
+        self.lengths, of_length = np.unique(tally.lengths, return_inverse=True)
+        self.shares = np.bincount(of_length.ravel(), tally.counts) / tally.counts.sum()
+        self.average = float(tally.means @ tally.counts / tally.counts.sum())
+        variance = float(tally.variances @ tally.counts / tally.counts.sum())
+        self.precision = tally.counts / max(variance, 1e-12)
+        self.rows = np.sort(np.argsort(-tally.counts, kind="stable")[:MOST_LISTS])
         self.precision = self.precision[self.rows]
-        self.effects = self._effects(shown.lists[self.rows])
-        cells = shown.index * BLOCKS + time_blocks(log)
-        size = len(shown.lists) * BLOCKS
-        sessions, earned = (np.bincount(cells, of, size).reshape(-1, BLOCKS)[self.rows] for of in (None, shown.earned))
+        self.effects = self._effects(tally.lists[self.rows])
+        cells = tally.index * BLOCKS + time_blocks(log)
+        size = len(tally.lists) * BLOCKS
+        sessions, earned = (np.bincount(cells, of, size).reshape(-1, BLOCKS)[self.rows] for of in (None, tally.earned))
         self.in_block = sessions / np.maximum(sessions.sum(axis=0), 1)  # shares of the lists
         self.level = earned.sum(axis=0) / np.maximum(sessions.sum(axis=0), 1)
         self.per_block = self.effects.T @ (sessions / max(variance, 1e-12))
@@ -111,16 +111,16 @@ class Correction:
             columns.append(column)
             sizes.append(np.full(len(row), np.sqrt(1 / EFFECTS / max(per_list, 1))))
 
-        shown, at = np.nonzero(lists >= 0)
-        add(shown, at * n + items[shown, at], n_positions)
+        present, at = np.nonzero(lists >= 0)
+        add(present, at * n + items[present, at], n_positions)
         first = n_positions * n
         for above in range(n_positions):
             for below in range(above + 1, n_positions):
-                shown = np.flatnonzero(lists[:, below] >= 0)
-                pair = items[shown, above] * n + items[shown, below]
+                present = np.flatnonzero(lists[:, below] >= 0)
+                pair = items[present, above] * n + items[present, below]
                 if below == above + 1:
-                    add(shown, first + pair, n_positions - 1)
-                add(shown, first + n * n + pair, n_positions * (n_positions - 1) / 2)
+                    add(present, first + pair, n_positions - 1)
+                add(present, first + n * n + pair, n_positions * (n_positions - 1) / 2)
         column = np.array([self.own.get(tuple(ranking), -1) for ranking in lists.tolist()])
         add(np.flatnonzero(column >= 0), first + 2 * n * n + column[column >= 0], 1)
         size = len(lists), first + 2 * n * n + len(self.own)
@@ -143,8 +143,8 @@ class Correction:
         unknown = np.array([tuple(ranking) not in self.own for ranking in both.tolist()], float)
         cut = both.reshape(len(shares), -1, both.shape[1])
         differs = (cut[:, 1:] != cut[:, :1]).any(axis=2)
-        own = (shares[:, None] ** 2 * unknown.reshape(len(shares), -1)[:, 1:] * differs).sum(axis=0) / EFFECTS
-        return effects[1:] - effects[0], own
+        alone = (shares[:, None] ** 2 * unknown.reshape(len(shares), -1)[:, 1:] * differs).sum(axis=0) / EFFECTS
+        return effects[1:] - effects[0], alone
 
     def predict(self, estimator: Estimator, lists: Lists) -> Floats:
         """``(M,)`` what a click model expects lists to earn."""
@@ -170,14 +170,14 @@ class Corrected:
         self, correction: Correction, whole: Estimator, parts: Sequence[Estimator], part_of: NDArray[np.integer]
     ) -> None:
         self.correction, self.whole, self.parts = correction, whole, parts
-        shown = correction.shown
-        lists, part_of = shown.lists[correction.rows], part_of[correction.rows]
+        tally = correction.tally
+        lists, part_of = tally.lists[correction.rows], part_of[correction.rows]
         predicted = np.empty(len(lists))
         for part, estimator in enumerate(parts):
             rows = part_of == part
             if rows.any():
                 predicted[rows] = correction.predict(estimator, lists[rows])
-        beyond = correction.effects.T @ (correction.precision * (shown.means[correction.rows] - predicted))
+        beyond = correction.effects.T @ (correction.precision * (tally.means[correction.rows] - predicted))
         beyond -= correction.per_block @ (correction.level - predicted @ correction.in_block)
         self.beyond = correction.directions.T @ beyond
         self.variances = (ERRORS * correction.average) ** 2
@@ -209,10 +209,10 @@ class Corrected:
             return earned[1:] - earned[0]
 
         predicted = gain(self.whole)
-        contrasts, own = correction.contrasts(lists, shares)
+        contrasts, alone = correction.contrasts(lists, shares)
         turned = contrasts @ correction.directions
         means = (turned * self.beyond) @ self.shrunk.T  # for each τ
-        variances = turned**2 @ self.shrunk.T + np.outer(own, self.variances)
+        variances = turned**2 @ self.shrunk.T + np.outer(alone, self.variances)
         mean = means @ self.weights
         variance = (variances + (means - mean[:, None]) ** 2) @ self.weights
         if not rough:  # it shows in how the fits without a part differ

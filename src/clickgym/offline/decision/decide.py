@@ -15,10 +15,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, Unpack
+from typing import Any, Unpack
 
 import gymnasium as gym
 import numpy as np
@@ -26,19 +26,9 @@ import polars
 from numpy.typing import NDArray
 
 from ...agents import Agent
-from ...core.checks import (
-    check_between,
-    check_callable,
-    check_count,
-    check_horizon,
-    check_kind,
-    check_labels,
-    check_path,
-    check_seed,
-    unknown,
-)
+from ...core.checks import check_callable, check_kind, check_path
 from ...core.files import make_folder
-from ...envs import REWARDS, ClickModel
+from ...envs import ClickModel
 from ...envs.instances import Instance
 from ...runner.callback import Callback
 from ...runner.make import make_agent, make_env
@@ -48,15 +38,16 @@ from ..comparison import read_sessions
 from ..doubly_robust import DOUBLY_ROBUST
 from ..estimation.estimator import Estimator
 from ..estimation.settings import QUICK
-from ..evaluation import CAN_ESTIMATE, LEAST_SESSIONS, Evaluation, check_cutoff, contributions, evaluate, logged_reward
+from ..evaluation import CAN_ESTIMATE, Evaluation, check_cutoff, contributions, evaluate, logged_reward
 from ..fitting import query_instance
 from ..log import ClickLog
 from ..model_weights import MODEL_BASED
 from ..policies import FixedPolicy, empirical_policies
 from ..reading import Reading
-from .evidence import LEVEL, Evidence, Ground, Score, Verdict, judge, larger_step, settle
+from .evidence import LEVEL, Evidence, Ground, Inquiry, larger_step, settle
 from .lists import LEAST_SHOWN, DistinctLists
-from .models import Models, QuerySessions
+from .models import Models, SplitSessions
+from .records import Candidate, Check, Decision, Play, Settings, Subject, Trial
 from .words import advice, objections
 
 RECOMMENDED, FALLBACK = "UBMTS", "CascadeTS"
@@ -75,140 +66,6 @@ GROUNDS = {"measured": "logged", "models": "proposed by the models that fit"}
 MOST_LISTS = 10
 LEAST_LISTS = 3
 """The fewest logged lists with which the estimators can be tested."""
-NEAR = 1.5
-"""An estimator is trusted if its mean error is at most so many times the smallest."""
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """A list, and estimates of its reward per session.
-
-    Attributes:
-        name: what it is.
-        labels: of its items, from the top, as far as positions count.
-        predicted: by the users of the simulation.
-        truth: by the users of a simulated log; None for a real one.
-        estimates: from the held-out sessions, by estimator; differences are to the list in production.
-        refused: by estimator, why there is no estimate.
-    """
-
-    name: str
-    labels: tuple[str, ...]
-    predicted: float
-    truth: float | None
-    estimates: dict[str, Evaluation]
-    refused: dict[str, str]
-
-
-@dataclass(frozen=True)
-class Check:
-    """The test of an estimator on logged lists, whose rewards are known.
-
-    Attributes:
-        estimator: its name.
-        estimated: of each list of `Decision.earned`, from the sessions that showed another one; NaN where it is refused.
-        error: the mean distance to what the lists earned.
-        correlation: with what they earned; NaN for fewer than three lists.
-        n_lists: how many could be estimated.
-    """
-
-    estimator: str
-    estimated: tuple[float, ...]
-    error: float
-    correlation: float
-    n_lists: int
-
-
-@dataclass(frozen=True)
-class Decision:
-    """The list to show for a query, and everything on which this decision rests.
-
-    Attributes:
-        log: the name of the log's file, or a description of the log.
-        query, reward, cutoff, horizon, runs, seed: the settings of the decision.
-        n_sessions, n_queries: of the log.
-        n_of_query, n_held_out: sessions of the query, and those of them that were held out.
-        evidence: the evidence for the verdict.
-        level: the highest probability, of each of the two grounds, of recommending a list that is no better.
-        n_decided: the number of queries for which `level` was corrected; 1 without correction.
-        instance: the simulated users, as a ranking problem: those of the click model that predicts best.
-        regret: of each agent at the end, mean over runs, least first.
-        curves: columns ``agent``, ``step``, ``regret``, mean over runs.
-        candidates: the production list, the proposed list, and others for comparison: the list of the best agent, the best list
-            under the model, and the best logged list under the model, if they are different.
-        logged: the mean reward of the held-out sessions of the query; None for satisfaction.
-        earned: the mean rewards of the logged lists on which the estimators were tested.
-        noise: the standard errors of these means.
-        checks: the tests of the estimators; empty if too few lists were logged often.
-        believed: the estimators that can judge the proposed list and whose test errors were small.
-        verdict: see `evidence`.
-        recommended: labels of the list to show; None if no list can be recommended.
-        headline, summary, against: the decision in words, its reasons, and the objections.
-    """
-
-    log: str
-    query: str
-    reward: str
-    cutoff: int | None
-    horizon: int
-    runs: int
-    seed: int
-    n_sessions: int
-    n_queries: int
-    n_of_query: int
-    n_held_out: int
-    evidence: Evidence
-    level: float
-    n_decided: int
-    instance: Instance
-    regret: dict[str, float]
-    curves: polars.DataFrame
-    candidates: tuple[Candidate, ...]
-    logged: float | None
-    earned: tuple[float, ...]
-    noise: tuple[float, ...]
-    checks: tuple[Check, ...]
-    believed: tuple[str, ...]
-    verdict: Verdict
-    recommended: tuple[str, ...] | None
-    headline: str = ""
-    summary: tuple[str, ...] = ()
-    against: dict[str, str] = field(default_factory=dict)
-
-    @property
-    def scores(self) -> tuple[Score, ...]:
-        """The scores of the click models, best first; the first model simulates the users."""
-        return self.evidence.scores
-
-    @property
-    def production(self) -> Candidate:
-        """The production list: the list that the log shows most, without items that the instance does not have."""
-        return self.candidates[0]
-
-    @property
-    def proposal(self) -> Candidate:
-        """The list of `ground`; if there is none, the list of the agent with the lowest regret."""
-        return self.candidates[1]
-
-    @property
-    def ground(self) -> Ground | None:
-        """What the verdict is about: the proposal's gain, if the log tells of one."""
-        return settle(self.evidence.grounds, self.evidence.enough, self.level)[1]
-
-    @property
-    def larger(self) -> Ground | None:
-        """Beside a measured list that is better: the list for which models predict more. It is worth an experiment."""
-        return larger_step(self.evidence.grounds, self.ground, self.level)
-
-    @property
-    def winner(self) -> str:
-        """The agent with the lowest regret."""
-        return next(agent for agent in self.regret if agent != "Fixed" or len(self.regret) == 1)
-
-    @property
-    def gains(self) -> dict[str, Evaluation]:
-        """The estimates of the proposal by the estimators that passed their test."""
-        return {name: self.proposal.estimates[name] for name in self.believed}
 
 
 def decide(
@@ -273,36 +130,12 @@ def decide(
     for note in logged.notes:
         on_step(note)
     on_step(f"{len(logged):,} sessions in {name}, {len(sessions.own):,} of query {sessions.query}")
-    weighed = weigh(models, sessions, settings)
-    return conclude(models, weighed, settings, name=name, out=folder, truth=truth, callback=callback, on_step=on_step)
+    task = Task(name, settings, settings.level, out=folder, truth=truth, callback=callback, on_step=on_step)
+    return conclude(models, weigh(models, sessions, settings), task)
 
 
-class Settings(NamedTuple):
-    """The checked settings of `decide`."""
-
-    agents: tuple[str, ...]
-    horizon: int
-    runs: int
-    seed: int
-    reward: str
-    cutoff: int | None
-    level: float
-
-    @classmethod
-    def check(
-        cls, agents: Sequence[str], horizon: int, runs: int, seed: int, reward: str, cutoff: int | None, level: float = LEVEL
-    ) -> Settings:
-        """The settings; an error says what is wrong with one."""
-        agents = check_labels("agents", agents)
-        if not agents:
-            raise ValueError("agents is empty; expected at least one")
-        horizon, runs, seed = check_horizon(horizon), check_count("runs", runs), check_seed(seed)
-        if not isinstance(reward, str) or reward not in REWARDS:
-            raise ValueError(unknown("reward", reward, REWARDS))
-        return cls(agents, horizon, runs, seed, reward, cutoff, check_between("level", level, 0, 0.5))
-
-
-class Weighed(NamedTuple):
+@dataclass(frozen=True)
+class Weighed:
     """A query with the evidence of the log about its lists.
 
     Attributes:
@@ -311,12 +144,12 @@ class Weighed(NamedTuple):
         evidence: what they and the sessions come to.
     """
 
-    sessions: QuerySessions
+    sessions: SplitSessions
     estimators: dict[str, Estimator]
     evidence: Evidence
 
 
-def weigh(models: Models, sessions: QuerySessions, settings: Settings) -> Weighed:
+def weigh(models: Models, sessions: SplitSessions, settings: Settings) -> Weighed:
     """Collect the evidence of the log about the lists of a query, from which the verdict follows. No agent plays.
 
     Args:
@@ -325,86 +158,69 @@ def weigh(models: Models, sessions: QuerySessions, settings: Settings) -> Weighe
         settings: the reward, the cutoff and the level count.
     """
     estimators = models.of(sessions)
-    evidence = judge(sessions, models, estimators, settings.reward, settings.cutoff, settings.level)
-    return Weighed(sessions, estimators, evidence)
+    inquiry = Inquiry(sessions, models, estimators, settings.reward, settings.cutoff, settings.level)
+    return Weighed(sessions, estimators, inquiry.evidence())
 
 
-def conclude(
-    models: Models,
-    weighed: Weighed,
-    settings: Settings,
-    *,
-    name: str,
-    level: float | None = None,
-    n_decided: int = 1,
-    out: Path | None = None,
-    truth: ClickModel | None = None,
-    callback: Callback | None = None,
-    on_step: Callable[[str], object] = lambda text: None,
-    n_jobs: int = -1,
-) -> Decision:
+@dataclass(frozen=True)
+class Task:
+    """How a decision is completed once the evidence is there.
+
+    Attributes:
+        log: what the log is called.
+        settings: as `decide` has them.
+        level, n_decided: see `Decision`.
+        out, truth, callback, on_step: as for `decide`.
+        n_jobs: workers that play the agents.
+    """
+
+    log: str
+    settings: Settings
+    level: float
+    n_decided: int = 1
+    out: Path | None = None
+    truth: ClickModel | None = None
+    callback: Callback | None = None
+    on_step: Callable[[str], object] = lambda text: None
+    n_jobs: int = -1
+
+
+def conclude(models: Models, weighed: Weighed, task: Task) -> Decision:
     """Complete the decision from the evidence: agents, estimates of lists, and words.
 
     Args:
         models: of the log.
         weighed: of the query.
-        settings: as `decide` has them.
-        name: of the log.
-        level, n_decided: see `Decision`; None takes the level of the settings.
-        out, truth, callback, on_step: as for `decide`.
-        n_jobs: workers that play the agents.
+        task: what is asked for.
     """
-    sessions, estimators, evidence = weighed
-    reward, cutoff, horizon = settings.reward, settings.cutoff, settings.horizon
-    level = settings.level if level is None else level
-    evidence = replace(evidence, level=level)
-    result, ground = settle(evidence.grounds, evidence.enough, level)
+    sessions, settings = weighed.sessions, task.settings
+    evidence = replace(weighed.evidence, level=task.level)
+    result, ground = settle(evidence.grounds, evidence.enough, task.level)
     best = evidence.scores[0].model
-    instance = _instance(sessions, evidence, {best: estimators[best]}, name)
-    on_step(
+    instance = _instance(sessions, evidence, {best: weighed.estimators[best]}, task.log)
+    task.on_step(
         f"{best} predicts the {len(sessions.test):,} held-out sessions of the query best: it becomes the users; "
         f"{len(evidence.fitting)} of {len(evidence.fits)} models fit; the log says: {result}"
     )
-    arena = _Arena(instance, settings, out)
-    curves = arena.curves(callback, n_jobs)
-    regret = dict(curves.filter(step=horizon).sort("regret", "agent").select("agent", "regret").rows())
+    arena = _Arena(instance, settings, task.out)
+    curves = arena.curves(task.callback, task.n_jobs)
+    regret = dict(curves.filter(step=settings.horizon).sort("regret", "agent").select("agent", "regret").rows())
     winner = next(agent for agent in regret if agent in settings.agents)
-    on_step(f"{winner} loses least to them in {horizon:,} sessions")
-    grounds = [each for each in (ground, larger_step(evidence.grounds, ground, level)) if each is not None]
-    candidates = _candidates(arena.lists(winner, evidence, grounds), instance, sessions.test, estimators, truth, settings)
-    on_step(f"{len(candidates)} lists estimated from the held-out sessions")
-    earned, noise, checks = _check(sessions.own, reward, cutoff)
-    on_step(f"{len(checks)} estimators tried on {len(earned)} logged lists")
+    task.on_step(f"{winner} loses least to them in {settings.horizon:,} sessions")
+    grounds = [each for each in (ground, larger_step(evidence.grounds, ground, task.level)) if each is not None]
+    candidates = _candidates(arena.lists(winner, evidence, grounds), instance, weighed, task)
+    task.on_step(f"{len(candidates)} lists estimated from the held-out sessions")
+    trial = _try_estimators(sessions.own, settings.reward, settings.cutoff)
+    task.on_step(f"{len(trial.checks)} estimators tried on {len(trial.earned)} logged lists")
     decision = Decision(
-        log=name,
-        query=sessions.query,
-        reward=reward,
-        cutoff=cutoff,
-        horizon=horizon,
-        runs=settings.runs,
-        seed=settings.seed,
-        n_sessions=models.n_sessions,
-        n_queries=models.n_queries,
-        n_of_query=len(sessions.own),
-        n_held_out=len(sessions.test),
+        settings=settings,
+        subject=Subject(task.log, sessions.query, models.n_sessions, models.n_queries, len(sessions.own), len(sessions.test)),
         evidence=evidence,
-        level=level,
-        n_decided=n_decided,
-        instance=instance,
-        regret=regret,
-        curves=curves,
+        n_decided=task.n_decided,
+        play=Play(instance, regret, curves),
         candidates=candidates,
-        logged=logged_reward(sessions.test, reward, cutoff),
-        earned=earned,
-        noise=noise,
-        checks=checks,
-        believed=_believed(candidates[1], checks),
-        verdict=result,
-        recommended={
-            "unknown": None,
-            "not better": evidence.production[:cutoff],
-            "not proven": evidence.production[:cutoff],
-        }.get(result, candidates[1].labels),
+        logged=logged_reward(sessions.test, settings.reward, settings.cutoff),
+        trial=trial,
     )
     headline, summary = advice(decision)
     return replace(decision, headline=headline, summary=summary, against=objections(decision, sessions.own, models.n_repeated))
@@ -435,7 +251,7 @@ def open_log(
 # ------------------------------------------------------------------------------------------------------- agents and lists
 
 
-def _instance(sessions: QuerySessions, evidence: Evidence, users: dict[str, Estimator], name: str) -> Instance:
+def _instance(sessions: SplitSessions, evidence: Evidence, users: dict[str, Estimator], name: str) -> Instance:
     """The query as a ranking problem, whose initial ranking is the list in production; items that it lacks follow."""
     origin = f"estimated by clickgym from {name}"
     instance = query_instance(sessions.train, sessions.query, users, evidence.n_items, origin=origin)
@@ -514,20 +330,14 @@ def _users(instance: Instance) -> ClickModel:
 # ------------------------------------------------------------------------------------------------------------ estimates
 
 
-def _candidates(
-    lists: dict[str, NDArray[np.int64]],
-    instance: Instance,
-    log: ClickLog,
-    estimators: dict[str, Estimator],
-    truth: ClickModel | None,
-    settings: Settings,
-) -> tuple[Candidate, ...]:
+def _candidates(lists: dict[str, NDArray[np.int64]], instance: Instance, weighed: Weighed, task: Task) -> tuple[Candidate, ...]:
     """What each list would have earned in the held-out sessions of the query, and how much more than that in production."""
-    labels, reward, cutoff = instance.estimation["items"], settings.reward, settings.cutoff
+    labels, reward, cutoff = instance.estimation["items"], task.settings.reward, task.settings.cutoff
+    log, truth = weighed.sessions.test, task.truth
     number = {label: item for item, label in enumerate(log.item_labels)}
     items = np.array([number[label] for label in labels])
     production = FixedPolicy(items[lists["in production"]])
-    estimate = _Estimates(log, estimators, production, settings)
+    estimate = _Estimates(log, weighed.estimators, production, task.settings)
     results = {}  # several candidates may be one list
     for name, ranking in lists.items():
         key = tuple(ranking.tolist()), name != "in production"
@@ -574,26 +384,26 @@ class _Estimates:
         return estimates, refused
 
 
-def _check(log: ClickLog, reward: str, cutoff: int | None) -> tuple[tuple[float, ...], tuple[float, ...], tuple[Check, ...]]:
+def _try_estimators(log: ClickLog, reward: str, cutoff: int | None) -> Trial:
     """What the most frequent lists of the query earned, the standard errors, and the estimators tried on them.
 
     A list is estimated from the sessions that showed another one of its length, so that only lists beside another one of their
     length stand to choose.
     """
     if reward == "satisfaction":  # of which no log tells
-        return (), (), ()
-    shown = DistinctLists(log, reward, cutoff)
-    often = shown.counts >= LEAST_SHOWN
-    often &= np.bincount(shown.lengths)[shown.lengths] > 1
-    rows = np.flatnonzero(often)[np.argsort(-shown.counts[often], kind="stable")[:MOST_LISTS]]
+        return Trial()
+    tally = DistinctLists(log, reward, cutoff)
+    often = tally.counts >= LEAST_SHOWN
+    often &= np.bincount(tally.lengths)[tally.lengths] > 1
+    rows = np.flatnonzero(often)[np.argsort(-tally.counts[often], kind="stable")[:MOST_LISTS]]
     if len(rows) < LEAST_LISTS:
-        return (), (), ()
-    earned, noise = shown.means[rows], np.sqrt(shown.variances[rows] / shown.counts[rows])
+        return Trial()
+    earned, noise = tally.means[rows], np.sqrt(tally.variances[rows] / tally.counts[rows])
     names = [name for name in CHECKED if name in CAN_ESTIMATE[reward]]
-    values = np.array([_estimate_logged(log, shown, row, names, reward, cutoff) for row in rows.tolist()])
+    values = np.array([_estimate_logged(log, tally, row, names, reward, cutoff) for row in rows.tolist()])
     enough = np.isfinite(values).sum(axis=0) >= LEAST_LISTS
     checks = [_compared(name, values[:, column], earned) for column, name in enumerate(names) if enough[column]]
-    return (tuple(earned.tolist()), tuple(noise.tolist()), tuple(checks)) if checks else ((), (), ())
+    return Trial(tuple(earned.tolist()), tuple(noise.tolist()), tuple(checks)) if checks else Trial()
 
 
 def _compared(name: str, values: NDArray[np.float64], earned: NDArray[np.float64]) -> Check:
@@ -606,13 +416,13 @@ def _compared(name: str, values: NDArray[np.float64], earned: NDArray[np.float64
 
 
 def _estimate_logged(
-    log: ClickLog, shown: DistinctLists, row: int, names: Sequence[str], reward: str, cutoff: int | None
+    log: ClickLog, tally: DistinctLists, row: int, names: Sequence[str], reward: str, cutoff: int | None
 ) -> list[float]:
     """The value of a list by sessions that showed another one of its length, by each estimator; NaN where it is refused."""
-    length = int(shown.lengths[row])
-    others = log[(shown.lengths[shown.index] == length) & (shown.index != row)]
+    length = int(tally.lengths[row])
+    others = log[(tally.lengths[tally.index] == length) & (tally.index != row)]
     others = replace(others, items=others.items[:, :length], clicks=others.clicks[:, :length], propensities=None)
-    target, counted = FixedPolicy(shown.lists[row, :length]), empirical_policies(others)
+    target, counted = FixedPolicy(tally.lists[row, :length]), empirical_policies(others)
     estimates = []
     for name in names:
         logging = None if name in MODEL_BASED else counted
@@ -625,14 +435,3 @@ def _estimate_logged(
         else:
             estimates.append(float(values.sum(axis=1).mean()))
     return estimates
-
-
-def _believed(proposal: Candidate, checks: Sequence[Check]) -> tuple[str, ...]:
-    """Of the estimators that can judge the proposal those that came near to what logged lists earned, and `dr`, which assumes
-    nothing of users. Where none could be tried, a click model is not believed: its parameters need not be told by the log."""
-    able = [name for name, estimate in proposal.estimates.items() if estimate.effective_sample_size >= LEAST_SESSIONS]
-    if not checks:
-        return tuple(name for name in able if name not in MODEL_BASED)
-    errors = {check.estimator: check.error for check in checks}
-    least = min(map(errors.__getitem__, errors.keys() & able), default=0.0)
-    return tuple(name for name in able if name == "dr" or errors.get(name, np.inf) <= NEAR * least)

@@ -47,10 +47,11 @@ from .lists import (
     Lists,
     Measured,
     Refused,
+    labels_of,
     measure,
     production_list,
 )
-from .models import MOST_SESSIONS, Models, QuerySessions
+from .models import MOST_SESSIONS, Models, SplitSessions
 
 LEVEL = 0.005
 """The most probable that a list may be no better than that in production and yet be recommended, by its ground."""
@@ -182,11 +183,6 @@ class Evidence:
         return [fit.model for fit in self.fits if fit.fits]
 
 
-def verdict(evidence: Evidence, level: float) -> Verdict:
-    """The verdict, if each ground may be wrong with probability ``level``."""
-    return settle(evidence.grounds, evidence.enough, level)[0]
-
-
 def settle(grounds: Sequence[Ground], enough: bool, level: float) -> tuple[Verdict, Ground | None]:
     """The verdict at a level, and the list that it is about.
 
@@ -239,10 +235,8 @@ def experiment(gain: float, variance: float, level: float) -> int:
     return 2 * max(LEAST_SESSIONS, math.ceil(2 * variance * (z / gain) ** 2))
 
 
-def judge(
-    sessions: QuerySessions, models: Models, estimators: dict[str, Estimator], reward: str, cutoff: int | None, level: float
-) -> Evidence:
-    """Collect the evidence of a log about the lists of a query.
+class Inquiry:
+    """Collects the evidence of a log about the lists of a query.
 
     Args:
         sessions: of the query.
@@ -251,21 +245,16 @@ def judge(
         reward, cutoff: what a list earns.
         level: of the intervals of measured lists.
     """
-    return _Judge(sessions, models, estimators, reward, cutoff, level).evidence()
-
-
-class _Judge:
-    """The arguments of `judge`, and what follows from them."""
 
     def __init__(
-        self, sessions: QuerySessions, models: Models, estimators: dict[str, Estimator], reward: str, cutoff: int | None,
+        self, sessions: SplitSessions, models: Models, estimators: dict[str, Estimator], reward: str, cutoff: int | None,
         level: float,
     ) -> None:  # fmt: skip
         self.sessions, self.models, self.estimators, self.reward, self.cutoff = sessions, models, estimators, reward, cutoff
         self.log, self.level = sessions.own, level
         self._corrections: dict[str, Corrected] = {}
-        self.shown = DistinctLists(self.log, reward, cutoff)
-        self.production = production_list(self.shown)
+        self.tally = DistinctLists(self.log, reward, cutoff)
+        self.production = production_list(self.tally)
         scores = [
             Score(name, estimator.score(sessions.test), tuple(estimator.perplexity_by_rank(sessions.test).tolist()))
             for name, estimator in estimators.items()
@@ -273,6 +262,7 @@ class _Judge:
         self.scores = sorted(scores, key=lambda score: -score.log_likelihood)
 
     def evidence(self) -> Evidence:
+        """What the log tells."""
         n_train, n_test = len(self.sessions.train), len(self.sessions.test)
         held_out = self.sessions.test[:: -(-n_test // MOST_SESSIONS)]
         lists = distinct(held_out.items)[:2]
@@ -286,9 +276,11 @@ class _Judge:
         grounds = _measured_grounds(measured, self.level)
         if ranking is not None:
             most, base = max(judged, key=lambda each: each.p_value), self._base
-            grounds.append(Ground("models", self._labels(ranking), most.difference, most.standard_error, base, most.p_value))
+            grounds.append(
+                Ground("models", labels_of(self.log, ranking), most.difference, most.standard_error, base, most.p_value)
+            )
         return Evidence(
-            self._labels(self.production), tuple(grounds), float(self.shown.earned.var()), tuple(self.scores),
+            labels_of(self.log, self.production), tuple(grounds), float(self.tally.earned.var()), tuple(self.scores),
             tuple(fit for fit, _ in tests.values()), tests[self.scores[0].model][1], measured, self._measured_of_all[2], judged,
             bool(measured or fitting), self.log.times is not None, self.n_items, self.level,
         )  # fmt: skip
@@ -296,11 +288,8 @@ class _Judge:
     @property
     def _base(self) -> float:
         """What the list in production and its beginnings earned."""
-        rows = [row for length in np.unique(self.shown.lengths) if (row := self.shown.row(self.production, length)) >= 0]
-        return float(np.average(self.shown.means[rows], weights=self.shown.counts[rows]))
-
-    def _labels(self, ranking: Lists) -> tuple[str, ...]:
-        return tuple(self.log.item_labels[item] for item in ranking.tolist())
+        rows = [row for length in np.unique(self.tally.lengths) if (row := self.tally.row(self.production, length)) >= 0]
+        return float(np.average(self.tally.means[rows], weights=self.tally.counts[rows]))
 
     @property
     def _models_may_speak(self) -> bool:
@@ -336,7 +325,7 @@ class _Judge:
     def _measured_of_all(self) -> tuple[tuple[Measured, ...], tuple[Lists, ...], tuple[Refused, ...]]:
         if self.reward == "satisfaction":
             return (), (), ()
-        return measure(self.log, self.shown, self.production, self.level)
+        return measure(self.log, self.tally, self.production, self.level)
 
     def _measured(self) -> tuple[Measured, ...]:
         """The measured lists of ranked items."""
@@ -365,11 +354,11 @@ class _Judge:
 
     @cached_property
     def _correction(self) -> Correction:
-        return Correction(self.log, self.shown, self.production, self._items, self.reward, self.cutoff)
+        return Correction(self.log, self.tally, self.production, self._items, self.reward, self.cutoff)
 
     def _proposed(self, fitting: Sequence[str]) -> Lists | None:
         """The list whose gain is surest by the model that doubts it most; None where no list gains by any of them."""
-        part_of = self.sessions.parts[self.shown.first]
+        part_of = self.sessions.parts[self.tally.first]
         for name in fitting:
             whole, parts = self.models.complete(name, self.sessions)
             self._corrections[name] = Corrected(self._correction, whole, parts, part_of)
@@ -377,7 +366,7 @@ class _Judge:
         lists = lists[(lists != self.production).any(axis=1) & np.isin(lists, self._items).all(axis=1)]
         lists = lists[[self._known(ranking) for ranking in lists]]
         refused = {each.labels[: self.cutoff] for each in self._measured_of_all[2]}
-        lists = lists[[self._labels(ranking)[: self.cutoff] not in refused for ranking in lists]]
+        lists = lists[[labels_of(self.log, ranking)[: self.cutoff] not in refused for ranking in lists]]
         if not len(lists):
             return None
         sure = np.min([_lower(self._corrections[name], lists) for name in fitting], axis=0)

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from ...runner.reports.figures import COLOURS, DASHES
 from ..goodness_of_fit import PATTERNS
-from .decide import JUDGES, Candidate, Decision
+from .decide import JUDGES
+from .records import Candidate, Decision
 from .words import UNITS
 
 INKS = {"light": ("#1b1f24", "#d5dbe1"), "dark": ("#e8eaed", "#3a424b")}
@@ -42,8 +43,8 @@ def panel_svg(decision: Decision, title: str) -> dict[str, str]:
     with matplotlib.rc_context(style):
         # The margins are given: to find them the figure would be drawn twice.
         figure = Figure(figsize=(5.2, 4.0))
-        left, right = MARGINS.get(title, (0.13, 0.98))
-        axes = figure.subplots(gridspec_kw={"left": left, "right": right, "bottom": 0.13, "top": 0.97})
+        begin, end = MARGINS.get(title, (0.13, 0.98))
+        axes = figure.subplots(gridspec_kw={"left": begin, "right": end, "bottom": 0.13, "top": 0.97})
         PANELS[title](decision, axes, ink)
         _tidy(axes, line)
         file = io.StringIO()

@@ -116,17 +116,17 @@ class DistinctLists:
         return self._rows.get(tuple(np.asarray(ranking)[:length].tolist()), -1)
 
 
-def production_list(shown: DistinctLists) -> Lists:
+def production_list(tally: DistinctLists) -> Lists:
     """The production list: of the longest lists, the one that most sessions show. A shorter list counts if it has the same
     first items.
     """
-    longest = shown.lists[shown.lengths == shown.lengths.max()]
+    longest = tally.lists[tally.lengths == tally.lengths.max()]
     sessions = np.zeros(len(longest))
-    for length in np.unique(shown.lengths).tolist():
-        rows = shown.lengths == length
-        kinds, index = np.unique(np.vstack([longest[:, :length], shown.lists[rows, :length]]), axis=0, return_inverse=True)
+    for length in np.unique(tally.lengths).tolist():
+        rows = tally.lengths == length
+        kinds, index = np.unique(np.vstack([longest[:, :length], tally.lists[rows, :length]]), axis=0, return_inverse=True)
         index = index.ravel()
-        sessions += np.bincount(index[len(longest) :], shown.counts[rows], len(kinds))[index[: len(longest)]]
+        sessions += np.bincount(index[len(longest) :], tally.counts[rows], len(kinds))[index[: len(longest)]]
     best: Lists = longest[int(sessions.argmax())]
     return best
 
@@ -143,8 +143,9 @@ class Measured:
         difference: how much more than the list in production, in the blocks that showed both.
         standard_error: of the difference.
         interval: of the difference; all lists' intervals hold at once.
-        p_value: of there being no gain, the larger one of that of the blocks and that of finer ones, times the number of lists
+        p_value: of there being no gain, the larger one of that of the blocks and `finer_p_value`, times the number of lists
             that stood to choose; at most 1.
+        finer_p_value: the largest p-value within finer blocks, not multiplied; 0 where there are none that tell.
         worst_p_value: the largest p-value, not multiplied, if any `LEFT_OUT` neighbouring blocks are left out.
         sign_p_value: where blocks differ by more than chance, the p-value of as many of them with a gain; else 0.
         base: what the production list earned in the same blocks.
@@ -160,6 +161,7 @@ class Measured:
     standard_error: float
     interval: tuple[float, float]
     p_value: float
+    finer_p_value: float
     worst_p_value: float
     sign_p_value: float
     base: float
@@ -190,22 +192,22 @@ class Refused:
 
 
 def measure(
-    log: ClickLog, shown: DistinctLists, production: Lists, level: float
+    log: ClickLog, tally: DistinctLists, production: Lists, level: float
 ) -> tuple[tuple[Measured, ...], tuple[Lists, ...], tuple[Refused, ...]]:
     """Compare logged lists with the production list; the most certain gain comes first.
 
     Args:
         log: the sessions of the query.
-        shown: its distinct lists.
+        tally: its distinct lists.
         production: the list in production.
         level: probability that any of the intervals errs on one side; at most `WIDEST`.
 
     Returns:
         What was measured, the lists, and those that the log cannot compare.
     """
-    often = (shown.lengths == len(production)) & (shown.counts >= LEAST_SESSIONS)
-    rows = np.flatnonzero(often & (shown.lists[:, : len(production)] != production).any(axis=1))
-    strata = _Strata(log, shown, production, rows)
+    often = (tally.lengths == len(production)) & (tally.counts >= LEAST_SESSIONS)
+    rows = np.flatnonzero(often & (tally.lists[:, : len(production)] != production).any(axis=1))
+    strata = _Strata(log, tally, production, rows)
     compared = np.flatnonzero(strata.comparable)
     z = NormalDist().inv_cdf(1 - min(level, WIDEST) / max(len(compared), 1))
     measured: list[tuple[Measured, Lists]] = []
@@ -214,26 +216,27 @@ def measure(
         numbers = {name: float(getattr(strata, name)[place]) for name in _Strata.NUMBERS}
         difference, error = numbers["difference"], numbers["standard_error"]
         gain = Measured(
-            labels=_labels(log, shown.lists[row]),
-            sessions=int(shown.counts[row]),
-            value=float(shown.means[row]),
+            labels=labels_of(log, tally.lists[row]),
+            sessions=int(tally.counts[row]),
+            value=float(tally.means[row]),
             interval=(difference - z * error, difference + z * error),
             # A list that gains in sessions that show a part of it alone is not better.
             p_value=min(1.0, len(compared) * float(strata.p_values[place])) if strata.whole[place] else 1.0,
             blocks=int(strata.blocks[place]),
             **numbers,
         )
-        measured.append((gain, shown.lists[row]))
+        measured.append((gain, tally.lists[row]))
     measured.sort(key=lambda pair: (pair[0].p_value > level or pair[0].doubt > STEADY, -pair[0].interval[0]))
     refused = tuple(
-        Refused(_labels(log, shown.lists[row]), int(shown.counts[row]), int(blocks), float(share))
+        Refused(labels_of(log, tally.lists[row]), int(tally.counts[row]), int(blocks), float(share))
         for row, comparable, blocks, share in zip(rows, strata.comparable, strata.blocks, strata.kept, strict=True)
         if not comparable
     )
     return tuple(each for each, _ in measured), tuple(ranking for _, ranking in measured), refused
 
 
-def _labels(log: ClickLog, ranking: Lists) -> tuple[str, ...]:
+def labels_of(log: ClickLog, ranking: Lists) -> tuple[str, ...]:
+    """The labels of a list's items."""
     return tuple(log.item_labels[item] for item in ranking.tolist())
 
 
@@ -242,7 +245,7 @@ class _Strata:
 
     Args:
         log: the sessions of the query.
-        shown: its distinct lists.
+        tally: its distinct lists.
         production: the list in production.
         rows: ``(C,)`` the rows of the lists, all as long as it.
 
@@ -251,19 +254,19 @@ class _Strata:
         kept: ``(C,)`` share of a list's sessions in these blocks.
         comparable: ``(C,)`` whether these are enough.
         p_values: ``(C,)`` of no gain, in these blocks and in finer ones.
-        share, difference, standard_error, worst_p_value, sign_p_value, base, pooled: ``(C,)`` see `Measured`.
+        share, difference, standard_error, finer_p_value, worst_p_value, sign_p_value, base, pooled: ``(C,)`` see `Measured`.
         whole: ``(C,)`` whether it gains in sessions that show whole lists, too; significantly, if others also compare it.
     """
 
-    NUMBERS = ("share", "difference", "standard_error", "worst_p_value", "sign_p_value", "base", "pooled")
+    NUMBERS = ("share", "difference", "standard_error", "finer_p_value", "worst_p_value", "sign_p_value", "base", "pooled")
 
-    def __init__(self, log: ClickLog, shown: DistinctLists, production: Lists, rows: Indices) -> None:
-        lengths = np.unique(shown.lengths)
-        differs = np.array([(shown.lists[rows, :length] != production[:length]).any(axis=1) for length in lengths]).T
-        of_list = np.array([[shown.row(shown.lists[row], length) for length in lengths.tolist()] for row in rows], np.int64)
+    def __init__(self, log: ClickLog, tally: DistinctLists, production: Lists, rows: Indices) -> None:
+        lengths = np.unique(tally.lengths)
+        differs = np.array([(tally.lists[rows, :length] != production[:length]).any(axis=1) for length in lengths]).T
+        of_list = np.array([[tally.row(tally.lists[row], length) for length in lengths.tolist()] for row in rows], np.int64)
         of_list = of_list.reshape(len(rows), len(lengths))
-        of_production = np.array([shown.row(production, length) for length in lengths.tolist()])
-        table = _Table(shown, time_blocks(log), np.append(of_list, of_production))
+        of_production = np.array([tally.row(production, length) for length in lengths.tolist()])
+        table = _Table(tally, time_blocks(log), np.append(of_list, of_production))
         lists, (counts, means, variances) = table(of_list), table(of_production)
         enough = (np.minimum(lists[0], counts) >= LEAST_IN_STRATUM) & differs[:, :, None]
         weights = np.where(enough, lists[0] * counts / np.maximum(lists[0] + counts, 1), 0.0)
@@ -279,7 +282,7 @@ class _Strata:
         self.comparable = (self.blocks >= LEAST_BLOCKS) & (self.kept >= LEAST_SHARE) & (at_length[:, -1] > 0)
 
         # Sessions of lengths at which both lists are one tell of both: that nothing is gained.
-        of_length = np.bincount(shown.lengths, shown.counts)[lengths]
+        of_length = np.bincount(tally.lengths, tally.counts)[lengths]
         telling, alike = (at_length > 0) @ of_length, ~differs @ of_length
         self.share = (telling + alike) / of_length.sum()
         part = telling / np.maximum(telling + alike, 1)
@@ -297,11 +300,13 @@ class _Strata:
             same = (both @ theirs[1]) / np.maximum(both.sum(axis=1), 1)
             self.base = part * (weights * means).sum(axis=(1, 2)) / total + (1 - part) * same
             self.p_values = ndtr(-self.difference / self.standard_error)
+        self.finer_p_value = np.zeros(len(rows))
         n_blocks = BLOCKS * FINER
         while len(log) >= LEAST_IN_BLOCK * n_blocks:
-            finer = _Table(shown, time_blocks(log, n_blocks), np.append(of_list, of_production), n_blocks)
-            self.p_values = np.fmax(self.p_values, _within(finer, of_list, of_production, differs))
+            finer = _Table(tally, time_blocks(log, n_blocks), np.append(of_list, of_production), n_blocks)
+            self.finer_p_value = np.fmax(self.finer_p_value, _within(finer, of_list, of_production, differs))
             n_blocks *= FINER
+        self.p_values = np.fmax(self.p_values, self.finer_p_value)
         by_block = tuple(each.sum(axis=1) for each in (weights, weights * gains, weights**2 * errors))
         self.worst_p_value, self.sign_p_value = _worst(*by_block[1:]), _signs(*by_block)
 
@@ -310,20 +315,20 @@ class _Table:
     """What lists earned in each block of time.
 
     Args:
-        shown: the distinct lists.
+        tally: the distinct lists.
         blocks: ``(N,)`` the block of each session.
         rows: of the lists that are looked for, in any order, also several times; -1 is a list that was not shown.
         n_blocks: how many there are.
     """
 
-    def __init__(self, shown: DistinctLists, blocks: Indices, rows: Indices, n_blocks: int = BLOCKS) -> None:
+    def __init__(self, tally: DistinctLists, blocks: Indices, rows: Indices, n_blocks: int = BLOCKS) -> None:
         wanted = np.setdiff1d(rows, -1)
-        self.place = np.full(len(shown.lists) + 1, len(wanted))
+        self.place = np.full(len(tally.lists) + 1, len(wanted))
         self.place[wanted] = np.arange(len(wanted))
-        cells = self.place[shown.index] * n_blocks + blocks
+        cells = self.place[tally.index] * n_blocks + blocks
         size = (len(wanted) + 1) * n_blocks
         self.sums = [
-            np.bincount(cells, weights, size).reshape(-1, n_blocks) for weights in (None, shown.earned, shown.earned**2)
+            np.bincount(cells, weights, size).reshape(-1, n_blocks) for weights in (None, tally.earned, tally.earned**2)
         ]
         for each in self.sums:
             each[-1] = 0  # the sessions of all other lists
@@ -338,9 +343,9 @@ class _Table:
 
 
 def _moments(counts: Floats, sums: Floats, squares: Floats) -> tuple[Floats, Floats, Floats]:
-    shown = np.maximum(counts, 1)
-    means = sums / shown
-    return counts, means, np.maximum(squares / shown - means**2, 0.0)
+    divisors = np.maximum(counts, 1)
+    means = sums / divisors
+    return counts, means, np.maximum(squares / divisors - means**2, 0.0)
 
 
 def _within(table: _Table, of_list: Indices, of_production: Indices, differs: NDArray[np.bool_]) -> Floats:
@@ -356,9 +361,9 @@ def _within(table: _Table, of_list: Indices, of_production: Indices, differs: ND
         (n, means, _), (n_production, base, _) = table(ours), table(theirs)
         n = n * differ[:, None]
         weights = n * n_production / np.maximum(n + n_production, 1)
-        for rows, shown in ((ours, n), (theirs, n_production)):
+        for rows, numbers in ((ours, n), (theirs, n_production)):
             count, _, variance = table.over_blocks(rows)
-            variances += (variance + 1 / np.maximum(count, 1)) * (weights**2 / np.maximum(shown, 1)).sum(axis=1)
+            variances += (variance + 1 / np.maximum(count, 1)) * (weights**2 / np.maximum(numbers, 1)).sum(axis=1)
         sessions += n.sum(axis=1)
         together += (n * (n_production > 0)).sum(axis=1)
         gains += (weights * (means - base)).sum(axis=1)
@@ -376,8 +381,8 @@ def _worst(gains: Floats, variances: Floats) -> Floats:
     """
     starts = np.arange(BLOCKS - LEFT_OUT + 1)[:, None]
     rest = (np.arange(BLOCKS) < starts) | (np.arange(BLOCKS) >= starts + LEFT_OUT)
-    left, error = gains @ rest.T, np.sqrt(variances @ rest.T)
-    p_values: Floats = np.where(error > 0, ndtr(-left / np.where(error > 0, error, 1.0)), 1.0)
+    remaining, error = gains @ rest.T, np.sqrt(variances @ rest.T)
+    p_values: Floats = np.where(error > 0, ndtr(-remaining / np.where(error > 0, error, 1.0)), 1.0)
     return p_values.max(axis=1)
 
 

@@ -34,7 +34,7 @@ Indices = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class QuerySessions:
+class SplitSessions:
     """The sessions of one query, as logs of their own.
 
     Attributes:
@@ -117,7 +117,7 @@ class Models:
             for i, query in enumerate(self.log.query_labels)
         }
 
-    def sessions(self, query: str) -> QuerySessions:
+    def sessions(self, query: str) -> SplitSessions:
         """The sessions of a query.
 
         Raises:
@@ -125,18 +125,18 @@ class Models:
         """
         if check_text("query", query) not in self._rows:
             query_instance(self.log, query, {})  # which says so, and which queries there are
-        own, train, test = self._rows[query]
-        items = np.setdiff1d(self.log.items[own], -1)
+        rows, train, test = self._rows[query]
+        items = np.setdiff1d(self.log.items[rows], -1)
         learned, held_out = of_query(self.train, query, train, items), of_query(self.test, query, test, items)
-        return QuerySessions(query, of_query(self.log, query, own, items), learned, held_out, self.parts[own])
+        return SplitSessions(query, of_query(self.log, query, rows, items), learned, held_out, self.parts[rows])
 
-    def of(self, sessions: QuerySessions) -> dict[str, Estimator]:
+    def of(self, sessions: SplitSessions) -> dict[str, Estimator]:
         """All models that cover a query, fitted without the held-out sessions."""
         # A query that is alone has the log's examination for its own.
         alone = [name for name in ALONE if name in self.kinds and self.n_queries > 1]
         return self.fitted | {f"{name}{BY_QUERY}": CONVERGED.fit(self.kinds[name], sessions.train) for name in alone}
 
-    def complete(self, name: str, sessions: QuerySessions) -> tuple[Estimator, list[Estimator]]:
+    def complete(self, name: str, sessions: SplitSessions) -> tuple[Estimator, list[Estimator]]:
         """A model of a query fitted to all sessions, and to those without the lists of each part.
 
         Args:

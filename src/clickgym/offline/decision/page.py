@@ -18,15 +18,22 @@ from ...runner.reports.figures import save_figure
 from ..evaluation import LEAST_SESSIONS
 from ..goodness_of_fit import FITS, PATTERNS
 from ..log import BLOCKS
-from .decide import AGENTS, NEAR, Decision
+from .decide import AGENTS
 from .evidence import LEVEL
 from .figures import MOST_GAINS, PANELS, decision_figure, panel_svg
 from .lists import LEAST_BLOCKS, LEFT_OUT, STEADY
+from .records import NEAR, Decision
 from .words import UNITS
 
 INSTANCE = "instance.json"
 OF_GROUND = {"proposal": "labels", "ground": "name", "difference": "difference", "interval": "interval"}
 """What version 2.0 called the fields of the ground of a decision."""
+FIGURES = (
+    "log", "query", "reward", "cutoff", "horizon", "runs", "seed", "n_sessions", "n_queries", "n_of_query", "n_held_out",
+    "evidence", "level", "n_decided", "instance", "regret", "curves", "candidates", "logged", "earned", "noise", "checks",
+    "believed", "verdict", "recommended", "headline", "summary", "against",
+)  # fmt: skip
+"""What ``decision.json`` has of a decision, in this order."""
 
 
 def write_decision(decision: Decision, folder: str | Path, *, pdf: bool = False) -> list[Path]:
@@ -52,7 +59,7 @@ def write_decision(decision: Decision, folder: str | Path, *, pdf: bool = False)
 def to_dict(decision: Decision) -> dict[str, Any]:
     """All numbers of a decision for JSON; nan becomes null."""
     evidence, ground = vars(decision.evidence), decision.ground
-    figures = vars(decision) | {
+    figures = {name: getattr(decision, name) for name in FIGURES} | {
         # What version 1.0 called so stands where it stood.
         "scores": evidence["scores"],
         "evidence": {"p_value": getattr(ground, "p_value", 1.0)}

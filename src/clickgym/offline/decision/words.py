@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from statistics import NormalDist
 
 import numpy as np
 
@@ -11,13 +11,10 @@ from ..distinct import sorted_distinct
 from ..evaluation import LEAST_SESSIONS
 from ..log import BLOCKS, ClickLog, time_blocks
 from ..model_weights import MODEL_BASED
-from .evidence import POWER, experiment
-from .lists import LEFT_OUT, STEADY
-
-if TYPE_CHECKING:
-    from .decide import Decision
-    from .evidence import Ground
-    from .lists import Measured
+from ..verdict import and_
+from .evidence import POWER, Ground, experiment
+from .lists import LEFT_OUT, STEADY, Measured
+from .records import Decision
 
 UNITS = {"clicks": "clicks per session", "any_click": "sessions with a click", "satisfaction": "satisfied users per session"}
 
@@ -91,7 +88,7 @@ def _no_ground(decision: Decision) -> Iterable[str]:
         best = max(evidence.measured, key=lambda each: each.difference)
         yield (
             f"No logged list with at least {LEAST_SESSIONS} sessions earned significantly more than the list in production at "
-            f"the same times ({len(evidence.measured):,} compared); the largest difference is {_with_interval(best)} {unit}."
+            f"the same times ({len(evidence.measured):,} compared); the largest difference is {_gain(best)} {unit}."
         )
     ground = decision.ground
     if ground is None:
@@ -127,6 +124,11 @@ def _unproven(decision: Decision, ground: Ground) -> Iterable[str]:
     if ground.p_value > decision.level:
         yield f"This gain is not proven: its p-value is {ground.p_value:.2g}, and {_threshold(decision)}."
     measured = next((each for each in decision.evidence.measured if each.labels == ground.labels), None)
+    if measured is not None and _fails_in_finer_blocks(decision, measured):
+        yield (
+            f"Within the {BLOCKS} blocks of time it would be proven, but it fails within finer blocks: part of it may come "
+            "from the hours of the day, which a block mixes."
+        )
     if measured is not None and measured.worst_p_value > STEADY:
         yield (
             f"The gain rests on one stretch of time: without {LEFT_OUT} neighbouring blocks of {BLOCKS} (a fifth of the log), "
@@ -138,6 +140,12 @@ def _unproven(decision: Decision, ground: Ground) -> Iterable[str]:
             f"(sign test: p-value {measured.sign_p_value:.2g}; {STEADY} or less is required)."
         )
     yield f"Next step: test {', '.join(ground.labels[: decision.cutoff])}. {_experiment(decision, ground)}"
+
+
+def _fails_in_finer_blocks(decision: Decision, gain: Measured) -> bool:
+    """Whether a gain would be proven, were it not for the finer blocks."""
+    n_compared, by_blocks = len(decision.evidence.measured), NormalDist().cdf(-gain.difference / gain.standard_error)
+    return n_compared * by_blocks <= decision.level < n_compared * gain.finer_p_value
 
 
 def _larger(decision: Decision) -> Iterable[str]:
@@ -180,7 +188,7 @@ def _measured(decision: Decision, ground: Ground) -> Iterable[str]:
     others = f", as the best of {n} such lists" if n > 1 else ""
     yield (
         f"The log showed {', '.join(best.labels[: decision.cutoff])} in {best.sessions:,} sessions. In the {best.blocks} of "
-        f"{BLOCKS} blocks of time that showed both lists, it earned {_with_interval(best)} {unit} more than the list in "
+        f"{BLOCKS} blocks of time that showed both lists, it earned {_gain(best)} {unit} more than the list in "
         f"production{_relative(ground)}{others}. This assumes no click model, and the interval holds for all compared lists at "
         "once."
     )
@@ -258,12 +266,7 @@ def _relative(ground: Ground) -> str:
     return f" ({100 * ground.difference / ground.base:+.0f} %)" if ground.base > 0 else ""
 
 
-def _gain(ground: Ground) -> str:
-    low, high = ground.interval
-    return f"{ground.difference:+.3f} ({low:+.3f} to {high:+.3f})"
-
-
-def _with_interval(gain: Measured) -> str:
+def _gain(gain: Ground | Measured) -> str:
     low, high = gain.interval
     return f"{gain.difference:+.3f} ({low:+.3f} to {high:+.3f})"
 
@@ -467,14 +470,3 @@ def _range(values: Iterable[float], signed: bool = False, digits: int = 3) -> st
     ends = list(values)
     low, high = (f"{value:{'+' if signed else ''}.{digits}f}" for value in (min(ends), max(ends)))
     return low if low == high else f"{low} to {high}"
-
-
-def and_(words: Iterable[str]) -> str:
-    """The words in a row.
-
-    Example:
-        >>> and_(["a"]), and_(["a", "b"]), and_(["a", "b", "c"])
-        ('a', 'a and b', 'a, b and c')
-    """
-    *most, last = words
-    return f"{', '.join(most)} and {last}" if most else last

@@ -87,11 +87,11 @@ class DCTREstimator(_ClickThroughEstimator):
     model_class = DocumentClickThroughModel
 
     def _fit(self, pairs: Indices, clicks: Clicks) -> None:
-        shown, clicked = np.zeros((2, len(self._codes) + 1), np.int64)
+        displays, clicked = np.zeros((2, len(self._codes) + 1), np.int64)
         for pair, click in zip(pairs.T, clicks.T, strict=True):  # position by position: working memory of one column
-            shown += np.bincount(pair[pair >= 0], minlength=len(shown))
-            clicked += np.bincount(pair[click > 0], minlength=len(shown))
-        self.rate_ = smoothed(clicked, shown)
+            displays += np.bincount(pair[pair >= 0], minlength=len(displays))
+            clicked += np.bincount(pair[click > 0], minlength=len(displays))
+        self.rate_ = smoothed(clicked, displays)
 
     def _marginal(self, queries: Indices, pairs: Indices, clicks: Clicks) -> Floats:
         return self.rate_[pairs]

@@ -1,8 +1,11 @@
-"""Settings with which click models are fitted where the caller gives no estimator."""
+"""Settings with which click models are fitted, and fitted again to resampled sessions."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
+
+import numpy as np
 
 from ..log import ClickLog
 from .estimator import Estimator
@@ -26,6 +29,28 @@ class FitSettings(NamedTuple):
     def fit(self, estimator: type[Estimator], log: ClickLog, start: Estimator | None = None) -> Estimator:
         """An estimator with these settings, fitted; ``log`` and ``start`` as for `Estimator.fit`."""
         return estimator.create(self.iterations, self.tol, per_query=self.per_query).fit(log, start=start)
+
+    def refits(
+        self, fitted: Estimator, log: ClickLog, n: int, seed: int, size: int | None = None
+    ) -> Iterator[tuple[ClickLog, Estimator]]:
+        """Draw sessions with replacement and fit a model to them, starting from what it is in the log: how far estimates would
+        differ in another log of the same users.
+
+        Args:
+            fitted: an estimator fitted to the log with these settings.
+            log: the sessions.
+            n: how many times.
+            seed: the same seed draws the same sessions, whatever the model.
+            size: sessions of a draw; None: as many as the log has. Estimates from fewer vary by the square root of the ratio
+                more.
+
+        Yields:
+            The sessions drawn, and the estimator fitted to them.
+        """
+        for draw in range(n):
+            drawn = np.random.default_rng([seed, draw]).integers(len(log), size=size or len(log))
+            part = log[np.sort(drawn)]  # sorted rows are copied faster
+            yield part, self.fit(type(fitted), part, start=fitted)
 
 
 CONVERGED = FitSettings(ITERATIONS, TOL)
