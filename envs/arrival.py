@@ -99,10 +99,10 @@ class Arrival:
         else:
             self.kind = IMMEDIATE
         checks: dict[str, Any] = {"lost": check_share, "max_open": check_count}
-        given = options.read(**checks, **({"max_arrivals": check_count} if geometric else {}))
-        self.lost = given.get("lost", 0.0)
-        self.max_open = given.get("max_open")
-        self.max_arrivals = given.get("max_arrivals", self.max_arrivals)
+        values = options.read(**checks, **({"max_arrivals": check_count} if geometric else {}))
+        self.lost = values.get("lost", 0.0)
+        self.max_open = values.get("max_open")
+        self.max_arrivals = values.get("max_arrivals", self.max_arrivals)
 
     @property
     def is_immediate(self) -> bool:

@@ -52,16 +52,16 @@ class Bots:
     def __init__(self, value: str, n_items: int) -> None:
         options = Options("bots", value, "KIND:share=p or KIND:first=C, KIND one of random, farm, quit")
         self.kind = list(KINDS).index(check_choice("bots", options.kind, KINDS))
-        given = options.read(
+        values = options.read(
             share=check_share, first=lambda name, text: check_count(name, text, 0), users=_users,
             **{name: {"rate": probability}.get(name, _items) for name in KINDS[options.kind]},
         )  # fmt: skip
-        if ("share" in given) == ("first" in given):
+        if ("share" in values) == ("first" in values):
             raise ValueError(f"bots is {short(value)}; expected either share=p or first=C")
-        self.share, self.first = given.get("share", 0.0), given.get("first", 0)
-        self.rate = given.get("rate", 0.5)
-        self.users_are_real = given.get("users", "real" if self.kind == QUIT else "bots") == "real"
-        self.targets: tuple[int, ...] = given.get("targets", given.get("target", ()))
+        self.share, self.first = values.get("share", 0.0), values.get("first", 0)
+        self.rate = values.get("rate", 0.5)
+        self.users_are_real = values.get("users", "real" if self.kind == QUIT else "bots") == "real"
+        self.targets: tuple[int, ...] = values.get("targets", values.get("target", ()))
         if self.kind == QUIT and len(self.targets) > 1:
             raise ValueError(f"bots is {short(value)}: quit has one target")
         for item in self.targets:

@@ -135,25 +135,25 @@ class _Trial:
     def _draw(self, ranking: NDArray[np.int64], n_sessions: int) -> tuple[NDArray[Any], ...]:
         """Clicks and examinations ``(n, K)``, and where users left satisfied ``(n,)``, of sessions drawn by the kernel."""
         model, shape = self.model, (n_sessions, len(ranking))
-        clicks, examined, left = np.full(shape, 7, np.int8), np.full(shape, 7, np.int8), np.empty(n_sessions, np.int64)
+        clicks, examined, exits = np.full(shape, 7, np.int8), np.full(shape, 7, np.int8), np.empty(n_sessions, np.int64)
         for session, uniforms in enumerate(np.random.default_rng(0).random(shape)):
-            given = uniforms.copy()
-            left[session] = model.sample_kernel(model.parameters, ranking, given, clicks[session], examined[session])
-        return clicks, examined, left
+            draws = uniforms.copy()
+            exits[session] = model.sample_kernel(model.parameters, ranking, draws, clicks[session], examined[session])
+        return clicks, examined, exits
 
     def sessions(self) -> None:
         """Sessions (sample)."""
         for items in LISTS:
-            clicks, examined, left = self._draw(self.ranking(items), 300)
+            clicks, examined, exits = self._draw(self.ranking(items), 300)
             again = self._draw(self.ranking(items), 300)
-            expect(all(map(np.array_equal, (clicks, examined, left), again)), "the same uniforms give other sessions")
+            expect(all(map(np.array_equal, (clicks, examined, exits), again)), "the same uniforms give other sessions")
             for name, values in (("clicks", clicks), ("examined", examined)):
                 expect(np.isin(values, (0, 1)).all(), f"{name} is not set to 0 or 1 at every position")
             expect((clicks <= examined).all(), "a position is clicked that is not examined")
-            outside = (left < -1) | (left >= clicks.shape[1])
-            expect(not outside.any(), f"it returns {left[outside][:1]}; expected the position of the last click, or -1")
-            satisfied = np.flatnonzero(left >= 0)
-            expect(clicks[satisfied, left[satisfied]].all(), "a user leaves satisfied where nothing is clicked")
+            outside = (exits < -1) | (exits >= clicks.shape[1])
+            expect(not outside.any(), f"it returns {exits[outside][:1]}; expected the position of the last click, or -1")
+            satisfied = np.flatnonzero(exits >= 0)
+            expect(clicks[satisfied, exits[satisfied]].all(), "a user leaves satisfied where nothing is clicked")
 
     def probabilities(self) -> None:
         """Probabilities (marginals)."""
@@ -170,12 +170,12 @@ class _Trial:
     def rewards(self) -> None:
         """Rewards (expected)."""
         ranking = self.ranking(LISTS[0])
-        clicks, _, left = self._draw(ranking, SESSIONS)
+        clicks, _, exits = self._draw(ranking, SESSIONS)
         exact = self.model.click_probabilities(ranking)
         for cutoff, reward in itertools.product(range(1, self.model.n_positions + 1), self.model.rewards):
             value, which = self.model.expected_reward(ranking, reward, cutoff), f"{reward}, cutoff {cutoff}"
             counted = clicks[:, :cutoff]
-            happy = (left >= 0) & (left < cutoff)
+            happy = (exits >= 0) & (exits < cutoff)
             realised = {"clicks": counted.sum(axis=1), "any_click": counted.any(axis=1), "satisfaction": happy}
             if reward == "clicks":
                 total = exact[:cutoff].sum()

@@ -363,6 +363,7 @@ class ClickVectorEnv(Streams, VectorEnv[Any, NDArray[np.int64], Any]):
         self.action_space.available = self.mask
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self._seen = np.empty(self.model.n_items, np.int64)
+        self._truncated = False  # with NEXT_STEP: the next step is the reset of all streams
         self._forget()
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
@@ -507,7 +508,7 @@ class ClickVectorEnv(Streams, VectorEnv[Any, NDArray[np.int64], Any]):
         """Count the sessions of the episodes from 0."""
         # A number; where users have a memory, one for each stream.
         self._episode_steps: Any = 0 if self._batch.ended is None else np.zeros(self.num_envs, np.int64)
-        self._truncated = False  # with NEXT_STEP: whether the next step is the reset of all streams
+        self._truncated = False
 
     def _refuse_absent(self, rankings: NDArray[np.int64], masks: NDArray[np.bool_]) -> None:
         """Refuse lists with an item that is not available."""

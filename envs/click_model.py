@@ -96,10 +96,10 @@ class ClickModel(Users, abstract=True):
         super().__init_subclass__(**kwargs)
         static_kernels(cls, ("sample_kernel", "marginals_kernel", "expected_kernel", "scan_kernel"))
         if "short" in vars(cls):
-            known = Users._named.get(cls.short)
+            namesake = Users._named.get(cls.short)
             # A cell of a notebook that is run again makes the same class anew, which replaces it.
-            if known is not None and (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
-                raise ValueError(f"{cls.__module__}.{cls.__qualname__}: the short name {cls.short!r} is that of {known}")
+            if namesake is not None and (namesake.__module__, namesake.__qualname__) != (cls.__module__, cls.__qualname__):
+                raise ValueError(f"{cls.__module__}.{cls.__qualname__}: the short name {cls.short!r} is that of {namesake}")
             Users._named[cls.short] = cls
             if cls.environments:
                 CLICK_MODELS[cls.short] = cls
@@ -241,7 +241,7 @@ class ClickModel(Users, abstract=True):
 
     def with_items(self, **parameters: ArrayLike) -> Self:
         """The same users with other items: the attraction, or all parameters of items, are replaced."""
-        return self.from_dict(self.to_dict() | {name: np.asarray(given).tolist() for name, given in parameters.items()})
+        return self.from_dict(self.to_dict() | {name: np.asarray(values).tolist() for name, values in parameters.items()})
 
     def relabelled(self, order: NDArray[np.int64]) -> Self:
         """As `Users.relabelled`."""

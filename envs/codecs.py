@@ -267,8 +267,8 @@ class Draft:
     @property
     def left(self) -> NDArray[np.bool_]:
         """``(*streams, L)`` which numbers are not yet placed, and can be."""
-        left = np.logical_not(self.placed.any(axis=-2))
-        return left if self.allowed is None else left & self.allowed
+        numbers = np.logical_not(self.placed.any(axis=-2))
+        return numbers if self.allowed is None else numbers & self.allowed
 
     @property
     def rankings(self) -> NDArray[np.int64]:
@@ -276,19 +276,19 @@ class Draft:
         return np.take_along_axis(self.items, self.placed.argmax(axis=-1), axis=-1)
 
 
-def next_left(choices: NDArray[np.integer], left: NDArray[np.bool_]) -> NDArray[np.integer]:
+def next_left(choices: NDArray[np.integer], allowed: NDArray[np.bool_]) -> NDArray[np.integer]:
     """Replace forbidden choices, for a policy that knows no masks: take the next item in order that is allowed.
 
     Args:
         choices: ``(B,)``.
-        left: ``(B, L)`` which are allowed.
+        allowed: ``(B, L)``, which of them are.
 
     Example:
         >>> next_left(np.array([1, 2]), np.array([[True, True, False], [True, False, False]])).tolist()
         [1, 0]
     """
-    cyclic = (choices[:, None] + np.arange(left.shape[1])) % left.shape[1]
-    return cyclic[np.arange(len(left)), np.argmax(np.take_along_axis(left, cyclic, axis=1), axis=1)]
+    cyclic = (choices[:, None] + np.arange(allowed.shape[1])) % allowed.shape[1]
+    return cyclic[np.arange(len(allowed)), np.argmax(np.take_along_axis(allowed, cyclic, axis=1), axis=1)]
 
 
 def flat_draft(observation: dict[str, Any]) -> NDArray[np.float32]:

@@ -179,8 +179,8 @@ class Present:
         attraction = self.items[0] if "attraction" in names else np.ones(n_items)
         best, optimum = np.arange(n_positions), np.zeros(1)
         if isinstance(task, RoundTask):
-            own = {"attraction": attraction, "others": self.items[1:], "best": best, "optimum": optimum}
-            self.round, self.next_round = task.round._replace(**own), deal_round
+            shared = {"attraction": attraction, "others": self.items[1:], "best": best, "optimum": optimum}
+            self.round, self.next_round = task.round._replace(**shared), deal_round
         else:
             self.round, self.next_round = Unchanged(np.zeros((0, 0)), optimum), same_round
         self._originals = self.items.copy()

@@ -68,8 +68,8 @@ class Problem(NamedTuple):
         model, form, instance, n_positions, parameters = asked
         check_choice("form", form, FORMS)
         if isinstance(model, Users):
-            if given := ["form"] * bool(form) + ["instance"] * (instance is not None) + list(parameters):
-                raise TypeError(f"the model is given, so {', '.join(given)} cannot be; or name the model, as {model.kind!r}")
+            if extras := ["form"] * bool(form) + ["instance"] * (instance is not None) + list(parameters):
+                raise TypeError(f"the model is given, so {', '.join(extras)} cannot be; or name the model, as {model.kind!r}")
             return cls(model if n_positions is None else model.with_positions(n_positions))
         click_model = _click_model(model, form)
         kinds = {f"{name} of {click_model.name()}": users_class(name) for name in FORMS[form]} or {

@@ -114,8 +114,8 @@ def register_memory() -> None:
     _add("CascadeMDPRank-v0", Environment(CascadeMDP.name(), ""), MEMORY)
 
 
-def _add(env_id: str, environment: Environment, known: dict[str, Environment]) -> None:
-    known[env_id] = environment
+def _add(env_id: str, environment: Environment, ids: dict[str, Environment]) -> None:
+    ids[env_id] = environment
     gymnasium.register(
         env_id,
         entry_point="clickgym.envs.click_env:ClickEnv",

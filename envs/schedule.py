@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from .session import sessions
 from .task import AnyTask, Batch, Sessions, Unchanged, same_round
-from .users import Users
 
 
 class Task:
@@ -28,9 +27,8 @@ class Task:
     pool = None
     next_round = staticmethod(same_round)
 
-    def __init__(self, model: Users, code: int, cutoff: int, optimal_ranking: NDArray[np.int64], optimal_reward: float) -> None:
-        self.model: Any = model
-        self.parameters = self.model.parameters
+    def __init__(self, model: Any, code: int, cutoff: int, optimal_ranking: NDArray[np.int64], optimal_reward: float) -> None:
+        self.model, self.parameters = model, model.parameters
         self.code, self.cutoff = code, cutoff
         self.optimal_ranking, self.optimal_reward = optimal_ranking, optimal_reward
         self.round = Unchanged(np.zeros((0, 0)), np.array([optimal_reward]))
@@ -128,7 +126,8 @@ class DealtBatch:
         for streams, batch in self._groups:  # contiguous copies: the kernels are compiled for no others
             parts: Any = [array[streams].copy() for array in sessions]
             batch.play(Sessions(*parts))
-            for array, part in zip(sessions, parts, strict=True):
+            arrays: Any = sessions
+            for array, part in zip(arrays, parts, strict=True):
                 array[streams] = part
 
     def observe(self, clicks: NDArray[np.int8]) -> Any:

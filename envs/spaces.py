@@ -236,16 +236,16 @@ class BatchedRankedList(MultiDiscrete):
                 bounds = self.n_items - np.arange(self.n_positions)
                 return decode_lehmer(self.np_random.integers(bounds, size=self.shape))
             mask = self.available
-        for given in (mask, probability):
-            if given is not None and not (is_sequence(given) and len(given) == self.n):
-                count = len(given) if is_sequence(given) else short(given)
+        for law in (mask, probability):
+            if law is not None and not (is_sequence(law) and len(law) == self.n):
+                count = len(law) if is_sequence(law) else short(law)
                 raise ValueError(f"expected one mask or probability for each of {self.n} lists, got {count}")
         masks = [None] * self.n if mask is None else mask
         probabilities = [None] * self.n if probability is None else probability
         return np.stack(
             [
-                _draw_weighted(_weights(*given, self.n_items, self.n_positions), self.np_random)
-                for given in zip(masks, probabilities, strict=True)
+                _draw_weighted(_weights(*law, self.n_items, self.n_positions), self.np_random)
+                for law in zip(masks, probabilities, strict=True)
             ]
         )
 
@@ -294,9 +294,9 @@ def _weights(mask: Any, probability: Any, n_items: int, n_positions: int) -> NDA
     """The (K, L) weights that a mask or a probability gives to each item at each position, checked."""
     if mask is not None and probability is not None:
         raise ValueError("only one of mask and probability can be given")
-    name, given = ("mask", mask) if probability is None else ("probability", probability)
+    name, entries = ("mask", mask) if probability is None else ("probability", probability)
     try:
-        weights = np.array(given, dtype=np.float64)
+        weights = np.array(entries, dtype=np.float64)
         weights = np.broadcast_to(weights, (n_positions, n_items) if weights.ndim == 1 else weights.shape)
     except (TypeError, ValueError):
         weights = np.empty(0)
@@ -335,23 +335,23 @@ def _draw_weighted(weights: NDArray[np.float64], rng: np.random.Generator) -> ND
     if len(usable) < n_positions:
         raise ValueError(f"no ranking satisfies this: {n_positions} positions, but only items {usable.tolist()} allowed")
     first = weights[:, usable[:1]]
-    own = np.flatnonzero((weights[:, usable] != first).any(axis=1) | (first[:, 0] == 0))
-    if len(own) > _MOST_WEIGHTED_POSITIONS:
+    places = np.flatnonzero((weights[:, usable] != first).any(axis=1) | (first[:, 0] == 0))
+    if len(places) > _MOST_WEIGHTED_POSITIONS:
         raise ValueError(
-            f"{len(own)} positions have a mask or probability of their own; exact sampling takes at most "
+            f"{len(places)} positions have a mask or probability of their own; exact sampling takes at most "
             f"{_MOST_WEIGHTED_POSITIONS} (positions that allow all usable items alike do not count)"
         )
-    sets = np.arange(1 << len(own))
+    sets = np.arange(1 << len(places))
     total = np.zeros((len(usable) + 1, len(sets)))
     total[0, 0] = 1.0
     for i, item in enumerate(usable):
         total[i + 1] = total[i]
-        for bit, position in enumerate(own):
+        for bit, position in enumerate(places):
             with_position = sets[sets >> bit & 1 == 1]
             total[i + 1, with_position] += weights[position, item] * total[i, with_position ^ (1 << bit)]
     if total[-1, -1] == 0:
         unfillable = min(np.flatnonzero(total[-1] == 0), key=lambda positions: int(positions).bit_count())
-        crowded = [int(position) for bit, position in enumerate(own) if unfillable >> bit & 1]
+        crowded = [int(position) for bit, position in enumerate(places) if unfillable >> bit & 1]
         allowed = np.flatnonzero(weights[crowded].any(axis=0)).tolist()
         raise ValueError(f"no ranking satisfies this: positions {crowded} allow only items {allowed} between them")
 
@@ -360,12 +360,12 @@ def _draw_weighted(weights: NDArray[np.float64], rng: np.random.Generator) -> ND
     for i in range(len(usable) - 1, -1, -1):
         if not missing:
             break
-        bits = [bit for bit in range(len(own)) if missing >> bit & 1]
+        bits = [bit for bit in range(len(places)) if missing >> bit & 1]
         # Item usable[i] goes to one of the missing positions, or (last) to none of them.
-        ways = [weights[own[bit], usable[i]] * total[i, missing ^ (1 << bit)] for bit in bits] + [total[i, missing]]
+        ways = [weights[places[bit], usable[i]] * total[i, missing ^ (1 << bit)] for bit in bits] + [total[i, missing]]
         choice = rng.choice(len(ways), p=np.divide(ways, total[i + 1, missing]))
         if choice < len(bits):
-            ranking[own[bits[choice]]] = usable[i]
+            ranking[places[bits[choice]]] = usable[i]
             missing ^= 1 << bits[choice]
     free = ranking < 0
     ranking[free] = rng.choice(np.setdiff1d(usable, ranking), size=int(free.sum()), replace=False)

@@ -11,8 +11,8 @@ import polars
 import pytest
 from rich.text import Text
 
-from clickgym.command_line import main
-from clickgym.core.console import errors, one_line_warnings
+from clickgym.command_line import main, one_line_warnings
+from clickgym.core.console import errors
 from clickgym.core.formats import HIDDEN, to_csv, visible
 from clickgym.core.terminal import Column, print_table, say
 from clickgym.envs import Instance, PositionBasedModel

@@ -98,7 +98,7 @@ MODULES: dict[str, list[Aim]] = {
         _aim("envs/session", "test_vector_envs"),
     ],
     "environments": [
-        _aim("envs/click_env", "test_episodes test_vector_envs test_human_rendering"),
+        _aim("envs/click_env envs/streams", "test_episodes test_vector_envs test_human_rendering"),
         _aim("envs/guests", "test_guests"),
         _aim("envs/problem envs/registration envs/users", "test_instances_as_arguments test_registration"),
         _aim("envs/rendering", "test_rendering"),

@@ -158,7 +158,7 @@ class GradedModel(LabelledModel):
     def _fewest_grades(self) -> int:
         """How many these grades need."""
         judged = self.grades + ([] if self.held_out is None else self.held_out.grades)
-        return fewest_grades(max(int(given.max()) for given in judged))
+        return fewest_grades(max(int(grades.max()) for grades in judged))
 
     def of_grades(self, n_grades: int) -> Self:
         """The same documents for users who distinguish ``n_grades`` grades; a higher grade may be missing from these documents.
@@ -182,7 +182,7 @@ class GradedModel(LabelledModel):
         click, stop = _click_and_stop(self.behaviour, n_grades - 1)
         made = copy(self)
         made.click_by_grade = click
-        attraction, satisfaction = ([table[given] for given in self.grades] for table in (click, stop))
+        attraction, satisfaction = ([table[grades] for grades in self.grades] for table in (click, stop))
         LabelledModel.__init__(made, self.base, self.candidates, attraction, self.items, satisfaction=satisfaction)
         return made
 

@@ -88,7 +88,7 @@ class ContextualModel(Users, abstract=True):
         if not len(candidates) or (self.users is not None and len(self.users) != len(candidates)):
             wanted = "one or more" if self.users is None else f"{len(self.users)}, one for each row of users"
             raise ValueError(f"candidates has {len(candidates)} entries; expected {wanted}")
-        checked = [_numbers(user, given, len(self.items)) for user, given in enumerate(candidates)]
+        checked = [_numbers(user, entries, len(self.items)) for user, entries in enumerate(candidates)]
         fewest = min(range(len(checked)), key=lambda user: len(checked[user]))
         if len(checked[fewest]) < self.base.n_items:
             has = f"candidates[{fewest}] has {len(checked[fewest])} items"
@@ -206,7 +206,7 @@ class ContextualModel(Users, abstract=True):
 
     def _with_items(self, values: Sequence[ArrayLike]) -> ClickModel:
         """The base model before items with the given parameters, attraction first."""
-        clipped = [np.clip(given, 0.0, 1.0) for given in values]
+        clipped = [np.clip(entries, 0.0, 1.0) for entries in values]
         return self.base.with_items(**dict(zip(self.base.item_parameters(), clipped, strict=True)))
 
 
@@ -273,8 +273,8 @@ class LinearModel(ContextualModel):
 
     def at(self, features: ArrayLike, **others: ArrayLike) -> ClickModel:
         """The click model of a session whose candidates have the given ``(L, d)`` features, and other parameters of items."""
-        given = numbers("features", features, (self.n_items, self.n_features))
-        return self._with_items([given @ self.theta, *(others[name] for name in self._of_items(others))])
+        rows = numbers("features", features, (self.n_items, self.n_features))
+        return self._with_items([rows @ self.theta, *(others[name] for name in self._of_items(others))])
 
     def to_dict(self) -> dict[str, Any]:
         others = {name: values.tolist() for name, values in self.others.items()}
@@ -333,25 +333,25 @@ class LabelledModel(ContextualModel):
         """For each user the attraction probabilities of its candidates."""
         return self.labels["attraction"]
 
-    def _checked_labels(self, name: str, given: Sequence[ArrayLike]) -> list[NDArray[np.float64]]:
-        if not is_sequence(given):
-            raise ValueError(f"{name} is {short(given)}; expected probabilities for each entry of candidates")
-        if len(given) != len(self.candidates):
-            raise ValueError(f"{name} has {len(given)} entries; expected {len(self.candidates)}, as candidates")
-        return [probabilities(f"{name}[{user}]", values, (len(self.candidates[user]),)) for user, values in enumerate(given)]
+    def _checked_labels(self, name: str, labels: Sequence[ArrayLike]) -> list[NDArray[np.float64]]:
+        if not is_sequence(labels):
+            raise ValueError(f"{name} is {short(labels)}; expected probabilities for each entry of candidates")
+        if len(labels) != len(self.candidates):
+            raise ValueError(f"{name} has {len(labels)} entries; expected {len(self.candidates)}, as candidates")
+        return [probabilities(f"{name}[{user}]", values, (len(self.candidates[user]),)) for user, values in enumerate(labels)]
 
     def at(self, user: int, items: ArrayLike) -> ClickModel:
         """The click model of a session in which a user meets the given L of its candidates, by the numbers of the items."""
         user = check_within("user", user, 0, len(self.candidates) - 1)
-        given = integers("items", items, (self.n_items,), 0, len(self.items))
-        if not np.isin(given, self.candidates[user]).all():
+        candidates = integers("items", items, (self.n_items,), 0, len(self.items))
+        if not np.isin(candidates, self.candidates[user]).all():
             raise ValueError(f"items are {items!r}; expected {self.n_items} of candidates[{user}]")
         order = np.argsort(self.candidates[user])
-        places = order[np.searchsorted(self.candidates[user][order], given)]
+        places = order[np.searchsorted(self.candidates[user][order], candidates)]
         return self._with_items([self.labels[name][user][places] for name in self.base.item_parameters()])
 
     def to_dict(self) -> dict[str, Any]:
-        return self._describe() | {name: [values.tolist() for values in given] for name, given in self.labels.items()}
+        return self._describe() | {name: [values.tolist() for values in lists] for name, lists in self.labels.items()}
 
     def with_positions(self, n_positions: int) -> LabelledModel:
         base = self.base.with_positions(n_positions)
@@ -360,7 +360,7 @@ class LabelledModel(ContextualModel):
 
 def _numbers(user: int, values: ArrayLike, n_items: int) -> NDArray[np.int64]:
     """The candidates of a user: distinct numbers of items."""
-    given = integers(f"candidates[{user}]", values, (None,), 0, n_items)
-    if len(np.unique(given)) < len(given):
+    entries = integers(f"candidates[{user}]", values, (None,), 0, n_items)
+    if len(np.unique(entries)) < len(entries):
         raise ValueError(f"candidates[{user}] has an item twice")
-    return given.copy()
+    return entries.copy()

@@ -139,12 +139,12 @@ def _with_parameters(
     """
     model_class = CLICK_MODELS[name]
     signature = inspect.signature(model_class).parameters
-    known = {(parameter, "L"): values for parameter, values in of_items.items()} | dict(others)
+    table = {(parameter, "L"): values for parameter, values in of_items.items()} | dict(others)
     sizes = {"n_items": len(of_items["attraction"]), "n_positions": n_positions}
     parameters: dict[str, Any] = {size: number for size, number in sizes.items() if size in signature}
     for parameter, shape in model_class.shapes.items():
-        if (parameter, shape) in known:
-            parameters[parameter] = known[parameter, shape]
+        if (parameter, shape) in table:
+            parameters[parameter] = table[parameter, shape]
         elif signature[parameter].default is None:
             continue
         elif rng_seed is None:
@@ -345,10 +345,10 @@ def _linear(
     items = rng.dirichlet(np.full(n_features - n_user_features, 0.3), n_pool)
     users = rng.dirichlet(np.full(n_user_features, 0.3), n_users) if n_user_features else None
     share = 0.0 if users is None else 0.25
-    known = load_instance(query)
+    source = load_instance(query)
     scaled = {"items": (1.0 - share) * items, "users": None if users is None else share * users}
     models = []
-    for model in _click_models(known):
+    for model in _click_models(source):
         if "attraction" not in model.shapes:
             continue
         names = model.item_parameters()
@@ -356,7 +356,7 @@ def _linear(
         seeds = {name: np.random.SeedSequence(seed, spawn_key=(crc32(name.encode()),)) for name in names[1:]}
         others = {name: np.random.default_rng(seeds[name]).random(n_pool) for name in seeds}
         models.append(_model("LinearModel", base=base, theta=theta, **scaled, **others))
-    return _of_models(models, f"features and θ* drawn at random; examination: {known.origin}")
+    return _of_models(models, f"features and θ* drawn at random; examination: {source.origin}")
 
 
 GRADE_SHARES = (0.5, 0.2, 0.15, 0.1, 0.05)
@@ -414,10 +414,10 @@ def _remembering(
     check_seed(seed)
     rng = np.random.default_rng(seed)
     if query:
-        known = load_instance(query)
-        attraction = known.model("CM").attraction
+        source = load_instance(query)
+        attraction = source.model("CM").attraction
         check_positions(n_positions, len(attraction))
-        return attraction, np.linspace(1.0, BORED, n_states), rng, known.origin
+        return attraction, np.linspace(1.0, BORED, n_states), rng, source.origin
     check_positions(n_positions, check_count("n_items", n_items))
     return rng.uniform(0.05, 0.5, n_items), np.linspace(1.0, BORED, n_states), rng, "drawn at random"
 
@@ -439,11 +439,11 @@ def _independent(
     seed: int = 0,
 ) -> Instance:
     """Users who come back in another state, whatever they clicked: to look at one session alone is optimal (with a memory)"""
-    attraction, left, rng, origin = _remembering(n_states, n_items, n_positions, query, seed)
+    attraction, decay, rng, origin = _remembering(n_states, n_items, n_positions, query, seed)
     order = rng.permuted(np.tile(np.arange(len(attraction)), (n_states, 1)), axis=1)  # each state has its own favourites
     moves = rng.dirichlet(np.ones(n_states), n_states)
     return _users(
-        left[:, None] * attraction[order],
+        decay[:, None] * attraction[order],
         np.repeat(moves[:, None], len(attraction) + 1, axis=1),
         n_positions,
         mean_sessions,
@@ -461,14 +461,14 @@ def _clickbait(
     seed: int = 0,
 ) -> Instance:
     """Users whom the more attractive half of the items disappoints: after a click on bait they click less (with a memory)"""
-    attraction, left, _, origin = _remembering(n_states, n_items, n_positions, query, seed)
+    attraction, decay, _, origin = _remembering(n_states, n_items, n_positions, query, seed)
     bait = attraction > np.median(attraction)
     worse, better = np.eye(n_states, k=1), np.eye(n_states, k=-1)
     worse[-1, -1] = better[0, 0] = 1.0  # there is no state beyond
     stays = np.eye(n_states)
     after = np.where(bait[None, :, None], (0.8 * worse + 0.2 * stays)[:, None], (0.5 * better + 0.5 * stays)[:, None])
     return _users(
-        left[:, None] * attraction, np.concatenate([after, stays[:, None]], axis=1), n_positions, mean_sessions, origin
+        decay[:, None] * attraction, np.concatenate([after, stays[:, None]], axis=1), n_positions, mean_sessions, origin
     )
 
 
@@ -482,14 +482,14 @@ def _habit(
     seed: int = 0,
 ) -> Instance:
     """Users who make a habit of it: clicks on items that satisfy let them click more from then on (with a memory)"""
-    attraction, left, rng, origin = _remembering(n_states, n_items, n_positions, query, seed)
+    attraction, decay, rng, origin = _remembering(n_states, n_items, n_positions, query, seed)
     satisfies = np.where(rng.random(len(attraction)) < 0.5, 0.05, 0.6)[None, :, None]
     more, less = np.eye(n_states, k=1), np.eye(n_states, k=-1)
     more[-1, -1] = less[0, 0] = 1.0
     after = satisfies * more[:, None] + (1.0 - satisfies) * (0.3 * less + 0.7 * np.eye(n_states))[:, None]
     none = 0.1 * less + 0.9 * np.eye(n_states)
     return _users(
-        left[::-1, None] * attraction, np.concatenate([after, none[:, None]], axis=1), n_positions, mean_sessions, origin
+        decay[::-1, None] * attraction, np.concatenate([after, none[:, None]], axis=1), n_positions, mean_sessions, origin
     )
 
 

@@ -231,16 +231,16 @@ def _generate(name: str, make: Callable[..., Instance], arguments: str) -> Insta
 
     Beside those of the function there is ``shuffle``, the seed of other item ids.
     """
-    known = {key: parameter.default for key, parameter in inspect.signature(make).parameters.items()} | {"shuffle": 0}
+    defaults = {key: parameter.default for key, parameter in inspect.signature(make).parameters.items()} | {"shuffle": 0}
     values: dict[str, Any] = {}
     for argument in arguments.split(",") if arguments else []:
         key, _, text = argument.partition("=")
         key = key.strip()
-        if key not in known:
-            raise ValueError(f"{name!r}: {unknown('argument', key, known)}")
+        if key not in defaults:
+            raise ValueError(f"{name!r}: {unknown('argument', key, defaults)}")
         if key in values:
             raise ValueError(f"{name!r}: {key} is given twice")
-        kind = type(known[key])
+        kind = type(defaults[key])
         try:
             values[key] = kind(text)
         except ValueError:

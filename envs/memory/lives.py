@@ -194,8 +194,8 @@ class _Streams:
         play_streams(self._task.parameters, self._scratch, self._now, *sessions)
 
     def observe(self, clicks: NDArray[np.int8]) -> Observation:
-        left = {"sessions_left": self._features[:, 2].copy()} if self._task.pool.n_sessions else {}
-        return {"clicks": clicks, "state": self._features[:, 0].copy()} | left
+        entries = {"sessions_left": self._features[:, 2].copy()} if self._task.pool.n_sessions else {}
+        return {"clicks": clicks, "state": self._features[:, 0].copy()} | entries
 
 
 class Lives:

@@ -227,9 +227,9 @@ class CascadeMDP(Users):
         if rows.shape != (self.n_states, self.n_positions):
             wanted = (self.n_states, self.n_positions)
             raise ValueError(f"lists have shape {rows.shape}; expected (n_states, n_positions) = {wanted}")
-        shown = np.array([named_ranking("lists", row, self.n_items, self.n_positions) for row in rows])
+        policy = np.array([named_ranking("lists", row, self.n_items, self.n_positions) for row in rows])
         clicked = np.zeros((self.n_states, self.n_items + 1))
-        for state, ranking in enumerate(shown):
+        for state, ranking in enumerate(policy):
             q = self.attraction[state, ranking]
             clicked[state, ranking] = q * np.concatenate([[1.0], np.cumprod(1.0 - q)[:-1]])
             clicked[state, -1] = np.prod(1.0 - q)
@@ -277,9 +277,9 @@ class CascadeMDP(Users):
             if len(head) == self.n_positions:
                 found.append(head)
                 return
-            left = [item for item in range(self.n_items) if item not in head]
-            for item in left:
-                others = np.array([other for other in left if other != item], np.int64)
+            rest = [item for item in range(self.n_items) if item not in head]
+            for item in rest:
+                others = np.array([other for other in rest if other != item], np.int64)
                 gain, further = earned + reached * q[item] * r[item], reached * (1.0 - q[item])
                 bound = gain
                 if len(head) + 1 < self.n_positions:

@@ -24,7 +24,7 @@ from gymnasium.vector import AutoresetMode, VectorActionWrapper, VectorEnv, Vect
 from gymnasium.vector.utils import batch_space, iterate
 from numpy.typing import ArrayLike, NDArray
 
-from ...core.checks import A_VECTOR_ENV, AN_ENV, check_flag, check_kind, recorded
+from ...core.checks import A_VECTOR_ENV, AN_ENV, check_flag, check_kind
 from ..codecs import Codec, Draft, EnumerationCodec, LehmerCodec, ScoresCodec
 from ..memory.model import CascadeMDP
 
@@ -34,6 +34,11 @@ def check_autoreset_mode(env: VectorEnv) -> None:
     mode = env.metadata.get("autoreset_mode")
     if mode not in (AutoresetMode.SAME_STEP, AutoresetMode.NEXT_STEP):
         raise ValueError(f"autoreset_mode is {mode}; expected AutoresetMode.SAME_STEP or NEXT_STEP")
+
+
+def recorded(values: ArrayLike | None) -> list[Any] | None:
+    """An argument as the spec of a wrapped environment can hold it: specs are compared, and written as JSON."""
+    return None if values is None else np.asarray(values).tolist()
 
 
 def _mask_of(env: gym.Env[Any, Any] | VectorEnv[Any, Any, Any]) -> NDArray[np.bool_] | None:

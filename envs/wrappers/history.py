@@ -12,10 +12,10 @@ from gymnasium.vector import VectorEnv, VectorWrapper
 from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike, NDArray
 
-from ...core.checks import A_VECTOR_ENV, AN_ENV, check_count, check_flag, check_horizon, check_kind, recorded
+from ...core.checks import A_VECTOR_ENV, AN_ENV, check_count, check_flag, check_horizon, check_kind
 from ..codecs import order_of_items
 from ..spaces import RankedList
-from .actions import check_autoreset_mode
+from .actions import check_autoreset_mode, recorded
 
 
 class _History:

@@ -12,9 +12,10 @@ from gymnasium.utils import RecordConstructorArgs
 from gymnasium.vector import VectorEnv, VectorWrapper
 from numpy.typing import ArrayLike, NDArray
 
-from ...core.checks import A_VECTOR_ENV, AN_ENV, check_callable, check_count, check_kind, integers, recorded, short
+from ...core.checks import A_VECTOR_ENV, AN_ENV, check_callable, check_count, check_kind, integers, short
 from ..click_env import ClickEnv
 from ..guests import check_shows_clicks, clicks_of, regret_of
+from .actions import recorded
 
 
 class Meter:
@@ -109,8 +110,8 @@ class Meter:
         step, totals = self._last_entry
         self._last_entry = self.step, self.totals.copy()
         regret, reward, clicks = (self.totals[:3] - totals[:3]) / max(self.step - step, 1)
-        known = {} if np.isnan(self.totals[0]) else {"regret": float(self.totals[0]), "regret_per_session": float(regret)}
-        values = known | {"reward_per_session": float(reward), "clicks_per_session": float(clicks)}
+        regrets = {} if np.isnan(self.totals[0]) else {"regret": float(self.totals[0]), "regret_per_session": float(regret)}
+        values = regrets | {"reward_per_session": float(reward), "clicks_per_session": float(clicks)}
         return {f"sessions/{name}": value for name, value in values.items()}
 
     @property
@@ -200,7 +201,7 @@ class RecordVectorRegret(VectorWrapper):
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         observations, rewards, terminations, truncations, infos = self.env.step(actions)
         final = infos.get("final_info", {})
-        over, shown = final.get("_regret", np.zeros(self.num_envs, np.bool_)), clicks_of(observations)
+        over, reports = final.get("_regret", np.zeros(self.num_envs, np.bool_)), clicks_of(observations)
         for b in range(self.num_envs):
             last = final if over[b] else infos
             if "regret" not in last or not last["_regret"][b]:  # the step was the reset of NEXT_STEP
@@ -210,7 +211,7 @@ class RecordVectorRegret(VectorWrapper):
                 is_bot = "bot" in last and last["bot"][b]
                 reward, clicks = last["realised_reward"][b], last["true_clicks"][b] * (not is_bot)
             else:
-                clicks = clicks_of(infos["final_obs"][b]) if over[b] else shown[b]
+                clicks = clicks_of(infos["final_obs"][b]) if over[b] else reports[b]
             if self.on_session is not None and self.meter.step < self.meter.horizon:
                 self.on_session(actions[b], clicks, last["expected_reward"][b])
             self.meter.add(last["regret"][b], reward, clicks.sum())

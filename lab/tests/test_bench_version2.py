@@ -22,7 +22,6 @@ from polars import col
 import clickgym
 from clickgym.__main__ import main
 from clickgym.agents import CascadeTS, TopRank
-from clickgym.core.statistics import holm
 from clickgym.runner.make import make_agent, make_env
 from clickgym_lab.bench import card as cards
 from clickgym_lab.bench import figures, reference, tuned
@@ -34,7 +33,7 @@ from clickgym_lab.bench.pages import leaderboard_html
 from clickgym_lab.bench.play import blocks, play, play_one, suited
 from clickgym_lab.bench.protocol import CURRENT, DEVELOPMENT
 from clickgym_lab.bench.reference import machine
-from clickgym_lab.bench.score import pairs, scored, standing
+from clickgym_lab.bench.score import holm, pairs, scored, standing
 from clickgym_lab.bench.submission import read_submission
 from clickgym_lab.bench.task_set import task_set
 from clickgym_lab.shipped import read_shipped, stale, write_shipped

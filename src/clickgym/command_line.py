@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import errno
 import sys
-from collections.abc import Container, Sequence
+import warnings
+from collections.abc import Container, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points, version
@@ -17,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from .core.console import OPEN_FLAG, USAGE_ERROR, interruptible, one_line_warnings
+from .core.console import OPEN_FLAG, USAGE_ERROR, errors, interruptible
 from .core.files import FileError
 from .core.formats import one_line
 from .core.kernels import KernelError, SessionError, WorkerError
@@ -217,6 +219,18 @@ def _spread(words: Sequence[str], repeatable: Container[str]) -> tuple[list[str]
             first = False
         spread.append(word)
     return spread, flag
+
+
+@contextmanager
+def one_line_warnings() -> Iterator[None]:
+    """Print warnings in one line, without the place in the code."""
+
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        errors().print(f"clickgym: {one_line(str(message))}", highlight=False, markup=False, emoji=False)
+
+    with warnings.catch_warnings():
+        warnings.showwarning = show
+        yield
 
 
 class _Command(_SeveralValues):

@@ -30,7 +30,7 @@ from clickgym.agents.kernels import kl, x_log_x
 from clickgym.core import kernels
 from clickgym.core.kernels import cache_folder, kernel, specialise
 from clickgym.envs import CascadeModel, ClickEnv, KernelError, PositionBasedModel
-from clickgym.envs.click_env import session
+from clickgym.envs.session import session
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]["package-dir"]
@@ -423,7 +423,7 @@ def kept(tmp_path, monkeypatch):
 
     def compiled(function=x_log_x, arguments=(0.5,), anew=True):
         if anew:
-            kernels._warned.cache_clear()
+            kernels._warnings.clear()
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             again = kernels._compiled(function.py_func)
@@ -432,7 +432,7 @@ def kept(tmp_path, monkeypatch):
         return sum(again.stats.cache_hits.values()), sum(again.stats.cache_misses.values()), told
 
     yield compiled
-    kernels._warned.cache_clear()
+    kernels._warnings.clear()
 
 
 def truncate(file):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import itertools
 import math
 import os
 from collections.abc import Iterable, Mapping, Sequence, Set
@@ -88,16 +87,10 @@ def check_flag(name: str, value: Any) -> bool:
     return bool(value)
 
 
-def _is_ordered(values: Any) -> bool:
-    """Whether entries follow one another: of a list, an array, an iterator; not of a set or a mapping."""
-    if isinstance(values, np.ndarray):
-        return values.ndim > 0
-    return isinstance(values, Iterable) and not isinstance(values, str | bytes | Mapping | Set)
-
-
 def check_labels(name: str, values: Any) -> tuple[str, ...]:
     """Distinct strings as a tuple; the message of the ValueError names the argument and the first that is not."""
-    if not _is_ordered(values):
+    unordered = isinstance(values, str | bytes | Mapping | Set) or (isinstance(values, np.ndarray) and not values.ndim)
+    if unordered or not isinstance(values, Iterable):
         raise ValueError(f"{name} is {short(values)}; expected a sequence of strings")
     labels = tuple(values)
     if not all(issubclass(kind, str) for kind in set(map(type, labels))):
@@ -221,16 +214,12 @@ def _entries(name: str, values: Any, what: str) -> NDArray[Any]:
         kinds = set(map(type, array.flat))
     except (ValueError, RuntimeError):  # arrays of different lengths, or nested too deep
         raise ValueError(f"{message}, got {short(values)}") from None
-    wrong = set(itertools.filterfalse(_is_kind_of_number, kinds))
+    wrong = {kind for kind in kinds if not issubclass(kind, NUMBER) or kind in (bool, np.timedelta64)}
     if wrong:
         place, entry = next((place, entry) for place, entry in np.ndenumerate(array) if type(entry) in wrong)
         nested = not place or isinstance(entry, list | tuple | np.ndarray)
         raise ValueError(f"{message}, got {short(values)}" if nested else f"{_entry(name, place, entry)}; {message}")
     return array
-
-
-def _is_kind_of_number(kind: type) -> bool:
-    return issubclass(kind, NUMBER) and kind not in (bool, np.timedelta64)
 
 
 def _entry(name: str, place: Iterable[int], value: Any) -> str:
@@ -428,8 +417,3 @@ def check_share(name: str, value: Any) -> float:
     if not _is_number(value) or not 0 <= value < 1:
         raise ValueError(f"{name} is {short(value)}; expected a number from 0 to below 1")
     return float(value)
-
-
-def recorded(values: ArrayLike | None) -> list[Any] | None:
-    """An argument as the spec of a wrapped environment can hold it: specs are compared, and written as JSON."""
-    return None if values is None else np.asarray(values).tolist()

@@ -7,7 +7,6 @@ import os
 import signal
 import sys
 import threading
-import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Annotated, Any
@@ -16,7 +15,7 @@ import typer
 from rich.console import Console
 
 from .compiling import COMPILING, Compiling
-from .formats import HIDDEN, finite, one_line
+from .formats import HIDDEN, finite
 
 USAGE_ERROR: Any = typer.BadParameter.__base__
 OPEN_FLAG = "clickgym.flag"
@@ -51,18 +50,6 @@ def _wide(console: Console) -> Console:
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = 1000
     return console
-
-
-@contextmanager
-def one_line_warnings() -> Iterator[None]:
-    """Print warnings in one line, without the place in the code."""
-
-    def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        errors().print(f"clickgym: {one_line(str(message))}", highlight=False, markup=False, emoji=False)
-
-    with warnings.catch_warnings():
-        warnings.showwarning = show
-        yield
 
 
 @contextmanager

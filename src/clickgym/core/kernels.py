@@ -154,12 +154,7 @@ def cache_folder() -> Path:
     Returns:
         A path below the user's cache folder, or that of `keep_kernels`; it need not exist yet.
     """
-    return _own.get("folder") or _user_folder()
-
-
-@cache
-def _user_folder() -> Path:
-    return Path(platformdirs.user_cache_dir("clickgym", appauthor=False)) / "kernels"
+    return _own.get("folder") or Path(platformdirs.user_cache_dir("clickgym", appauthor=False)) / "kernels"
 
 
 def keep_kernels(folder: Path, sources: Path) -> None:
@@ -182,16 +177,15 @@ def _may_be_kept(file: str | None) -> bool:
     return _lies_in_package(file) or (sources is not None and file is not None and Path(file).resolve().is_relative_to(sources))
 
 
-@cache
-def _warned() -> set[str]:
-    return set()
+_warnings: list[str] = []
+"""The problem of the cache that was told."""
 
 
 def _warn_once(problem: str) -> None:
     """A cache that fails costs time, so the first of its problems is enough to say."""
-    if _warned():
+    if _warnings:
         return
-    _warned().add(problem)
+    _warnings.append(problem)
     frame, level = sys._getframe(1), 2
     while frame.f_back and (_lies_in_package(frame.f_code.co_filename) or _lies_in_library(frame.f_code.co_filename)):
         frame, level = frame.f_back, level + 1  # whoever called the package, and not numba
@@ -340,7 +334,10 @@ class _DiskCache(NullCache):
         if file is None:
             return None
         try:
-            content = _read_private(file)
+            _check_private(file.parent, file.parent.stat())
+            with file.open("rb") as stream:  # what is looked at is what is read, whatever takes its name in between
+                _check_private(file, os.fstat(stream.fileno()))
+                content = stream.read()
             checksum, payload = content[:32], content[32:]
             if _checksum(file, payload) != checksum:
                 raise ValueError("it is damaged")
@@ -381,13 +378,6 @@ class _DiskCache(NullCache):
         key = repr((self._function_key, self._kind, arguments, target_context.codegen().magic_tuple()))
         name = re.sub(r"\W+", "-", self._compiled.py_func.__name__)
         return cache_folder() / f"{name}-{hashlib.sha256(key.encode()).hexdigest()[:40]}.nbc"
-
-
-def _read_private(file: Path) -> bytes:
-    _check_private(file.parent, file.parent.stat())
-    with file.open("rb") as stream:  # what is looked at is what is read, whatever takes its name in between
-        _check_private(file, os.fstat(stream.fileno()))
-        return stream.read()
 
 
 def _check_private(path: Path, status: os.stat_result) -> None:
@@ -467,14 +457,14 @@ def static_kernels(cls: type, names: Iterable[str]) -> None:
         KernelError: on what is not a function.
     """
     for name in names:
-        given = vars(cls).get(name)
-        given = given.__func__ if isinstance(given, staticmethod) else given
-        if isinstance(given, types.FunctionType):
-            given = kernel(given)
-        elif given is not None and not isinstance(given, Dispatcher):
-            raise KernelError(f"{cls.__module__}:{cls.__qualname__}: {name} is {given!r}; expected a kernel")
-        if given is not None:
-            setattr(cls, name, staticmethod(given))
+        member = vars(cls).get(name)
+        member = member.__func__ if isinstance(member, staticmethod) else member
+        if isinstance(member, types.FunctionType):
+            member = kernel(member)
+        elif member is not None and not isinstance(member, Dispatcher):
+            raise KernelError(f"{cls.__module__}:{cls.__qualname__}: {name} is {member!r}; expected a kernel")
+        if member is not None:
+            setattr(cls, name, staticmethod(member))
 
 
 def _lies_in_package(file: str | None) -> bool:
@@ -673,9 +663,9 @@ def _place(function: types.FunctionType, name: str, line: int) -> str:
 def _explanation(function: types.FunctionType, arguments: tuple[Any, ...], error: str) -> str:
     """What is wrong with a kernel, where, and the rule, in one line."""
     code, name = function.__code__, _name(function)
-    own = [_name(called.py_func) for called in _called(function) if _is_foreign(called)]
-    if own and _lies_in_package(code.co_filename):
-        name += f", which calls {', '.join(own)}"
+    callees = [_name(called.py_func) for called in _called(function) if _is_foreign(called)]
+    if callees and _lies_in_package(code.co_filename):
+        name += f", which calls {', '.join(callees)}"
     where = _place(function, name, _faulty_line(code, error))
     if any(phrase in error for phrase in ALLOCATES):
         return f"{where}, makes an array, list or string, but a kernel allocates nothing: its working memory is an argument"

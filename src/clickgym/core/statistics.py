@@ -1,11 +1,11 @@
-"""Student's t: quantiles and half widths of intervals; Holm's correction of several tests; the worst tenth of some scores."""
+"""Student's t: quantiles and half widths of intervals; the worst tenth of some scores."""
 
 from __future__ import annotations
 
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 CONFIDENCE = 0.95
 
@@ -34,27 +34,6 @@ def half_width(n: int, confidence: float = CONFIDENCE) -> float:
         2.4841
     """
     return t_quantile(n - 1, confidence) / math.sqrt(n) if n > 1 else math.nan
-
-
-def holm(p_values: ArrayLike) -> NDArray[np.float64]:
-    """Correct the p-values of several tests by Holm's procedure.
-
-    Args:
-        p_values: of the tests.
-
-    Returns:
-        As many: whoever rejects those below a level is wrong about any with at most that probability.
-
-    Example:
-        >>> holm([0.01, 0.04, 0.03]).tolist()
-        [0.03, 0.06, 0.06]
-    """
-    values = np.asarray(p_values, float)
-    order = np.argsort(values)
-    steps = np.maximum.accumulate(values[order] * np.arange(len(values), 0, -1))
-    corrected = np.empty(len(values))
-    corrected[order] = np.minimum(steps, 1.0)
-    return corrected
 
 
 def worst_tenth(scores: ArrayLike) -> float:

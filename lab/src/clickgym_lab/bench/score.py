@@ -15,11 +15,11 @@ from typing import NamedTuple
 
 import numpy as np
 import polars
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from polars import col
 from scipy.stats import norm, trim_mean
 
-from clickgym.core.statistics import holm, worst_tenth
+from clickgym.core.statistics import worst_tenth
 
 from .protocol import CURRENT, Board, Protocol
 from .task import Task
@@ -355,3 +355,24 @@ def _redrawn_instances(tasks: Iterable[str], rng: np.random.Generator, protocol:
     """How often the instance of each task is drawn, with replacement: ``(REPLICATES, tasks)``; ids do not make another one."""
     unique, number = np.unique([protocol.by_name[task].query for task in tasks], return_inverse=True)
     return rng.multinomial(len(unique), np.full(len(unique), 1 / len(unique)), size=REPLICATES)[:, number]
+
+
+def holm(p_values: ArrayLike) -> NDArray[np.float64]:
+    """Correct the p-values of several tests by Holm's procedure.
+
+    Args:
+        p_values: of the tests.
+
+    Returns:
+        As many: whoever rejects those below a level is wrong about any with at most that probability.
+
+    Example:
+        >>> holm([0.01, 0.04, 0.03]).tolist()
+        [0.03, 0.06, 0.06]
+    """
+    values = np.asarray(p_values, float)
+    order = np.argsort(values)
+    steps = np.maximum.accumulate(values[order] * np.arange(len(values), 0, -1))
+    corrected = np.empty(len(values))
+    corrected[order] = np.minimum(steps, 1.0)
+    return corrected
