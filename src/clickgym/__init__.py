@@ -7,66 +7,43 @@ import importlib
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
-from . import envs
+from . import envs as envs
 from .core.lab import lab
-from .envs import RecordRegret, RecordVectorRegret, register
+from .envs import RecordRegret as RecordRegret
+from .envs import RecordVectorRegret as RecordVectorRegret
+from .envs import register as register
 
 if TYPE_CHECKING:
-    from clickgym_lab.bench.card import Scorecard, bench
-    from clickgym_lab.bench.reference import baselines
+    from clickgym_lab.bench.card import Scorecard as Scorecard
+    from clickgym_lab.bench.card import bench as bench
+    from clickgym_lab.bench.reference import baselines as baselines
 
-    from . import agents, offline
-    from .envs.check_click_model import check_click_model
-    from .offline.decision.all_queries import decide_all
-    from .offline.decision.decide import decide
-    from .offline.record import record
-    from .offline.replay import replay
-    from .runner.catalogue import list_agents, list_environments, list_instances, list_metrics
-    from .runner.check_agent import check_agent
-    from .runner.labels import grid
-    from .runner.loop import AgentError
-    from .runner.make import make_agent
-    from .runner.run import Result, run
-    from .runner.sweep import sweep
-    from .runner.sweep_results import Results
-    from .runner.tuning import Tuning, tune
-    from .serving.ranker import Impression, Ranker
+    from . import agents as agents
+    from . import offline as offline
+    from .envs.check_click_model import check_click_model as check_click_model
+    from .offline.decision.all_queries import decide_all as decide_all
+    from .offline.decision.decide import decide as decide
+    from .offline.record import record as record
+    from .offline.replay import replay as replay
+    from .runner.catalogue import list_agents as list_agents
+    from .runner.catalogue import list_environments as list_environments
+    from .runner.catalogue import list_instances as list_instances
+    from .runner.catalogue import list_metrics as list_metrics
+    from .runner.check_agent import check_agent as check_agent
+    from .runner.labels import grid as grid
+    from .runner.loop import AgentError as AgentError
+    from .runner.make import make_agent as make_agent
+    from .runner.run import Result as Result
+    from .runner.run import run as run
+    from .runner.sweep import sweep as sweep
+    from .runner.sweep_results import Results as Results
+    from .runner.tuning import Tuning as Tuning
+    from .runner.tuning import tune as tune
+    from .serving.ranker import Impression as Impression
+    from .serving.ranker import Ranker as Ranker
+
 
 __version__ = version("clickgym")
-__all__ = [
-    "AgentError",
-    "Impression",
-    "Ranker",
-    "RecordRegret",
-    "RecordVectorRegret",
-    "Result",
-    "Results",
-    "Scorecard",
-    "Tuning",
-    "__version__",
-    "agents",
-    "baselines",
-    "bench",
-    "check_agent",
-    "check_click_model",
-    "decide",
-    "decide_all",
-    "envs",
-    "grid",
-    "list_agents",
-    "list_environments",
-    "list_instances",
-    "list_metrics",
-    "make_agent",
-    "offline",
-    "record",
-    "register",
-    "replay",
-    "run",
-    "sweep",
-    "tune",
-]
-
 # Loaded when first used: they need half a second, and data frames another.
 _LATER = {
     "AgentError": ".runner.loop",
@@ -96,6 +73,8 @@ _LATER = {
     "tune": ".runner.tuning",
 }
 _OF_LAB = {"Scorecard": "bench.card", "baselines": "bench.reference", "bench": "bench.card"}
+_ROOMS = {"runner", "serving"}
+__all__ = sorted({"RecordRegret", "RecordVectorRegret", "__version__", "envs", "register", *_LATER, *_OF_LAB} - _ROOMS)
 
 
 if not TYPE_CHECKING:  # or every name would be an object to a type checker, also one that there is not

@@ -92,7 +92,7 @@ TRUST = ("show", "run", "watch", "tune", "study", "bench", "evaluate", "decide",
 @cache
 def _plugged() -> dict[str, EntryPoint]:
     """The commands of other packages: none takes the place of one of ours, or of the lab's."""
-    found = {}
+    found: dict[str, EntryPoint] = {}
     for each in entry_points(group=PLUGS):
         if each.name not in COMMANDS or (COMMANDS[each.name][0] == LAB == _package(each)):
             found.setdefault(each.name, each)
