@@ -23,8 +23,7 @@ from clickgym.agents import Learner
 from clickgym.command_line import main
 from clickgym.core.formats import clock, markdown_text
 from clickgym.envs import load_instance
-from clickgym.runner.labels import parse_spec
-from clickgym.runner.make import make_agent, make_env, place_of
+from clickgym.runner.make import make_env, place_of, player_of
 from clickgym.runner.metrics import Metrics
 from clickgym.runner.pairs import pair_of
 from clickgym_lab.shipped import Shipped
@@ -279,14 +278,13 @@ def test_every_part_can_be_played(tmp_path, part):
                   if each.part is part)  # fmt: skip
     instance = planned.instances(tmp_path)[-1]
     for spec in part.envs:
-        env = make_env(spec, instance)
+        place = place_of(spec).at(instance)
         measured = Metrics(part.metrics)
-        assert len(measured.contexts(env.unwrapped)) == len(measured.summed)
+        assert len(measured.contexts(place.core)) == len(measured.summed)
         for agent_spec in part.agents:
-            name, hyperparameters = parse_spec(agent_spec)
-            agent = make_agent(name, env, horizon=planned.horizon, seed=0, **hyperparameters)
-            measured.check(agent, env.unwrapped)
-            assert isinstance(agent, Learner) or pair_of(agent, place_of(env)).engine == "compiled"
+            pair = pair_of(player_of(agent_spec).make(place, planned.horizon, 0), place)
+            measured.check(pair)
+            assert pair.kind is Learner or pair.engine == "compiled"
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,8 @@ from clickgym.envs import ClickEnv, ClickVectorEnv, PositionBasedModel, RecordVe
 from clickgym.envs.wrappers.regret import Meter
 from clickgym.runner.callback import Callback
 from clickgym.runner.labels import own_label, parse_spec
+from clickgym.runner.make import place_of
+from clickgym.runner.pairs import pair_of
 
 pytest.importorskip("stable_baselines3")
 SMALL = PositionBasedModel([0.6, 0.5, 0.3, 0.1], [1.0, 0.7, 0.4])
@@ -232,7 +234,7 @@ def test_the_cost_is_that_of_later_sessions() -> None:
     """1000 steps of 5 ms take 5 s at least; the upper bound allows for a machine that others use."""
     from clickgym.runner.learners.play import expected_seconds
 
-    assert 5 <= expected_seconds(Sleeper(), ClickEnv(SMALL), 8000, seconds=0.3) < 100
+    assert 5 <= expected_seconds(pair_of(Sleeper(), place_of(ClickEnv(SMALL))), 8000, seconds=0.3) < 100
     assert clickgym.run(Sleeper(), ClickEnv(SMALL), 100, seed=0).agent == "Sleeper"  # any loop can be measured
 
 
@@ -251,7 +253,7 @@ def test_the_cost_has_the_gradient_steps_that_follow_a_rollout() -> None:
                     return
                 time.sleep(0.1 if step % 40 == 0 else 0)
 
-    assert 2.5 <= expected_seconds(Gatherer(), ClickEnv(SMALL), 8000, seconds=0.01) < 50
+    assert 2.5 <= expected_seconds(pair_of(Gatherer(), place_of(ClickEnv(SMALL))), 8000, seconds=0.01) < 50
 
 
 def test_a_learner_that_ends_early_has_no_result() -> None:

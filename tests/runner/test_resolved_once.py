@@ -14,7 +14,7 @@ from clickgym.runner import make, pairs
 from clickgym.runner.make import Player, place_of, player_of
 
 ROOT = Path(__file__).resolve().parents[2]
-FOLDERS = [folder for folder in ("src/clickgym", "lab") if (ROOT / folder).is_dir()]
+FOLDERS = ("src/clickgym", "envs", "agents", "lab/src")
 OLD = {
     "agent_maker", "env_maker", "is_required", "told_of", "choose_engine", "why_not_compiled", "playable", "check_axes",
     "_check_sizes", "instance_of",

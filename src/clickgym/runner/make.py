@@ -352,19 +352,16 @@ class Player:
                 yield key, fact(self.name, key, source, place.core)
         for key in self.observes:
             if key not in self.hyperparameters:
-                yield key, self._size(key, getattr(place.sizes, key))
+                what, where = OBSERVED[key]
+                if not getattr(place.sizes, key):
+                    raise UnsuitedError(f"{self.name} ranks by {what}, which only {where} have")
+                yield key, getattr(place.sizes, key)
         if getattr(self.maker, "same_candidates", False):
             self._check_candidates(getattr(place.core, "model", None))
         if "horizon" in self.parameters and horizon is not None:
             yield "horizon", horizon
         elif "horizon" in self.required:
             raise ValueError(f"{self.name} needs a horizon")
-
-    def _size(self, key: str, size: int) -> int:
-        what, where = OBSERVED[key]
-        if not size:
-            raise UnsuitedError(f"{self.name} ranks by {what}, which only {where} have")
-        return size
 
     def _check_candidates(self, users: Any) -> None:
         if isinstance(users, ContextualModel) and not users.same_candidates:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 import numpy as np
@@ -216,12 +216,7 @@ def play(
             training_sessions, training_seconds, seconds = _play_learner(pair, meter, metrics, on_chunk, log)
         else:
             with nullcontext() if log is None else logged(meter, log):
-                if pair.engine == "compiled":
-                    seconds = play_compiled(pair, meter, metrics, on_chunk)
-                else:
-                    before = time.perf_counter()
-                    play_python(pair, env, meter, metrics, observation, on_chunk)
-                    seconds = time.perf_counter() - before
+                seconds = play_agent(pair, env, meter, metrics, observation, on_chunk)
     return Result(
         env=pair.place.name,
         instance=pair.place.instance,
@@ -237,6 +232,17 @@ def play(
         training_sessions=training_sessions,
         training_seconds=training_seconds,
     )
+
+
+def play_agent(
+    pair: Pair, env: gym.Env, meter: Meter, metrics: Metrics, observation: Any, on_chunk: OnChunk | None = None
+) -> float:
+    """Let an agent play by the engine of the pair; arguments are those of `play_python`, the seconds are returned."""
+    if pair.engine == "compiled":
+        return play_compiled(pair, meter, metrics, on_chunk)
+    before = time.perf_counter()
+    play_python(pair, env, meter, metrics, observation, on_chunk)
+    return time.perf_counter() - before
 
 
 def _note(on_chunk: OnChunk | None) -> AbstractContextManager[object]:

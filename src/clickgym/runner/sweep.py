@@ -256,6 +256,13 @@ def players_of(agents: Iterable[AgentLike] | Mapping[str, AgentLike]) -> dict[st
     return {label: player_of(agent) for label, agent in by_label("agent", agents).items()}
 
 
+def listed(instances: Sequence[Any] | None) -> list[Any]:
+    """The instances of a sweep; None, the default of each environment, is one."""
+    if instances is not None and not is_sequence(instances):
+        raise TypeError(f"instances is {short(instances)}; expected a list of instances")
+    return [None] if instances is None else list(instances)
+
+
 def prepare(
     places: Mapping[str, Place], players: Mapping[str, Player], runs: int, instances: Sequence[Any] | None, work: Work
 ) -> Job:
@@ -269,10 +276,7 @@ def prepare(
     Raises:
         ValueError, TypeError: as in `sweep`.
     """
-    runs = check_count("runs", runs)
-    if instances is not None and not is_sequence(instances):
-        raise TypeError(f"instances is {short(instances)}; expected a list of instances")
-    instances = [None] if instances is None else list(instances)
+    runs, instances = check_count("runs", runs), listed(instances)
     _check_size(len(places) * len(instances) * len(players) * runs, work)
     work = replace(work, cast=Cast(places, players))
     trials, models = _plan(instances, runs, work)

@@ -29,7 +29,7 @@ from polars import col
 
 from ..agents import Range
 from ..agents.search_space import SearchSpace
-from ..core.checks import MOST_SESSIONS, check_count, check_horizon, check_path, check_seed, is_sequence, short
+from ..core.checks import MOST_SESSIONS, check_count, check_horizon, check_path, check_seed, short
 from ..core.files import check_seal, is_draft, make_folder, read_json, reading, remove_drafts, sealed, write_whole
 from ..core.notebook import html_table
 from ..core.statistics import half_width
@@ -40,7 +40,7 @@ from .progress import TuningProgress, listener_of
 from .run import checkpoint_steps
 from .sampler import Sampler
 from .search import Space, check_fit, combinations, contains, search_space_of
-from .sweep import Job, Work, check_workers, places_of, play_into, prepare
+from .sweep import Job, Work, check_workers, listed, places_of, play_into, prepare
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -332,9 +332,7 @@ def _labelled(agent: Any) -> tuple[Any, Any]:
 
 def _places(envs: Mapping[str, Place], instances: Any) -> list[Place]:
     """Each environment with each instance."""
-    if instances is not None and not is_sequence(instances):
-        raise TypeError(f"instances is {short(instances)}; expected a list of instances")
-    places = [env.at(instance) for env in envs.values() for instance in ([None] if instances is None else instances)]
+    places = [env.at(instance) for env in envs.values() for instance in listed(instances)]
     if not places:
         raise ValueError("no instance was named")
     return places

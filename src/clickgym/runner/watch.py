@@ -17,10 +17,10 @@ from ..envs.click_model import ClickModel
 from ..envs.piecewise_stationary import PiecewiseStationaryModel
 from ..envs.registration import endless
 from ..envs.rendering import ResultPage
-from .loop import play_compiled, play_python
 from .make import kind_of, place_of, player_of
 from .metrics import Metrics
 from .pairs import pair_of
+from .run import play_agent
 
 MOMENTS = 66
 """So many lie evenly on a logarithmic scale; the first of them fall together."""
@@ -123,10 +123,7 @@ class Watching:
                 began = time.perf_counter()
 
             meter.on_checkpoint = look
-            if self.pair.engine == "compiled":
-                play_compiled(self.pair, meter, metrics)
-            else:
-                play_python(self.pair, env, meter, metrics, observation)
+            play_agent(self.pair, env, meter, metrics, observation)
         return frames
 
 
