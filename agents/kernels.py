@@ -10,6 +10,8 @@ from ..core.checks import Choices
 from ..core.kernels import inner, kernel
 from .codes import NOT_SHOWN
 
+FEW = 64
+"""Items that insertion sort puts in order faster than heapsort."""
 FIRST_CLICK, LAST_CLICK = 0, 1
 FEEDBACK = Choices(("first_click", "last_click"))
 
@@ -33,6 +35,30 @@ def sort_by_index(index, order):  # type: ignore[no-untyped-def]
             order[j + 1] = order[j]
             j -= 1
         order[j + 1] = item
+
+
+@inner
+def sort_by_heap(index, order):  # type: ignore[no-untyped-def]
+    """`sort_by_index` of an order that tells nothing: heapsort, whose time grows as n log n."""
+    n = len(order)
+    for step in range(n + n // 2):  # first the heap is made, then its root, the last item of the rest, goes to the end
+        start, stop = max(n // 2 - 1 - step, 0), min(n, n + n // 2 - step)
+        if stop < n:
+            order[0], order[stop] = order[stop], order[0]
+        while 2 * start + 1 < stop:
+            child = 2 * start + 1
+            if child + 1 < stop and comes_after(index, order[child + 1], order[child]):
+                child += 1
+            if not comes_after(index, order[child], order[start]):
+                break
+            order[start], order[child] = order[child], order[start]
+            start = child
+
+
+@inner
+def comes_after(index, item, other):  # type: ignore[no-untyped-def]
+    """Whether an item stands below another one where both are sorted by decreasing index, ties by id."""
+    return index[item] < index[other] or (index[item] == index[other] and item > other)
 
 
 @inner
@@ -135,7 +161,11 @@ def rank_available(index, order, rng, available, count):  # type: ignore[no-unty
         order[item] = item
         if not available[item]:
             index[item] = -np.inf
-    rank_by_index(index, order, rng, count)
+    if len(order) <= FEW:
+        sort_by_index(index, order)
+    else:
+        sort_by_heap(index, order)
+    shuffle_ties(index, order, rng, count)
 
 
 @inner

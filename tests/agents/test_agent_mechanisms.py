@@ -718,9 +718,9 @@ def rank_some(index, order, rng, available, count):
     rank_available(index, order, rng, available, count)
 
 
-@pytest.mark.parametrize("n_items", [2, 3, 5, 30, 130])
-def test_available_items_are_sorted_as_all_are(n_items):
-    """By decreasing index, ties by id and those in the list at random."""
+@pytest.mark.parametrize("n_items", [2, 3, 5, 30, 64, 65, 66, 67, 130, 1001])
+def test_many_items_are_sorted_as_few_are(n_items):
+    """By decreasing index, ties by id and those in the list at random: a longer order is sorted by its heap."""
     rng = np.random.default_rng(n_items)
     for ties in (2, n_items, 10**6):
         index, available = rng.integers(ties, size=n_items).astype(float), rng.random(n_items) < 0.8
