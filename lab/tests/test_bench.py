@@ -21,7 +21,7 @@ from clickgym_lab.bench.leaderboard import leaderboard
 from clickgym_lab.bench.play import play, play_one, suited
 from clickgym_lab.bench.protocol import CURRENT
 from clickgym_lab.bench.reference import lines, processor, reference
-from clickgym_lab.bench.score import Estimate, Pair, better, improvement, scored, standing
+from clickgym_lab.bench.score import Estimate, Pair, better, improvement, pairs, scored, standing
 from clickgym_lab.bench.task import Task
 from clickgym_lab.shipped import read_shipped
 
@@ -219,6 +219,14 @@ def test_the_interval_of_an_improvement_is_over_the_instances(protocol):
     other["standard-2"] = [0.6, 0.6]
     found, common = improvement(table(one), table(other, "B"), protocol(one))
     assert (*found, common) == (0.5, 0.0, 1.0, 2)
+
+
+def test_pairs_are_of_two_with_a_common_task(protocol):
+    """All of them, or those of one line, which comes first."""
+    tables = {"B": table({"standard-1": [0.2, 0.3]}), "A": table(ONE), "C": table({"change-1": [0.5, 0.6]})}
+    whole = protocol(ONE)
+    assert [*pairs(tables, whole, whole.boards[0])] == [("B", "A"), ("A", "C")]
+    assert [*pairs(tables, whole, whole.boards[0], of="A")] == [("A", "C")]
 
 
 def test_two_are_told_apart_below_the_level():
