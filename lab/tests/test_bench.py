@@ -180,8 +180,9 @@ def test_the_tasks_of_an_instance_are_drawn_together(protocol):
     easy = {f"standard-{seed}": f"easy:shuffle={seed}" for seed in range(5)}
     hard = {f"standard-1{seed}": f"hard:n_items=5,shuffle={seed}" for seed in range(5)}
     scores = {name: [0.9, 0.9] for name in easy} | {name: [0.1, 0.1] for name in hard}
-    estimate = standing(table(scores), protocol(scores, **easy, **hard)).abilities["standard"]
-    assert (estimate.low, estimate.high) == (pytest.approx(0.1), pytest.approx(0.9))  # each alone in a quarter of the draws
+    found = standing(table(scores), protocol(scores, **easy, **hard))
+    for estimate in (found.abilities["standard"], found.overall):
+        assert (estimate.low, estimate.high) == (pytest.approx(0.1), pytest.approx(0.9))  # each alone in a quarter of the draws
 
 
 def test_a_single_run_has_no_interval(protocol):
