@@ -222,6 +222,7 @@ MODULES: dict[str, list[Aim]] = {
         _aim(
             "lab/bench/seats", "test_judge", "(without_the_environment and Compiled) or full_speed or only_numbers or says_more"
         ),
+        # Without what wants too much, which nothing may stop in a sandbox with a fault.
         _aim("lab/bench/sandbox", "test_judge", "reaches or rights or policy"),
         _aim("lab/bench/submission", "test_judge", "results or submission or names or rows"),
         _aim(
