@@ -49,6 +49,8 @@ EQUIVALENT, WRITTEN = (Path(__file__).with_name(name) for name in ("equivalent.t
 NOT_COPIED = shutil.ignore_patterns(".*", "build", "dist", "*.egg-info", "__pycache__")
 WITHOUT = 10
 """How many times the limit tests may take without a mutant, when they compile everything."""
+MOST = resource.getrlimit(resource.RLIMIT_CPU)[1]
+"""Seconds of processor time that a process may allow itself; seats of the judge take more than the tests of a mutant."""
 BUSY = 5
 """How many times its processor time a run may take by the clock, on a machine with other work."""
 
@@ -213,6 +215,21 @@ MODULES: dict[str, list[Aim]] = {
             "lab/bench/reference lab/bench/anchors lab/bench/tuned",
             "test_bench test_bench_version2",
             "not come_out_again and not hurt and not notebook and not mapping and not nobody_can_type",
+        ),
+    ],
+    "judge": [
+        _aim("lab/bench/judge", "test_judge", "policy or named or bad_input or bubblewrap or says"),
+        _aim(
+            "lab/bench/seats", "test_judge", "(without_the_environment and Compiled) or full_speed or only_numbers or says_more"
+        ),
+        # Without what wants too much, which nothing may stop in a sandbox with a fault.
+        _aim("lab/bench/sandbox", "test_judge", "reaches or rights or policy"),
+        _aim("lab/bench/submission", "test_judge", "results or submission or names or rows"),
+        _aim(
+            "lab/bench/score lab/bench/protocol",
+            "test_bench test_bench_version2",
+            "absent or pairs or (not version2 and (score or ability or mean or interval or improvement or runs "
+            "or instance or frozen or told or ties))",
         ),
     ],
     "service": [
@@ -418,7 +435,9 @@ def drawn(root: Path, module: str, count: int, seed: int) -> list[Patch]:
     result: list[Patch] = []
     while places and len(result) < count:
         operator = rng.choice(sorted(places))
-        result.append(_patch(root, module, places[operator].pop(rng.randrange(len(places[operator])))))
+        patch = _patch(root, module, places[operator].pop(rng.randrange(len(places[operator]))))
+        if all(patch.lines != other.lines for other in result):  # two operators can make the same change
+            result.append(patch)
         if not places[operator]:
             del places[operator]
     return result
@@ -457,10 +476,10 @@ class Copy:
         self.work, self.limit, self.tree = work, limit, work / "tree"
         shutil.rmtree(self.tree, ignore_errors=True)
         shutil.copytree(root, self.tree, ignore=partial(_not_copied, root))
-        links = self.tree / "links" / "clickgym"  # looks installed, and stands before the editable installation
-        links.mkdir(parents=True)
-        for path in [*(self.tree / "src" / "clickgym").iterdir(), self.tree / "envs", self.tree / "agents"]:
-            (links / path.name).symlink_to(path)
+        # It looks installed, and stands before the editable installation. Hard links: a sandbox has nothing but this folder.
+        links = self.tree / "links" / "clickgym"
+        for folder, place in (("src/clickgym", links), ("envs", links / "envs"), ("agents", links / "agents")):
+            shutil.copytree(self.tree / folder, place, copy_function=os.link, dirs_exist_ok=True)
         links.with_name("clickgym_lab").symlink_to(self.tree / "lab" / "src" / "clickgym_lab")
         self.n_changes = 0
 
@@ -489,7 +508,7 @@ class Copy:
             process = subprocess.Popen(
                 [*words, f"--basetemp={self.work / 'pytest'}", *self.tests(aim)], cwd=self.tree,
                 env=os.environ | own, stdout=log, stderr=subprocess.STDOUT, start_new_session=True,
-                preexec_fn=partial(resource.setrlimit, resource.RLIMIT_CPU, (limit, limit)),
+                preexec_fn=partial(resource.setrlimit, resource.RLIMIT_CPU, (limit, MOST)),
             )  # fmt: skip
             try:
                 for _ in range(BUSY * limit):  # seconds one by one: those for which all of it was suspended do not count

@@ -21,7 +21,7 @@ from clickgym_lab.bench.leaderboard import leaderboard
 from clickgym_lab.bench.play import play, play_one, suited
 from clickgym_lab.bench.protocol import CURRENT
 from clickgym_lab.bench.reference import lines, processor, reference
-from clickgym_lab.bench.score import better, improvement, scored, standing
+from clickgym_lab.bench.score import Estimate, Pair, better, improvement, pairs, scored, standing
 from clickgym_lab.bench.task import Task
 from clickgym_lab.shipped import read_shipped
 
@@ -180,8 +180,9 @@ def test_the_tasks_of_an_instance_are_drawn_together(protocol):
     easy = {f"standard-{seed}": f"easy:shuffle={seed}" for seed in range(5)}
     hard = {f"standard-1{seed}": f"hard:n_items=5,shuffle={seed}" for seed in range(5)}
     scores = {name: [0.9, 0.9] for name in easy} | {name: [0.1, 0.1] for name in hard}
-    estimate = standing(table(scores), protocol(scores, **easy, **hard)).abilities["standard"]
-    assert (estimate.low, estimate.high) == (pytest.approx(0.1), pytest.approx(0.9))  # each alone in a quarter of the draws
+    found = standing(table(scores), protocol(scores, **easy, **hard))
+    for estimate in (found.abilities["standard"], found.overall):
+        assert (estimate.low, estimate.high) == (pytest.approx(0.1), pytest.approx(0.9))  # each alone in a quarter of the draws
 
 
 def test_a_single_run_has_no_interval(protocol):
@@ -211,6 +212,26 @@ def test_improvement_is_over_the_tasks_that_both_play(protocol):
     assert found.value == pytest.approx(np.mean(expected))
     assert found.low <= found.value <= found.high
     assert improvement(table(ONE), table({"memory-1": [1.0]}, "C"), whole) is None
+
+
+def test_the_interval_of_an_improvement_is_over_the_instances(protocol):
+    """Always better on one of two, never on the other: in a quarter of the draws each is there alone."""
+    one, other = ({"standard-1": [mine, mine], "standard-2": [0.5, 0.5]} for mine in (0.9, 0.1))
+    other["standard-2"] = [0.6, 0.6]
+    found, common = improvement(table(one), table(other, "B"), protocol(one))
+    assert (*found, common) == (0.5, 0.0, 1.0, 2)
+
+
+def test_pairs_are_of_two_with_a_common_task(protocol):
+    """All of them, or those of one line, which comes first."""
+    tables = {"B": table({"standard-1": [0.2, 0.3]}), "A": table(ONE), "C": table({"change-1": [0.5, 0.6]})}
+    whole = protocol(ONE)
+    assert [*pairs(tables, whole, whole.boards[0])] == [("B", "A"), ("A", "C")]
+    assert [*pairs(tables, whole, whole.boards[0], of="A")] == [("A", "C")]
+
+
+def test_two_are_told_apart_below_the_level():
+    assert [Pair(Estimate(0.1, 0.0, 0.2), p, 2).differ for p in (0.049, 0.05)] == [True, False]
 
 
 def test_better_counts_ties_half():

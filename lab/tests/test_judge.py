@@ -21,8 +21,6 @@ import numpy as np
 import polars
 import pytest
 import scorecard as make
-import seats
-import submission
 from slow import slow
 
 import clickgym
@@ -33,10 +31,12 @@ from clickgym.runner.callback import Callback
 from clickgym_lab.bench import card as cards
 from clickgym_lab.bench import judge as judging
 from clickgym_lab.bench import sandbox as sandboxes
+from clickgym_lab.bench import seats, submission
 from clickgym_lab.bench.leaderboard import header, leaderboard, row_of
 from clickgym_lab.bench.play import play, play_again, play_run, suited
 from clickgym_lab.bench.protocol import CURRENT, DEVELOPMENT
 from clickgym_lab.bench.sandbox import check_can_confine, end_with
+from clickgym_lab.bench.score import scored, standing
 from clickgym_lab.bench.task_set import task_set
 
 try:
@@ -309,6 +309,18 @@ def test_a_run_at_full_speed_is_equal_to_an_ordinary_one(sandbox, tmp_path):
     assert table.equals(play_run("CascadeTS", task, 1, 2, [100, SHORT]))
 
 
+def test_a_seat_that_says_more_or_less_than_it_should_makes_a_table_of_its_size(sandbox, tmp_path, monkeypatch):
+    [task] = secret(tmp_path).candidates
+    maker, answer = seats.sit_down("cheats:Compiled", sandbox), seats._Seat.answer
+    table = play_run("CascadeTS", task, 1, 2, [100, SHORT])
+    monkeypatch.setattr(seats._Seat, "answer", lambda seat: answer(seat) + b"more")
+    assert seats.play_in_seat(maker, task, 1, 2, [100, SHORT]).equals(table)
+    monkeypatch.setattr(seats._Seat, "answer", lambda seat: answer(seat)[:16])
+    less = seats.play_in_seat(maker, task, 1, 2, [100, SHORT])
+    assert less["regret"].equals(table["regret"])
+    assert less["loss"].is_nan().all()
+
+
 def test_a_name_changes_nothing(sandbox, tmp_path):
     whole, seated = secret(tmp_path), seats.sit_down("cheats:Compiled", sandbox)
     one, other = (play_again(whole, seated, whole.candidates[0], 0) for name in ("One", "Other"))
@@ -468,6 +480,37 @@ def test_a_compiled_agent_is_judged(submit, tmp_path, capsys):
     assert again.to_dict() == written
 
 
+def test_what_a_judgement_says_and_writes(short, tmp_path):
+    """Of a submission without results of one ability."""
+    curves = play(short, "it", "CascadeTS", short.candidates, 2, tmp_path / "plays", n_jobs=1)
+    judged, board = scored(curves, short), short.boards[0]
+    judgement = judging.Judgement(
+        name="mine", agent="agent:Mine", quick=True, confined=True, board=board,
+        about={"sources": [], "told": [], "click_models": "any"}, seed=7, replayed=4,
+        submitted=judged.filter(ability="standard"), judged=judged, secret=judged, curves=curves,
+        protocol=short, secret_protocol=short, claim=judging.Claim(4, 4, [], math.nan, math.nan, 0.0),
+    )  # fmt: skip
+    again = "4 of 12 runs, drawn afterwards, were played again without the environment, and came out equal"
+    assert judgement.how == f"{again}; all were played each in a sandbox of its own."
+    without = "All 12 runs were played in processes without the environment, each in a sandbox of its own."
+    assert replace(judgement, replayed=0).how == without
+    result = standing(judged, short, board, quick=True)
+    scores = {name: str(each) for name, each in result.abilities.items()}
+    assert judgement.rows[:2] == [
+        ("standard", *[scores["standard"]] * 3), ("cold start", "–", *[scores["cold_start"]] * 2),
+    ]  # fmt: skip
+    judgement.save(tmp_path)
+    written = json.loads((tmp_path / "judgement.json").read_text())
+    assert written["claim"] == {
+        "equal": 4, "n": 4, "differences": [], "difference": None, "p": None, "detectable": 0.0, "right": True,
+    }  # fmt: skip
+    assert written["scores"]["judged"]["overall"] == [round(value, 6) for value in result.overall]
+    shutil.copytree(short.data, tmp_path / "data")
+    shutil.copy(tmp_path / "mine.parquet", tmp_path / "data")
+    places = {place.agent: place for place in leaderboard(replace(short, data=tmp_path / "data"), board)}
+    assert (places["mine"].trust, places["mine"].standing.overall) == ("judged", places["CascadeTS"].standing.overall)
+
+
 @pytest.mark.slow
 def test_a_judged_agent_is_a_line_of_the_board_that_says_so(submit, short, tmp_path):
     judgement = judging.judge(submit("Honest"), seed=7, n_jobs=1)
@@ -623,6 +666,13 @@ def test_what_a_seat_reads_is_what_was_written(submitted, sandbox):
             submission.Submission.from_json(lie, CURRENT)
 
 
+def test_a_table_has_as_many_rows_as_there_can_be_and_no_more(submitted):
+    rows = polars.read_parquet(submitted[1], memory_map=False).height
+    submission._check_size(submitted[1], rows)
+    with pytest.raises(ValueError, match=f"has {rows} rows; expected at most {rows - 1}"):
+        submission._check_size(submitted[1], rows - 1)
+
+
 def test_results_say_short_texts_of_themselves(submitted):
     own, _ = submitted
     config = own / "results" / cards.CONFIG
@@ -648,6 +698,8 @@ def test_a_submission_has_regular_files_only(tmp_path, monkeypatch):
             submission.check_files(own)
     monkeypatch.setattr(submission, "MOST_BYTES", 10)
     (tmp_path / "large").mkdir()
+    (tmp_path / "large" / "agent.py").write_text("x" * 10)
+    submission.check_files(tmp_path / "large")
     (tmp_path / "large" / "agent.py").write_text("x" * 11)
     with pytest.raises(ValueError, match="has more than a submission may have"):
         submission.check_files(tmp_path / "large")
