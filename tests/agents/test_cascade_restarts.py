@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference_agents import CascadeReference, GLRReference, follow
 from reference_agents.detection import GLR_READINGS, glr_statistics
+from scipy.stats import binom
 from slow import slow
 
 import clickgym
@@ -48,6 +49,17 @@ def observe(agent, observations, check=lambda: None):
     for click in observations:
         agent.update(None, agent.rank(None), [click])
         check()
+
+
+@given(st.lists(st.integers(0, 1), min_size=2, max_size=60))
+def test_the_statistic_is_the_log_likelihood_ratio_of_a_change(observations):
+    """Against binomial laws with the means before and after, over those with one mean."""
+    n, total = len(observations), sum(observations)
+    for s, found in enumerate(glr_statistics(observations), 1):
+        before, after = sum(observations[:s]), sum(observations[s:])
+        changed = binom.logpmf(before, s, before / s) + binom.logpmf(after, n - s, after / (n - s))
+        same = binom.logpmf(before, s, total / n) + binom.logpmf(after, n - s, total / n)
+        assert found == pytest.approx(changed - same, rel=1e-9, abs=1e-9)
 
 
 @pytest.mark.parametrize("observations", list(sequences()))

@@ -43,7 +43,6 @@ from .draws import (
     RankedUCB1Reference,
     TSCascadeReference,
 )
-from .graded_users import GRADED_USERS
 from .indices import (
     CascadeReference,
     DCMReference,
@@ -73,7 +72,6 @@ from .ubm_ts import UBMTSReference
 from .unimodal import GRABReference, SGRABReference, UniRankReference
 
 __all__ = [
-    "GRADED_USERS",
     "MODELS",
     "RANDOMISED",
     "REFERENCES",

@@ -242,14 +242,20 @@ class LatePBMHB(LateCounts, PBMHBReference):
         self.rng = np.random.default_rng(seed)
         self.point = self.start(self.rng)
 
-    def sweep(self, point: Any, sigma: float, rng: np.random.Generator) -> np.ndarray:
+    def start(self, rng: np.random.Generator) -> np.ndarray:
+        point = rng.random(self.n_items + self.n_positions)
+        if self.fix_first:
+            point[self.n_items] = 1.0
+        return point
+
+    def sample(self, point: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """With the steps of the agent; a number is drawn to accept one only where the ratio leaves a choice."""
-        for coordinate in self.coordinates():
-            new = step_within(rng, point[coordinate], sigma)
-            ratio = self.log_ratio(point, coordinate, new, sigma)
+        for coordinate in self.coordinates() * self.n_sweeps:
+            new = step_within(rng, point[coordinate], self.sigma())
+            ratio = self.log_ratio(point, coordinate, new, self.sigma())
             if ratio >= 0 or rng.random() < math.exp(ratio):
                 point[coordinate] = new
-        return point
+        return point.copy()
 
     def allows(self, ranking: Any, drawn: Any = None, features: Any = None) -> bool:
         if not self.steps_on_arrival or self.n_displays == 0:

@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from scipy.special import erfinv, expit, logsumexp, xlog1py, xlogy
-from scipy.stats import truncnorm
+from scipy.special import expit, logsumexp, xlog1py, xlogy
 
 from .reference import CLOSE, Reference, examined_positions
 
@@ -27,8 +26,6 @@ class PBMHBReference(Reference):
 
     Args:
         prior: S and F before the first session, of each item at each position.
-        correction: the sign of the proposal's correction in the acceptance ratio; 0 is none.
-        shrink: the power of 1/t in σ = c t^{-shrink}.
         best_position_first: the k-th best item stands at the k-th most examined position, not at the k-th.
     """
 
@@ -41,13 +38,11 @@ class PBMHBReference(Reference):
         fix_first: bool = True,
         *,
         prior: float = 0.0,
-        correction: int = 1,
-        shrink: float = 0.5,
         best_position_first: bool = True,
     ) -> None:
         super().__init__(n_items, n_positions)
         self.c, self.n_sweeps, self.fix_first = c, n_sweeps, fix_first
-        self.prior, self.correction, self.shrink, self.best_position_first = prior, correction, shrink, best_position_first
+        self.prior, self.best_position_first = prior, best_position_first
         self.clicks = np.zeros((n_items, n_positions), int)  # S
         self.shown = np.zeros((n_items, n_positions), int)  # S + F
 
@@ -66,11 +61,7 @@ class PBMHBReference(Reference):
 
     def sigma(self) -> float:
         """c / sqrt(t), t the coming session."""
-        return self.c / self.t**self.shrink
-
-    def log_proposal(self, old: float, new: float, sigma: float) -> float:
-        """Of the Gaussian step from old that is truncated to [0, 1], the logarithm of the density at new."""
-        return float(truncnorm.logpdf(new, -old / sigma, (1 - old) / sigma, old, sigma))
+        return self.c / math.sqrt(self.t)
 
     def log_ratio(self, point: Sequence[float], coordinate: int, new: float, sigma: float) -> float:
         """The logarithm of what a uniform number must be below for a coordinate to become ``new``."""
@@ -80,31 +71,7 @@ class PBMHBReference(Reference):
         if after == -math.inf:
             return -math.inf
         old = float(point[coordinate])
-        return after - before + self.correction * (math.log(_mass(old, sigma)) - math.log(_mass(new, sigma)))
-
-    def start(self, rng: np.random.Generator) -> np.ndarray:
-        point = rng.random(self.n_items + self.n_positions)
-        if self.fix_first:
-            point[self.n_items] = 1.0
-        return point
-
-    def sweep(self, point: Sequence[float], sigma: float, rng: np.random.Generator) -> np.ndarray:
-        """One step of every coordinate that is not fixed."""
-        point = np.array(point)
-        for coordinate in self.coordinates():
-            old = point[coordinate]
-            scale = sigma * math.sqrt(2)
-            inverted = -math.erf(old / scale) + rng.random() * 2 * _mass(old, sigma)
-            new = float(np.clip(old + scale * erfinv(inverted), 0.0, 1.0))
-            if math.log(rng.random()) < self.log_ratio(point, coordinate, new, sigma):
-                point[coordinate] = new
-        return point
-
-    def sample(self, point: Sequence[float], rng: np.random.Generator) -> np.ndarray:
-        """What this session's list is made of, from the last sample."""
-        for _ in range(self.n_sweeps):
-            point = self.sweep(point, self.sigma(), rng)
-        return np.array(point)
+        return after - before + math.log(_mass(old, sigma)) - math.log(_mass(new, sigma))
 
     def grid_posterior(self, n: int = 50) -> tuple[np.ndarray, np.ndarray]:
         """Of every coordinate of `coordinates`, the mass in n cells of equal width: ``(n,)`` middles and ``(coordinates, n)``.

@@ -15,8 +15,6 @@ import numpy as np
 from .late_displays import Clicks
 from .reference import Reference
 
-__all__ = ["READINGS", "UBMTSReference"]
-
 GOLDEN = (math.sqrt(5) - 1) / 2
 QUANTILES = [sign * size for sign in (-1, 1) for size in (1.645, 1.036, 0.674, 0.385, 0.126)]
 CERTAINTY = 2.5
@@ -26,7 +24,7 @@ ROUNDING = 1e-9
 PULL = 2.0
 """How many clicks, and how many expected ones, the examination of a position is taken to have had before the first session."""
 
-READINGS = {
+OF_CHANGE = {
     "absence": "the window of an item that was not observed for long is not closed",
     "evidence of a full examination": "a position where no click came counts as if it had been examined for certain",
     "evidence from misses alone": "a click does not change the evidence",
@@ -37,27 +35,19 @@ READINGS = {
     "a rare change": "the rate of changes does not grow with the changes that were seen",
     "changes are alarms": "each alarm counts as a change of its own",
     "the whole window": "a window is not closed when it holds more than half of the item's exposure",
-    "the window stays open": "a window is not closed when its evidence is small",
     "one number for all": "all items of a session share one uniform number, unmoved",
     "a change is recent": "an item that may have changed since it was seen is drawn by its window, not by the prior",
     "a wide prior": "the prior is drawn without the sharpness",
+    "window's exposure stays": "a Gibbs step leaves the exposure of the windows",
+}
+OF_EXAMINATION = {
     "the click of above": "examination depends on whether there was a click above, not on where",
-    "void is no click": "a void click does not count as a click for the positions below",
-    "void counts": "a void click or miss counts for the item",
-    "replaced stays": "an item that is replaced keeps what is known of it",
-    "of arrivals": "t counts the displays whose clicks have come",
-    "foreign lists are no displays": "lists of others do not count in t",
-    "no changes in foreign lists": "lists of others count in t, but not in the expected number of changes",
-    "examination of the display": "late clicks count by the examination that was estimated when the list was shown",
-    "seen at the display": "late clicks tell that an item was seen when the list was shown",
-    "one step": "one Gibbs step, however many displays there were since the last one",
-    "every step": "as many Gibbs steps after a long log as there would have been, not 30 at most",
     "attraction by its centre": "the Gibbs step takes the centre of an item's angle, not a draw",
     "old exposure": "a Gibbs step leaves the exposure of the items",
-    "window's exposure stays": "a Gibbs step leaves the exposure of the windows",
     "gamma unscaled": "examination is not divided by the largest",
     "page order by estimates": "positions are exchanged for any gain",
-    "rearranged": "positions are exchanged from the last order on, not from that of the page",
+}
+OF_CONTINUATION = {
     "chance differs": "continuation differs by item as soon as its squared errors are larger than their mean",
     "few clicks count": "items of few expected clicks below them, too, tell whether continuation differs",
     "few clicks stay": "the continuation of an item of few expected clicks below it does not differ",
@@ -76,11 +66,7 @@ READINGS = {
     "expected in hindsight": "the attraction by which clicks are expected below a click knows of the click or miss there",
     "below what counts": "what follows a void click tells nothing of its item",
     "replaced continues": "an item that is replaced keeps its continuation",
-    "changed continues": "an item that has changed keeps its continuation",
-    "changed continues for a while": "an item that has changed keeps its continuation until the next estimate",
-    "continuation of logs": "lists of others tell of continuation, however old the examination is that counts them",
     "replaced continues for a while": "an item that is replaced keeps its continuation until the next estimate",
-    "examination above one": "continuation may raise the examination of a position above one",
     "order of draws": "the largest draws stand in their order, or on their positions, where continuation differs, too",
     "exchanges inside": "where continuation differs, only the items of the largest draws are exchanged",
     "exchanges with more": "where continuation differs, items of the list are exchanged with those of the 3 K largest draws",
@@ -88,7 +74,27 @@ READINGS = {
     "sure exchanges": "where continuation differs, items are exchanged for a sure gain only",
     "best exchange": "where continuation differs, the exchange that gains most is made first, not each that gains",
     "one pass": "where continuation differs, each exchange is tried once",
+}
+OF_CHANGED_CONTINUATION = {
+    "changed continues": "an item that has changed keeps its continuation",
+    "changed continues for a while": "an item that has changed keeps its continuation until the next estimate",
+    "examination above one": "continuation may raise the examination of a position above one",
+}
+OF_ARRIVALS = {
+    "the window stays open": "a window is not closed when its evidence is small",
+    "rearranged": "positions are exchanged from the last order on, not from that of the page",
     "page order at once": "positions are exchanged as soon as that gains, not where it gains most",
+    "void is no click": "a void click does not count as a click for the positions below",
+    "void counts": "a void click or miss counts for the item",
+    "replaced stays": "an item that is replaced keeps what is known of it",
+    "of arrivals": "t counts the displays whose clicks have come",
+    "foreign lists are no displays": "lists of others do not count in t",
+    "no changes in foreign lists": "lists of others count in t, but not in the expected number of changes",
+    "examination of the display": "late clicks count by the examination that was estimated when the list was shown",
+    "seen at the display": "late clicks tell that an item was seen when the list was shown",
+    "one step": "one Gibbs step, however many displays there were since the last one",
+}
+OF_GUARD = {
     "all of the list": "under the guard items of the list of production that stand below its last position are of it, too",
     "every exchange costs": "under the guard an exchange that is certainly right counts as a wrong one",
     "exchanges are free": "under the guard an exchange that is certainly right does not make up for a wrong one",
@@ -96,7 +102,12 @@ READINGS = {
     "newcomers by draw": "under the guard an item that is new to the list stands where its draw says, or not at all",
     "newcomers free": "under the guard an item that is new to the list counts nothing",
 }
-"""What the agent does not do, by name."""
+OF_LOGS = {
+    "continuation of logs": "lists of others tell of continuation, however old the examination is that counts them",
+    "every step": "as many Gibbs steps after a long log as there would have been, not 30 at most",
+}
+READINGS = OF_CHANGE | OF_EXAMINATION | OF_CONTINUATION | OF_CHANGED_CONTINUATION | OF_ARRIVALS | OF_GUARD | OF_LOGS
+"""What the agent does not do, by name; each group is told apart by a test of its own."""
 
 
 class Continuation:

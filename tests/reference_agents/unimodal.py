@@ -93,10 +93,6 @@ class GRABReference(Reference):
         """The sum of the list's means."""
         return float(self.means()[list(ranking), range(self.n_positions)].sum())
 
-    def leaders(self) -> list[Ranking]:
-        """All lists that may lead, by trying every list."""
-        return [ranking for ranking in permutations(range(self.n_items), self.n_positions) if self.may_lead(ranking)]
-
     def may_lead(self, ranking: Sequence[int]) -> bool:
         means = self.means()
         if not self.greedy:
