@@ -10,6 +10,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from click_stories import assert_sampled_from
+from reference_agents import follow, reference_of
 
 import clickgym
 from clickgym.agents import (
@@ -23,7 +24,7 @@ from clickgym.agents import (
     UBMLinUCB,
 )
 from clickgym.agents.linear import _RidgeAgent
-from clickgym.envs import ContextualClickEnv, LinearModel, UserBrowsingModel, load_instance
+from clickgym.envs import ContextualClickEnv, DependentClickModel, LinearModel, UserBrowsingModel, load_instance
 
 L, K, D = 7, 4, 3
 WEIGHTS = np.array([[0.9, 0, 0, 0], [0.6, 0.8, 0, 0], [0.4, 0.5, 0.75, 0], [0.2, 0.3, 0.35, 0.7]])
@@ -95,21 +96,8 @@ def test_the_regression_is_that_of_plain_numpy(name):
 @by_optimistic
 @pytest.mark.parametrize("alpha", [None, 0.0, 0.7])
 def test_lists_are_those_of_the_largest_indices(name, alpha):
-    agent = make(name, alpha=alpha)
-    gram, moment, ridge = phi(name) * np.eye(D), np.zeros(D), phi(name)
-    for t, (observation, clicks) in enumerate(rounds(300), start=1):
-        ranking, features = agent.rank(observation), observation["features"]
-        radius = D * math.log(1 + phi(name) * t / (D * ridge)) + 2 * math.log(t * K)
-        alpha_t = math.sqrt(radius) + math.sqrt(ridge * D) if alpha is None else alpha
-        spread = np.sqrt(np.einsum("ai,ij,aj->a", features, np.linalg.inv(gram), features))
-        index = features @ np.linalg.solve(gram, moment) + alpha_t * spread
-        if alpha != 0 or moment.any():  # then no two are equal
-            np.testing.assert_array_equal(ranking, np.argsort(-index)[:K])
-        agent.update(observation, ranking, clicks)
-        for k, weight in samples_of(name, clicks).items():
-            x = features[ranking[k]]
-            gram += weight**2 * np.outer(x, x)
-            moment += weight * clicks[k] * x
+    agent, users = make(name, alpha=alpha), DependentClickModel(np.linspace(0.1, 0.7, L), [0.6, 0.3, 0.8, 0.5])
+    assert follow(agent, {"": reference_of(agent)}, users, 300, n_features=D) == {""}
 
 
 def test_alpha_by_hand():
