@@ -12,12 +12,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from edge_cases import EVERY_AGENT, draw
 from reference_agents import MODELS, RANDOMISED, make, plain
 from scipy.stats import chisquare, ks_2samp
 from slow import slow
 
 import clickgym
-from clickgym.agents import AGENTS, PBMUCB, BatchRank, CompiledAgent, EpsilonGreedy, Fixed, TopRank
+from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, PBMUCB, BatchRank, CompiledAgent, EpsilonGreedy, Fixed, TopRank
 from clickgym.envs import CascadeModel, ClickEnv, ClickModel, PositionBasedModel
 
 PBM = MODELS["PBM"]
@@ -40,9 +41,10 @@ def lists(agent: CompiledAgent, model: ClickModel, n: int, seed: int = 0) -> lis
 # --------------------------------------------------------------------------------------------------------- the interface
 
 
-def test_registry_is_by_class_name():
-    assert all(name == agent_class.__name__ for name, agent_class in AGENTS.items())
-    assert set(AGENTS) <= set(clickgym.agents.__all__)
+def test_registries_are_by_class_name():
+    assert not set(AGENTS) & set(CONTEXTUAL_AGENTS)
+    assert all(name == agent_class.__name__ for name, agent_class in EVERY_AGENT.items())
+    assert set(EVERY_AGENT) <= set(clickgym.agents.__all__)
 
 
 # ---------------------------------------------------------------------------------------------------------- the learning
@@ -294,14 +296,14 @@ def test_load_of_a_missing_file(tmp_path):
 # --------------------------------------------------------------------------------------------------------- documentation
 
 
-@pytest.mark.parametrize("name", AGENTS)
+@pytest.mark.parametrize("name", EVERY_AGENT)
 def test_docstring_documents_every_argument(name):
-    agent_class = AGENTS[name]
+    agent_class = EVERY_AGENT[name]
     doc = agent_class.__doc__ or ""
     assert agent_class.paper
     assert agent_class.click_models
-    assert "Args:" in doc
-    arguments = {"n_items", "n_positions", "seed", *make(name, PBM).hyperparameters}
+    assert "Source: " in doc
+    arguments = {"n_items", "n_positions", "seed", *draw(name, 0).agent().hyperparameters}
     section = doc.partition("Args:")[2].partition("\n\n")[0]
     assert all(re.search(rf"\b{argument}\b", section) for argument in arguments)
 

@@ -6,11 +6,10 @@ Random choices are tested against their exact laws, with fixed seeds and a false
 from __future__ import annotations
 
 import math
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from reference_agents import MODELS, CascadeReference, TSCascadeReference, UCBVReference, follow, plain, upper_bound
+from reference_agents import MODELS, CascadeReference, TSCascadeReference, UCBVReference, follow, plain
 from scipy.stats import kstest
 
 from clickgym.agents import CascadeKLUCB, CascadeTS, CascadeUCB1, CascadeUCBV, TSCascade
@@ -52,17 +51,6 @@ def test_ucbv_with_other_constants(variance, bias):
     follow(agent, UCBVReference(5, 3, variance, bias, "last_click"), MODELS["CM"], 300)
 
 
-def test_ucbv_index_by_hand():
-    """No clicks: 6 log t / N alone; all clicked: 1 + that, above 1; the variance stands under the root; t = 1 has no bonus."""
-    agent, log_t = counted(CascadeUCBV(4, 1, seed=0)), math.log(100)
-    v = 3 / 40 * 37 / 40
-    assert agent.state.indices[0] == pytest.approx(6 * log_t / 30, rel=1e-14)
-    assert agent.state.indices[1] == pytest.approx(3 / 40 + math.sqrt(4 * v * log_t / 40) + 6 * log_t / 40, rel=1e-14)
-    assert agent.state.indices[2] == pytest.approx(1 + 6 * log_t / 40, rel=1e-14)
-    first = counted(CascadeUCBV(4, 1, seed=0), t=0)
-    assert first.state.indices.tolist() == pytest.approx([0, 3 / 40, 1, 7 / 9], rel=1e-14)
-
-
 @pytest.mark.parametrize(("rate", "turn"), [(0.0, 24), (0.5, 713)])
 def test_when_the_intervals_of_ucbv_become_narrower(rate, turn):
     """As the docstring says: than those of CascadeUCB1 once N exceeds 24 log t without clicks, 713 log t at a rate of 1/2."""
@@ -81,25 +69,6 @@ def test_when_the_intervals_of_ucbv_become_narrower(rate, turn):
 @pytest.mark.parametrize("kind", ["CM", "PBM"])
 def test_ts_cascade_follows_its_definition(kind, feedback):
     follow(TSCascade(5, 3, feedback=feedback, seed=1), TSCascadeReference(5, 3, feedback), MODELS[kind], 300)
-
-
-def test_ts_cascade_does_not_draw_for_each_item():
-    """All draws are above their means, or all below; the reference refuses others."""
-    agent, reference, rng = TSCascade(5, 3, seed=2), TSCascadeReference(5, 3, "last_click"), np.random.default_rng(0)
-    signs = set()
-    for _ in range(200):
-        ranking = agent.rank()
-        sign = set(np.sign(agent.state.draws - agent.state.mean).tolist())
-        assert len(sign) == 1
-        signs |= sign
-        assert reference.allows(ranking.tolist(), agent.state)
-        means, spreads = map(np.array, zip(*map(reference.mean_and_spread, range(5)), strict=True))
-        theta = means + rng.standard_normal(5) * spreads
-        assert not reference.allows(np.argsort(-theta)[:3].tolist(), SimpleNamespace(draws=theta))
-        clicks = MODELS["CM"].sample(ranking, rng)
-        agent.update(None, ranking, clicks)
-        reference.learn(ranking.tolist(), clicks.tolist())
-    assert signs == {-1.0, 1.0}
 
 
 def test_ts_cascade_draws_a_standard_normal_number():
@@ -134,21 +103,6 @@ def robust_reference(agent_class, corruption, feedback="last_click"):
 def test_the_index_grows_by_the_corruption_over_n(agent_class, corruption):
     agent = agent_class(5, 3, corruption=corruption, seed=1)
     follow(agent, robust_reference(agent_class, corruption), MODELS["PBM"], 300)
-
-
-@each_robust
-def test_corruption_is_added_after_everything_else(agent_class):
-    """Not to the mean from which the interval is made: at ŵ = 3/40 and 1, by hand."""
-    agent, log_t = counted(agent_class(4, 1, corruption=10, seed=0)), math.log(100)
-    means = np.array([0, 3 / 40, 1, 7 / 9])
-    n = np.array(COUNTS["examined"])
-    if agent_class is CascadeUCB1:
-        index = means + np.sqrt(1.5 * log_t / n)
-    elif agent_class is CascadeUCBV:
-        index = means + np.sqrt(4 * means * (1 - means) * log_t / n) + 6 * log_t / n
-    else:
-        index = np.array([upper_bound(*each) for each in zip(means, (log_t + 3 * math.log(log_t)) / n, strict=True)])
-    np.testing.assert_allclose(agent.state.indices, index + 10 / n, rtol=1e-12)
 
 
 @each_robust

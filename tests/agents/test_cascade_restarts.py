@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from reference_agents import CascadeReference, GLRReference, follow
+from reference_agents import GLRReference, follow
 from reference_agents.detection import glr_statistics
 from scipy.stats import binom
 from slow import slow
@@ -206,19 +206,6 @@ def test_the_period_follows_the_horizon_and_the_segments(kind):
     assert of(5, 3, horizon=10**4, n_segments=4, seed=0).state.period == math.floor(5 / math.sqrt(20 * math.log(1e4) / 1e4))
     assert of(5, 3, horizon=10**4, n_segments=10**6, seed=0).state.period == 5
     assert of(5, 3, horizon=10**4, exploration=1.0, seed=0).state.period == 5
-
-
-class Plain(CascadeReference):
-    """A cascade agent of which only the counts are compared."""
-
-    def agrees(self, state):
-        return np.array_equal(state.clicks, self.clicks) and np.array_equal(state.examined, self.seen)
-
-
-@by_kind
-def test_without_exploration_and_changes_it_is_the_cascade_agent(kind):
-    agent = KINDS[kind](5, 3, horizon=10**9, delta=1e-299, exploration=0.0, seed=8)
-    follow(agent, Plain(5, 3, kind, "last_click"), changing(0), 500)
 
 
 @pytest.mark.parametrize("exploration", [0.5, *slow(0.02)])

@@ -124,15 +124,6 @@ def test_lists_are_the_same_without_the_certificate(name, horizon):
     assert certain > 1000, "the certificate holds in many sessions"
 
 
-def test_the_leader_is_not_the_greedy_one():
-    """Means .9 .8 / .8 0, where the largest mean first would leave 0 for the other item."""
-    agent = GRAB(2, 2, horizon=100, seed=0)
-    agent.state.shown[...], agent.state.clicks[...] = 10, [[9, 8], [8, 0]]
-    agent.state.mean[...] = agent.state.clicks / 10
-    agent.rank(None)
-    assert agent.state.leader.tolist() == [1, 0]
-
-
 def test_leaders_that_tie_take_turns_at_random():
     agent, leaders = GRAB(4, 2, seed=0), Counter()
     for _ in range(600):
@@ -190,18 +181,6 @@ def test_leaders_in_a_crowded_table_are_told_apart():
         slots = np.full(128, -1, np.int32)
         enter_all(slots, leaders, 64)
         assert sorted(slots[slots >= 0].tolist()) == list(range(64))
-
-
-def test_a_leader_is_shown_every_gamma_th_time():
-    model, rng = MODELS["PBM"], np.random.default_rng(11)
-    for arguments, gamma in (({}, 4), ({"gamma": 7}, 7)):
-        agent, times = GRAB(5, 3, horizon=1000, seed=12, **arguments), Counter()
-        for _ in range(400):
-            ranking = agent.rank(None)
-            leader = tuple(agent.state.leader.tolist())
-            assert times[leader] % gamma or tuple(ranking.tolist()) == leader
-            times[leader] += 1
-            agent.update(None, ranking, model.sample(ranking, rng))
 
 
 @by_kind

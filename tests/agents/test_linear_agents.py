@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 import warnings
 
 import gymnasium as gym
@@ -14,7 +13,6 @@ from reference_agents import follow, reference_of
 
 import clickgym
 from clickgym.agents import (
-    AGENTS,
     C2UCB,
     CONTEXTUAL_AGENTS,
     DCMLinUCB,
@@ -318,25 +316,6 @@ def test_the_theory_holds_the_truth_within_its_bounds(name):
         t = int(state.t[0]) + 1
         radius = 10 * math.log(1 + state.phi * t / (10 * state.ridge)) + 2 * math.log(t * 5)
         assert np.all(np.abs(x @ (state.theta - model.theta)) <= (math.sqrt(radius) + math.sqrt(10 * state.ridge)) * spread)
-
-
-# ------------------------------------------------------------------------------------------------- engines, saving, names
-
-
-def test_names_are_unique_and_public():
-    assert not set(AGENTS) & set(CONTEXTUAL_AGENTS)
-    assert all(name == agent.__name__ for name, agent in CONTEXTUAL_AGENTS.items())
-    assert set(CONTEXTUAL_AGENTS) <= set(clickgym.agents.__all__)
-
-
-@by_name
-def test_the_docstring_documents_every_argument(name):
-    agent = CONTEXTUAL_AGENTS[name]
-    section = (agent.__doc__ or "").partition("Args:")[2].partition("\n\n")[0]
-    arguments = {"n_items", "n_positions", "seed", *make(name).hyperparameters}
-    assert all(re.search(rf"\b{argument}\b", section) for argument in arguments)
-    assert agent.paper
-    assert "Source: " in agent.__doc__
 
 
 # ----------------------------------------------------------------------------------------------------------- wrong input
