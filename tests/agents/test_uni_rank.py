@@ -177,7 +177,7 @@ def test_lists_are_uniform_within_a_part():
 SPREAD = PositionBasedModel(np.linspace(0.2, 0.9, 7), [1.0, 0.8])
 
 
-@pytest.mark.parametrize(("seed", "users"), enumerate([MODELS["PBM"], MODELS["CM"], SPREAD]))
+@pytest.mark.parametrize(("seed", "users"), list(enumerate([MODELS["PBM"], MODELS["CM"], SPREAD])))
 def test_it_follows_the_reference(seed, users):
     sizes = users.n_items, users.n_positions
     follow(UniRank(*sizes, seed=seed), UniRankReference(*sizes), users, 1000, seed)
