@@ -19,16 +19,6 @@ ROOMS = ("core", "envs", "agents", "runner", "offline", "serving", "")
 """From left to right: a room imports from those to its left; the last is the package itself, with the command line."""
 OF_ENVS = ("envs.codecs", "envs.scan", "envs.spaces")
 """What agents may know of environments."""
-COMPUTING = [
-    "runner.labels",
-    "runner.make",
-    "runner.pairs",
-    "runner.loop",
-    "runner.metrics",
-    "runner.run",
-    "runner.results",
-    "runner.sweep",
-]
 INSIDE = {
     "envs": ("envs.wrappers", "envs.instances", "envs.memory", "envs.contextual"),
     "runner": ("runner.commands", "runner.reports", "runner.theory", "runner.learners"),

@@ -1,4 +1,7 @@
-"""Files that earlier versions wrote still open and go on as they did there; `data/VERSION/make.py` made them there."""
+"""Files that earlier versions wrote still open and go on as they did there.
+
+`data/v2.0/make.py` made those of 2.0 there; those of 0.1 and 1.0 were made likewise, of fewer kinds.
+"""
 
 from __future__ import annotations
 

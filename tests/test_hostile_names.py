@@ -69,24 +69,9 @@ RUN = ["run", "PBMRank-v0", "--instance", "it.json", "--agents", "TopRank", "Ran
         [["show", "it.json"]],
         [["fit", "log.parquet", "--model", "PBM", "--out", "fitted.json"], ["show", "fitted.json"]],
         [["fit", "log.parquet", "--model", "PBM", "--json", "--out", "fitted.json"]],
-        [["evaluate", "log.parquet", "--query", NAME, "--policy", f"fixed:0{NAME},1{NAME}", "--estimator", "pbm"]],
-        [["evaluate", "log.parquet", "--query", NAME, "--policy", f"fixed:0{NAME},1{NAME}", "--estimator", "pbm", "--json"]],
-        [
-            [
-                "decide",
-                "log.parquet",
-                "--query",
-                NAME,
-                "--agents",
-                "TopRank",
-                "--horizon",
-                "100",
-                "--runs",
-                "2",
-                "--out",
-                "decided",
-            ]
-        ],
+        [EVALUATE],
+        [[*EVALUATE, "--json"]],
+        [DECIDE],
         [
             [*RUN, "--out", "out"],
             ["report", "out", "--html", "--markdown", "--latex"],

@@ -19,7 +19,6 @@ from gymnasium.wrappers import (
     FrameStackObservation,
     NormalizeObservation,
     NormalizeReward,
-    RecordEpisodeStatistics,
     RenderCollection,
     RescaleAction,
     TimeAwareObservation,
@@ -69,49 +68,7 @@ def rewards_of(env, n_sessions=20, seed=0):
 # a loop of one's own -------------------------------------------------------------------------------------------------------
 
 
-@by_id
-def test_a_plain_loop(env_id):
-    env = gym.make(env_id)
-    env.action_space.seed(0)
-    _, info = env.reset(seed=0)
-    regret = 0.0
-    for _ in range(50):
-        _, reward, terminated, truncated, info = env.step(env.action_space.sample())
-        assert reward == int(reward)
-        assert (terminated, truncated) == (False, False)
-        regret += info["regret"]
-    assert regret > 0
-
-
 # Gymnasium's wrappers ------------------------------------------------------------------------------------------------------
-
-
-@by_id
-def test_episode_statistics(env_id):
-    env = RecordEpisodeStatistics(gym.make(env_id, max_episode_steps=10))
-    plain = rewards_of(gym.make(env_id, max_episode_steps=10), 30)
-    rewards_of(env, 30)
-    assert list(env.return_queue) == [sum(plain[start : start + 10]) for start in (0, 10, 20)]
-    assert list(env.length_queue) == [10] * 3
-
-
-@by_mode
-@by_id
-def test_episode_statistics_of_streams(env_id, mode):
-    def streams():
-        return gym.make_vec(env_id, num_envs=4, max_episode_steps=5, autoreset_mode=mode)
-
-    envs, plain = vector.RecordEpisodeStatistics(streams()), streams()
-    for each in (envs, plain):
-        each.reset(seed=0)
-        each.action_space.seed(0)
-    paid = []
-    for step in range(1, 6):
-        *_, infos = envs.step(envs.action_space.sample())
-        paid.append(plain.step(plain.action_space.sample())[1])
-        assert ("episode" in infos) == (step == 5)
-    assert infos["episode"]["r"].tolist() == np.sum(paid, axis=0).tolist()
-    assert infos["episode"]["l"].tolist() == [5] * 4
 
 
 @pytest.mark.parametrize("env_id", clickgym.envs.CONTEXTUAL)

@@ -6,6 +6,7 @@ test has a fixed seed and a false-alarm rate of 1e-5, so that all of them togeth
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import math
 from collections import Counter
@@ -23,11 +24,11 @@ from reference_agents import (
     GreedyReference,
     KLUCBPlain,
     PBMUCBReference,
-    Reference,
     TopRankReference,
     bernoulli_kl,
     each_model,
     exact_upper_bound,
+    follow,
     lower_bound,
     upper_bound,
 )
@@ -36,8 +37,10 @@ from slow import slow
 
 from clickgym.agents import (
     PBMUCB,
+    PIE,
     BatchRank,
     CascadeKLUCB,
+    CascadeTS,
     CascadeUCB1,
     CompiledAgent,
     EpsilonGreedy,
@@ -185,24 +188,13 @@ def test_exploration_is_floored_at_zero_as_a_whole():
 # ----------------------------------------------------------------------------------------- agents against the references
 
 
-def follow(agent: CompiledAgent, reference: Reference, model: ClickModel, n_sessions: int) -> None:
-    """Play, with every list checked against what the reference allows, and the state compared after each session."""
-    rng = np.random.default_rng(5)
-    for session in range(n_sessions):
-        ranking = agent.rank(None)
-        assert reference.allows(ranking.tolist(), agent.state), f"session {session + 1}: {ranking}"
-        clicks = model.sample(ranking, rng)
-        agent.update(None, ranking, clicks)
-        reference.learn(ranking.tolist(), clicks.tolist())
-        assert reference.agrees(agent.state), f"session {session + 1}"
-
-
 @each_model
 @pytest.mark.parametrize("feedback", ["last_click", "first_click"])
 @pytest.mark.parametrize(("agent_class", "kind"), [(CascadeUCB1, "UCB1"), (CascadeKLUCB, "KL")])
 def test_cascade_agents_follow_their_definition(agent_class, kind, feedback, model):
     agent = agent_class(model.n_items, model.n_positions, feedback=feedback, seed=1)
-    follow(agent, CascadeReference(model.n_items, model.n_positions, kind, feedback), model, 400)
+    reference = CascadeReference(model.n_items, model.n_positions, kind, feedback)
+    follow(agent, reference, model, 400)
 
 
 @pytest.mark.parametrize("examination", [[0.9, 0.4, 0.6], [0.2, 1.0, 0.5], [1.0, 0.5, 0.1]])
@@ -214,8 +206,8 @@ def test_pbmucb_follows_its_definition(examination, epsilon):
 
 
 def test_greedy_follows_its_definition():
-    model = MODELS["PBM"]
-    follow(EpsilonGreedy(5, 3, epsilon=0.0, seed=1), GreedyReference(5, 3), model, 500)
+    agent = EpsilonGreedy(5, 3, epsilon=0.0, seed=1)
+    follow(agent, GreedyReference(5, 3), MODELS["PBM"], 500)
 
 
 @pytest.mark.parametrize(
@@ -285,17 +277,6 @@ def test_random_lists_are_uniform():
 # --------------------------------------------------------------------------------------------------------- epsilon-greedy
 
 
-def test_greedy_by_hand():
-    """Never-shown items first; then clicks per display; with ε = 0 never anything else."""
-    agent = EpsilonGreedy(4, 2, epsilon=0.0, seed=0)
-    first = set(show(agent, [0, 0, 0, 1]).tolist())
-    assert set(show(agent, [0, 0, 0, 1]).tolist()) == {0, 1, 2, 3} - first
-    for _ in range(20):
-        assert show(agent, [0, 0, 0, 1])[0] == 3
-    assert agent.state.rate[3] == 1.0
-    assert agent.state.displays.sum() == 2 * 22
-
-
 def test_greedy_explores_with_probability_epsilon():
     """Null: a list is the greedy one w.p. 1 - ε + ε/12, and any of the 11 others w.p. ε/12, ε = 0.3; 6000 lists."""
     agent = EpsilonGreedy(4, 2, epsilon=0.3, seed=3)
@@ -310,70 +291,9 @@ def test_greedy_explores_with_probability_epsilon():
 # --------------------------------------------------------------------------------------------------------- cascade agents
 
 
-@pytest.mark.parametrize("agent_class", [CascadeUCB1, CascadeKLUCB])
-@pytest.mark.parametrize(
-    ("feedback", "clicks", "examined", "counted"),
-    [
-        ("last_click", [0, 1, 0, 1, 0], [1, 1, 1, 1, 0], [0, 1, 0, 1, 0]),
-        ("first_click", [0, 1, 0, 1, 0], [1, 1, 0, 0, 0], [0, 1, 0, 0, 0]),
-        ("last_click", [0, 0, 0, 0, 0], [1, 1, 1, 1, 1], [0, 0, 0, 0, 0]),
-        ("first_click", [0, 0, 0, 0, 0], [1, 1, 1, 1, 1], [0, 0, 0, 0, 0]),
-        ("last_click", [1, 0, 0, 0, 0], [1, 0, 0, 0, 0], [1, 0, 0, 0, 0]),
-        ("first_click", [1, 0, 0, 0, 1], [1, 0, 0, 0, 0], [1, 0, 0, 0, 0]),
-        ("last_click", [1, 0, 0, 0, 1], [1, 1, 1, 1, 1], [1, 0, 0, 0, 1]),
-    ],
-)
-def test_what_a_cascade_agent_takes_as_examined(agent_class, feedback, clicks, examined, counted):
-    agent = agent_class(6, 5, feedback=feedback, seed=0)
-    ranking = agent.rank(None)
-    agent.update(None, ranking, clicks)
-    assert agent.state.examined[ranking].tolist() == examined
-    assert agent.state.clicks[ranking].tolist() == counted
-
-
-@pytest.mark.parametrize("agent_class", [CascadeUCB1, CascadeKLUCB])
+@pytest.mark.parametrize("agent_class", [CascadeUCB1, CascadeKLUCB, CascadeTS, PIE])
 def test_last_click_is_the_default(agent_class):
-    assert agent_class(3, 2).hyperparameters["feedback"] == "last_click"
-
-
-@pytest.mark.parametrize("agent_class", [CascadeUCB1, CascadeKLUCB, PBMUCB, EpsilonGreedy])
-def test_unseen_items_rank_first(agent_class):
-    """Even before items that were clicked every time they were shown."""
-    arguments = {"examination": [1.0, 1.0]} if agent_class is PBMUCB else {}
-    arguments |= {"epsilon": 0.0} if agent_class is EpsilonGreedy else {}
-    for seed in range(20):
-        agent = agent_class(6, 2, seed=seed, **arguments)
-        shown = [set(show(agent, [1] * 6).tolist()) for _ in range(3)]
-        assert set.union(*shown) == set(range(6))
-
-
-@pytest.mark.parametrize("agent_class", [CascadeUCB1, CascadeKLUCB])
-def test_first_sessions_have_no_nan(agent_class):
-    """At t = 1 log t = 0 and log log t does not exist; at t = 2 the exploration term is floored at 0: indices are means."""
-    agent = agent_class(2, 2, seed=0)
-    agent.rank(None)
-    assert np.all(agent.state.indices == np.inf)
-    agent.update(None, agent.ranking, [0, 1])
-    winner = int(agent.ranking[1])
-    assert agent.rank(None)[0] == winner
-    index = agent.state.indices
-    if agent_class is CascadeKLUCB:
-        assert index[winner] == 1.0
-        assert index[1 - winner] == 0.0
-    else:
-        assert index[winner] == pytest.approx(1 + math.sqrt(1.5 * math.log(2)))
-
-
-def test_ucb1_index_by_hand():
-    """ŵ + sqrt(1.5 log t / N), t counted from 1."""
-    agent = CascadeUCB1(2, 2, seed=0)
-    for _ in range(9):
-        show(agent, [1, 0])
-    agent.rank(None)  # t = 10
-    n = agent.state.examined
-    assert n[0] == 9
-    assert agent.state.indices[0] == pytest.approx(1 + math.sqrt(1.5 * math.log(10) / 9), rel=1e-14)
-    assert agent.state.indices[1] == pytest.approx(math.sqrt(1.5 * math.log(10) / n[1]), rel=1e-14)
+    assert inspect.signature(agent_class).parameters["feedback"].default == "last_click"
 
 
 def lockstep(parameters, env_rng, n, uniforms, clicks, examined, state_a, rng_a, list_a, state_b, rng_b, list_b):  # type: ignore[no-untyped-def]
@@ -392,9 +312,8 @@ def lockstep(parameters, env_rng, n, uniforms, clicks, examined, state_a, rng_a,
     return n
 
 
-def sessions_in_agreement(model: ClickModel, n: int, feedback: str, seed: int, corruption: float = 0.0) -> int:
-    given: Any = {"feedback": feedback, "corruption": corruption, "seed": seed}
-    agents = [cls(model.n_items, model.n_positions, **given) for cls in (CascadeKLUCB, KLUCBPlain)]
+def sessions_in_agreement(agents: Sequence[CompiledAgent], model: ClickModel, n: int, seed: int) -> int:
+    """How many sessions pass before the lists of two agents differ; their generators must end in the same state."""
     a, b = agents
     play = specialise(lockstep, rank_a=a.rank_kernel, rank_b=b.rank_kernel, update=a.update_kernel, sample=model.sample_kernel)
     k = model.n_positions
@@ -406,6 +325,12 @@ def sessions_in_agreement(model: ClickModel, n: int, feedback: str, seed: int, c
     if played == n:
         assert a.rng.bit_generator.state == b.rng.bit_generator.state
     return played
+
+
+def klucb_in_agreement(model: ClickModel, n: int, feedback: str, seed: int, corruption: float = 0.0) -> int:
+    given: Any = {"feedback": feedback, "corruption": corruption, "seed": seed}
+    agents = [cls(model.n_items, model.n_positions, **given) for cls in (CascadeKLUCB, KLUCBPlain)]
+    return sessions_in_agreement(agents, model, n, seed)
 
 
 KLUCB_MODELS = {
@@ -429,21 +354,21 @@ KLUCB_MODELS = {
 def test_klucb_lists_are_those_of_the_definition(name):
     """Bit for bit over 10⁵ sessions, and the generators end in the same state: not one tie more or less was broken."""
     model, feedback = KLUCB_MODELS[name]
-    assert sessions_in_agreement(model, 100_000, feedback, seed=1) == 100_000
+    assert klucb_in_agreement(model, 100_000, feedback, seed=1) == 100_000
 
 
 @pytest.mark.parametrize("corruption", [0.3, 20.0, 1e7])
 @pytest.mark.parametrize("name", ["usual", "PBM", "ties", "tiny", "0 and 1"])
 def test_klucb_lists_with_corruption_are_those_of_the_definition(name, corruption):
     model, feedback = KLUCB_MODELS[name]
-    assert sessions_in_agreement(model, 20_000, feedback, 1, corruption) == 20_000
+    assert klucb_in_agreement(model, 20_000, feedback, 1, corruption) == 20_000
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [2, 3])
 @pytest.mark.parametrize(("model", "feedback"), KLUCB_MODELS.values(), ids=KLUCB_MODELS)
 def test_klucb_lists_are_those_of_the_definition_over_long_runs(model, feedback, seed):
-    assert sessions_in_agreement(model, 3_000_000, feedback, seed) == 3_000_000
+    assert klucb_in_agreement(model, 3_000_000, feedback, seed) == 3_000_000
 
 
 def test_klucb_agrees_on_random_small_models():
@@ -455,7 +380,7 @@ def test_klucb_agrees_on_random_small_models():
         attraction = rng.choice([0.0, 0.01, 0.3, 0.3, 0.7, 1.0], n_items)
         model = CascadeModel(attraction, n_positions)
         feedback, corruption = ["first_click", "last_click"][seed % 2], [0.0, 0.0, 2.0][seed % 3]
-        assert sessions_in_agreement(model, 1000, feedback, seed, corruption) == 1000, (model.to_dict(), seed)
+        assert klucb_in_agreement(model, 1000, feedback, seed, corruption) == 1000, (model.to_dict(), seed)
 
 
 def test_klucb_sees_ties_within_rounding_of_one():
@@ -509,18 +434,6 @@ def test_batchrank_confidence():
         assert agent.state.lower[item] == pytest.approx(lower_bound(clicks / 37, delta / 37), rel=1e-9)
 
 
-def test_batchrank_discards_the_clicks_of_fillers():
-    """L = 3, K = 2: the second list shows the item left out of the first and a filler; both are clicked, one counts."""
-    for seed in range(20):
-        agent = BatchRank(3, 2, horizon=100, seed=seed)
-        first = show(agent, [0, 0, 0])
-        second = show(agent, [1, 1, 1])
-        left_out = ({0, 1, 2} - set(first.tolist())).pop()
-        assert left_out in second
-        assert agent.state.clicks.tolist() == [int(item == left_out) for item in range(3)]
-        assert agent.state.observed.tolist() == [1, 1, 1]
-
-
 def test_batchrank_mixes_fillers_uniformly():
     """Null: given the first list, the second is uniform on the 4 lists of the item left out and a filler, in any order."""
     draws = []
@@ -550,38 +463,6 @@ def test_batchrank_takes_the_largest_split():
     assert state.clicks[[0, 2]].tolist() == [0, 0]
 
 
-def test_batchrank_eliminates_what_cannot_belong():
-    """L = 4, K = 2, no split. U(d) ≥ L(d_K) keeps an item: clicks 30, 30, 30 of 37 stay, 0 of 37 goes."""
-    agent = BatchRank(4, 2, horizon=10, seed=0)
-    for _ in range(2 * 37):
-        ranking = agent.rank(None)
-        agent.update(None, ranking, [item != 3 and agent.state.clicks[item] < 30 for item in ranking])
-    state = agent.state
-    assert state.stage[0] == 1
-    assert state.size[0] == 3
-    assert set(state.items[:3].tolist()) == {0, 1, 2}
-    assert all(3 not in show(agent, [0, 0, 0, 0]) for _ in range(50))
-
-
-def test_batchrank_never_splits_a_batch_of_one_position():
-    """K = 1: one item is far better, the loser goes by elimination; the last item left is shown for ever, uncounted."""
-    agent = BatchRank(3, 1, horizon=10, seed=0)
-    for _ in range(3 * 37):
-        show(agent, [0, 1, 0])
-    assert agent.state.n_batches[0] == 1
-    assert agent.state.size[0] == 1
-    counts = agent.state.observed.copy()
-    assert all(show(agent, [0, 1, 0])[0] == 1 for _ in range(200))
-    np.testing.assert_array_equal(agent.state.observed, counts)
-
-
-def test_batchrank_refuses_short_horizons():
-    for horizon in (1, 2, 4):
-        with pytest.raises(ValueError, match=f"horizon is {horizon}; expected an integer of at least 5"):
-            BatchRank(3, 2, horizon=horizon)
-    BatchRank(3, 2, horizon=5)
-
-
 # ---------------------------------------------------------------------------------------------------------------- TopRank
 
 
@@ -607,27 +488,6 @@ def test_toprank_threshold(delta, needed):
     assert all(show(agent, [0, 0])[0] == 1 for _ in range(20))
 
 
-def test_toprank_counts_pairs_with_items_below_the_list():
-    agent = TopRank(4, 2, horizon=100, seed=0)
-    a, b = agent.rank(None).tolist()
-    agent.update(None, [a, b], [1, 0])
-    c, d = sorted({0, 1, 2, 3} - {a, b})
-    wins = np.zeros((4, 4), int)
-    wins[a, [b, c, d]] = 1
-    np.testing.assert_array_equal(agent.state.wins, wins)
-
-
-def test_toprank_counts_only_pairs_of_one_block():
-    agent = TopRank(4, 3, horizon=100, seed=0)
-    agent.state.beats[0, [1, 2, 3]] = True
-    partition(agent.state)
-    ranking = agent.rank(None)
-    assert ranking[0] == 0
-    agent.update(None, ranking, [1, 1, 0])
-    below = set(range(4)) - {0, int(ranking[1])}
-    assert {tuple(pair) for pair in np.argwhere(agent.state.wins).tolist()} == {(int(ranking[1]), j) for j in below}
-
-
 def test_toprank_default_delta():
     assert TopRank(3, 2, horizon=50).state.log_c_delta == pytest.approx(math.log(C * 50), rel=1e-14)
     assert TopRank(3, 2, horizon=50, delta=0.3).state.log_c_delta == pytest.approx(math.log(C / 0.3), rel=1e-14)
@@ -642,21 +502,6 @@ def blocks_of(relation: Iterable[tuple[int, int]], n_items: int) -> list[set[int
     blocks = [set(agent.state.order[a:b].tolist()) for a, b in itertools.pairwise(start)]
     assert all(agent.state.block[item] == b for b, block in enumerate(blocks) for item in block)
     return blocks
-
-
-@pytest.mark.parametrize(
-    ("relation", "blocks"),
-    [
-        ([], [{0, 1, 2, 3, 4}]),
-        ([(4, 0)], [{1, 2, 3, 4}, {0}]),
-        ([(4, 0), (0, 2), (4, 2)], [{1, 3, 4}, {0}, {2}]),
-        ([(0, 1), (1, 2), (2, 0)], [{3, 4}, {0, 1, 2}]),  # a cycle is one block
-        ([(3, 0), (0, 1), (1, 2), (2, 0), (0, 4)], [{3}, {0, 1, 2, 4}]),  # with what only the cycle beats
-        ([(0, 1), (1, 0), (0, 2), (1, 2), (0, 3), (1, 3), (0, 4), (1, 4)], [{0, 1, 2, 3, 4}]),
-    ],
-)
-def test_toprank_blocks(relation, blocks):
-    assert blocks_of(relation, 5) == blocks
 
 
 @given(st.sets(st.tuples(st.integers(0, 5), st.integers(0, 5)).filter(lambda pair: pair[0] != pair[1]), max_size=20))
@@ -675,42 +520,7 @@ def test_toprank_orders_blocks_uniformly():
     assert_uniform(draws, [(2, *pair) for pair in itertools.permutations([0, 1, 3], 2)])
 
 
-# ----------------------------------------------------------------------------------------------------------------- PBMUCB
-
-
-def test_pbmucb_index_by_hand():
-    """S/Ñ + sqrt(N/Ñ) sqrt(δ/(2Ñ)), δ = (1 + ε) log t, at t = 4 with N = 3 and ε = 0.5."""
-    agent = PBMUCB(2, 2, examination=[1.0, 0.5], epsilon=0.5, seed=0)
-    for _ in range(3):
-        ranking = agent.rank(None)
-        agent.update(None, ranking, [0, 1])
-    agent.rank(None)
-    state = agent.state
-    assert state.t[0] == 4
-    assert state.displays.tolist() == [3, 3]
-    assert state.weight.sum() == pytest.approx(4.5)
-    delta = 1.5 * math.log(4)
-    for item in range(2):
-        s, n, weight = state.clicks[item], state.displays[item], state.weight[item]
-        want = s / weight + math.sqrt(n / weight) * math.sqrt(delta / (2 * weight))
-        assert state.indices[item] == pytest.approx(want, rel=1e-14)
-
-
-@pytest.mark.parametrize(
-    ("examination", "ranking"),
-    [([1.0, 0.5, 0.2], [3, 1, 0]), ([0.2, 0.5, 1.0], [0, 1, 3]), ([0.5, 0.2, 1.0], [1, 0, 3]), ([0.2, 1.0, 0.5], [0, 3, 1])],
-)
-def test_pbmucb_puts_the_largest_index_at_the_largest_kappa(examination, ranking):
-    """Indices in the order 3, 1, 0, 2."""
-    agent = PBMUCB(4, 3, examination=examination, seed=0)
-    agent.state.mean[:] = [0.2, 0.3, 0.1, 0.4]
-    agent.state.width[:] = 0.0
-    assert agent.rank(None).tolist() == ranking
-
-
-def test_pbmucb_needs_positive_kappa():
-    with pytest.raises(ValueError, match=r"examination\[1\] is 0.0; expected a probability in \(0, 1\]"):
-        PBMUCB(3, 2, examination=[1.0, 0.0])
+# ------------------------------------------------------------------------------------------------------------- candidates
 
 
 @kernel

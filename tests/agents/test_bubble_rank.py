@@ -13,14 +13,14 @@ from collections.abc import Iterable, Sequence
 import gymnasium as gym
 import numpy as np
 import pytest
-from reference_agents import BubbleRankReference, each_model
+from reference_agents import BubbleRankReference, each_model, follow
 from scipy.stats import chisquare
 from slow import slow
 
 import clickgym
 from clickgym.agents import TopRank
 from clickgym.agents.bubble_rank import BubbleRank
-from clickgym.envs import CascadeModel, ClickEnv, ClickModel, DependentClickModel, PositionBasedModel
+from clickgym.envs import CascadeModel, ClickEnv, DependentClickModel, PositionBasedModel
 
 FALSE_ALARM = 1e-5
 
@@ -31,17 +31,6 @@ def drawn(agent: BubbleRank) -> tuple[int, ...]:
     ranking = agent.rank(None)
     agent.state.t[0] = t
     return tuple(ranking.tolist())
-
-
-def follow(agent: BubbleRank, reference: BubbleRankReference, model: ClickModel, n_sessions: int, seed: int = 5) -> None:
-    rng = np.random.default_rng(seed)
-    for session in range(1, n_sessions + 1):
-        ranking = agent.rank(None)
-        assert reference.allows(ranking.tolist(), agent.state), f"session {session}: {ranking}"
-        clicks = model.sample(ranking, rng)
-        agent.update(None, ranking, clicks)
-        reference.learn(ranking.tolist(), clicks.tolist())
-        assert reference.agrees(agent.state), f"session {session}"
 
 
 def show(agent: BubbleRank, clicked: Sequence[int]) -> list[int]:
@@ -65,7 +54,7 @@ def assert_uniform(draws: Iterable[object], support: Iterable[object]) -> None:
 def test_follows_algorithm_1_with_fewer_positions_than_items(model):
     agent = BubbleRank(5, 3, initial=[2, 0, 4, 3, 1], delta=0.3, seed=1)
     reference = BubbleRankReference([2, 0, 4, 3, 1], 3, -math.log(0.3))
-    follow(agent, reference, model, 1200)
+    follow(agent, reference, model, 1200, seed=5)
     assert reference.n_exchanges > 0
 
 
@@ -75,7 +64,7 @@ def test_follows_algorithm_1_at_other_sizes(n_items, n_positions):
     agent = BubbleRank(n_items, n_positions, initial=initial, horizon=3, seed=2)
     model = PositionBasedModel(np.linspace(0.1, 0.9, n_items), np.linspace(1.0, 0.7, n_positions))  # R_0 is the worst list
     reference = BubbleRankReference(initial, n_positions, 4 * math.log(3))
-    follow(agent, reference, model, 1200)
+    follow(agent, reference, model, 1200, seed=5)
     assert reference.n_exchanges >= n_items - 1
 
 
@@ -83,7 +72,7 @@ def test_follows_the_doubling_trick():
     """Base lists go back to R_0 at time n + 1, n = 2, 4, 8, ...; s and n stay, and δ = n^-4 shrinks."""
     agent = BubbleRank(4, 3, initial=[0, 1, 2, 3], seed=3)
     reference = BubbleRankReference([0, 1, 2, 3], 3, 4 * math.log(2), doubling=True)
-    follow(agent, reference, PositionBasedModel([0.0, 0.3, 0.6, 1.0], [1.0] * 3), 2100)
+    follow(agent, reference, PositionBasedModel([0.0, 0.3, 0.6, 1.0], [1.0] * 3), 2100, seed=5)
     assert reference.n_exchanges > 5
     assert reference.estimate == 4096
 
@@ -116,20 +105,13 @@ def test_pairs_begin_at_the_first_position_at_odd_steps(n_positions, odd, even):
         show(agent, [0] * n_positions)
 
 
-@pytest.mark.parametrize(("n_positions", "challenged"), [(2, [2, 4]), (3, [1, 3]), (4, [2, 4]), (5, [1, 3])])
+@pytest.mark.parametrize(("n_positions", "challenged"), [(1, [1, 2, 3, 4]), (2, [2, 4]), (3, [1, 3]), (4, [2, 4]), (5, [1, 3])])
 def test_the_last_position_is_challenged_where_it_is_in_no_pair(n_positions, challenged):
     agent = BubbleRank(7, n_positions, initial=list(range(7)), seed=5)
     for t in range(1, 5):
         newcomers = {drawn(agent)[-1] for _ in range(200)} - set(range(n_positions))
         assert newcomers == (set(range(n_positions, 7)) if t in challenged else set())
         show(agent, [0] * 7)
-
-
-def test_a_single_position_is_challenged_at_every_step():
-    agent = BubbleRank(3, 1, initial=[0, 1, 2], seed=5)
-    for _ in range(4):
-        assert {drawn(agent)[0] for _ in range(200)} == {0, 1, 2}
-        show(agent, [0, 0, 0])
 
 
 def test_the_challenger_is_uniform_over_those_not_shown_to_be_worse():
@@ -150,29 +132,6 @@ def test_without_an_eligible_challenger_nobody_is_swapped_in():
         agent.state.s[0, worse] = agent.state.n[0, worse] = 5
     assert {drawn(agent)[0] for _ in range(200)} == {0}
     assert agent.state.rivals[1] == -1
-
-
-def test_the_item_that_is_not_shown_counts_as_not_clicked():
-    """L = 2, K = 1: a click on the item shown counts for it against the other, whichever of the two it is."""
-    agent = BubbleRank(2, 1, initial=[0, 1], seed=8)
-    s, n = 0, 0
-    for _ in range(60):
-        ranking, challenger = agent.rank(None), agent.state.rivals[1]
-        clicks = [int(agent.state.t[0] % 3 != 0)]
-        agent.update(None, ranking, clicks)
-        if challenger >= 0 and clicks[0]:
-            s += 1 if ranking[0] == 0 else -1
-            n += 1
-        assert agent.state.s.tolist() == [[0, s], [-s, 0]]
-        assert agent.state.n.tolist() == [[0, n], [n, 0]]
-    assert n > 10
-
-
-def test_a_better_challenger_enters_the_base_list():
-    agent = BubbleRank(4, 1, initial=[0, 1, 2, 3], delta=0.5, seed=9)
-    for _ in range(300):
-        show(agent, [0, 0, 1, 0])
-    assert agent.state.base.tolist() == [2, 1, 0, 3]
 
 
 @pytest.mark.parametrize(
@@ -200,18 +159,6 @@ def test_a_threshold_that_is_met_exactly_leaves_the_pair_undecided():
     assert {drawn(agent) for _ in range(200)} == {(0, 1), (1, 0)}
     agent.state.s[:], agent.state.n[:] = [[0, 17], [-17, 0]], [[0, 17], [17, 0]]
     assert {drawn(agent) for _ in range(200)} == {(0, 1)}
-
-
-def test_statistics_of_a_decided_pair_stand_still():
-    """A decided pair is shown in a fixed order: neither its clicks at odd steps nor those at even ones count."""
-    agent = BubbleRank(4, 4, initial=[0, 1, 2, 3], delta=0.5, seed=12)
-    agent.state.s[0, 1], agent.state.s[1, 0] = 9, -9
-    agent.state.n[0, 1] = agent.state.n[1, 0] = 9
-    for _ in range(200):
-        assert show(agent, [0, 1, 1, 1])[:1] == [0] or agent.state.t[0] % 2 == 1  # even steps exchange the second and third
-    assert (agent.state.s[0, 1], agent.state.n[0, 1], agent.state.s[1, 0], agent.state.n[1, 0]) == (9, 9, -9, 9)
-    assert agent.state.n[2, 3] == 0  # both were clicked each time: no difference, nothing counted
-    assert agent.state.base.tolist() == [0, 1, 2, 3]
 
 
 def test_only_pairs_of_the_steps_parity_are_updated():
@@ -327,16 +274,6 @@ def test_it_never_violates_the_safety_constraint():
     env.initial_ranking = np.arange(8)
     result = clickgym.run(TopRank(8, 8, horizon=20000, seed=0), env, 100, seed=0, checkpoints=[], metrics=["violations"])
     assert result.metrics["violations"][-1] > 50
-
-
-def test_no_item_is_shown_more_than_one_position_from_its_place():
-    agent = BubbleRank(8, 8, initial=np.arange(8)[::-1], delta=0.2, seed=1)
-    rng = np.random.default_rng(0)
-    for _ in range(1000):
-        base = agent.state.base.tolist()
-        ranking = agent.rank(None)
-        assert max(abs(base.index(item) - k) for k, item in enumerate(ranking)) <= 1
-        agent.update(None, ranking, SAFE["CM"].sample(ranking, rng))
 
 
 def test_it_learns_to_sort():

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from reference_agents import CascadeReference, GLRReference, follow
-from reference_agents.detection import GLR_READINGS, glr_statistics
+from reference_agents import GLRReference, follow
+from reference_agents.detection import glr_statistics
+from scipy.stats import binom
 from slow import slow
 
 import clickgym
@@ -48,6 +49,17 @@ def observe(agent, observations, check=lambda: None):
     for click in observations:
         agent.update(None, agent.rank(None), [click])
         check()
+
+
+@given(st.lists(st.integers(0, 1), min_size=2, max_size=60))
+def test_the_statistic_is_the_log_likelihood_ratio_of_a_change(observations):
+    """Against binomial laws with the means before and after, over those with one mean."""
+    n, total = len(observations), sum(observations)
+    for s, found in enumerate(glr_statistics(observations), 1):
+        before, after = sum(observations[:s]), sum(observations[s:])
+        changed = binom.logpmf(before, s, before / s) + binom.logpmf(after, n - s, after / (n - s))
+        same = binom.logpmf(before, s, total / n) + binom.logpmf(after, n - s, total / n)
+        assert found == pytest.approx(changed - same, rel=1e-9, abs=1e-9)
 
 
 @pytest.mark.parametrize("observations", list(sequences()))
@@ -94,19 +106,15 @@ def changing(session, first=(0.95, 0.05, 0.5, 0.5, 0.1), second=(0.05, 0.95, 0.5
 def test_restarts_follow_the_reference_where_users_change(kind, feedback):
     reference = GLRReference(5, 3, kind, 300, feedback=feedback)
     agent = KINDS[kind](5, 3, horizon=300, feedback=feedback, seed=2)
-    assert follow(agent, {"": reference}, changing, 800) == {""}
+    follow(agent, reference, changing, 800)
     assert agent.state.restart_steps[: agent.state.n_restarts[0]].tolist() == reference.restarts
     assert len(reference.restarts) >= 4
 
 
-@pytest.mark.parametrize("kind", ["UCB1", *slow("KL")])  # which differ by their index alone
-def test_each_other_reading_is_told_apart(kind):
-    agreed = {"as written", *GLR_READINGS}
-    for seed in range(12):
-        if len(agreed) > 1:
-            references = {name: GLRReference(5, 3, kind, 300, **GLR_READINGS.get(name, {})) for name in sorted(agreed)}
-            agreed = follow(KINDS[kind](5, 3, horizon=300, seed=seed), references, changing, 600, seed)
-    assert agreed == {"as written"}
+@pytest.mark.parametrize(("kind", "runs"), [("UCB1", 1), *slow(("KL", 5))])  # which differ by their index alone
+def test_it_follows_the_reference(kind, runs):
+    for seed in range(runs):
+        follow(KINDS[kind](5, 3, horizon=300, seed=seed), GLRReference(5, 3, kind, 300), changing, 600, seed)
 
 
 @pytest.mark.parametrize("kind", ["KL", *slow("UCB1")])
@@ -200,19 +208,6 @@ def test_the_period_follows_the_horizon_and_the_segments(kind):
     assert of(5, 3, horizon=10**4, exploration=1.0, seed=0).state.period == 5
 
 
-class Plain(CascadeReference):
-    """A cascade agent of which only the counts are compared."""
-
-    def agrees(self, state):
-        return np.array_equal(state.clicks, self.clicks) and np.array_equal(state.examined, self.seen)
-
-
-@by_kind
-def test_without_exploration_and_changes_it_is_the_cascade_agent(kind):
-    agent = KINDS[kind](5, 3, horizon=10**9, delta=1e-299, exploration=0.0, seed=8)
-    assert follow(agent, {"": Plain(5, 3, kind, "last_click")}, changing(0), 500) == {""}
-
-
 @pytest.mark.parametrize("exploration", [0.5, *slow(0.02)])
 def test_the_order_of_many_items_is_that_of_kl_ucb(exploration):
     """60 items, of which only a front is solved for, with forced items from far below the list, and restarts."""
@@ -221,8 +216,7 @@ def test_the_order_of_many_items_is_that_of_kl_ucb(exploration):
     values[1][:5] = 0.95
     reference = GLRReference(60, 3, "KL", 2000, exploration=exploration, delta=0.1)
     agent = GLRCascadeKLUCB(60, 3, horizon=2000, exploration=exploration, delta=0.1, seed=10)
-    agreed = follow(agent, {"": reference}, lambda session: CascadeModel(values[session // 400], 3), 750)
-    assert agreed == {""}
+    follow(agent, reference, lambda session: CascadeModel(values[session // 400], 3), 750)
 
 
 # ------------------------------------------------------------------------------------------------------------------ users

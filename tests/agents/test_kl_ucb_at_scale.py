@@ -9,28 +9,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from reference_agents import KLUCBPlain
-from test_agent_mechanisms import lockstep
+from test_agent_mechanisms import sessions_in_agreement
 from test_ranked_bandits import PlainRankedKLUCB
 
 from clickgym.agents import DCMKLUCB, CascadeKLUCB, CompiledAgent, RankedKLUCB
 from clickgym.core.kernels import specialise
 from clickgym.envs import CascadeModel, ClickModel, PositionBasedModel
-
-
-def sessions_in_agreement(agents: tuple[CompiledAgent, CompiledAgent], model: ClickModel, n: int, seed: int) -> int:
-    """How many sessions pass before two agents show other lists, or draw other random numbers."""
-    a, b = agents
-    play = specialise(lockstep, rank_a=a.rank_kernel, rank_b=b.rank_kernel, update=a.update_kernel, sample=model.sample_kernel)
-    clicks, examined = np.zeros((2, model.n_positions), np.int8)
-    env_rng, uniforms, played = np.random.default_rng(seed + 1000), np.empty(model.n_positions), 0
-    while played < n and a.rng.bit_generator.state == b.rng.bit_generator.state:
-        size = min(n - played, 100)
-        parts = (a.state, a.rng, a.ranking, b.state, b.rng, b.ranking)
-        passed = play(model.parameters, env_rng, size, uniforms, clicks, examined, *parts)
-        played += passed
-        if passed < size:
-            break
-    return played
 
 
 def agents_for(name: str, model: ClickModel, seed: int) -> tuple[CompiledAgent, CompiledAgent]:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import math
-import re
 import warnings
 
 import gymnasium as gym
 import numpy as np
 import pytest
 from click_stories import assert_sampled_from
+from reference_agents import follow, reference_of
 
 import clickgym
 from clickgym.agents import (
-    AGENTS,
     C2UCB,
     CONTEXTUAL_AGENTS,
     DCMLinUCB,
@@ -23,7 +22,7 @@ from clickgym.agents import (
     UBMLinUCB,
 )
 from clickgym.agents.linear import _RidgeAgent
-from clickgym.envs import ContextualClickEnv, LinearModel, UserBrowsingModel, load_instance
+from clickgym.envs import ContextualClickEnv, DependentClickModel, LinearModel, UserBrowsingModel, load_instance
 
 L, K, D = 7, 4, 3
 WEIGHTS = np.array([[0.9, 0, 0, 0], [0.6, 0.8, 0, 0], [0.4, 0.5, 0.75, 0], [0.2, 0.3, 0.35, 0.7]])
@@ -95,21 +94,8 @@ def test_the_regression_is_that_of_plain_numpy(name):
 @by_optimistic
 @pytest.mark.parametrize("alpha", [None, 0.0, 0.7])
 def test_lists_are_those_of_the_largest_indices(name, alpha):
-    agent = make(name, alpha=alpha)
-    gram, moment, ridge = phi(name) * np.eye(D), np.zeros(D), phi(name)
-    for t, (observation, clicks) in enumerate(rounds(300), start=1):
-        ranking, features = agent.rank(observation), observation["features"]
-        radius = D * math.log(1 + phi(name) * t / (D * ridge)) + 2 * math.log(t * K)
-        alpha_t = math.sqrt(radius) + math.sqrt(ridge * D) if alpha is None else alpha
-        spread = np.sqrt(np.einsum("ai,ij,aj->a", features, np.linalg.inv(gram), features))
-        index = features @ np.linalg.solve(gram, moment) + alpha_t * spread
-        if alpha != 0 or moment.any():  # then no two are equal
-            np.testing.assert_array_equal(ranking, np.argsort(-index)[:K])
-        agent.update(observation, ranking, clicks)
-        for k, weight in samples_of(name, clicks).items():
-            x = features[ranking[k]]
-            gram += weight**2 * np.outer(x, x)
-            moment += weight * clicks[k] * x
+    agent, users = make(name, alpha=alpha), DependentClickModel(np.linspace(0.1, 0.7, L), [0.6, 0.3, 0.8, 0.5])
+    follow(agent, reference_of(agent), users, 300, n_features=D)
 
 
 def test_alpha_by_hand():
@@ -332,53 +318,25 @@ def test_the_theory_holds_the_truth_within_its_bounds(name):
         assert np.all(np.abs(x @ (state.theta - model.theta)) <= (math.sqrt(radius) + math.sqrt(10 * state.ridge)) * spread)
 
 
-# ------------------------------------------------------------------------------------------------- engines, saving, names
-
-
-def test_names_are_unique_and_public():
-    assert not set(AGENTS) & set(CONTEXTUAL_AGENTS)
-    assert all(name == agent.__name__ for name, agent in CONTEXTUAL_AGENTS.items())
-    assert set(CONTEXTUAL_AGENTS) <= set(clickgym.agents.__all__)
-
-
-@by_name
-def test_the_docstring_documents_every_argument(name):
-    agent = CONTEXTUAL_AGENTS[name]
-    section = (agent.__doc__ or "").partition("Args:")[2].partition("\n\n")[0]
-    arguments = {"n_items", "n_positions", "seed", *make(name).hyperparameters}
-    assert all(re.search(rf"\b{argument}\b", section) for argument in arguments)
-    assert agent.paper
-    assert "Source: " in agent.__doc__
-
-
 # ----------------------------------------------------------------------------------------------------------- wrong input
 
 WRONG = [
     ("PDGD", {"learning_rate": 0.0}, "learning_rate is 0.0; expected a finite number > 0"),
-    ("PDGD", {"learning_rate": "fast"}, "learning_rate is 'fast'; expected a finite number > 0"),
-    ("PairRank", {"alpha": -0.1}, "alpha is -0.1; expected a finite number >= 0"),
     ("PairRank", {"l2": 0.0}, "l2 is 0.0; expected a finite number >= 1e-06"),
-    ("PairRank", {"loss": "total"}, "unknown loss 'total'"),
-    ("PairRank", {"disjoint": "yes"}, "disjoint is 'yes'; expected True or False"),
     ("PairRank", {"inside": "mean"}, "unknown inside 'mean'"),
-    ("PairRank", {"growth": -1}, "growth is -1; expected a finite number >= 0"),
     ("DBGD", {"unit": 0}, "unit is 0; expected a finite number > 0"),
     ("DBGD", {"decay": 0.0}, r"decay is 0.0; expected a number in \(0, 1\]"),
     ("MGD", {"leaving": "balanced"}, "unknown leaving 'balanced'"),
     ("MGD", {"n_candidates": 0}, "n_candidates is 0; expected a positive integer"),
     ("MGD", {"tau": 51}, r"tau is 51; expected a number in \(0, 50\]"),
-    ("COLTR", {"variance_weight": -1.0}, "variance_weight is -1.0; expected a finite number >= 0"),
     ("UBMLinUCB", {"examination": WEIGHTS[:2, :2]}, r"examination has shape \(2, 2\); expected \(4, 4\)"),
     ("UBMLinUCB", {"examination": WEIGHTS + 0.5}, r"examination\[0, 0\] is 1.4; expected a probability"),
     ("UBMLinUCB", {"examination": KAPPA}, r"examination has shape \(4,\); expected \(4, 4\)"),
     ("PBMLinUCB", {"examination": WEIGHTS}, r"examination has shape \(4, 4\); expected \(4,\)"),
     ("PBMLinUCB", {"examination": [0.5, 0.4, 0.3, 0.0]}, r"examination\[3\] is 0.0; expected a probability in \(0, 1\]"),
-    ("C2UCB", {"alpha": -1}, "alpha is -1; expected a finite number >= 0"),
     ("C2UCB", {"ridge": 0}, "ridge is 0; expected a finite number >= 1e-06"),
-    ("C2UCB", {"ridge": math.nan}, "ridge is nan; expected a finite number >= 1e-06"),
     ("C2UCB", {"n_features": 0}, "n_features is 0; expected a positive integer"),
     ("C2UCB", {"sizes": (3, 4)}, "n_positions is 4, but there are only n_items = 3"),
-    ("LinearTS", {"alpha": math.inf}, "alpha is inf; expected a finite number >= 0"),
     ("LinearEpsilonGreedy", {"epsilon": 1.5}, r"epsilon is 1.5; expected a probability in \[0, 1\]"),
 ]
 

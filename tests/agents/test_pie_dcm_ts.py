@@ -11,7 +11,8 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from reference_agents import MODELS, CascadeReference, each_model, upper_bound
+from reference_agents import MODELS, each_model, follow, upper_bound
+from reference_agents.indices import DCMReference, PIEReference
 from scipy.stats import beta, chisquare, kstest
 
 from clickgym.agents.cascade import CascadeTS
@@ -20,25 +21,6 @@ from clickgym.agents.pie import PIE
 from clickgym.envs import DependentClickModel
 
 FALSE_ALARM = 1e-5
-EXAMINED = [  # clicks, examined by the last click, examined by the first
-    ([0, 0, 0], 3, 3),
-    ([1, 0, 0], 1, 1),
-    ([0, 1, 0], 2, 2),
-    ([1, 0, 1], 3, 1),
-    ([1, 1, 0], 2, 1),
-]
-
-
-@pytest.mark.parametrize("agent_class", [CascadeTS, PIE])
-@pytest.mark.parametrize(("clicks", "last", "first"), EXAMINED)
-def test_observation_rules(agent_class, clicks, last, first):
-    horizon = {"horizon": 100} if agent_class is PIE else {}
-    for feedback, examined in ({}, last), ({"feedback": "last_click"}, last), ({"feedback": "first_click"}, first):
-        agent = agent_class(3, 3, seed=0, **horizon, **feedback if isinstance(feedback, dict) else {})
-        ranking = agent.rank(None)
-        agent.update(None, ranking, clicks)
-        assert agent.state.examined[ranking].tolist() == [1] * examined + [0] * (3 - examined)
-        assert agent.state.clicks[ranking].tolist() == clicks[:examined] + [0] * (3 - examined)
 
 
 # -------------------------------------------------------------------------------------------------------------- CascadeTS
@@ -127,26 +109,8 @@ def test_pie_explores_half_of_the_time_and_uniformly():
 @pytest.mark.parametrize("feedback", ["last_click", "first_click"])
 @each_model
 def test_pie_follows_its_definition(model, feedback):
-    agent, rng = PIE(5, 3, horizon=300, feedback=feedback, seed=5), np.random.default_rng(6)
-    clicks, examined = [0] * 5, [0] * 5
-    explored = 0
-    for session in range(300):
-        ranking = agent.rank(None).tolist()
-        means = [clicks[i] / examined[i] if examined[i] else math.inf for i in range(5)]
-        best = sorted(means, reverse=True)
-        assert [means[item] for item in ranking[:2]] == best[:2], f"session {session + 1}"
-        if means[ranking[2]] != best[2]:
-            outside = [item for item in range(5) if item not in ranking[:2]]
-            assert ranking[2] in promising(clicks, examined, best[2], 300, outside), f"session {session + 1}"
-            explored += 1
-        given = model.sample(ranking, rng).tolist()
-        agent.update(None, ranking, given)
-        clicked = [k for k in range(3) if given[k]] or [2]
-        for k in range((clicked[-1] if feedback == "last_click" else clicked[0]) + 1):
-            clicks[ranking[k]] += given[k]
-            examined[ranking[k]] += 1
-        assert agent.state.examined.tolist() == examined
-    assert explored > 20
+    agent = PIE(5, 3, horizon=300, feedback=feedback, seed=5)
+    follow(agent, PIEReference(5, 3, 300, feedback), model, 300)
 
 
 # --------------------------------------------------------------------------------------------------------------- DCMKLUCB
@@ -156,25 +120,8 @@ def test_pie_follows_its_definition(model, feedback):
 @pytest.mark.parametrize("model", [MODELS["DCM"], MODELS["PBM"]], ids=["DCM", "PBM"])
 def test_dcm_klucb_follows_its_definition(model, order):
     """KL-UCB indices of what was observed down to the last click; the k-th largest stands at the k-th position of the order."""
-    agent, rng = DCMKLUCB(5, 3, position_order=order, seed=7), np.random.default_rng(8)
-    reference = CascadeReference(5, 3, "KL", "last_click")
-    for session in range(500):
-        ranking = agent.rank(None).tolist()
-        by_index = ranking if order is None else [ranking[k] for k in order]
-        assert reference.allows(by_index), f"session {session + 1}: {ranking}"
-        clicks = model.sample(ranking, rng)
-        agent.update(None, ranking, clicks)
-        reference.learn(ranking, clicks.tolist())
-        assert agent.state.examined.tolist() == reference.seen
-        assert agent.state.clicks.tolist() == reference.clicks
-
-
-@pytest.mark.parametrize(("clicks", "observed", "first"), EXAMINED)
-def test_dcm_klucb_observes_down_to_the_last_click(clicks, observed, first):
-    agent = DCMKLUCB(3, 3, position_order=[2, 1, 0], seed=9)
-    ranking = agent.rank(None)
-    agent.update(None, ranking, clicks)
-    assert agent.state.examined[ranking].tolist() == [1] * observed + [0] * (3 - observed)
+    agent = DCMKLUCB(5, 3, position_order=order, seed=7)
+    follow(agent, DCMReference(5, 3, order), model, 500)
 
 
 def test_dcm_klucb_puts_the_best_where_sessions_end():

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import ArrayLike, NDArray
-from reference_agents import each_model
+from reference_agents import bernoulli_kl, each_model, follow, reference_of
 from reference_agents.plain import draw_posteriors
 from scipy.optimize import brentq
 from scipy.stats import beta, chisquare, kstest
@@ -28,17 +28,9 @@ FALSE_ALARM = 1e-5
 # ---------------------------------------------------------------------------------------------------------------- PBM-PIE
 
 
-def divergence(p: float, q: float) -> float:
-    total = 0.0
-    for a, b in ((p, q), (1 - p, 1 - q)):
-        if a > 0:
-            total += a * math.log(a / b) if b > 0 else math.inf
-    return total
-
-
 def phi(clicks: NDArray, displays: NDArray, kappa: NDArray, q: float) -> float:
     """Σ_l N_l KL(S_l/N_l, κ_l q); positions where the item was not displayed drop out."""
-    return sum(n * divergence(s / n, w * q) for s, n, w in zip(clicks, displays, kappa, strict=True) if n > 0)
+    return sum(n * bernoulli_kl(s / n, w * q) for s, n, w in zip(clicks, displays, kappa, strict=True) if n > 0)
 
 
 def upper_index(clicks: NDArray, displays: NDArray, kappa: NDArray, bound: float) -> float:
@@ -345,22 +337,9 @@ def test_ts_agrees_with_beta_where_examination_is_certain():
 @pytest.mark.parametrize("agent_class", [PBMTS, BCMPTS])
 def test_ts_counts_and_places(agent_class):
     """Clicks by item, misses by item and position; the largest draw stands where κ is largest."""
-    kappa = [0.4, 0.9, 0.6]
-    agent, rng = agent_class(5, 3, examination=kappa, seed=10), np.random.default_rng(11)
-    model = PositionBasedModel([0.2, 0.7, 0.1, 0.5, 0.3], kappa)
-    clicks, displays = np.zeros((5, 3), int), np.zeros((5, 3), int)
-    for _ in range(300):
-        ranking = agent.rank(None)
-        assert ranking[[1, 2, 0]].tolist() == np.argsort(-agent.state.draws)[:3].tolist()
-        given = model.sample(ranking, rng)
-        agent.update(None, ranking, given)
-        clicks[ranking, range(3)] += given
-        displays[ranking, range(3)] += 1
-    np.testing.assert_array_equal(agent.state.clicks, clicks.sum(axis=1))
-    if agent_class is PBMTS:
-        np.testing.assert_array_equal(agent.state.misses, displays - clicks)
-    else:
-        np.testing.assert_allclose(agent.state.weight, displays @ kappa, rtol=1e-12)
+    model = PositionBasedModel([0.2, 0.7, 0.1, 0.5, 0.3], [0.4, 0.9, 0.6])
+    agent = agent_class(5, 3, examination=model.examination, seed=10)
+    follow(agent, reference_of(agent), model, 300)
 
 
 def test_ts_draws_anew_after_every_update():

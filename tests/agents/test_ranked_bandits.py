@@ -10,7 +10,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from reference_agents import MODELS, each_model
+from reference_agents import MODELS, each_model, follow, reference_of
 from scipy.special import softmax
 from scipy.stats import chisquare
 from slow import slow
@@ -33,21 +33,6 @@ def make(name: str, n_items: int, n_positions: int, seed: int = 0) -> CompiledAg
 # ------------------------------------------------------------------------------------------------------------- the shell
 
 
-@pytest.mark.parametrize("name", SHELL)
-def test_the_choice_is_shown_unless_it_already_stands_above(name):
-    agent, rng = make(name, 5, 3), np.random.default_rng(0)
-    replaced = 0
-    for _ in range(500):
-        ranking, choice = agent.rank(None).tolist(), agent.state.choice.tolist()
-        for k in range(3):
-            assert (ranking[k] == choice[k]) == (choice[k] not in ranking[:k])
-            replaced += ranking[k] != choice[k]
-        assert len(set(ranking)) == 3
-        assert not agent.state.shown.any()
-        agent.update(None, ranking, MODELS["PBM"].sample(ranking, rng))
-    assert replaced > 20
-
-
 def all_want(agent: RankedUCB1, item: int) -> None:
     """Makes every UCB1 bandit choose one item."""
     agent.state.mean[:], agent.state.width[:] = 0.1, 0.0
@@ -64,47 +49,19 @@ def test_a_replacement_is_uniform_over_the_items_not_shown_above():
     assert chisquare([draws[shown] for shown in support]).pvalue > FALSE_ALARM
 
 
-def test_a_replacement_brings_no_credit():
-    """All want item 2 and everything is clicked: the first bandit is paid, the others pulled 2 for nothing."""
-    agent = RankedUCB1(4, 3, seed=2)
-    all_want(agent, 2)
-    agent.update(None, agent.rank(None), [1, 1, 1])
-    assert agent.state.pulls[:, 2].tolist() == [1, 1, 1]
-    assert agent.state.rewards[:, 2].tolist() == [1, 0, 0]
-    assert agent.state.pulls.sum() == 3  # the replacements were pulled by nobody
-    assert agent.state.rewards.sum() == 1
-
-
-@pytest.mark.parametrize(
-    ("name", "paid", "pulled"), [("RankedUCB1", "rewards", "pulls"), ("RankedKLUCB", "clicks", "examined")]
-)
+@pytest.mark.parametrize("name", SHELL)
 @each_model
-def test_index_bandits_choose_the_largest_index_of_their_own_counts(name, paid, pulled, model):
-    """Counts by plain bookkeeping; the choice must have the largest index, unpulled items first, KL-UCB's to the last bit."""
-    agent, rng = make(name, 5, 3, seed=3), np.random.default_rng(4)
-    rewards, pulls = np.zeros((3, 5), int), np.zeros((3, 5), int)
-    for t in range(1, 801):
-        ranking, choice = agent.rank(None), agent.state.choice.copy()
-        for k in range(3):
-            with np.errstate(divide="ignore", invalid="ignore"):
-                if name == "RankedUCB1":
-                    index = rewards[k] / pulls[k] + np.sqrt(2 * math.log(t) / pulls[k])
-                    slack = 1e-12
-                else:
-                    bound = exploration(t, 3.0)
-                    index = np.array(
-                        [kl_upper(c / n, bound / n) if n else np.inf for c, n in zip(rewards[k], pulls[k], strict=True)]
-                    )
-                    slack = 0.0
-            index[pulls[k] == 0] = np.inf
-            assert index[choice[k]] >= index.max() - slack if np.isfinite(index.max()) else pulls[k, choice[k]] == 0
-        clicks = model.sample(ranking, rng)
-        agent.update(None, ranking, clicks)
-        for k in range(3):
-            pulls[k, choice[k]] += 1
-            rewards[k, choice[k]] += clicks[k] if ranking[k] == choice[k] else 0
-        assert getattr(agent.state, paid).tolist() == rewards.tolist()
-        assert getattr(agent.state, pulled).tolist() == pulls.tolist()
+def test_bandits_follow_their_definitions(name, model):
+    """What they choose by their own counts, what is shown in place of an item that stands above, and who is paid."""
+    agent = make(name, 5, 3, seed=3)
+    follow(agent, reference_of(agent), model, 800)
+
+
+@pytest.mark.parametrize("gamma", [0.05, 0.3, 1.0])
+def test_exp3_weights_follow_the_plain_recursion(gamma):
+    agent = RankedExp3(5, 3, horizon=1000, gamma=gamma, seed=7)
+    model = PositionBasedModel([0.2, 0.7, 0.1, 0.5, 0.3], [0.9, 0.8, 0.7])
+    follow(agent, reference_of(agent), model, 1500)
 
 
 @pytest.mark.parametrize("name", ["RankedUCB1", "RankedKLUCB"])
@@ -174,27 +131,6 @@ def probabilities(log_weight: np.ndarray, gamma: float) -> np.ndarray:
 def test_default_gamma(n_items, horizon, gamma):
     assert RankedExp3(n_items, 1, horizon=horizon).state.gamma == pytest.approx(gamma, rel=1e-3 if n_items == 2 else 1e-13)
     assert RankedExp3(n_items, 1, horizon=horizon, gamma=0.25).state.gamma == 0.25
-
-
-@pytest.mark.parametrize("gamma", [0.05, 0.3, 1.0])
-def test_exp3_weights_follow_the_plain_recursion(gamma):
-    """w ← w exp(γ (reward/p) / L), reward 1 only where the bandit's own choice was shown and clicked; in logarithms."""
-    agent, rng = RankedExp3(5, 3, horizon=1000, gamma=gamma, seed=7), np.random.default_rng(8)
-    model = PositionBasedModel([0.2, 0.7, 0.1, 0.5, 0.3], [0.9, 0.8, 0.7])
-    log_weight = np.zeros((3, 5))
-    replaced_and_clicked = 0
-    for _ in range(1500):
-        ranking, choice = agent.rank(None), agent.state.choice.copy()
-        clicks = model.sample(ranking, rng)
-        agent.update(None, ranking, clicks)
-        p = probabilities(log_weight, gamma)
-        for k in range(3):
-            reward = int(clicks[k]) if ranking[k] == choice[k] else 0
-            log_weight[k, choice[k]] += gamma * (reward / p[k, choice[k]]) / 5
-            replaced_and_clicked += clicks[k] and ranking[k] != choice[k]
-        np.testing.assert_allclose(agent.state.log_weight, log_weight, rtol=1e-10)
-        np.testing.assert_allclose(agent.state.weight / agent.state.total[:, None], softmax(log_weight, axis=1), rtol=1e-9)
-    assert replaced_and_clicked > 100
 
 
 @pytest.mark.parametrize("gamma", [0.4, 1.0, *slow(0.0173)])

@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 import pytest
+from reference_agents import upper_bound
 
 import clickgym
 from clickgym.agents import CascadeKLUCB, CascadeVI, CompiledAgent, PerState
@@ -14,22 +15,6 @@ from clickgym.envs import ClickEnv, load_instance
 from clickgym.envs.scan import best_scan
 
 ENV = "CascadeMDPRank-v0"
-
-
-def kl(p, q):
-    def part(a, b):
-        return 0.0 if a == 0 else math.inf if b == 0 else a * math.log(a / b)
-
-    return part(p, q) + part(1 - p, 1 - q)
-
-
-def upper(p, bound):
-    """The largest q with KL(p, q) at most the bound, by bisection."""
-    low, high = p, 1.0
-    for _ in range(100):
-        middle = (low + high) / 2
-        low, high = (middle, high) if kl(p, middle) <= bound else (low, middle)
-    return low
 
 
 def plan_slowly(seen, t, mean_sessions, rewards, bonus, n_positions):
@@ -50,7 +35,7 @@ def plan_slowly(seen, t, mean_sessions, rewards, bonus, n_positions):
     for s in range(n_states):
         for i in range(n_items):
             if examined[s, i]:
-                q[s, i] = upper(clicks[s, i] / examined[s, i], level / examined[s, i])
+                q[s, i] = upper_bound(clicks[s, i] / examined[s, i], level / examined[s, i])
     value = np.zeros(n_states)
     while True:
         before = value.copy()

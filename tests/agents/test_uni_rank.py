@@ -1,4 +1,4 @@
-"""UniRank: the partition that leads, the parts that are merged, the further item, and each other reading."""
+"""UniRank: the partition that leads, the parts that are merged, the further item, and the reference."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from reference_agents import MODELS, UniRankReference, follow, plain, unimodal
-from reference_agents.unimodal import UNIRANK_READINGS, parts_of
+from reference_agents import MODELS, UniRankReference, follow, plain
+from reference_agents.unimodal import parts_of
 from scipy.stats import chisquare
 
 import clickgym
@@ -171,27 +171,17 @@ def test_lists_are_uniform_within_a_part():
     assert chisquare(list(counts.values())).pvalue > FALSE_ALARM
 
 
-# ------------------------------------------------------------------------------------------------------------- the readings
+# ------------------------------------------------------------------------------------------------------------- the reference
 
 
-def test_each_other_reading_is_told_apart():
-    agreed = {"as written", *UNIRANK_READINGS}
-    spread = PositionBasedModel(np.linspace(0.2, 0.9, 7), [1.0, 0.8])
-    for seed, model in enumerate([MODELS["PBM"], MODELS["CM"], spread]):
-        sizes = model.n_items, model.n_positions
-        references = {name: UniRankReference(*sizes, **UNIRANK_READINGS.get(name, {})) for name in sorted(agreed)}
-        agreed = follow(UniRank(*sizes, seed=seed), references, model, 1000, seed)
-    assert agreed == {"as written"}
+SPREAD = PositionBasedModel(np.linspace(0.2, 0.9, 7), [1.0, 0.8])
 
 
-def test_readings_of_the_level_are_told_apart(monkeypatch):
-    readings = {"log T": {}, "s < 3": {"horizon_counts": True}, "f(s)": {"horizon": None}}
-    references = {name: UniRankReference(5, 3, **{"horizon": 10, **reading}) for name, reading in readings.items()}
-    assert follow(UniRank(5, 3, horizon=10, seed=4), references, MODELS["PBM"], 800) == {"log T"}
+@pytest.mark.parametrize(("seed", "users"), list(enumerate([MODELS["PBM"], MODELS["CM"], SPREAD])))
+def test_it_follows_the_reference(seed, users):
+    sizes = users.n_items, users.n_positions
+    follow(UniRank(*sizes, seed=seed), UniRankReference(*sizes), users, 1000, seed)
 
-    def floored(horizon, s):
-        return math.log(s) + 3 * math.log(math.log(s)) if s >= 3 else 0.0
 
-    other = UniRankReference(5, 3)
-    monkeypatch.setattr(unimodal, "level", floored)
-    assert follow(UniRank(5, 3, seed=5), {"": other}, MODELS["PBM"], 300) == set()
+def test_it_follows_the_reference_to_a_known_horizon():
+    follow(UniRank(5, 3, horizon=10, seed=4), UniRankReference(5, 3, 10), MODELS["PBM"], 800)

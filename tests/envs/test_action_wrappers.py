@@ -10,7 +10,7 @@ import warnings
 import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium.spaces import Box, Discrete, MultiBinary, MultiDiscrete
+from gymnasium.spaces import Box, Discrete, MultiDiscrete
 from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from gymnasium.wrappers import FlattenObservation, TimeLimit
@@ -650,16 +650,6 @@ def test_item_by_item_wants_an_autoreset_mode_it_can_follow():
     disabled = SyncVectorEnv([scalar] * 2, autoreset_mode=AutoresetMode.DISABLED)
     with pytest.raises(ValueError, match=r"autoreset_mode is AutoresetMode.DISABLED; expected AutoresetMode.SAME_STEP or NEXT"):
         ItemByItemVector(disabled)
-
-
-def test_masks_and_spaces_of_item_by_item():
-    env, envs = ItemByItem(scalar()), ItemByItemVector(vector())
-    placed = MultiBinary([3, 4])
-    assert env.observation_space["placed"] == envs.single_observation_space["placed"] == placed
-    assert env.observation_space == envs.single_observation_space
-    envs.reset(seed=0)
-    assert envs.action_masks().shape == (3, 4)
-    assert envs.action_masks().dtype == bool
 
 
 def test_maskable_ppo_finds_the_masks():

@@ -887,21 +887,6 @@ def test_a_history_is_refused_where_it_would_be_wrong():
         HistoryObservation(small(arrival="batch:2"))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("algorithm", "wrapper"),
-    [("PPO", LehmerAction), ("SAC", ScoresAction), ("DQN", EnumeratedAction), ("MaskablePPO", ItemByItem)],
-)
-def test_other_libraries_learn_from_what_has_arrived(algorithm, wrapper):
-    library = pytest.importorskip("sb3_contrib" if algorithm == "MaskablePPO" else "stable_baselines3")
-    env = wrapper(small(arrival="delay:geometric:5:max_arrivals=4", bots="farm:share=0.1", churn=0.05, available=5))
-    size = {"n_steps": 64, "batch_size": 32} if "PPO" in algorithm else {"learning_starts": 20}
-    model = getattr(library, algorithm)("MultiInputPolicy", env, seed=0, device="cpu", **size).learn(100)
-    observation, _ = env.reset(seed=0)
-    masks = {"action_masks": env.action_masks()} if algorithm == "MaskablePPO" else {}
-    env.step(model.predict(observation, **masks)[0])
-
-
 def test_the_example_of_the_documentation_runs(capsys):
     page = (Path(__file__).resolve().parents[2] / "docs" / "environments.md").read_text(encoding="utf-8")
     section = page.partition("## Clicks as they come")[2].partition("\n## ")[0]

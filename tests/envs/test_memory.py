@@ -41,16 +41,6 @@ def all_lists(users):
     return list(itertools.permutations(range(users.n_items), users.n_positions))
 
 
-def optimal_values(users):
-    """V* by value iteration over all lists."""
-    value = np.zeros(users.n_states)
-    for _ in range(2000):
-        value = np.array(
-            [max(worth_of(users, s, ranking, value) for ranking in all_lists(users)) for s in range(users.n_states)]
-        )
-    return value
-
-
 @pytest.mark.parametrize("seed", range(0, 200, 20))
 def test_the_optimum_is_that_over_all_lists(seed):
     """Two hundred random models, of three sizes."""
@@ -63,11 +53,6 @@ def test_the_optimum_is_that_over_all_lists(seed):
             assert max(values) == pytest.approx(users.value[s], rel=1e-9, abs=1e-12)
             assert worth_of(users, s, users.best[s], users.value) == pytest.approx(max(values), rel=1e-9, abs=1e-12)
             assert users.list_value(s, lists[-1]) == pytest.approx(values[-1], rel=1e-9, abs=1e-12)
-
-
-def test_value_iteration_over_all_lists_ends_there_too():
-    users = some_users(3, mean_sessions=6.0)
-    np.testing.assert_allclose(users.value, optimal_values(users), rtol=1e-9)
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -43,7 +43,6 @@ from .draws import (
     RankedUCB1Reference,
     TSCascadeReference,
 )
-from .graded_users import GRADED_USERS
 from .indices import (
     CascadeReference,
     DCMReference,
@@ -73,7 +72,6 @@ from .ubm_ts import UBMTSReference
 from .unimodal import GRABReference, SGRABReference, UniRankReference
 
 __all__ = [
-    "GRADED_USERS",
     "MODELS",
     "RANDOMISED",
     "REFERENCES",
@@ -273,31 +271,29 @@ def reference_of(agent: CompiledAgent) -> Reference:
 
 def follow(
     agent: CompiledAgent,
-    references: dict[str, Reference],
+    reference: Reference,
     model: ClickModel | Callable[[int], ClickModel],
     sessions: int,
     seed: int = 1,
     n_features: int = 0,
-) -> set[str]:
-    """Play an agent; the names of the references that were in its state all the time, and allowed all its lists.
+) -> None:
+    """Play an agent, whose reference must allow each list and be in its state after each session.
 
     Args:
         agent: a new one.
-        references: by name; they learn as long as they agree.
+        reference: of it.
         model: the users, or those of each session.
         sessions, seed: how many, and what the clicks and features are drawn from.
         n_features: for contextual agents, whose features have nothing to do with the clicks.
     """
-    agreed, rng = set(references), np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)
     for session in range(sessions):
         features = rng.random((agent.n_items, n_features)) - 0.3
         observation = {"features": features} if n_features else None
         ranking = agent.rank(observation)
-        agreed = {name for name in agreed if references[name].allows(ranking.tolist(), agent.state, features)}
+        assert reference.allows(ranking.tolist(), agent.state, features), f"session {session + 1}: {ranking}"
         users = model(session) if callable(model) else model
         clicks = users.sample(ranking, rng)
         agent.update(observation, ranking, clicks)
-        for name in agreed:
-            references[name].learn(ranking.tolist(), clicks.tolist())
-        agreed = {name for name in agreed if references[name].agrees(agent.state)}
-    return agreed
+        reference.learn(ranking.tolist(), clicks.tolist())
+        assert reference.agrees(agent.state), f"session {session + 1}"

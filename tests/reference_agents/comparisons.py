@@ -132,27 +132,12 @@ class Batch:
 
 
 class MergeRankReference(Reference):
-    """MergeRank, by what is known of the released code; the keyword arguments are readings that it is not."""
+    """MergeRank, by what is known of the released code."""
 
-    def __init__(
-        self,
-        n_items: int,
-        n_positions: int,
-        horizon: int,
-        *,
-        halve: bool = True,
-        keep_counts: bool = True,
-        cut_everywhere: bool = True,
-        drop: bool = True,
-        fillers_count: bool = True,
-        restart_delta: bool = True,
-        level: float | None = None,
-    ) -> None:
+    def __init__(self, n_items: int, n_positions: int, horizon: int) -> None:
         super().__init__(n_items, n_positions)
         self.batches = [Batch(range(n_items))]
-        self.level = math.log(n_items * horizon) if level is None else level
-        self.halve, self.keep_counts, self.cut_everywhere, self.drop = halve, keep_counts, cut_everywhere, drop
-        self.fillers_count, self.restart_delta = fillers_count, restart_delta
+        self.level = math.log(n_items * horizon)
 
     def allows(self, ranking: Sequence[int], drawn: Any = None, features: Any = None) -> bool:
         start, batches = 0, []
@@ -164,12 +149,10 @@ class MergeRankReference(Reference):
     def learn(self, ranking: Sequence[int], clicks: Sequence[int]) -> None:
         batches: list[Batch] = []
         for batch in self.batches:
-            least = min(n for _, n in batch.counts.values())
             for item, click in zip(ranking, clicks, strict=True):
                 if item in batch.counts and len(batch.items) > 1:
                     clicked, n = batch.counts[item]
-                    if self.fillers_count or n == least:
-                        batch.counts[item] = clicked + int(click), n + 1
+                    batch.counts[item] = clicked + int(click), n + 1
             batches += self._tested(batch, sum(len(other.items) for other in batches))
         self.batches = batches
 
@@ -182,7 +165,7 @@ class MergeRankReference(Reference):
             upper[item], lower[item] = upper_bound(clicked / n, self.level / n), lower_bound(clicked / n, self.level / n)
         items = sorted(batch.items, key=lambda item: -lower[item])
         shown = self.n_positions - first
-        if self.drop and len(items) > shown:
+        if len(items) > shown:
             last = lower[items[shown - 1]]
             items = items[:shown] + [item for item in items[shown:] if upper[item] >= last]
         places = [
@@ -190,14 +173,10 @@ class MergeRankReference(Reference):
             for place in range(1, len(items))
             if min(lower[item] for item in items[:place]) > max(upper[item] for item in items[place:])
         ]
-        if not self.cut_everywhere:
-            places = places[-1:]
         if len(items) == len(batch.items) and not places:
-            delta = batch.delta / 2 if self.halve else batch.delta
-            return [Batch(batch.items, delta, batch.counts if self.keep_counts else None)]
+            return [Batch(batch.items, batch.delta / 2, batch.counts)]
         bounds = [0, *places, len(items)]
-        delta = 0.5 if self.restart_delta else batch.delta
-        return [Batch(items[a:b], delta) for a, b in pairwise(bounds)]
+        return [Batch(items[a:b]) for a, b in pairwise(bounds)]
 
     def agrees(self, state: Any) -> bool:
         return batches_of(state) == [(dict(sorted(batch.counts.items())), batch.delta) for batch in self.batches]

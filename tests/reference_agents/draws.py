@@ -34,28 +34,15 @@ class CascadeTSReference(Sampled, CascadeReference):
 
 
 class TSCascadeReference(Sampled, CascadeReference):
-    """TS-Cascade: one Z for all items; the keyword arguments are readings that it is not."""
+    """TS-Cascade: one Z for all items."""
 
-    def __init__(
-        self,
-        n_items: int,
-        n_positions: int,
-        feedback: str,
-        variance_only: bool = False,
-        without_one: bool = False,
-        from_zero: bool = False,
-        unseen_first: bool = False,
-    ) -> None:
+    def __init__(self, n_items: int, n_positions: int, feedback: str) -> None:
         super().__init__(n_items, n_positions, "Gauss", feedback)
-        self.variance_only, self.without_one, self.unseen_first = variance_only, without_one, unseen_first
-        self.first = 0 if from_zero else 1
 
     def mean_and_spread(self, item: int) -> tuple[float, float]:
         n = self.seen[item]
-        mean, m = (self.clicks[item] / n if n else 0.0), max(n, 1) if self.without_one else n + 1
-        log_t = math.log(self.t - 1 + self.first + 1)
-        by_variance = math.sqrt(mean * (1 - mean) * log_t / m)
-        return mean, by_variance if self.variance_only else max(by_variance, log_t / m)
+        mean, log_t = (self.clicks[item] / n if n else 0.0), math.log(self.t + 1)
+        return mean, max(math.sqrt(mean * (1 - mean) * log_t / (n + 1)), log_t / (n + 1))
 
     def z(self, draws: Sequence[float]) -> float:
         """Of a session, from the item that tells it best."""
@@ -70,8 +57,6 @@ class TSCascadeReference(Sampled, CascadeReference):
         theta = [mean + z * spread for mean, spread in of_items]
         if not all(map(is_close, draws, theta)):
             return False
-        if self.unseen_first:
-            theta = [math.inf if self.seen[item] == 0 else theta[item] for item in range(self.n_items)]
         best = sorted(theta, reverse=True)[: self.n_positions]
         return Reference.allows(self, ranking) and all(map(is_close, (theta[item] for item in ranking), best))
 

@@ -66,10 +66,7 @@ class GreedyReference(IndexReference):
 
 
 class CascadeReference(IndexReference):
-    """CascadeUCB1 and CascadeKL-UCB: Kveton et al. 2015, Algorithm 1; with C corrupted sessions an index grows by C / N.
-
-    ``corrupt`` makes another index of one without corruption, C and N: readings that the agents are not of.
-    """
+    """CascadeUCB1 and CascadeKL-UCB: Kveton et al. 2015, Algorithm 1; with C corrupted sessions an index grows by C / N."""
 
     def __init__(
         self,
@@ -79,14 +76,13 @@ class CascadeReference(IndexReference):
         feedback: str,
         c: float = 3.0,
         corruption: float = 0.0,
-        corrupt: Callable[[float, float, float], float] = lambda index, corruption, n: index + corruption / n,
     ) -> None:
         super().__init__(n_items, n_positions)
-        self.kind, self.feedback, self.c, self.corruption, self.corrupt = kind, feedback, c, corruption, corrupt
+        self.kind, self.feedback, self.c, self.corruption = kind, feedback, c, corruption
 
     def index(self, item: int) -> float:
         n = self.seen[item]
-        return self.corrupt(self.optimistic(self.clicks[item] / n, n), self.corruption, n)
+        return self.optimistic(self.clicks[item] / n, n) + self.corruption / n
 
     def optimistic(self, mean: float, n: float) -> float:
         """The index of n honest observations: what the attraction may be at best."""
@@ -103,7 +99,7 @@ class CascadeReference(IndexReference):
 
 
 class UCBVReference(CascadeReference):
-    """CascadeUCB-V: Vial et al. 2022; ``cut``, ``deviation``, ``swapped`` and ``decadic`` are readings that it is not."""
+    """CascadeUCB-V: Vial et al. 2022."""
 
     def __init__(
         self,
@@ -113,21 +109,13 @@ class UCBVReference(CascadeReference):
         bias: float,
         feedback: str,
         corruption: float = 0.0,
-        cut: bool = False,
-        deviation: bool = False,
-        swapped: bool = False,
-        decadic: bool = False,
-        **others: Any,
     ) -> None:
-        super().__init__(n_items, n_positions, "UCBV", feedback, corruption=corruption, **others)
-        self.variance, self.bias = (bias, variance) if swapped else (variance, bias)
-        self.cut, self.deviation, self.log = cut, deviation, math.log10 if decadic else math.log
+        super().__init__(n_items, n_positions, "UCBV", feedback, corruption=corruption)
+        self.variance, self.bias = variance, bias
 
     def optimistic(self, mean: float, n: float) -> float:
-        v, log_t = mean * (1 - mean), self.log(self.t)
-        spread = math.sqrt(v) if self.deviation else v
-        index = mean + math.sqrt(self.variance * spread * log_t / n) + self.bias * log_t / n
-        return min(index, 1.0) if self.cut else index
+        log_t = math.log(self.t)
+        return mean + math.sqrt(self.variance * mean * (1 - mean) * log_t / n) + self.bias * log_t / n
 
     def allows(self, ranking: Sequence[int], drawn: Any = None, features: Any = None) -> bool:
         return super().allows(ranking) and all(map(is_close, drawn.indices.tolist(), self.indices()))

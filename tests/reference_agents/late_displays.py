@@ -41,11 +41,11 @@ class Clicks(NamedTuple):
 
 
 class LateTopRank(TopRankReference):
-    """Pairs that were in one block of the display; ``present`` is the reading that takes the blocks of the arrival."""
+    """Pairs that were in one block of the display."""
 
-    def __init__(self, *arguments: Any, present: bool = False) -> None:
+    def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
-        self.present, self.age = present, [0] * self.n_items
+        self.age = [0] * self.n_items
 
     def show(self, ranking: list[int], state: Any, available: set[int]) -> Any:
         blocks, start = [block & available for block in self.blocks()], 0
@@ -58,7 +58,7 @@ class LateTopRank(TopRankReference):
     def arrive(self, memory: Any, arrived: Clicks) -> None:
         blocks, age = memory
         samples = arrived.samples()
-        for block in self.blocks() if self.present else blocks:
+        for block in blocks:
             for i, j in permutations(block, 2):
                 # What the list left out, unless it was cut off, is not clicked.
                 hidden = [item for item in (i, j) if item not in samples]
@@ -78,11 +78,11 @@ class LateTopRank(TopRankReference):
 
 
 class LateUniRank(UniRankReference):
-    """Pairs that were in one displayed part; ``led_on_arrival`` and ``present`` are other readings."""
+    """Pairs that were in one displayed part."""
 
-    def __init__(self, *arguments: Any, present: bool = False, led_on_arrival: bool = False) -> None:
+    def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
-        self.present, self.led_on_arrival, self.age = present, led_on_arrival, [0] * self.n_items
+        self.age = [0] * self.n_items
 
     def n_led(self, partition: Any) -> int:
         return self.led[self.partition] + 1  # of the leader, whatever of it can be shown
@@ -98,17 +98,14 @@ class LateUniRank(UniRankReference):
         left = tuple(part & available for part in self.partition if part & available)
         if parts_of(state.part.tolist()) != self.partition or self.displayed not in self.explorations(left):
             return None
-        if not self.led_on_arrival:
-            self.led[self.partition] += 1
+        self.led[self.partition] += 1
         self.t += 1
-        return self.displayed, list(self.age), self.partition
+        return self.displayed, list(self.age)
 
     def arrive(self, memory: Any, arrived: Clicks) -> None:
-        displayed, age, partition = memory
-        if self.led_on_arrival:
-            self.led[partition] += 1
+        displayed, age = memory
         samples = arrived.samples()
-        for part in self.displayed if self.present else displayed:
+        for part in displayed:
             for i, j in permutations(part, 2):
                 hidden = [item for item in (i, j) if item not in samples]
                 if any(arrived.is_cut or item in arrived.ranking or age[item] != self.age[item] for item in hidden):
@@ -123,18 +120,15 @@ class LateUniRank(UniRankReference):
 
 
 class LateBatchRank(BatchRankReference):
-    """Turns by displays, clicks of the same stage; the keyword arguments are readings that it is not."""
+    """Turns by displays, clicks of the same stage."""
 
-    def __init__(
-        self, *arguments: Any, by_arrivals: bool = False, earlier_stages: bool = False, all_count: bool = False
-    ) -> None:
+    def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
-        self.by_arrivals, self.earlier_stages, self.all_count = by_arrivals, earlier_stages, all_count
         self.displays: dict[tuple[int, int, int], int] = {}
         self.arrived: dict[tuple[int, int, int], int] = {}
 
     def show(self, ranking: list[int], state: Any, available: set[int]) -> Any:
-        self.count = self.arrived if self.by_arrivals else self.displays  # by which items take turns
+        self.count = self.displays  # by which items take turns
         allowed = self.allows(ranking)
         memory = []
         for b in self.active:
@@ -152,14 +146,10 @@ class LateBatchRank(BatchRankReference):
         samples = arrived.samples()
         for k, b, stage, filler in memory:
             item = arrived.ranking[k]
-            if self.earlier_stages:
-                b = next(other for other in self.active if self.positions[other][0] <= k + 1 <= self.positions[other][1])
-                stage = self.stage[b]
-                filler = filler or item not in self.remaining[b, stage]
             key = b, stage, item
             is_present = b in self.active and self.stage[b] == stage
             n = self.arrived.get(key, 0)
-            if item in samples and is_present and (self.all_count or not filler) and n < self.length(stage):
+            if item in samples and is_present and not filler and n < self.length(stage):
                 self.arrived[key] = n + 1
                 self.clicked[key] = self.clicked.get(key, 0) + samples[item]
         for b in list(self.active):
@@ -176,23 +166,18 @@ class LateBatchRank(BatchRankReference):
 
 
 class LateMergeRank(MergeRankReference):
-    """Clicks for counts that were not cleared since; ``after_clearing`` and ``not_after_halving`` are other readings."""
-
-    def __init__(self, *arguments: Any, after_clearing: bool = False, not_after_halving: bool = False) -> None:
-        super().__init__(*arguments)
-        self.after_clearing, self.not_after_halving = after_clearing, not_after_halving
+    """Clicks for counts that were not cleared since."""
 
     def show(self, ranking: list[int], state: Any, available: set[int]) -> Any:
         self.t += 1
         at = {item: batch for batch in self.batches for item in batch.items}
-        return [(at[item].counts, at[item].delta) for item in ranking] if self.allows(ranking) else None
+        return [at[item].counts for item in ranking] if self.allows(ranking) else None
 
     def arrive(self, memory: Any, arrived: Clicks) -> None:
         samples, batches = arrived.samples(), []
         for batch in self.batches:
-            for item, (counts, delta) in zip(arrived.ranking, memory, strict=True):
-                same = counts is batch.counts and not (self.not_after_halving and delta != batch.delta)
-                if item in samples and item in batch.counts and len(batch.items) > 1 and (same or self.after_clearing):
+            for item, counts in zip(arrived.ranking, memory, strict=True):
+                if item in samples and item in batch.counts and len(batch.items) > 1 and counts is batch.counts:
                     clicked, n = batch.counts[item]
                     batch.counts[item] = clicked + samples[item], n + 1
             batches += self._tested(batch, sum(len(other.items) for other in batches))
@@ -206,11 +191,11 @@ class LateMergeRank(MergeRankReference):
 
 
 class LateBubbleRank(BubbleRankReference):
-    """Pairs that were not decided since; ``decided_too`` is another reading."""
+    """Pairs that were not decided since."""
 
-    def __init__(self, *arguments: Any, decided_too: bool = False, **others: Any) -> None:
+    def __init__(self, *arguments: Any, **others: Any) -> None:
         super().__init__(*arguments, **others)
-        self.decided_too, self.age = decided_too, [0] * self.n_items
+        self.age = [0] * self.n_items
 
     def is_decided(self, i: int, j: int) -> bool:
         return self.better(i, j) or self.better(j, i)
@@ -232,7 +217,7 @@ class LateBubbleRank(BubbleRankReference):
             shown = {i, j} - set(hidden)
             if not shown <= set(samples) or any(age[item] != self.age[item] for item in hidden):
                 continue
-            if self.is_decided(i, j) and not was_decided and not self.decided_too:
+            if self.is_decided(i, j) and not was_decided:
                 continue
             difference = samples.get(i, 0) - samples.get(j, 0)
             for a, b, sign in ((i, j, 1), (j, i, -1)):
@@ -258,22 +243,15 @@ class LateBubbleRank(BubbleRankReference):
 
 
 class LateGRAB(GRABReference):
-    """Any list counts; ``led_on_arrival`` is another reading of how often a leader has led."""
-
-    def __init__(self, *arguments: Any, led_on_arrival: bool = False) -> None:
-        super().__init__(*arguments)
-        self.led_on_arrival = led_on_arrival
+    """Any list counts."""
 
     def show(self, ranking: list[int], state: Any, available: set[int]) -> Any:
         if not self.allows(ranking, state):
             return None
-        if not self.led_on_arrival:
-            self.led[self.leader] += 1
+        self.led[self.leader] += 1
         return self.leader
 
     def arrive(self, memory: Any, arrived: Clicks) -> None:
-        if self.led_on_arrival and memory is not None:
-            self.led[memory] += 1
         samples = arrived.samples()
         for k, item in enumerate(arrived.ranking):
             if item in samples:
@@ -289,11 +267,7 @@ class LateSGRAB(LateGRAB, SGRABReference):
 
 
 class LateRanked(RankedReference):
-    """The choice of the display is rewarded; ``present`` is the reading that takes the last one, or the present p."""
-
-    def __init__(self, *arguments: Any, present: bool = False) -> None:
-        super().__init__(*arguments)
-        self.present = present
+    """The choice of the display is rewarded."""
 
     def show(self, ranking: list[int], state: Any, available: set[int]) -> Any:
         self.choice, self.available = state.choice.tolist(), available
@@ -316,8 +290,6 @@ class LateRanked(RankedReference):
 
     def arrive(self, memory: Any, arrived: Clicks) -> None:
         choice, chances = memory
-        if self.present:
-            choice, chances = (choice, self.chances(choice)) if chances else (self.choice, chances)
         samples = arrived.samples()
         for k, item in enumerate(choice):
             # The item of the position counts, and the choice, which stands there or above.
@@ -360,7 +332,7 @@ class LateRankedExp3(LateRanked, RankedExp3Reference):
 
 def follow_late(
     agent: CompiledAgent,
-    references: dict[str, Any],
+    reference: Any,
     model: ClickModel | Callable[[int], ClickModel],
     sessions: int,
     due: Callable[[int, np.random.Generator], int],
@@ -372,19 +344,18 @@ def follow_late(
     masked: float = 0.0,
     foreign: float = 0.0,
     seed: int = 1,
-) -> set[str]:
-    """Play an agent; the names of the references that were in its state all the time, and allowed all its lists.
+) -> None:
+    """Play an agent, whose reference must allow each list and be in its state whenever clicks have come.
 
     Args:
-        agent, references, model, sessions, seed: as for `follow`.
+        agent, reference, model, sessions, seed: as for `follow`.
         due: the session at whose end the clicks of a session come, from its number and a generator.
         lost, cut, void, churn, masked, foreign: probabilities: that clicks never come, that only a random front of the list was
             shown, that an item was replaced of which the agent is told by ``void`` alone, that one is replaced after a session,
             that a random set of items cannot be shown, and that somebody else's list comes beside.
     """
     rng = np.random.default_rng(seed)
-    agreed, age = set(references), [0] * agent.n_items
-    waiting: dict[int, list[Any]] = {}
+    age, waiting = [0] * agent.n_items, dict[int, list[Any]]()
     for session in range(1, sessions + 1):
         available = np.ones(agent.n_items, bool)
         if rng.random() < masked:
@@ -392,11 +363,8 @@ def follow_late(
         ranking = last = agent.rank(None, available if masked else None)
         assert available[ranking].all()
         assert len(set(ranking.tolist())) == agent.n_positions
-        shown = {
-            name: references[name].show(ranking.tolist(), agent.state, set(np.flatnonzero(available).tolist()))
-            for name in agreed
-        }
-        agreed = {name for name in agreed if shown[name] is not None}
+        shown = reference.show(ranking.tolist(), agent.state, set(np.flatnonzero(available).tolist()))
+        assert shown is not None, f"session {session}: {ranking}"
         users = model(session) if callable(model) else model
         clicks = users.sample(ranking, rng).tolist()
         if rng.random() < cut:
@@ -410,23 +378,19 @@ def follow_late(
             replaced = int(rng.integers(agent.n_items))
             age[replaced] += 1
             agent.replace(replaced)
-            for name in agreed:
-                references[name].replace(replaced)
-        for display, ranking, clicks, flags, ages, memories in waiting.pop(session, []):
+            reference.replace(replaced)
+        for display, ranking, clicks, flags, ages, memory in waiting.pop(session, []):
             agent.update(None, ranking, clicks, display=display, void=np.array(flags) if any(flags) else None)
             now = [flag or age[item] != then for flag, item, then in zip(flags, ranking, ages, strict=True)]
-            for name in agreed:
-                references[name].arrive(memories[name], Clicks(ranking.tolist(), clicks, now))
-            agreed = {name for name in agreed if references[name].agrees(agent.state)}
+            reference.arrive(memory, Clicks(ranking.tolist(), clicks, now))
+            assert reference.agrees(agent.state), f"session {session}, display {display}"
         if rng.random() < foreign:
             ranking = rng.permutation(agent.n_items)[: agent.n_positions]
             clicks = users.sample(ranking, rng).tolist()
             if ranking.tolist() != last.tolist():  # which would be the agent's own
                 agent.update(None, ranking, clicks)
-                for name in agreed:
-                    references[name].arrive(None, Clicks(ranking.tolist(), clicks, [False] * agent.n_positions))
-                agreed = {name for name in agreed if references[name].agrees(agent.state)}
-    return agreed
+                reference.arrive(None, Clicks(ranking.tolist(), clicks, [False] * agent.n_positions))
+                assert reference.agrees(agent.state), f"session {session}, a list of somebody else"
 
 
 def in_batches(size: int) -> Callable[[int, np.random.Generator], int]:

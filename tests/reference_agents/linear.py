@@ -171,29 +171,15 @@ class SamplingReference(Reference):
 
 
 class CascadeLinTSReference(SamplingReference):
-    """CascadeLinTS and, with an inflation, LinTS-Cascade: section 9.3 of the specification.
+    """CascadeLinTS and, with an inflation, LinTS-Cascade: section 9.3 of the specification."""
 
-    Args:
-        all_positions: readings that it is not: all K shown candidates are samples,
-        unscaled: and the mean is M⁻¹B.
-    """
-
-    def __init__(
-        self,
-        *sizes: int,
-        sigma: float,
-        inflation: float | None,
-        feedback: str,
-        all_positions: bool = False,
-        unscaled: bool = False,
-    ) -> None:
+    def __init__(self, *sizes: int, sigma: float, inflation: float | None, feedback: str) -> None:
         super().__init__(*sizes)
         self.sigma, self.inflation, self.feedback = sigma, inflation, feedback
-        self.all_positions, self.unscaled = all_positions, unscaled
         self.b = np.zeros(sizes[2])
 
     def mean(self) -> np.ndarray:
-        return np.linalg.solve(self.precision, self.b) * (1.0 if self.unscaled else self.sigma**-2)
+        return np.linalg.solve(self.precision, self.b) * self.sigma**-2
 
     def scale(self) -> float:
         if self.inflation is None:
@@ -202,7 +188,7 @@ class CascadeLinTSReference(SamplingReference):
         return self.inflation * v * math.sqrt(self.n_positions)
 
     def learn(self, ranking: Sequence[int], clicks: Sequence[int]) -> None:
-        for k in range(self.n_positions) if self.all_positions else examined_positions(clicks, self.feedback):
+        for k in examined_positions(clicks, self.feedback):
             x = self.features[ranking[k]]
             self.precision = self.precision + np.outer(x, x) / self.sigma**2
             self.b = self.b + clicks[k] * x
@@ -216,14 +202,11 @@ class CascadeLinTSReference(SamplingReference):
 
 
 class PBMLinTSReference(SamplingReference):
-    """LinTS-PBMRank; ``plain_weight`` (κ in place of κ² in A) and ``page_order`` are readings that it is not."""
+    """LinTS-PBMRank."""
 
-    def __init__(
-        self, *sizes: int, examination: Any, scale: float, plain_weight: bool = False, page_order: bool = False
-    ) -> None:
+    def __init__(self, *sizes: int, examination: Any, scale: float) -> None:
         super().__init__(*sizes)
         self.kappa, self.given_scale = np.asarray(examination), scale
-        self.plain_weight, self.page_order = plain_weight, page_order
         self.b = np.zeros(sizes[2])
 
     def mean(self) -> np.ndarray:
@@ -233,13 +216,12 @@ class PBMLinTSReference(SamplingReference):
         return self.given_scale
 
     def places(self) -> Sequence[int]:
-        positions = range(self.n_positions)
-        return positions if self.page_order else sorted(positions, key=lambda k: -self.kappa[k])
+        return sorted(range(self.n_positions), key=lambda k: -self.kappa[k])
 
     def learn(self, ranking: Sequence[int], clicks: Sequence[int]) -> None:
         for item, kappa, click in zip(ranking, self.kappa, clicks, strict=True):
             x = self.features[item]
-            self.precision = self.precision + (kappa if self.plain_weight else kappa**2) * np.outer(x, x)
+            self.precision = self.precision + kappa**2 * np.outer(x, x)
             self.b = self.b + kappa * click * x
         super().learn(ranking, clicks)
 
@@ -250,29 +232,11 @@ class PBMLinTSReference(SamplingReference):
 
 
 class CascadeWOFULReference(Reference):
-    """CascadeWOFUL: section 9.3 of the specification, each inverse computed anew.
+    """CascadeWOFUL: section 9.3 of the specification, each inverse computed anew."""
 
-    Args:
-        unweighted: readings that it is not: ω = 1,
-        after_update: ω by the estimate with this session's clicks in it,
-        all_positions: all K shown candidates are samples of the weighted regression.
-    """
-
-    def __init__(
-        self,
-        n_items: int,
-        n_positions: int,
-        n_features: int,
-        bonus: float,
-        feedback: str,
-        *,
-        unweighted: bool = False,
-        after_update: bool = False,
-        all_positions: bool = False,
-    ) -> None:
+    def __init__(self, n_items: int, n_positions: int, n_features: int, bonus: float, feedback: str) -> None:
         super().__init__(n_items, n_positions)
         self.bonus, self.feedback = bonus, feedback
-        self.unweighted, self.after_update, self.all_positions = unweighted, after_update, all_positions
         self.a, self.b = np.eye(n_features), np.zeros(n_features)
         self.h, self.g = np.eye(n_features), np.zeros(n_features)
         self.features = np.zeros((n_items, n_features))
@@ -287,7 +251,7 @@ class CascadeWOFULReference(Reference):
 
     def weights(self, ranking: Sequence[int]) -> np.ndarray:
         bounds = [self.click_bound(self.features[item]) for item in ranking]
-        return np.ones(self.n_positions) if self.unweighted else 1 / np.maximum(bounds, 1 / self.n_positions)
+        return 1 / np.maximum(bounds, 1 / self.n_positions)
 
     def is_told(self) -> bool:
         return bool(max(np.linalg.cond(self.a), np.linalg.cond(self.h)) < WORST)
@@ -310,17 +274,14 @@ class CascadeWOFULReference(Reference):
             if index[item] < max(index[other] for other in left) - slack:
                 return False
             left.remove(item)
-        return self.after_update or np.allclose(drawn.omega, self.omega, rtol=1e-6)
+        return np.allclose(drawn.omega, self.omega, rtol=1e-6)
 
     def learn(self, ranking: Sequence[int], clicks: Sequence[int]) -> None:
         examined = examined_positions(clicks, self.feedback)
         for k in examined:
             x = self.features[ranking[k]]
             self.a, self.b = self.a + np.outer(x, x), self.b + clicks[k] * x
-        if self.after_update:
-            self.omega = self.weights(ranking)
-        for k in range(self.n_positions) if self.all_positions else examined:
-            x, omega = self.features[ranking[k]], self.omega[k]
+            omega = self.omega[k]
             self.h, self.g = self.h + omega * np.outer(x, x), self.g + omega * clicks[k] * x
         super().learn(ranking, clicks)
 

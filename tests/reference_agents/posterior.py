@@ -1,7 +1,7 @@
 """Agents that sample: PB-MHB from a posterior by Metropolis-Hastings steps, PDGD its lists by Plackett-Luce.
 
 Their pieces are functions of numbers, for tests of the compiled pieces: likelihoods, acceptance ratios, probabilities of lists,
-gradients. The keyword arguments after ``*`` are readings that it is not.
+gradients.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from scipy.special import erfinv, expit, logsumexp, xlog1py, xlogy
-from scipy.stats import truncnorm
+from scipy.special import expit, logsumexp, xlog1py, xlogy
 
 from .reference import CLOSE, Reference, examined_positions
 
@@ -24,12 +23,6 @@ class PBMHBReference(Reference):
 
     A point is (θ_1..θ_L, κ_1..κ_K), and a coordinate its number therein. What an agent drew is its state's ``theta`` and
     ``kappa``.
-
-    Args:
-        prior: S and F before the first session, of each item at each position.
-        correction: the sign of the proposal's correction in the acceptance ratio; 0 is none.
-        shrink: the power of 1/t in σ = c t^{-shrink}.
-        best_position_first: the k-th best item stands at the k-th most examined position, not at the k-th.
     """
 
     def __init__(
@@ -39,15 +32,9 @@ class PBMHBReference(Reference):
         c: float = 1000.0,
         n_sweeps: int = 1,
         fix_first: bool = True,
-        *,
-        prior: float = 0.0,
-        correction: int = 1,
-        shrink: float = 0.5,
-        best_position_first: bool = True,
     ) -> None:
         super().__init__(n_items, n_positions)
         self.c, self.n_sweeps, self.fix_first = c, n_sweeps, fix_first
-        self.prior, self.correction, self.shrink, self.best_position_first = prior, correction, shrink, best_position_first
         self.clicks = np.zeros((n_items, n_positions), int)  # S
         self.shown = np.zeros((n_items, n_positions), int)  # S + F
 
@@ -57,7 +44,7 @@ class PBMHBReference(Reference):
         """Σ S log(θ κ) + F log(1 - θ κ)"""
         hit = np.outer(point[: self.n_items], point[self.n_items :])
         misses = self.shown - self.clicks
-        return float(np.sum(xlogy(self.clicks + self.prior, hit) + xlog1py(misses + self.prior, -hit)))
+        return float(np.sum(xlogy(self.clicks, hit) + xlog1py(misses, -hit)))
 
     def coordinates(self) -> list[int]:
         """The coordinates of a sweep, in its order."""
@@ -66,11 +53,7 @@ class PBMHBReference(Reference):
 
     def sigma(self) -> float:
         """c / sqrt(t), t the coming session."""
-        return self.c / self.t**self.shrink
-
-    def log_proposal(self, old: float, new: float, sigma: float) -> float:
-        """Of the Gaussian step from old that is truncated to [0, 1], the logarithm of the density at new."""
-        return float(truncnorm.logpdf(new, -old / sigma, (1 - old) / sigma, old, sigma))
+        return self.c / math.sqrt(self.t)
 
     def log_ratio(self, point: Sequence[float], coordinate: int, new: float, sigma: float) -> float:
         """The logarithm of what a uniform number must be below for a coordinate to become ``new``."""
@@ -80,31 +63,7 @@ class PBMHBReference(Reference):
         if after == -math.inf:
             return -math.inf
         old = float(point[coordinate])
-        return after - before + self.correction * (math.log(_mass(old, sigma)) - math.log(_mass(new, sigma)))
-
-    def start(self, rng: np.random.Generator) -> np.ndarray:
-        point = rng.random(self.n_items + self.n_positions)
-        if self.fix_first:
-            point[self.n_items] = 1.0
-        return point
-
-    def sweep(self, point: Sequence[float], sigma: float, rng: np.random.Generator) -> np.ndarray:
-        """One step of every coordinate that is not fixed."""
-        point = np.array(point)
-        for coordinate in self.coordinates():
-            old = point[coordinate]
-            scale = sigma * math.sqrt(2)
-            inverted = -math.erf(old / scale) + rng.random() * 2 * _mass(old, sigma)
-            new = float(np.clip(old + scale * erfinv(inverted), 0.0, 1.0))
-            if math.log(rng.random()) < self.log_ratio(point, coordinate, new, sigma):
-                point[coordinate] = new
-        return point
-
-    def sample(self, point: Sequence[float], rng: np.random.Generator) -> np.ndarray:
-        """What this session's list is made of, from the last sample."""
-        for _ in range(self.n_sweeps):
-            point = self.sweep(point, self.sigma(), rng)
-        return np.array(point)
+        return after - before + math.log(_mass(old, sigma)) - math.log(_mass(new, sigma))
 
     def grid_posterior(self, n: int = 50) -> tuple[np.ndarray, np.ndarray]:
         """Of every coordinate of `coordinates`, the mass in n cells of equal width: ``(n,)`` middles and ``(coordinates, n)``.
@@ -119,7 +78,7 @@ class PBMHBReference(Reference):
             for k in range(self.n_positions):
                 hit = axes[item] * axes.get(self.n_items + k, 1.0)
                 clicks, misses = self.clicks[item, k], self.shown[item, k] - self.clicks[item, k]
-                log_weight += xlogy(clicks + self.prior, hit) + xlog1py(misses + self.prior, -hit)
+                log_weight += xlogy(clicks, hit) + xlog1py(misses, -hit)
         weight = np.exp(log_weight - log_weight.max())
         weight /= weight.sum()
         others = [tuple(b for b in range(len(free)) if b != a) for a in range(len(free))]
@@ -129,9 +88,7 @@ class PBMHBReference(Reference):
 
     def allows(self, ranking: Sequence[int], drawn: Any = None, features: Any = None) -> bool:
         theta, kappa = drawn.theta.tolist(), drawn.kappa.tolist()
-        places = range(self.n_positions)
-        if self.best_position_first:
-            places = sorted(places, key=lambda k: -kappa[k])
+        places = sorted(range(self.n_positions), key=lambda k: -kappa[k])
         best = sorted((theta[item] for item in self.available), reverse=True)[: self.n_positions]
         return (
             super().allows(ranking)
@@ -159,9 +116,9 @@ def _mass(x: float, sigma: float) -> float:
 # ---------------------------------------------------------------------------------------------------------------- PDGD
 
 
-def log_probability(scores: Sequence[float], ranking: Sequence[int], among: Sequence[int] | None = None) -> float:
-    """The logarithm of a list's Plackett-Luce probability, among all candidates or some."""
-    left = list(range(len(scores)) if among is None else among)
+def log_probability(scores: Sequence[float], ranking: Sequence[int]) -> float:
+    """The logarithm of a list's Plackett-Luce probability."""
+    left = list(range(len(scores)))
     total = 0.0
     for item in ranking:
         total += scores[item] - float(logsumexp([scores[other] for other in left]))
@@ -173,13 +130,6 @@ class PDGDReference(Reference):
     """PDGD: Oosterhuis and de Rijke 2018 (CIKM). Every list has a probability above 0, so all are allowed.
 
     Rounding does not add up over sessions: weights that agree are taken over.
-
-    Args:
-        weighted: pairs have the weight ω, not 1.
-        reversed_share: ω is the share of the list with the pair exchanged, not of the list shown.
-        among_all: list probabilities are among all candidates, not among those shown.
-        one_below: the item one place below the last click is compared, not only those above it.
-        both_factors: the gradient of the pair's probability is e^d e^e / (e^d + e^e)², not the 1 - p of its logarithm.
     """
 
     def __init__(
@@ -188,17 +138,9 @@ class PDGDReference(Reference):
         n_positions: int,
         n_features: int,
         learning_rate: float = 0.1,
-        *,
-        weighted: bool = True,
-        reversed_share: bool = True,
-        among_all: bool = True,
-        one_below: bool = True,
-        both_factors: bool = True,
     ) -> None:
         super().__init__(n_items, n_positions)
         self.learning_rate = learning_rate
-        self.weighted, self.reversed_share, self.among_all = weighted, reversed_share, among_all
-        self.one_below, self.both_factors = one_below, both_factors
         self.weights = np.zeros(n_features)
         self.features = np.zeros((n_items, n_features))
         self.step = 0.0  # what the last session's update may have been at most
@@ -210,28 +152,24 @@ class PDGDReference(Reference):
         """The positions of the clicked and the unclicked item of each pair."""
         if not any(clicks):
             return []
-        below = len(examined_positions(clicks, "last_click")) + (1 if self.one_below else 0)
+        below = len(examined_positions(clicks, "last_click")) + 1
         clicked = [k for k, click in enumerate(clicks) if click]
         unclicked = [k for k, click in enumerate(clicks[:below]) if not click]
         return [(d, e) for d in clicked for e in unclicked]
 
     def weight(self, ranking: Sequence[int], a: int, b: int) -> float:
         """ω = P(R') / (P(R) + P(R')), R' with the items of positions a and b exchanged."""
-        if not self.weighted:
-            return 1.0
         exchanged = list(ranking)
         exchanged[a], exchanged[b] = exchanged[b], exchanged[a]
-        among = None if self.among_all else ranking
         scores = self.scores()
-        log_odds = log_probability(scores, exchanged, among) - log_probability(scores, ranking, among)
-        return float(expit(log_odds if self.reversed_share else -log_odds))
+        return float(expit(log_probability(scores, exchanged) - log_probability(scores, ranking)))
 
     def gradient(self, ranking: Sequence[int], clicks: Sequence[int]) -> np.ndarray:
         scores, total = self.scores(), np.zeros_like(self.weights)
         for d, e in self.pairs(clicks):
             x, y = self.features[ranking[d]], self.features[ranking[e]]
             ahead = float(scores[ranking[d]] - scores[ranking[e]])
-            slope = expit(-ahead) * (expit(ahead) if self.both_factors else 1.0)
+            slope = expit(-ahead) * expit(ahead)
             total += self.weight(ranking, d, e) * slope * (x - y)
         return total
 
@@ -253,14 +191,3 @@ class PDGDReference(Reference):
         if agreed:
             self.weights = np.array(state.weights)
         return agreed
-
-
-PDGD_READINGS = {
-    "no weight": {"weighted": False},
-    "the share of the list shown": {"reversed_share": False},
-    "lists among those shown": {"among_all": False},
-    "nothing below the last click": {"one_below": False},
-    "the gradient of the logarithm": {"both_factors": False},
-    "another rate": {"learning_rate": 0.11},
-}
-"""Arguments of the readings that it is not, by name."""

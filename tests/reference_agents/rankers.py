@@ -1,7 +1,6 @@
 """Learned rankers on judged documents: PairRank, DBGD and MGD, COLTR.
 
-What an agent has drawn is read from its state: the pairs of a session, the directions, which ranker owns a click. The keyword
-arguments after ``*`` are readings that it is not.
+What an agent has drawn is read from its state: the pairs of a session, the directions, which ranker owns a click.
 """
 
 from __future__ import annotations
@@ -50,14 +49,7 @@ class _Ranker(Reference):
 
 
 class PairRankReference(_Ranker):
-    """PairRank: Jia et al. 2021 (WWW).
-
-    Args:
-        closed: certainty is transitive.
-        strict: a bound of ½ is not certain.
-        below: how many positions below the last click are compared.
-        half: the power of δᵀA⁻¹δ in the bound.
-    """
+    """PairRank: Jia et al. 2021 (WWW)."""
 
     def __init__(
         self,
@@ -70,15 +62,9 @@ class PairRankReference(_Ranker):
         disjoint: bool = True,
         inside: str = "random",
         growth: float = 0.0,
-        *,
-        closed: bool = True,
-        strict: bool = True,
-        below: int = 0,
-        half: float = 0.5,
     ) -> None:
         super().__init__(n_items, n_positions, n_features)
         self.alpha, self.l2, self.loss, self.disjoint, self.inside, self.growth = alpha, l2, loss, disjoint, inside, growth
-        self.closed, self.strict, self.below, self.half = closed, strict, below, half
         self.pairs: list[np.ndarray] = []
         self.n_fitted = 0
 
@@ -91,15 +77,11 @@ class PairRankReference(_Ranker):
         """``(L, L)`` the lower confidence bounds that one candidate is better than another."""
         delta = self.features[:, None] - self.features
         squared = np.einsum("ijd,ijd->ij", delta, np.moveaxis(np.linalg.solve(self.gram(), np.moveaxis(delta, -1, 1)), 1, -1))
-        return expit(delta @ self.weights) - self.alpha * np.maximum(squared, 0.0) ** self.half
+        return expit(delta @ self.weights) - self.alpha * np.sqrt(np.maximum(squared, 0.0))
 
     def certain(self) -> set[tuple[int, int]]:
-        bounds, above = self.bounds(), 0.5 + TIE if self.strict else 0.5
-        pairs = {(i, j) for i, j in np.argwhere(bounds >= above).tolist() if i != j}
-        while self.closed:
-            further = {(i, k) for i, j in pairs for jj, k in pairs if j == jj} - pairs
-            if not further:
-                break
+        pairs = {(i, j) for i, j in np.argwhere(self.bounds() >= 0.5 + TIE).tolist() if i != j}
+        while further := {(i, k) for i, j in pairs for jj, k in pairs if j == jj} - pairs:
             pairs |= further
         return pairs
 
@@ -140,7 +122,7 @@ class PairRankReference(_Ranker):
         if not any(clicks):
             return [], []
         last = max(k for k, click in enumerate(clicks) if click)
-        considered = range(min(last + 1 + self.below, len(clicks)))
+        considered = range(last + 1)
         return tuple([self.features[ranking[k]] for k in considered if clicks[k] == wanted] for wanted in (1, 0))
 
     def are_pairs(self, deltas: Sequence[np.ndarray], clicked: Sequence[np.ndarray], others: Sequence[np.ndarray]) -> bool:
@@ -183,32 +165,11 @@ class PairRankReference(_Ranker):
         return good and state.weights.tolist() == self.weights.tolist()
 
 
-PAIR_RANK_READINGS = {
-    "not closed": {"closed": False},
-    "certain at a half": {"strict": False},
-    "one below the last click": {"below": 1},
-    "all below the last click": {"below": 10**6},
-    "each with each": {"disjoint": False},
-    "the sum of the losses": {"loss": "sum"},
-    "the square in the bound": {"half": 1.0},
-    "another l2": {"l2": 0.2},
-}
-"""Arguments of the readings that it is not, by name."""
-
-
 # --------------------------------------------------------------------------------------------------------- DBGD and MGD
 
 
 class DuelingReference(_Ranker):
-    """DBGD and MGD: Yue and Joachims 2009 (ICML), Schuth et al. 2016 (WSDM).
-
-    Args:
-        winners: ``"mean"`` of their directions, or ``"sum"``, or the ``"first"``.
-        ties_win: who has as many clicks as the present ranker wins, too.
-        common_first: clicks on the common positions of team draft are the present ranker's.
-        decays_always: the learning rate decays with every session.
-        present_directions: of late clicks, the directions of the last display.
-    """
+    """DBGD and MGD: Yue and Joachims 2009 (ICML), Schuth et al. 2016 (WSDM)."""
 
     def __init__(
         self,
@@ -221,18 +182,10 @@ class DuelingReference(_Ranker):
         leaving: str = "team",
         tau: float = 3.0,
         n_candidates: int | None = None,
-        *,
-        winners: str = "mean",
-        ties_win: bool = False,
-        common_first: bool = False,
-        decays_always: bool = False,
-        present_directions: bool = False,
     ) -> None:
         super().__init__(n_items, n_positions, n_features)
         self.rate, self.decay, self.unit, self.leaving, self.tau = learning_rate, decay, unit, leaving, tau
-        self.winners, self.ties_win, self.common_first = winners, ties_win, common_first
-        self.decays_always, self.present_directions = decays_always, present_directions
-        self.directions = self.last_directions = np.zeros((0, n_features))
+        self.directions = np.zeros((0, n_features))
         self.credit = np.zeros((n_positions, 0))
 
     def scores(self) -> np.ndarray:
@@ -263,7 +216,6 @@ class DuelingReference(_Ranker):
     def allows(self, ranking: Sequence[int], drawn: Any = None, features: Any = None) -> bool:
         good = super().allows(ranking, drawn, features)
         self.directions, self.credit = np.array(drawn.directions), np.array(drawn.credit)
-        self.last_directions = self.directions
         good &= bool(np.allclose(np.linalg.norm(self.directions, axis=1), 1.0))
         lists, scores = drawn.lists.tolist(), self.scores()
         slack = TIE + 1e-12 * (np.abs(self.features).max() * (np.abs(self.weights).sum() + self.unit * len(self.weights)))
@@ -281,8 +233,6 @@ class DuelingReference(_Ranker):
         for k, click in enumerate(clicks):
             if click:
                 up, down = self.credit[k, r], self.credit[k, 0]
-                if self.common_first and not self.credit[k].any():
-                    down = 1.0
                 law = np.convolve(law, [down, 1 - up - down, up])
         middle = len(law) // 2
         return float(law[middle + 1 :].sum() - law[:middle].sum())
@@ -290,14 +240,10 @@ class DuelingReference(_Ranker):
     def agrees(self, state: Any) -> bool:
         clicks, most = self.session[1], 0.0
         self.session = ([], [])
-        directions = self.last_directions if self.present_directions else self.directions
-        least = -1e-12 if self.ties_win else 1e-12
-        best = [u for r, u in enumerate(directions, start=1) if any(clicks) and self.advantage(clicks, r) > least]
+        best = [u for r, u in enumerate(self.directions, start=1) if any(clicks) and self.advantage(clicks, r) > 1e-12]
         if best:
-            how = {"mean": np.mean(best, axis=0), "sum": np.sum(best, axis=0), "first": best[0]}
-            self.weights = self.weights + self.rate * self.unit * how[self.winners]
+            self.weights = self.weights + self.rate * self.unit * np.mean(best, axis=0)
             most = self.rate * self.unit
-        if best or self.decays_always:
             self.rate *= self.decay
         return math.isclose(state.rate[0], self.rate, rel_tol=CLOSE) and self.take_over(state, most)
 
@@ -309,30 +255,11 @@ class DuelingReference(_Ranker):
         self.features, self.directions, self.credit = memory
 
 
-DUELING_READINGS = {
-    "the sum of the winners": {"winners": "sum"},
-    "one winner": {"winners": "first"},
-    "ties win": {"ties_win": True},
-    "the rate decays always": {"decays_always": True},
-    "another rate": {"learning_rate": 0.011},
-}
-"""Arguments of the readings that they are not, by name."""
-
-
 # --------------------------------------------------------------------------------------------------------------- COLTR
 
 
 class COLTRReference(_Ranker):
-    """COLTR: Zhuang and Zuccon 2020 (ECIR).
-
-    Args:
-        own_rest: probabilities under a model divide by the sums of that model, also over what is not shown.
-        risk_below: the unclicked positions below the last click are risks, too.
-        normalised: R divides by the sum of the ρ.
-        winners: ``"mean"`` of the directions, or ``"sum"``.
-        present_law: of late clicks, ρ is against the present weights.
-        past_standard: of late clicks, models are compared with the weights of the display.
-    """
+    """COLTR: Zhuang and Zuccon 2020 (ECIR)."""
 
     def __init__(
         self,
@@ -343,61 +270,43 @@ class COLTRReference(_Ranker):
         unit: float = 1.0,
         n_candidates: int = 50,
         variance_weight: float = 1.0,
-        *,
-        own_rest: bool = True,
-        risk_below: bool = False,
-        normalised: bool = True,
-        winners: str = "mean",
-        present_law: bool = False,
-        past_standard: bool = False,
     ) -> None:
         super().__init__(n_items, n_positions, n_features)
         self.rate, self.unit, self.n_candidates, self.variance_weight = learning_rate, unit, n_candidates, variance_weight
-        self.own_rest, self.risk_below, self.normalised, self.winners = own_rest, risk_below, normalised, winners
-        self.present_law, self.past_standard = present_law, past_standard
         self.law = self.weights  # by which the display was drawn
 
     def allows(self, ranking: Sequence[int], drawn: Any = None, features: Any = None) -> bool:
         self.law = self.weights
         return super().allows(ranking, drawn, features)
 
-    def log_chances(self, weights: np.ndarray, rest: np.ndarray, ranking: Sequence[int]) -> np.ndarray:
-        """``(K,)`` of each shown candidate among those not above it; those not shown have the weights ``rest``."""
+    def log_chances(self, weights: np.ndarray, ranking: Sequence[int]) -> np.ndarray:
+        """``(K,)`` of each shown candidate among those not above it."""
         score, hidden = self.features @ weights, [item for item in range(self.n_items) if item not in ranking]
-        outside = (self.features @ rest)[hidden].tolist()
-        return np.array(
-            [score[item] - logsumexp([*(score[below] for below in ranking[k:]), *outside]) for k, item in enumerate(ranking)]
-        )
+        return np.array([score[item] - logsumexp(score[[*ranking[k:], *hidden]]) for k, item in enumerate(ranking)])
 
     def judged(self, weights: np.ndarray, risk: np.ndarray, ranking: Sequence[int]) -> float:
-        law = self.weights if self.present_law else self.law
-        log_ratio = self.log_chances(weights, weights if self.own_rest else law, ranking)
-        log_ratio = log_ratio - self.log_chances(law, law, ranking)
-        ratio = np.exp(log_ratio - (log_ratio.max() if self.normalised else 0.0))
-        total = ratio.sum() if self.normalised else float(len(ratio))
-        mean = (ratio * risk).sum() / total
-        deviation = math.sqrt((ratio**2 * (risk - mean) ** 2).sum() / total**2 / len(risk))
+        log_ratio = self.log_chances(weights, ranking) - self.log_chances(self.law, ranking)
+        ratio = np.exp(log_ratio - log_ratio.max())
+        mean = (ratio * risk).sum() / ratio.sum()
+        deviation = math.sqrt((ratio**2 * (risk - mean) ** 2).sum() / ratio.sum() ** 2 / len(risk))
         return float(mean + self.variance_weight * deviation)
 
     def agrees(self, state: Any) -> bool:
         ranking, clicks = self.session
         self.session = ([], [])
         last = max((k for k, click in enumerate(clicks) if click), default=-1)
-        risk = np.array([1.0 if not click and (k < last or self.risk_below) else 0.0 for k, click in enumerate(clicks)])
+        risk = np.array([1.0 if not click and k < last else 0.0 for k, click in enumerate(clicks)])
         if last < 0 or not risk.any():
             return self.take_over(state, 0.0)
         directions = np.array(state.directions)
         good = directions.shape[0] == self.n_candidates and bool(np.allclose(np.linalg.norm(directions, axis=1), 1.0))
-        standard = self.judged(self.law if self.past_standard else self.weights, risk, ranking)
+        standard = self.judged(self.weights, risk, ranking)
         ahead = np.array([standard - self.judged(self.weights + self.unit * u, risk, ranking) for u in directions])
         # What rounding decides is left to the agent.
         reach = np.abs(self.features).max() * (np.abs(self.weights).sum() + np.abs(self.law).sum() + self.unit)
         improves = np.where(np.abs(ahead - TIE) <= 1e-14 * len(self.weights) * reach, state.improves, ahead > TIE)
         if improves.any():
-            best = directions[improves]
-            self.weights = self.weights + self.rate * self.unit * (
-                best.mean(axis=0) if self.winners == "mean" else best.sum(axis=0)
-            )
+            self.weights = self.weights + self.rate * self.unit * directions[improves].mean(axis=0)
         return good and self.take_over(state, self.rate * self.unit)
 
     def remember(self) -> Any:
@@ -406,14 +315,3 @@ class COLTRReference(_Ranker):
 
     def recall(self, memory: Any) -> None:
         self.features, self.law = memory
-
-
-COLTR_READINGS = {
-    "the sums of w for what is not shown": {"own_rest": False},
-    "risk below the last click": {"risk_below": True},
-    "R without the division": {"normalised": False},
-    "no deviation": {"variance_weight": 0.0},
-    "the sum of the better ones": {"winners": "sum"},
-    "another rate": {"learning_rate": 0.051},
-}
-"""Arguments of the readings that it is not, by name."""

@@ -19,15 +19,12 @@ DEPENDENT = 1e-10  # of the largest norm: what is left of a candidate below it i
 class Part:
     """Candidates in order, on positions from ``first`` on, in one phase."""
 
-    def __init__(
-        self, first: int, length: int, items: Sequence[int], phase: int, samples: Sequence[tuple[int, int]] = ()
-    ) -> None:
+    def __init__(self, first: int, length: int, items: Sequence[int], phase: int) -> None:
         self.first, self.length, self.items, self.phase = first, length, list(items), phase
         self.targets: dict[int, float] = {}  # of the candidates of the design; none: nothing is learned
         self.arrived = dict.fromkeys(self.items, 0)
         self.clicks = dict.fromkeys(self.items, 0)
         self.displays = dict.fromkeys(self.items, 0)
-        self.samples = list(samples)  # (candidate, click) beside those of the first position: none but by other readings
 
     @property
     def has_ended(self) -> bool:
@@ -35,36 +32,11 @@ class Part:
 
 
 class RecurRankReference(Reference):
-    """A design is taken from the agent's state, if it is G-optimal; all else is computed.
+    """A design is taken from the agent's state, if it is G-optimal; all else is computed."""
 
-    Args:
-        all_positions: readings that it is not: the clicks on all positions of a part are samples,
-        half_gap: candidates are dropped and parts cut at 2^{-ℓ},
-        keep_samples: the next phase has the samples of this one, too,
-        never_cut: no part is ever cut (code of others compares with the candidate above),
-        by_arrivals: the design's next candidate is found by what has arrived, not by what was shown,
-        late_count: a sample of a phase that has ended counts in the part that now has its position.
-    """
-
-    def __init__(
-        self,
-        n_items: int,
-        n_positions: int,
-        n_features: int,
-        horizon: int,
-        scale: float = 1.0,
-        *,
-        all_positions: bool = False,
-        half_gap: bool = False,
-        keep_samples: bool = False,
-        never_cut: bool = False,
-        by_arrivals: bool = False,
-        late_count: bool = False,
-    ) -> None:
+    def __init__(self, n_items: int, n_positions: int, n_features: int, horizon: int, scale: float = 1.0) -> None:
         super().__init__(n_items, n_positions)
         self.horizon, self.scale = horizon, scale
-        self.all_positions, self.half_gap, self.keep_samples = all_positions, half_gap, keep_samples
-        self.never_cut, self.by_arrivals, self.late_count = never_cut, by_arrivals, late_count
         self.items = np.zeros((0, n_features))  # in the agent's numbers
         self.parts: list[Part] = []
         self.memory: Any = None
@@ -113,7 +85,6 @@ class RecurRankReference(Reference):
     def estimates(self, part: Part) -> dict[int, float]:
         """θᵀa of each candidate, θ by least squares."""
         entries = [(i, part.clicks[i], part.arrived[i]) for i in part.items if part.arrived[i]]
-        entries += [(i, click, 1) for i, click in part.samples]
         size = np.abs(self.items[part.items]).max()
         x = self.items[[i for i, _, _ in entries]] / size
         clicks, n = np.array([[clicked, n] for _, clicked, n in entries], float).T
@@ -127,21 +98,17 @@ class RecurRankReference(Reference):
         slack = TIE + 1e-9 * max(map(abs, score.values()))
         if set(order) != set(part.items) or any(score[a] < score[b] - slack for a, b in pairwise(order)):
             return None
-        gap = 2.0 ** ((0 if self.half_gap else 1) - part.phase) - TIE
+        gap = 2.0 ** (1 - part.phase) - TIE
         last = order[part.length - 1]
         kept = [i for place, i in enumerate(order) if place < part.length or score[last] - score[i] < gap]
-        cuts = [k for k in range(1, part.length) if score[order[k - 1]] - score[order[k]] >= gap and not self.never_cut]
+        cuts = [k for k in range(1, part.length) if score[order[k - 1]] - score[order[k]] >= gap]
         self.n_cuts, self.n_dropped = self.n_cuts + len(cuts), self.n_dropped + len(order) - len(kept)
-        carried = list(part.samples)
-        if self.keep_samples:
-            carried += [(i, click) for i in order for click in [1] * part.clicks[i] + [0] * (part.arrived[i] - part.clicks[i])]
         begins = [0, *cuts, len(kept)]
         parts = []
         for piece, (begin, stop) in enumerate(pairwise(begins)):
             items = kept[begin:stop]
             length = len(items) if piece < len(cuts) else part.length - begin
-            samples = [sample for sample in carried if sample[0] in items] if self.keep_samples else []
-            parts.append(Part(part.first + begin, length, items, part.phase + 1, samples))
+            parts.append(Part(part.first + begin, length, items, part.phase + 1))
         return parts
 
     # ---------------------------------------------------------------------------------------------------------- sessions
@@ -173,8 +140,7 @@ class RecurRankReference(Reference):
         for part in self.parts:
             top, *rest = shown[part.first : part.first + part.length]
             if part.targets:
-                known = part.arrived if self.by_arrivals else part.displays
-                missing = {i: target - known[i] for i, target in part.targets.items()}
+                missing = {i: target - part.displays[i] for i, target in part.targets.items()}
                 if max(missing.values()) <= 0:
                     missing = {i: target - part.arrived[i] for i, target in part.targets.items()}
                 if missing.get(top) != max(missing.values()):
@@ -189,20 +155,11 @@ class RecurRankReference(Reference):
 
     def arrive(self, memory: Any, arrived: Clicks) -> None:
         for part, items in memory:
-            here = part
-            if self.late_count:
-                here = next(other for other in self.parts if other.first <= part.first < other.first + other.length)
-            if here not in self.parts or here.has_ended or not here.targets or items[0] not in here.targets:
-                continue
-            for place, i in enumerate(items if self.all_positions else items[:1]):
-                k = part.first + place
-                if arrived.clicks[k] < 0 or arrived.void[k]:
-                    continue
-                if place == 0:
-                    here.arrived[i] += 1
-                    here.clicks[i] += arrived.clicks[k]
-                else:
-                    here.samples.append((i, arrived.clicks[k]))
+            i, click = items[0], arrived.clicks[part.first]
+            learns = part in self.parts and not part.has_ended and i in part.targets
+            if learns and click >= 0 and not arrived.void[part.first]:
+                part.arrived[i] += 1
+                part.clicks[i] += click
 
     def alike(self, state: Any) -> bool:
         n = len(self.parts)

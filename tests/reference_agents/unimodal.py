@@ -2,8 +2,7 @@
 
 Beside the list they are told the agent's leader, from its state (``leader``, or ``part`` and ``shown_part``): whether it may
 lead is checked, so that the leaders' counts are exact whatever was drawn among equals. Leaders, neighbours, indices and
-partitions are methods of their own, for tests of the compiled pieces. The keyword arguments after ``*`` are readings that
-it is not.
+partitions are methods of their own, for tests of the compiled pieces.
 """
 
 from __future__ import annotations
@@ -45,37 +44,11 @@ def index(mean: float, n: int, level: float) -> float:
 
 
 class GRABReference(Reference):
-    """GRAB: Gauthier et al. 2021 (ICML).
+    """GRAB: Gauthier et al. 2021 (ICML)."""
 
-    Args:
-        greedy: the leader takes the largest mean of any item and position, then the largest of those left, and so on.
-        first_included: a leader is shown the first time that it leads, not first the γ-th time.
-        leader_stays: the leader is among the candidates when a list is chosen by index.
-        by_mean: π orders the positions by mean, not from the top.
-        weakest_replaced: items from outside come to position π_K, not to the last one.
-        own_count: s and γ count the sessions of this leader, not all.
-        unseen: mean of an item that was never shown at a position.
-    """
-
-    def __init__(
-        self,
-        n_items: int,
-        n_positions: int,
-        horizon: int | None = None,
-        gamma: int | None = None,
-        *,
-        greedy: bool = False,
-        first_included: bool = True,
-        leader_stays: bool = True,
-        by_mean: bool = True,
-        weakest_replaced: bool = True,
-        own_count: bool = True,
-        unseen: float = 0.0,
-    ) -> None:
+    def __init__(self, n_items: int, n_positions: int, horizon: int | None = None, gamma: int | None = None) -> None:
         super().__init__(n_items, n_positions)
         self.horizon = horizon
-        self.greedy, self.first_included, self.leader_stays = greedy, first_included, leader_stays
-        self.by_mean, self.weakest_replaced, self.own_count, self.unseen = by_mean, weakest_replaced, own_count, unseen
         self.clicks = np.zeros((n_items, n_positions), int)
         self.shown = np.zeros((n_items, n_positions), int)
         self.led: Counter[Ranking] = Counter()
@@ -87,35 +60,18 @@ class GRABReference(Reference):
 
     def means(self) -> np.ndarray:
         """(L, K)"""
-        return np.where(self.shown > 0, self.clicks / np.maximum(self.shown, 1), self.unseen)
+        return np.where(self.shown > 0, self.clicks / np.maximum(self.shown, 1), 0.0)
 
     def value(self, ranking: Sequence[int]) -> float:
         """The sum of the list's means."""
         return float(self.means()[list(ranking), range(self.n_positions)].sum())
 
-    def leaders(self) -> list[Ranking]:
-        """All lists that may lead, by trying every list."""
-        return [ranking for ranking in permutations(range(self.n_items), self.n_positions) if self.may_lead(ranking)]
-
     def may_lead(self, ranking: Sequence[int]) -> bool:
         means = self.means()
-        if not self.greedy:
-            return is_close(self.value(ranking), float(means[linear_sum_assignment(means, maximize=True)].sum()))
-        items, positions = set(range(self.n_items)), set(range(self.n_positions))
-        while positions:
-            largest = max(means[item, k] for item in items for k in positions)
-            found = [k for k in positions if means[ranking[k], k] == largest]
-            if not found:
-                return False
-            items.remove(ranking[found[0]])
-            positions.remove(found[0])
-        return True
+        return is_close(self.value(ranking), float(means[linear_sum_assignment(means, maximize=True)].sum()))
 
     def orders(self, leader: Sequence[int]) -> Iterator[Ranking]:
         """π, and every other one where means are equal."""
-        if not self.by_mean:
-            yield tuple(range(self.n_positions))
-            return
         means = self.means()[list(leader), range(self.n_positions)]
         positions = sorted(range(self.n_positions), key=lambda k: -means[k])
         groups = [list(group) for _, group in groupby(positions, key=lambda k: means[k])]
@@ -124,16 +80,16 @@ class GRABReference(Reference):
 
     def neighbours(self, leader: Sequence[int], order: Sequence[int]) -> list[Ranking]:
         """The neighbours of a leader whose positions have this order π."""
-        last = order[-1] if self.weakest_replaced else self.n_positions - 1
+        last = order[-1]
         swaps = [_swapped(leader, a, b) for a, b in pairwise(order)]
         return swaps + [_replaced(leader, last, item) for item in range(self.n_items) if item not in leader]
 
     def n_led(self, leader: Ranking) -> int:
         """s, the present session included."""
-        return (self.led[leader] if self.own_count else self.led.total()) + 1
+        return self.led[leader] + 1
 
     def is_leaders_turn(self, leader: Ranking) -> bool:
-        return (self.n_led(leader) - (1 if self.first_included else 0)) % self.gamma == 0
+        return self.led[leader] % self.gamma == 0
 
     def index(self, item: int, position: int, s: int) -> float:
         clicks, n = self.clicks[item, position], self.shown[item, position]
@@ -151,8 +107,7 @@ class GRABReference(Reference):
 
         found: set[Ranking] = set()
         for order in self.orders(leader):
-            neighbours = self.neighbours(leader, order)
-            candidates = [leader, *neighbours] if self.leader_stays or not neighbours else neighbours
+            candidates = [leader, *self.neighbours(leader, order)]
             largest = max(map(total, candidates))
             found.update(ranking for ranking in candidates if is_close(total(ranking), largest))
         return found
@@ -175,20 +130,6 @@ class GRABReference(Reference):
 
     def holds(self) -> dict[str, Any]:
         return {"clicks": self.clicks, "shown": self.shown}
-
-
-GRAB_READINGS = {
-    "greedy leader": {"greedy": True},
-    "the γ-th time first": {"first_included": False},
-    "the leader is no candidate": {"leader_stays": False},
-    "neighbours from the top": {"by_mean": False},
-    "items come in at the last position": {"weakest_replaced": False},
-    "s counts all sessions": {"own_count": False},
-    "unseen pairs count 1": {"unseen": 1.0},
-    "γ = L - K": {"gamma": 2},
-    "γ = L": {"gamma": 5},
-}
-"""Arguments of the readings that it is not, by name."""
 
 
 class SGRABReference(GRABReference):
@@ -218,41 +159,11 @@ def _replaced(ranking: Sequence[int], position: int, item: int) -> Ranking:
 
 
 class UniRankReference(Reference):
-    """UniRank: Gauthier et al. 2022 (ICML).
+    """UniRank: Gauthier et al. 2022 (ICML)."""
 
-    Args:
-        all_pairs: two parts are compared by all pairs of their items, not item by item in the order of their ids.
-        count_hidden: items of a displayed part that the cut leaves out are compared, with click 0.
-        count_equal: sessions with equal clicks count in n, too.
-        chain: what was merged may be merged again with the part below.
-        merged_gets_item: a merged pair that reaches position K gets a further item, too.
-        at_last_place: a part that starts at position K gets a further item, too.
-        nearest: the further item comes from the nearest part that has one, not from anywhere below.
-        own_count: s counts the sessions of this partition, not all.
-        horizon_counts: with a horizon, too, a partition that has not led three times allows everything.
-    """
-
-    def __init__(
-        self,
-        n_items: int,
-        n_positions: int,
-        horizon: int | None = None,
-        *,
-        all_pairs: bool = True,
-        count_hidden: bool = True,
-        count_equal: bool = False,
-        chain: bool = False,
-        merged_gets_item: bool = False,
-        at_last_place: bool = True,
-        nearest: bool = True,
-        own_count: bool = True,
-        horizon_counts: bool = False,
-    ) -> None:
+    def __init__(self, n_items: int, n_positions: int, horizon: int | None = None) -> None:
         super().__init__(n_items, n_positions)
         self.horizon = horizon
-        self.all_pairs, self.count_hidden, self.count_equal, self.chain = all_pairs, count_hidden, count_equal, chain
-        self.merged_gets_item, self.at_last_place, self.nearest = merged_gets_item, at_last_place, nearest
-        self.own_count, self.horizon_counts = own_count, horizon_counts
         self.difference = np.zeros((n_items, n_items), int)  # Σ c_i - c_j
         self.compared = np.zeros((n_items, n_items), int)  # n_ij
         self.led: Counter[Partition] = Counter()
@@ -278,18 +189,15 @@ class UniRankReference(Reference):
 
     def n_led(self, partition: Partition) -> int:
         """s, the present session included."""
-        return (self.led[partition] if self.own_count else self.led.total()) + 1
+        return self.led[partition] + 1
 
     def index(self, below: int, above: int, s: int) -> float:
         """kl_upper((1 + τ_ji) / 2, f(s) / n_ji), j below i"""
         n = self.compared[below, above]
-        if self.horizon_counts and s < 3:
-            return 1.0
         return index((1 + self.difference[below, above] / n) / 2 if n else 0.0, n, level(self.horizon, s))
 
     def best_index(self, below: Iterable[int], above: Iterable[int], s: int) -> float:
-        pairs = product(below, above) if self.all_pairs else zip(sorted(below), sorted(above), strict=False)
-        return max((self.index(j, i, s) for j, i in pairs), default=0.0)
+        return max((self.index(j, i, s) for j, i in product(below, above)), default=0.0)
 
     def explorations(self, partition: Partition) -> set[Partition]:
         """What may be displayed under a leader, down to position K; an index that rounding puts at 1/2 counts either way."""
@@ -303,7 +211,7 @@ class UniRankReference(Reference):
 
         def grown(part: frozenset[int], following: int, start: int, merged: bool) -> Iterator[Partition]:
             end = start + len(part)
-            if end < self.n_positions and (not merged or self.chain):
+            if end < self.n_positions and not merged:
                 for merge in _beyond_half(self.best_index(partition[following], part, s)):
                     if merge:
                         yield from grown(part | partition[following], following + 1, start, merged=True)
@@ -311,7 +219,7 @@ class UniRankReference(Reference):
                         yield from ((part, *rest) for rest in below(following, end))
             elif end < self.n_positions:
                 yield from ((part, *rest) for rest in below(following, end))
-            elif (merged and not self.merged_gets_item) or (start == self.n_positions - 1 and not self.at_last_place):
+            elif merged:
                 yield (part,)
             else:
                 yield from ((part | further,) for further in self.further(part, partition[following:], s))
@@ -320,7 +228,7 @@ class UniRankReference(Reference):
 
     def further(self, part: frozenset[int], parts: Partition, s: int) -> Iterator[frozenset[int]]:
         """The further item, if any, that a part may get."""
-        for source in parts if self.nearest else [frozenset().union(*parts)]:
+        for source in parts:
             indices = {item: self.best_index([item], part, s) for item in source}
             largest = max(indices.values(), default=0.0)
             decision = _beyond_half(largest)
@@ -354,29 +262,15 @@ class UniRankReference(Reference):
     def learn(self, ranking: Sequence[int], clicks: Sequence[int]) -> None:
         clicked = {item: int(click) for item, click in zip(ranking, clicks, strict=True)}
         for part in self.displayed:
-            for i, j in permutations(part if self.count_hidden else part & clicked.keys(), 2):
+            for i, j in permutations(part, 2):
                 difference = clicked.get(i, 0) - clicked.get(j, 0)
                 self.difference[i, j] += difference
-                self.compared[i, j] += 1 if self.count_equal else abs(difference)
+                self.compared[i, j] += abs(difference)
         self.led[self.partition] += 1
         super().learn(ranking, clicks)
 
     def holds(self) -> dict[str, Any]:
         return {"difference": self.difference, "compared": self.compared}
-
-
-UNIRANK_READINGS = {
-    "parts by zip": {"all_pairs": False},
-    "hidden items are not compared": {"count_hidden": False},
-    "equal clicks count": {"count_equal": True},
-    "chains of merged parts": {"chain": True},
-    "merged pairs get an item": {"merged_gets_item": True},
-    "no item at position K": {"at_last_place": False},
-    "the item from anywhere below": {"nearest": False},
-    "s counts all sessions": {"own_count": False},
-    "a fixed level": {"horizon": 10**4},
-}
-"""Arguments of the readings that it is not, by name."""
 
 
 def parts_of(labels: Sequence[int]) -> Partition:
