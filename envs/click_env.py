@@ -399,13 +399,12 @@ class ClickVectorEnv(Streams, VectorEnv[Any, NDArray[np.int64], Any]):
             SessionError: as in `ClickEnv.step`.
             gymnasium.error.ResetNeeded: before the first `reset`.
         """
-        size = self.num_envs
-        nobody = np.zeros(size, np.bool_)
         if self._truncated:  # NEXT_STEP: this call is the reset
             observations, infos = self._begin_episode()
-            return observations, np.zeros(size), nobody, nobody.copy(), infos
-        begins = nobody if self._batch.ended is None else self._batch.ended.copy()  # NEXT_STEP: the call brings the next user
-        resets = begins is not nobody and bool(begins.any())
+            nobody = np.zeros(self.num_envs, np.bool_)
+            return observations, np.zeros(self.num_envs), nobody, nobody.copy(), infos
+        begins = self._have_left()  # NEXT_STEP: the call brings the next user
+        resets = self._batch.ended is not None and bool(begins.any())
         rankings = self._checked(actions, begins if resets else None)
         if not self._begun:
             raise gym.error.ResetNeeded("call reset() before the first step()")
@@ -415,23 +414,38 @@ class ClickVectorEnv(Streams, VectorEnv[Any, NDArray[np.int64], Any]):
         self._episode_steps += ~begins if resets else 1
         if self.render_mode is not None:  # copies, since the caller may write into what it gave and got
             self._rankings, self._clicks, self._rewards = rankings.copy(), reported.copy(), rewards.copy()
-        ended = nobody if self._batch.ended is None else self._batch.ended.copy()
+        ended = self._have_left()
         infos = self._masked(~begins, **infos)
         if resets:
             infos = self._both(infos, self._firsts(begins))
         observations = self._observe(reported)
-        truncated = np.zeros(size, np.bool_)
-        at_limit = some_over = self._episode_steps == self.max_episode_steps
-        truncated[:] = at_limit
-        if self._batch.ended is not None:  # the limit cuts each user off by himself, and another follows as after one who left
-            self._batch.ended |= truncated
-            self._episode_steps[self._batch.ended] = 0
-            some_over = self._batch.ended.any()
+        truncated, some_over = self._cut_off()
         if self.metadata["autoreset_mode"] is AutoresetMode.NEXT_STEP or not some_over:
-            self._truncated = self._batch.ended is None and at_limit
-            return observations, rewards, ended, truncated, infos
-        over = ended | truncated
-        final = np.full(size, None, object)
+            self._truncated = self._batch.ended is None and some_over
+        else:
+            observations, infos = self._begin_next(ended | truncated, observations, reported, infos)
+        return observations, rewards, ended, truncated, infos
+
+    def _have_left(self) -> NDArray[np.bool_]:
+        """``(B,)`` the streams whose users have left for good."""
+        return np.zeros(self.num_envs, np.bool_) if self._batch.ended is None else self._batch.ended.copy()
+
+    def _cut_off(self) -> tuple[NDArray[np.bool_], bool]:
+        """End the episodes that reach the limit; ``(B,)`` on which streams, and whether any episode is over."""
+        at_limit, ended = self._episode_steps == self.max_episode_steps, self._batch.ended
+        truncated = np.zeros(self.num_envs, np.bool_)
+        truncated[:] = at_limit
+        if ended is None:
+            return truncated, at_limit
+        ended |= truncated  # the limit cuts each user off by himself, and another follows as after one who left
+        self._episode_steps[ended] = 0
+        return truncated, bool(ended.any())
+
+    def _begin_next(
+        self, over: NDArray[np.bool_], observations: Any, reported: NDArray[np.int8], infos: dict[str, Any]
+    ) -> tuple[Any, dict[str, Any]]:
+        """SAME_STEP: begin the next episodes where one is over; the first observations, and infos that keep the last ones."""
+        final = np.full(self.num_envs, None, object)
         for b, last in enumerate(iterate(self.observation_space, observations)):
             if over[b]:
                 final[b] = last
@@ -444,7 +458,7 @@ class ClickVectorEnv(Streams, VectorEnv[Any, NDArray[np.int64], Any]):
             reported[over] = 0
             observations, firsts = self._observe(reported), self._firsts(over)
             firsts = self._both({**infos, **self._only(~over, infos)}, firsts)
-        return observations, rewards, ended, truncated, finals | firsts
+        return observations, finals | firsts
 
     @property
     def mask(self) -> NDArray[np.bool_] | None:

@@ -238,11 +238,11 @@ class _Sessions:
         clicks = _by_text(rows["clicked"], _truth, pl.Int8)
         if rows["clicked"].unique().str.to_lowercase().is_in(["true", "false"]).any():
             self._note("clicked: true and false are taken for 1 and 0")
-        key, query = pl.col("session"), pl.col("query") if "query" in self.names else pl.lit(ONE_QUERY)
+        key, query = pl.col("session"), pl.lit(ONE_QUERY)
         if "split" in self.names:
             key = pl.concat_str("split", pl.lit(" "), key)
-        if "region" in self.names and "query" in self.names:
-            query = pl.concat_str(query, pl.lit("-"), "region")
+        if "query" in self.names:
+            query = pl.concat_str("query", pl.lit("-"), "region") if "region" in self.names else pl.col("query")
         values = {name: pl.col(name).cast(pl.Float64, strict=False) for name in self.floats}
         filled = [pl.col(name) != "" for name in ("session", "query", "item") if name in self.names]
         in_range = [_in_range(name, value) for name, value in values.items()]
