@@ -403,21 +403,18 @@ class ClickVectorEnv(Streams, VectorEnv[Any, NDArray[np.int64], Any]):
             observations, infos = self._begin_episode()
             nobody = np.zeros(self.num_envs, np.bool_)
             return observations, np.zeros(self.num_envs), nobody, nobody.copy(), infos
-        begins = self._have_left()  # NEXT_STEP: the call brings the next user
-        resets = self._batch.ended is not None and bool(begins.any())
-        rankings = self._checked(actions, begins if resets else None)
+        begins = self._beginning()
+        rankings = self._checked(actions, begins)
         if not self._begun:
             raise gym.error.ResetNeeded("call reset() before the first step()")
         if self._masks is not None:
             self._refuse_absent(rankings, self._masks)
-        reported, rewards, infos = self._play(rankings, begins if resets else None)
-        self._episode_steps += ~begins if resets else 1
+        reported, rewards, infos = self._play(rankings, begins)
+        self._episode_steps += 1 if begins is None else ~begins
         if self.render_mode is not None:  # copies, since the caller may write into what it gave and got
             self._rankings, self._clicks, self._rewards = rankings.copy(), reported.copy(), rewards.copy()
-        ended = self._have_left()
-        infos = self._masked(~begins, **infos)
-        if resets:
-            infos = self._both(infos, self._firsts(begins))
+        ended = np.zeros(self.num_envs, np.bool_) if self._batch.ended is None else self._batch.ended.copy()
+        infos = self._infos(infos, begins)
         observations = self._observe(reported)
         truncated, some_over = self._cut_off()
         if self.metadata["autoreset_mode"] is AutoresetMode.NEXT_STEP or not some_over:
@@ -426,9 +423,10 @@ class ClickVectorEnv(Streams, VectorEnv[Any, NDArray[np.int64], Any]):
             observations, infos = self._begin_next(ended | truncated, observations, reported, infos)
         return observations, rewards, ended, truncated, infos
 
-    def _have_left(self) -> NDArray[np.bool_]:
-        """``(B,)`` the streams whose users have left for good."""
-        return np.zeros(self.num_envs, np.bool_) if self._batch.ended is None else self._batch.ended.copy()
+    def _beginning(self) -> NDArray[np.bool_] | None:
+        """``(B,)`` the streams to which the next call of ``step`` brings a new user (NEXT_STEP); None if there are none."""
+        ended = self._batch.ended
+        return None if ended is None or not ended.any() else ended.copy()
 
     def _cut_off(self) -> tuple[NDArray[np.bool_], bool]:
         """End the episodes that reach the limit; ``(B,)`` on which streams, and whether any episode is over."""
@@ -541,6 +539,12 @@ class ClickVectorEnv(Streams, VectorEnv[Any, NDArray[np.int64], Any]):
 
     def _masked(self, streams: NDArray[np.bool_], **infos: Any) -> dict[str, Any]:
         return infos | {f"_{name}": streams.copy() for name in infos}
+
+    def _infos(self, infos: dict[str, Any], begins: NDArray[np.bool_] | None) -> dict[str, Any]:
+        """The infos of sessions, and those of resets on the streams where a user begins."""
+        if begins is None:
+            return self._masked(np.ones(self.num_envs, np.bool_), **infos)
+        return self._both(self._masked(~begins, **infos), self._firsts(begins))
 
     def _only(self, streams: NDArray[np.bool_], infos: Mapping[str, Any]) -> dict[str, Any]:
         """The masks of infos that count on some streams only."""

@@ -345,6 +345,42 @@ def absent_item(ranking: NDArray[np.int64], env: ClickEnv) -> Exception:
     return RuntimeError("the loop ended at a good list")  # which cannot be
 
 
+def feedback_of(pair: Pair) -> ClicksAtOnce | ClicksAsTheyCome:
+    """How the Python loop passes the clicks of an environment to an agent."""
+    if pair.place.is_guest or pair.place.core.axes is None:
+        return ClicksAtOnce(pair)
+    return ClicksAsTheyCome(pair)
+
+
+class ClicksAtOnce:
+    """The Python loop's view of clicks that are all true and come after each session: what it passes to an agent.
+
+    Args:
+        pair: the agent, and the environment, which has been reset.
+    """
+
+    def __init__(self, pair: Pair) -> None:
+        self._agent, self._is_guest = pair.agent, pair.place.is_guest
+        self.rank = pair.agent.rank
+
+    def learn(self, last: Any, ranking: Any, observation: Any, reward: float, info: Mapping[str, Any]) -> tuple[Any, float]:
+        """Let the agent learn from a session; returns its clicks and reward.
+
+        Args:
+            last: what the agent saw when it ranked.
+            ranking: what it showed.
+            observation, reward, info: what came of it.
+        """
+        clicks = clicks_of(observation)
+        if self._is_guest:
+            clicks = np.array(clicks, np.int8)  # a copy: the environment may write into its own
+        self._agent.update(last, ranking, clicks, reward)
+        return clicks, reward
+
+    def close(self) -> None:
+        """Nothing is left to learn."""
+
+
 class ClicksAsTheyCome:
     """The Python loop's view of late clicks, bots and changing items: what it passes to an agent, session by session.
 
@@ -367,13 +403,11 @@ class ClicksAsTheyCome:
             return self._agent.rank(observation)
         return self._agent.rank(observation, candidates=self._axes.mask[0].copy())
 
-    def update(self, last: Any, ranking: Any, observation: Any, reward: float) -> None:
+    def learn(self, last: Any, ranking: Any, observation: Any, reward: float, info: Mapping[str, Any]) -> tuple[Any, float]:
         """Pass the feedback that has arrived to the agent, and name the item that was replaced.
 
-        Args:
-            last: what the agent saw when it ranked.
-            ranking: what it showed.
-            observation, reward: what came of it.
+        Returns:
+            The true clicks of the session, and the reward of its user.
         """
         axes = self._axes
         self._played += 1
@@ -395,6 +429,7 @@ class ClicksAsTheyCome:
                 )  # fmt: skip
         if axes.churn and axes.churn_state.replaced[0] >= 0:
             agent.replace(int(axes.churn_state.replaced[0]))
+        return info["true_clicks"], float(info["realised_reward"])
 
     def close(self) -> None:
         """End the run: feedback that has not arrived by now never will."""
