@@ -153,7 +153,9 @@ def _judged(
     if reward != "clicks":
         raise ValueError(f"estimators are not given, which tells only of clicks; expected some that tell {reward!r}")
     judge = Judge(log, targets, logging, **settings)
-    by_policy, refused, verdicts = {}, {}, {}
+    by_policy: dict[str, tuple[Evaluation, ...]] = {}
+    refused: dict[tuple[str, str], str] = {}
+    verdicts: dict[str, Verdict | None] = {}
     for spec in targets:
         by_policy[spec], reasons, verdicts[spec] = judge.judge(spec)
         refused |= {(spec, name): why for name, why in reasons.items()}
