@@ -92,27 +92,36 @@ class Axes:
 
     def _check_users(self, reference: ArrayLike | None) -> None:
         """Refuse what has no meaning before these users."""
-        environments = f"environments of a {type(self._model).__name__}"
         if isinstance(self._model, CascadeMDP):
-            if self.arrival:
-                raise ValueError("arrival must be 'immediate' for users with a memory: their next state reveals the clicks")
-            if self.available is not None:
-                raise ValueError("available cannot be given for users with a memory: their best lists use all items")
-            if self.bots and not self.bots.users_are_real:
-                raise ValueError("bots must be 'quit' or have 'users=real' for users with a memory, whose sessions continue")
-            if self.churn:
-                raise ValueError(f"churn must be 0 in {environments}, where users remember the items")
+            self._check_memory()
         if isinstance(self._model, ContextualModel):
-            if self.churn:
-                raise ValueError(f"churn must be 0 in {environments}, where candidates change anyway")
-            if self.bots and self.bots.has_targets:
-                raise ValueError(
-                    "bots must be 'random' in contextual environments: the candidates change in every session, so that an id "
-                    "cannot be a target"
-                )
+            self._check_candidates()
         if self.available is not None and reference is not None:
             raise ValueError(
                 "a reference list cannot be given with available: some of its items are not available in every session"
+            )
+
+    def _check_memory(self) -> None:
+        if self.arrival:
+            raise ValueError("arrival must be 'immediate' for users with a memory: their next state reveals the clicks")
+        if self.available is not None:
+            raise ValueError("available cannot be given for users with a memory: their best lists use all items")
+        if self.bots and not self.bots.users_are_real:
+            raise ValueError("bots must be 'quit' or have 'users=real' for users with a memory, whose sessions continue")
+        if self.churn:
+            raise ValueError(
+                f"churn must be 0 in environments of a {type(self._model).__name__}, where users remember the items"
+            )
+
+    def _check_candidates(self) -> None:
+        if self.churn:
+            raise ValueError(
+                f"churn must be 0 in environments of a {type(self._model).__name__}, where candidates change anyway"
+            )
+        if self.bots and self.bots.has_targets:
+            raise ValueError(
+                "bots must be 'random' in contextual environments: the candidates change in every session, so that an id "
+                "cannot be a target"
             )
 
     @property

@@ -399,39 +399,51 @@ class ClickVectorEnv(Streams, VectorEnv[Any, NDArray[np.int64], Any]):
             SessionError: as in `ClickEnv.step`.
             gymnasium.error.ResetNeeded: before the first `reset`.
         """
-        size = self.num_envs
-        nobody = np.zeros(size, np.bool_)
         if self._truncated:  # NEXT_STEP: this call is the reset
             observations, infos = self._begin_episode()
-            return observations, np.zeros(size), nobody, nobody.copy(), infos
-        begins = nobody if self._batch.ended is None else self._batch.ended.copy()  # NEXT_STEP: the call brings the next user
-        resets = begins is not nobody and bool(begins.any())
-        rankings = self._checked(actions, begins if resets else None)
+            nobody = np.zeros(self.num_envs, np.bool_)
+            return observations, np.zeros(self.num_envs), nobody, nobody.copy(), infos
+        begins = self._beginning()
+        rankings = self._checked(actions, begins)
         if not self._begun:
             raise gym.error.ResetNeeded("call reset() before the first step()")
         if self._masks is not None:
             self._refuse_absent(rankings, self._masks)
-        reported, rewards, infos = self._play(rankings, begins if resets else None)
-        self._episode_steps += ~begins if resets else 1
+        reported, rewards, infos = self._play(rankings, begins)
+        self._episode_steps += 1 if begins is None else ~begins
         if self.render_mode is not None:  # copies, since the caller may write into what it gave and got
             self._rankings, self._clicks, self._rewards = rankings.copy(), reported.copy(), rewards.copy()
-        ended = nobody if self._batch.ended is None else self._batch.ended.copy()
-        infos = self._masked(~begins, **infos)
-        if resets:
-            infos = self._both(infos, self._firsts(begins))
+        ended = np.zeros(self.num_envs, np.bool_) if self._batch.ended is None else self._batch.ended.copy()
+        infos = self._infos(infos, begins)
         observations = self._observe(reported)
-        truncated = np.zeros(size, np.bool_)
-        at_limit = some_over = self._episode_steps == self.max_episode_steps
-        truncated[:] = at_limit
-        if self._batch.ended is not None:  # the limit cuts each user off by himself, and another follows as after one who left
-            self._batch.ended |= truncated
-            self._episode_steps[self._batch.ended] = 0
-            some_over = self._batch.ended.any()
+        truncated, some_over = self._cut_off()
         if self.metadata["autoreset_mode"] is AutoresetMode.NEXT_STEP or not some_over:
-            self._truncated = self._batch.ended is None and at_limit
-            return observations, rewards, ended, truncated, infos
-        over = ended | truncated
-        final = np.full(size, None, object)
+            self._truncated = self._batch.ended is None and some_over
+        else:
+            observations, infos = self._begin_next(ended | truncated, observations, reported, infos)
+        return observations, rewards, ended, truncated, infos
+
+    def _beginning(self) -> NDArray[np.bool_] | None:
+        """``(B,)`` the streams to which the next call of ``step`` brings a new user (NEXT_STEP); None if there are none."""
+        ended = self._batch.ended
+        return None if ended is None or not ended.any() else ended.copy()
+
+    def _cut_off(self) -> tuple[NDArray[np.bool_], bool]:
+        """End the episodes that reach the limit; ``(B,)`` on which streams, and whether any episode is over."""
+        at_limit, ended = self._episode_steps == self.max_episode_steps, self._batch.ended
+        truncated = np.zeros(self.num_envs, np.bool_)
+        truncated[:] = at_limit
+        if ended is None:
+            return truncated, at_limit
+        ended |= truncated  # the limit cuts each user off by himself, and another follows as after one who left
+        self._episode_steps[ended] = 0
+        return truncated, bool(ended.any())
+
+    def _begin_next(
+        self, over: NDArray[np.bool_], observations: Any, reported: NDArray[np.int8], infos: dict[str, Any]
+    ) -> tuple[Any, dict[str, Any]]:
+        """SAME_STEP: begin the next episodes where one is over; the first observations, and infos that keep the last ones."""
+        final = np.full(self.num_envs, None, object)
         for b, last in enumerate(iterate(self.observation_space, observations)):
             if over[b]:
                 final[b] = last
@@ -444,7 +456,7 @@ class ClickVectorEnv(Streams, VectorEnv[Any, NDArray[np.int64], Any]):
             reported[over] = 0
             observations, firsts = self._observe(reported), self._firsts(over)
             firsts = self._both({**infos, **self._only(~over, infos)}, firsts)
-        return observations, rewards, ended, truncated, finals | firsts
+        return observations, finals | firsts
 
     @property
     def mask(self) -> NDArray[np.bool_] | None:
@@ -527,6 +539,12 @@ class ClickVectorEnv(Streams, VectorEnv[Any, NDArray[np.int64], Any]):
 
     def _masked(self, streams: NDArray[np.bool_], **infos: Any) -> dict[str, Any]:
         return infos | {f"_{name}": streams.copy() for name in infos}
+
+    def _infos(self, infos: dict[str, Any], begins: NDArray[np.bool_] | None) -> dict[str, Any]:
+        """The infos of sessions, and those of resets on the streams where a user begins."""
+        if begins is None:
+            return self._masked(np.ones(self.num_envs, np.bool_), **infos)
+        return self._both(self._masked(~begins, **infos), self._firsts(begins))
 
     def _only(self, streams: NDArray[np.bool_], infos: Mapping[str, Any]) -> dict[str, Any]:
         """The masks of infos that count on some streams only."""

@@ -79,17 +79,21 @@ class Problem(NamedTuple):
             # Contextual users whose attractions are given are not linear.
             kind = list(kinds)["attraction" in parameters and len(kinds) > 1]
             return cls(_from_parameters(kinds[kind], click_model, kind, asked))
+        return cls._of_instance(kinds, click_model, asked)
+
+    @classmethod
+    def _of_instance(cls, kinds: Mapping[str, type[Users]], click_model: type[ClickModel], asked: Asked) -> Problem:
+        _, form, instance, n_positions, _ = asked
         if isinstance(instance, list | tuple):
             raise TypeError(
                 "instance is a list: an environment has one instance; gym.make_vec distributes several over its streams"
             )
-        first = next(iter(kinds))
         name = cls.default_instance(form, click_model) if instance is None else instance
         if name is None:
-            names = ", ".join(name for name in _parameters(kinds[first]) if name != "n_positions")
+            names = ", ".join(_names(next(iter(kinds.values()))))
             raise ValueError(f"a {click_model.__name__} has no default instance: give instance=... or the parameters {names}")
         chosen = load_instance(name)
-        kind = next(filter(chosen.models.__contains__, kinds), first)
+        kind = next(filter(chosen.models.__contains__, kinds), next(iter(kinds)))
         initial_ranking = chosen.initial_ranking if form != "Contextual" else None
         return cls(chosen.model(kind, n_positions), chosen.name, initial_ranking, chosen.law)
 
@@ -142,6 +146,11 @@ def _parameters(users: type[Users]) -> dict[str, inspect.Parameter]:
     return {name: parameter for name, parameter in named if parameter.kind is not inspect.Parameter.VAR_KEYWORD}
 
 
+def _names(users: type[Users]) -> list[str]:
+    """The parameters by which users are given."""
+    return [name for name in _parameters(users) if name != "n_positions"]
+
+
 OF_ENVIRONMENT = ("instance", "n_positions", "reward", "cutoff", "arrival", "bots", "churn", "available")
 
 
@@ -158,7 +167,7 @@ def _why_unknown(users: type[Users], form: str, name: str, value: Any, names: Se
 def _from_parameters(users: type[Users], click_model: type[ClickModel], kind: str, asked: Asked) -> Users:
     _, form, instance, n_positions, parameters = asked
     signature = _parameters(users)
-    names = [name for name in signature if name != "n_positions"]
+    names = _names(users)
     if len(signature) < len(inspect.signature(users).parameters):
         names += click_model.item_parameters()[1:]
     for name in itertools.filterfalse(names.__contains__, parameters):

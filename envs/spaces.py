@@ -6,6 +6,7 @@ error messages too.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from copy import deepcopy
 from typing import Any, NoReturn
 
@@ -236,18 +237,17 @@ class BatchedRankedList(MultiDiscrete):
                 bounds = self.n_items - np.arange(self.n_positions)
                 return decode_lehmer(self.np_random.integers(bounds, size=self.shape))
             mask = self.available
-        for law in (mask, probability):
-            if law is not None and not (is_sequence(law) and len(law) == self.n):
-                count = len(law) if is_sequence(law) else short(law)
-                raise ValueError(f"expected one mask or probability for each of {self.n} lists, got {count}")
-        masks = [None] * self.n if mask is None else mask
-        probabilities = [None] * self.n if probability is None else probability
-        return np.stack(
-            [
-                _draw_weighted(_weights(*law, self.n_items, self.n_positions), self.np_random)
-                for law in zip(masks, probabilities, strict=True)
-            ]
-        )
+        laws = zip(self._for_each(mask), self._for_each(probability), strict=True)
+        return np.stack([_draw_weighted(_weights(*law, self.n_items, self.n_positions), self.np_random) for law in laws])
+
+    def _for_each(self, laws: Any) -> Sequence[Any]:
+        """A mask, or a probability, for each list."""
+        if laws is None:
+            return [None] * self.n
+        if not is_sequence(laws) or len(laws) != self.n:
+            count = len(laws) if is_sequence(laws) else short(laws)
+            raise ValueError(f"expected one mask or probability for each of {self.n} lists, got {count}")
+        return laws
 
     def contains(self, x: Any) -> bool:
         """Whether ``x`` is an (n, K) array-like of integers in 0..L-1, distinct in each row."""
@@ -290,6 +290,13 @@ def _checked_seed(seed: int | np.random.Generator | None) -> int | np.random.Gen
     return seed if seed is None or isinstance(seed, np.random.Generator) else check_seed(seed)
 
 
+_LAWS: dict[str, tuple[Callable[[NDArray[np.float64]], bool], str]] = {
+    "mask": (lambda row: bool(np.isin(row, (0, 1)).all()), "hold only 0 and 1"),
+    "probability": (lambda row: bool((row >= 0).all() and np.isclose(row.sum(), 1)), "be at least 0 and sum to 1"),
+}
+"""What a row of weights must be, by the argument that gives it."""
+
+
 def _weights(mask: Any, probability: Any, n_items: int, n_positions: int) -> NDArray[np.float64]:
     """The (K, L) weights that a mask or a probability gives to each item at each position, checked."""
     if mask is not None and probability is not None:
@@ -304,12 +311,33 @@ def _weights(mask: Any, probability: Any, n_items: int, n_positions: int) -> NDA
         raise ValueError(
             f"{name} must be {n_positions} arrays of length {n_items}, one for each position, or one such array for all"
         )
+    is_law, expected = _LAWS[name]
     for position, row in enumerate(weights):
-        if name == "mask" and not np.isin(row, (0, 1)).all():
-            raise ValueError(f"mask of position {position} must hold only 0 and 1, got {row}")
-        if name == "probability" and not ((row >= 0).all() and np.isclose(row.sum(), 1)):
-            raise ValueError(f"probability of position {position} must be at least 0 and sum to 1, got {row}")
+        if not is_law(row):
+            raise ValueError(f"{name} of position {position} must {expected}, got {row}")
     return weights
+
+
+def _totals(weights: NDArray[np.float64], usable: NDArray[np.int64], places: NDArray[np.int64]) -> NDArray[np.float64]:
+    """The table of `_draw_weighted`, ``(len(usable) + 1, 2 ** len(places))``.
+
+    Raises:
+        ValueError: no list has a positive product.
+    """
+    sets = np.arange(1 << len(places))
+    total = np.zeros((len(usable) + 1, len(sets)))
+    total[0, 0] = 1.0
+    for i, item in enumerate(usable):
+        total[i + 1] = total[i]
+        for bit, position in enumerate(places):
+            with_position = sets[sets >> bit & 1 == 1]
+            total[i + 1, with_position] += weights[position, item] * total[i, with_position ^ (1 << bit)]
+    if total[-1, -1] == 0:
+        unfillable = min(np.flatnonzero(total[-1] == 0), key=lambda positions: int(positions).bit_count())
+        crowded = [int(position) for bit, position in enumerate(places) if unfillable >> bit & 1]
+        allowed = np.flatnonzero(weights[crowded].any(axis=0)).tolist()
+        raise ValueError(f"no ranking satisfies this: positions {crowded} allow only items {allowed} between them")
+    return total
 
 
 def _draw_weighted(weights: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.int64]:
@@ -341,22 +369,9 @@ def _draw_weighted(weights: NDArray[np.float64], rng: np.random.Generator) -> ND
             f"{len(places)} positions have a mask or probability of their own; exact sampling takes at most "
             f"{_MOST_WEIGHTED_POSITIONS} (positions that allow all usable items alike do not count)"
         )
-    sets = np.arange(1 << len(places))
-    total = np.zeros((len(usable) + 1, len(sets)))
-    total[0, 0] = 1.0
-    for i, item in enumerate(usable):
-        total[i + 1] = total[i]
-        for bit, position in enumerate(places):
-            with_position = sets[sets >> bit & 1 == 1]
-            total[i + 1, with_position] += weights[position, item] * total[i, with_position ^ (1 << bit)]
-    if total[-1, -1] == 0:
-        unfillable = min(np.flatnonzero(total[-1] == 0), key=lambda positions: int(positions).bit_count())
-        crowded = [int(position) for bit, position in enumerate(places) if unfillable >> bit & 1]
-        allowed = np.flatnonzero(weights[crowded].any(axis=0)).tolist()
-        raise ValueError(f"no ranking satisfies this: positions {crowded} allow only items {allowed} between them")
-
+    total = _totals(weights, usable, places)
     ranking = np.full(n_positions, -1)
-    missing = len(sets) - 1  # the set of positions still to fill
+    missing = (1 << len(places)) - 1  # the set of positions still to fill
     for i in range(len(usable) - 1, -1, -1):
         if not missing:
             break

@@ -83,10 +83,7 @@ class Instance:
         for key in ("name", "description", "origin", "law"):
             if not isinstance(getattr(self, key), str):
                 raise ValueError(f"{key} is {short(getattr(self, key))}; expected text")
-        if not isinstance(self.models, Mapping) or not all(isinstance(model, Users) for model in self.models.values()):
-            raise ValueError(f"models is {short(self.models)}; expected click models by their kinds")
-        if not self.models:
-            raise ValueError("models is empty; expected at least one click model")
+        _check_models(self.models)
         if not isinstance(self.estimation, Mapping):
             raise ValueError(f"estimation must be a JSON object, a mapping, got {short(self.estimation)}")
         object.__setattr__(self, "models", {canonical(kind): model for kind, model in self.models.items()})
@@ -187,6 +184,13 @@ def family(name: str) -> Callable[[Callable[..., Instance]], Callable[..., Insta
     return register
 
 
+def _check_models(models: Any) -> None:
+    if not isinstance(models, Mapping) or not all(isinstance(model, Users) for model in models.values()):
+        raise ValueError(f"models is {short(models)}; expected click models by their kinds")
+    if not models:
+        raise ValueError("models is empty; expected at least one click model")
+
+
 def load_instance(name: AnyInstance, *, trust: bool = False) -> Instance:
     """Load an instance by name, from a file, or from a dict.
 
@@ -231,6 +235,22 @@ def _generate(name: str, make: Callable[..., Instance], arguments: str) -> Insta
 
     Beside those of the function there is ``shuffle``, the seed of other item ids.
     """
+    values = _arguments(name, make, arguments)
+    order = values.pop("shuffle", None)
+    try:
+        ours = getattr(make, "func", make).__module__.startswith(f"{__package__}.")
+        of_file = any(str(value).endswith(".json") for value in values.values())
+        kept = ours and not of_file  # what a file or a family of the user says may change
+        made = _made(make, tuple(values.items()), tuple(Users._named.values())) if kept else make(**values)
+        description, estimation = made.description or make.__doc__ or "", dict(made.estimation)
+        made = replace(made, name=name, description=description, estimation=estimation)
+        return made if order is None else made.shuffled(order)
+    except ValueError as error:
+        raise ValueError(f"{name!r}: {error}") from None
+
+
+def _arguments(name: str, make: Callable[..., Instance], arguments: str) -> dict[str, Any]:
+    """The values of arguments; ``name`` is what was asked for."""
     defaults = {key: parameter.default for key, parameter in inspect.signature(make).parameters.items()} | {"shuffle": 0}
     values: dict[str, Any] = {}
     for argument in arguments.split(",") if arguments else []:
@@ -246,17 +266,7 @@ def _generate(name: str, make: Callable[..., Instance], arguments: str) -> Insta
         except ValueError:
             wanted = "an integer" if kind is int else "a number"
             raise ValueError(f"{short(name)}: {key} is {short(text)}; expected {wanted}") from None
-    order = values.pop("shuffle", None)
-    try:
-        ours = getattr(make, "func", make).__module__.startswith(f"{__package__}.")
-        of_file = any(str(value).endswith(".json") for value in values.values())
-        kept = ours and not of_file  # what a file or a family of the user says may change
-        made = _made(make, tuple(values.items()), tuple(Users._named.values())) if kept else make(**values)
-        description, estimation = made.description or make.__doc__ or "", dict(made.estimation)
-        made = replace(made, name=name, description=description, estimation=estimation)
-        return made if order is None else made.shuffled(order)
-    except ValueError as error:
-        raise ValueError(f"{name!r}: {error}") from None
+    return values
 
 
 @lru_cache(maxsize=8)  # most environments of a program are of a few instances, and their models cannot be changed
@@ -324,10 +334,16 @@ def _from_entries(content: Mapping[str, Any]) -> Instance:
     for key in ("name", "n_positions", "models"):
         if key not in content:
             raise ValueError(f"the field {key!r} is missing")
-    if not isinstance(content["models"], list):
+    others = {key: content[key] for key in fields if key != "models" and key in content}
+    return Instance(models=_models(content["models"]), **others)
+
+
+def _models(descriptions: Any) -> dict[str, Users]:
+    """Users by their kinds, from their descriptions."""
+    if not isinstance(descriptions, list):
         raise ValueError("models must be a list of click models")
     models: dict[str, Users] = {}
-    for number, description in enumerate(content["models"]):
+    for number, description in enumerate(descriptions):
         try:
             model = Users.from_dict(description)
         except ValueError as error:
@@ -336,4 +352,4 @@ def _from_entries(content: Mapping[str, Any]) -> Instance:
         if model.kind in models:
             raise ValueError(f"models[{number}]: a second {model.kind}; expected one of each kind")
         models[model.kind] = model
-    return Instance(models=models, **{key: content[key] for key in fields if key != "models" and key in content})
+    return models

@@ -119,11 +119,12 @@ def compare(
         >>> compare(log, "fixed:a,b", ["ips", "pbm"], logging="uniform").evaluations[0].value
         1.0
     """
-    estimators = None if estimators is None else _some("estimators", estimators)
     policies = _some("policies", [policies] if isinstance(policies, str) else policies)
     check_choice("reward", reward, REWARDS)
-    for name in estimators or ():
-        check_estimator(name, reward)
+    if estimators is not None:
+        estimators = _some("estimators", estimators)
+        for name in estimators:
+            check_estimator(name, reward)
     logged = read_sessions(log, log_format, query)
     targets = {spec: read_policy(spec, logged, reward, cutoff) for spec in policies}
     source = None if logging is None else read_policy(logging, logged)
@@ -131,27 +132,52 @@ def compare(
         "reward": reward, "cutoff": cutoff, "bootstrap": check_count("bootstrap", bootstrap),
         "level": check_between("level", level, 0.0, 1.0), "seed": check_seed(seed),
     }  # fmt: skip
-    by_policy: dict[str, tuple[Evaluation, ...]] = dict.fromkeys(targets, ())
-    refused: dict[tuple[str, str], str] = {}
-    verdicts: dict[str, Verdict | None] = {}
     if estimators is None and isinstance(logged, ClickLog):
-        if settings.pop("reward") != "clicks":
-            raise ValueError(f"estimators are not given, which tells only of clicks; expected some that tell {reward!r}")
-        judge = Judge(logged, targets, source, **settings)
-        for spec in targets:
-            by_policy[spec], reasons, verdicts[spec] = judge.judge(spec)
-            refused |= {(spec, name): why for name, why in reasons.items()}
+        by_policy, refused, verdicts = _judged(logged, targets, source, **settings)
     else:
-        for spec, name in product(targets, estimators or ("item-position",)):
-            try:
-                by_policy[spec] += (evaluate(logged, targets[spec], name, logging=source, **settings),)
-            except ValueError as error:
-                refused[spec, name] = str(error)
-        verdicts = {spec: agreement(results, estimators is None) for spec, results in by_policy.items()}
+        by_policy, refused, verdicts = _estimated(logged, targets, estimators, source, **settings)
     if not any(by_policy.values()):
         raise ValueError(next(iter(refused.values())))
     earned = None if on_policy is None else logged_reward(read_sessions(on_policy, log_format, query), reward, cutoff)
     return Comparison(logged, targets, by_policy, refused, earned, verdicts)
+
+
+Estimates = tuple[dict[str, tuple[Evaluation, ...]], dict[tuple[str, str], str], dict[str, Verdict | None]]
+"""As in `Comparison`: by policy, refused and verdicts."""
+
+
+def _judged(
+    log: ClickLog, targets: Mapping[str, Policies], logging: Policies | None, *, reward: str, **settings: Any
+) -> Estimates:
+    """By the estimators whose assumptions hold in the log."""
+    if reward != "clicks":
+        raise ValueError(f"estimators are not given, which tells only of clicks; expected some that tell {reward!r}")
+    judge = Judge(log, targets, logging, **settings)
+    by_policy: dict[str, tuple[Evaluation, ...]] = {}
+    refused: dict[tuple[str, str], str] = {}
+    verdicts: dict[str, Verdict | None] = {}
+    for spec in targets:
+        by_policy[spec], reasons, verdicts[spec] = judge.judge(spec)
+        refused |= {(spec, name): why for name, why in reasons.items()}
+    return by_policy, refused, verdicts
+
+
+def _estimated(
+    log: ClickLog | ItemPositionLog,
+    targets: Mapping[str, Policies],
+    estimators: Sequence[str] | None,
+    logging: Policies | None,
+    **settings: Any,
+) -> Estimates:
+    """By the estimators that were asked for."""
+    by_policy: dict[str, tuple[Evaluation, ...]] = dict.fromkeys(targets, ())
+    refused = {}
+    for spec, name in product(targets, estimators or ("item-position",)):
+        try:
+            by_policy[spec] += (evaluate(log, targets[spec], name, logging=logging, **settings),)
+        except ValueError as error:
+            refused[spec, name] = str(error)
+    return by_policy, refused, {spec: agreement(results, estimators is None) for spec, results in by_policy.items()}
 
 
 def _some(name: str, words: Sequence[str]) -> tuple[str, ...]:

@@ -54,7 +54,16 @@ from ..core.checks import (
     short,
     unknown,
 )
-from ..envs import DEFAULT_INSTANCE, ClickModel, GradedModel, Instance, LabelledModel, LinearModel, load_instance
+from ..envs import (
+    DEFAULT_INSTANCE,
+    ClickModel,
+    ContextualModel,
+    GradedModel,
+    Instance,
+    LabelledModel,
+    LinearModel,
+    load_instance,
+)
 from ..envs.contextual.graded import MOST_GRADES, fewest_grades
 from .features import DenoisingAutoencoder, TruncatedSVD
 from .judgements import Judgements
@@ -163,59 +172,42 @@ def contextual_instance(
     check_choice("normalisation", normalise, NORMALISATIONS)
     check_text("origin", origin)
     check_kind("judgements", judgements, Judgements, "judgements, as read_judgements returns them")
-    if not isinstance(held_out, Judgements):
-        check_share("held_out", held_out)
+    _check_held_out(held_out, users)
+    clicks: _ByLabels | _ByGrades
     if users is None:
-        source, bases = _bases(("UBM",) if models is None else models, examination, n_items, n_positions)
-        if isinstance(held_out, Judgements) or held_out:
-            raise ValueError("held_out is for simulated users, whose lists are measured by grades; give users, too")
+        clicks = _ByLabels(("UBM",) if models is None else models, examination, n_items, n_positions, linear, floor)
     else:
         _check_simulated(users, judgements, models=models, linear=linear, floor=floor, examination=examination)
-        n_grades = _number_of_grades(judgements, held_out)
+        clicks = _ByGrades(users, _number_of_grades(judgements, held_out), n_items, n_positions)
     how = _Features(normalise, reduce, dimension, seed)
     judgements, further = _folds(judgements, held_out, seed)
     entries = _entries(judgements, most_rated)
     if judgements.features is None:
-        of_users, items = _rating_features(judgements, entries, how, floor)
-        holdout = None
+        table = _rating_features(judgements, entries, how, floor)
     else:
-        of_users, (items, holdout) = None, _query_features(judgements, further, how)
+        table = _query_features(judgements, further, how)
     raters, groups = _groups(entries.users, n_items)
-    left_out = len(np.unique(entries.users)) - len(groups)
     shared: dict[str, Any] = {
-        "items": items,
-        "users": None if of_users is None else of_users[raters],
+        "items": table.items,
+        "users": None if table.users is None else table.users[raters],
         "candidates": [entries.places[group] for group in groups],
     }
-    contents: list[LinearModel | LabelledModel]
-    if users is None:
-        attraction = label_attraction(entries.labels, floor)
-        contents, explained, words = _models_by_labels(bases, linear, [attraction[group] for group in groups], shared)
-        formula = "linear" if linear else "floor + (1 - floor) (2^label - 1) / 2^largest"
-    else:
-        grades = integers("labels", entries.labels, (None,), whole=True)
-        size: dict[str, Any] = {"n_items": n_items, "n_positions": n_positions, "held_out": holdout}
-        model = GradedModel(users, items, shared["candidates"], [grades[group] for group in groups], **size).of_grades(n_grades)
-        contents, formula = [model], f"{users} users by grade"
-        explained = _linear_fit(shared, model.attractions)[1]
-        words = f"of {users.replace('_', ' ')} users by {n_grades} grades, {explained:.0%} of its variance linear in them"
+    contents, explained, words = clicks.models(entries.labels, groups, shared, table.held_out)
     n_candidates = len(np.unique(np.concatenate(shared["candidates"])))
     return Instance(
         name,
         {model.kind: model for model in contents},
         n_positions,
         description=(
-            f"{len(groups):,} {'users' if judgements.features is None else 'queries'}, {n_candidates:,} items, "
-            f"{contents[0].n_features} features; attraction {words}"
-            + ("" if holdout is None else f"; {len(holdout['candidates']):,} queries held out")
+            f"{len(groups):,} {table.raters}, {n_candidates:,} items, {contents[0].n_features} features; attraction {words}"
+            + ("" if table.held_out is None else f"; {len(table.held_out['candidates']):,} queries held out")
         ),
-        origin="; ".join(filter(None, (origin, "" if users else f"examination: {source.origin}"))),
+        origin="; ".join(filter(None, (origin, clicks.origin))),
         estimation={
-            "left_out": left_out,
-            "attraction": formula,
-            **({} if users else {"floor": floor}),
+            "left_out": len(np.unique(entries.users)) - len(groups),
+            **clicks.facts,
             "explained_by_linear_fit": round(explained, 4),
-            "features": "singular value decomposition" if judgements.features is None else reduce,
+            "features": table.made_by,
             **({"normalised": normalise} if normalise != "largest" else {}),
             "seed": seed,
         },
@@ -229,6 +221,23 @@ class _Features(NamedTuple):
     reduce: str
     dimension: int
     seed: int
+
+
+class _Table(NamedTuple):
+    """Features, and who judged the items that they describe.
+
+    Attributes:
+        users: their features; None where users are queries, which have none.
+        items: the features of items, those of documents held out behind them.
+        held_out: the candidates and grades of the queries that are held out, if there are any.
+        raters, made_by: what users are called, and by what features were made.
+    """
+
+    users: Floats | None
+    items: Floats
+    held_out: dict[str, Any] | None
+    raters: str
+    made_by: str
 
 
 class _Entries(NamedTuple):
@@ -258,15 +267,59 @@ def _entries(judgements: Judgements, most_rated: int | None) -> _Entries:
     return _Entries(judgements.users[entries], places, judgements.labels[entries])
 
 
-def _models_by_labels(
-    bases: Sequence[ClickModel], linear: bool, attractions: list[Floats], shared: dict[str, Any]
-) -> tuple[list[LinearModel | LabelledModel], float, str]:
-    """Models whose attraction comes from labels; the share that a linear function explains; and the description."""
-    theta, explained = _linear_fit(shared, attractions)
-    if linear:
-        return [LinearModel(base, theta, **shared) for base in bases], explained, "linear in them"
-    words = f"from labels, {explained:.0%} of its variance linear in them"
-    return [LabelledModel(base, attraction=attractions, **shared) for base in bases], explained, words
+class _ByLabels:
+    """Attraction from labels, and examination from an instance."""
+
+    def __init__(
+        self, models: Sequence[str], examination: str, n_items: int, n_positions: int, linear: bool, floor: float
+    ) -> None:
+        source, self._bases = _bases(models, examination, n_items, n_positions)
+        self._linear, self._floor = linear, floor
+        self.origin = f"examination: {source.origin}"
+        formula = "linear" if linear else "floor + (1 - floor) (2^label - 1) / 2^largest"
+        self.facts = {"attraction": formula, "floor": floor}
+
+    def models(
+        self, labels: Floats, groups: Sequence[NDArray[np.int64]], shared: dict[str, Any], held_out: dict[str, Any] | None
+    ) -> tuple[Sequence[ContextualModel], float, str]:
+        """The models, the share of their attraction that a linear function explains, and the description."""
+        attraction = label_attraction(labels, self._floor)
+        attractions = [attraction[group] for group in groups]
+        theta, explained = _linear_fit(shared, attractions)
+        if self._linear:
+            return [LinearModel(base, theta, **shared) for base in self._bases], explained, "linear in them"
+        words = f"from labels, {explained:.0%} of its variance linear in them"
+        return [LabelledModel(base, attraction=attractions, **shared) for base in self._bases], explained, words
+
+
+class _ByGrades:
+    """Users simulated by grades."""
+
+    origin = ""
+
+    def __init__(self, users: str, n_grades: int, n_items: int, n_positions: int) -> None:
+        self._users, self._n_grades, self._n_items, self._n_positions = users, n_grades, n_items, n_positions
+        self.facts = {"attraction": f"{users} users by grade"}
+
+    def models(
+        self, labels: Floats, groups: Sequence[NDArray[np.int64]], shared: dict[str, Any], held_out: dict[str, Any] | None
+    ) -> tuple[Sequence[ContextualModel], float, str]:
+        """As of `_ByLabels`."""
+        grades = integers("labels", labels, (None,), whole=True)
+        model = GradedModel(
+            self._users, shared["items"], shared["candidates"], [grades[group] for group in groups],
+            n_items=self._n_items, n_positions=self._n_positions, held_out=held_out,
+        ).of_grades(self._n_grades)  # fmt: skip
+        explained = _linear_fit(shared, model.attractions)[1]
+        kind = self._users.replace("_", " ")
+        return [model], explained, f"of {kind} users by {self._n_grades} grades, {explained:.0%} of its variance linear in them"
+
+
+def _check_held_out(held_out: Judgements | float, users: str | None) -> None:
+    if not isinstance(held_out, Judgements):
+        check_share("held_out", held_out)
+    if users is None and (isinstance(held_out, Judgements) or held_out):
+        raise ValueError("held_out is for simulated users, whose lists are measured by grades; give users, too")
 
 
 def _check_simulated(users: str, judgements: Judgements, **arguments: Any) -> None:
@@ -302,7 +355,7 @@ def _folds(judgements: Judgements, held_out: Judgements | float, seed: int) -> t
         if held_out.features is None:
             raise ValueError("held_out has no features; expected documents, as the judgements are")
         return judgements, held_out
-    if not check_share("held_out", held_out):
+    if not held_out:
         return judgements, None
     n_queries = len(judgements.user_labels)
     size = max(round(held_out * n_queries), 1)
@@ -341,19 +394,19 @@ def _groups(users: NDArray[np.int32], n_items: int) -> tuple[NDArray[np.int32], 
     return raters[enough], list(compress(groups, enough))
 
 
-def _query_features(judgements: Judgements, further: Judgements | None, how: _Features) -> tuple[Floats, dict[str, Any] | None]:
-    """The features of all documents; and the candidates and grades of the queries that are held out, if there are any."""
+def _query_features(judgements: Judgements, further: Judgements | None, how: _Features) -> _Table:
+    """The features of all documents."""
     if further is None:
-        return _document_features([judgements], how)[0], None
+        return _Table(None, _document_features([judgements], how)[0], None, "queries", how.reduce)
     items, others = _document_features([judgements, further], how)
     groups = _by_user(further.users)[1]
     places = len(items) + np.unique(further.items, return_inverse=True)[1]
     grades = integers("labels held out", further.labels, (None,), whole=True)
     holdout = {"candidates": [places[group] for group in groups], "grades": [grades[group] for group in groups]}
-    return np.vstack([items, others]), holdout
+    return _Table(None, np.vstack([items, others]), holdout, "queries", how.reduce)
 
 
-def _rating_features(judgements: Judgements, entries: _Entries, how: _Features, floor: float) -> tuple[Floats, Floats]:
+def _rating_features(judgements: Judgements, entries: _Entries, how: _Features, floor: float) -> _Table:
     """The features of users and of items."""
     if how.reduce != "none" or how.normalise != "largest":
         raise ValueError(
@@ -367,7 +420,8 @@ def _rating_features(judgements: Judgements, entries: _Entries, how: _Features, 
         vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-300) for vectors in (svd.users_, svd.items_)
     )
     constant = np.ones((len(users), 1))
-    return _cut(np.hstack([constant, users]) / np.sqrt(3.0)), _cut(items / np.sqrt(3.0))
+    users, items = _cut(np.hstack([constant, users]) / np.sqrt(3.0)), _cut(items / np.sqrt(3.0))
+    return _Table(users, items, None, "users", "singular value decomposition")
 
 
 def _document_features(folds: Sequence[Judgements], how: _Features) -> list[Floats]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any, Unpack
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..core.checks import (
     check_at_least,
@@ -140,20 +142,12 @@ def fit_models(
     settings = FitSettings(iterations, tol, per_query)
     scored, estimators = _fit(models, settings, train, log, on_step)
     names = _one_of_each(scored, test if len(test) else train, on_step)
-    method = {
-        "sessions_of_all_queries": len(log),
-        "smoothing": "(1 + successes) / (2 + trials)",
-        "position_parameters": "of each query by itself" if per_query else "shared by all queries of the log",
-        "steps": {name: getattr(estimators[name], "n_iter_", None) for name in models if name in names},
-    }
     best = {name: estimators[name] for name in names}
+    method = _method(log, per_query, best, models)
     instances = {label: query_instance(log, label, best, n_items, origin=origin, estimation=method) for label in labels}
     if bootstrap:
         start = time.perf_counter()
-        errors = _standard_errors(best, instances, log, settings, bootstrap, seed)
-        for label, instance in instances.items():
-            told = {**instance.estimation, "refits": bootstrap, "standard_errors": errors[label]}
-            instances[label] = replace(instance, estimation=told)
+        instances = _with_standard_errors(instances, best, log, settings, bootstrap, seed)
         on_step(f"fitted {bootstrap} times to resampled sessions in {time.perf_counter() - start:.1f} s")
     return Fitted(train, test, scored, estimators, instances, {label: _variety(log, label) for label in labels})
 
@@ -192,32 +186,51 @@ def _variety(log: ClickLog, query: str) -> tuple[int, float]:
     return len(lists), float(displays.max(axis=1).sum() / displays.sum())
 
 
-def _standard_errors(
-    estimators: Mapping[str, Estimator],
+def _method(log: ClickLog, per_query: bool, best: Mapping[str, Estimator], models: Sequence[str]) -> dict[str, Any]:
+    """How all parameters are estimated, as instances tell it."""
+    return {
+        "sessions_of_all_queries": len(log),
+        "smoothing": "(1 + successes) / (2 + trials)",
+        "position_parameters": "of each query by itself" if per_query else "shared by all queries of the log",
+        "steps": {name: getattr(best[name], "n_iter_", None) for name in models if name in best},
+    }
+
+
+def _with_standard_errors(
     instances: Mapping[str, Instance],
+    estimators: Mapping[str, Estimator],
     log: ClickLog,
     settings: FitSettings,
     n: int,
     seed: int,
-) -> dict[str, dict[str, Any]]:
-    """By query, click model and parameter."""
-    errors: dict[str, dict[str, Any]] = {label: {} for label in instances}
+) -> dict[str, Instance]:
+    """The instances of queries with the standard errors of their parameters, by click model and parameter, from n refits."""
+    errors: dict[str, dict[str, Any]] = defaultdict(dict)
     size = max(len(log) // 4, min(len(log), REFIT_SESSIONS))
     for name, estimator in estimators.items():
-        models = {label: instance.model(kind := estimator.model_class.short) for label, instance in instances.items()}
-        draws: dict[str, list[dict[str, Any]]] = {label: [] for label in instances}
+        kind = estimator.model_class.short
+        models = {label: instance.model(kind) for label, instance in instances.items()}
+        draws: dict[str, list[dict[str, Any]]] = defaultdict(list)
         for _, drawn in settings.refits(estimator, log, n, seed, size):
             for label, instance in instances.items():
                 (model,) = _models({name: drawn}, label, instance.estimation["items"], unseen=True).values()
                 draws[label].append(_parameters(model, models[label]))
         for label, instance in instances.items():
-            lists = log.items[log.queries == log.query_labels.index(label)]
-            displays = np.array([(lists == log.item_labels.index(item)).sum() for item in instance.estimation["items"]])
+            displays = _displays(log, label, instance.estimation["items"])
             of_query = {key: np.std([draw[key] for draw in draws[label]], axis=0, ddof=1) for key in draws[label][0]}
             errors[label][kind] = {
                 key: _told(models[label], key, spread * np.sqrt(size / len(log)), displays) for key, spread in of_query.items()
             }
-    return errors
+    return {
+        label: replace(instance, estimation={**instance.estimation, "refits": n, "standard_errors": errors[label]})
+        for label, instance in instances.items()
+    }
+
+
+def _displays(log: ClickLog, query: str, labels: Sequence[str]) -> NDArray[np.int64]:
+    """How often a query's lists show each item."""
+    lists = log.items[log.queries == log.query_labels.index(query)]
+    return np.array([(lists == log.item_labels.index(label)).sum() for label in labels])
 
 
 def _parameters(model: ClickModel, like: ClickModel) -> dict[str, Any]:

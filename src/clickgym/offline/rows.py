@@ -8,7 +8,7 @@ import json
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -78,31 +78,40 @@ def check_columns(columns: Mapping[str, str] | None) -> dict[str, str]:
 
 def roles_of(source: object, columns: Mapping[str, str], split: str | None, header: list[str]) -> dict[str, str]:
     """The name of the column of each role that the table has."""
-    features = filter(CONTEXT.fullmatch, dict.fromkeys((*header, *columns)))
-    names = {role: columns.get(role, role) for role in (*COLUMNS, *OTHERS, *features)}
-    if names["time"] == "":  # a column of this name that is no time of sessions
-        columns = {role: name for role, name in columns.items() if role != "time"}
-        del names["time"]
-    needed = (*NEEDED, *(["split"] if split is not None else []), *columns)
-    if absent := next((role for role in needed if names[role] not in header), None):
-        purpose = f" (for {absent})" if names[absent] != absent else ""
-        raise ValueError(f"{source}: no column {names[absent]!r}{purpose}; the file has {', '.join(header) or 'none'}")
-    ambiguous = {role for role, name in names.items() if role not in columns and name in columns.values()}
+    roles = [*COLUMNS, *OTHERS, *filter(CONTEXT.fullmatch, dict.fromkeys((*header, *columns)))]
+    columns = dict(columns)
+    if columns.get("time") == "":  # a column of this name that is no time of sessions
+        del columns["time"]
+        roles.remove("time")
+    names = {role: columns.get(role, role) for role in roles}
+    needed = [*NEEDED, *(["split"] if split is not None else []), *columns]
+    check_columns_there(source, header, {role: names[role] for role in needed})
+    ambiguous = (set(roles) - set(columns)) & set(columns.values())
     for role in filter(ambiguous.__contains__, NEEDED):
-        raise ValueError(f"{source}: the column {names[role]!r} cannot be both {role} and another")
-    check_columns_there(source, header)
+        raise ValueError(f"{source}: the column {role!r} cannot be both {role} and another")
     names = {role: name for role, name in names.items() if name in header and role not in ambiguous}
-    for j in range(1, 1 + len(list(filter(CONTEXT.fullmatch, names)))):
-        if f"feature_{j}" not in names:
-            raise ValueError(f"{source}: no column 'feature_{j}'; the file has {', '.join(header)}")
+    _check_numbered(source, names, header)
     return names
 
 
-def check_columns_there(path: object, header: list[str], wanted: Sequence[str] = ()) -> None:
-    """Refuse a header; the message of the ValueError names the column that is missing, or there twice."""
-    for name in wanted:
+def _check_numbered(source: object, names: Mapping[str, str], header: list[str]) -> None:
+    """Refuse features that are not numbered from 1 without gaps."""
+    for j in range(1, 1 + len(list(filter(CONTEXT.fullmatch, names)))):
+        if f"feature_{j}" not in names:
+            raise ValueError(f"{source}: no column 'feature_{j}'; the file has {', '.join(header)}")
+
+
+def check_columns_there(path: object, header: list[str], wanted: Mapping[str, str]) -> None:
+    """Refuse a header; the message of the ValueError names the column that is missing, or there twice.
+
+    Args:
+        path, header: the file, and the names of its columns.
+        wanted: names of columns that are needed, by their roles.
+    """
+    for role, name in wanted.items():
         if name not in header:
-            raise ValueError(f"{path}: no column {name!r}; the file has {', '.join(header) or 'none'}")
+            purpose = f" (for {role})" if role != name else ""
+            raise ValueError(f"{path}: no column {name!r}{purpose}; the file has {', '.join(header) or 'none'}")
     for name, times in Counter(header).items():
         if times > 1:
             raise ValueError(f"{path}: two columns {name!r}")
@@ -305,7 +314,7 @@ def read_table(path: Path, skipped: Skipped, wanted: list[str], others: str = ""
     """
 
     def choose(header: list[str]) -> dict[str, str]:
-        check_columns_there(path, header, wanted)
+        check_columns_there(path, header, {name: name for name in wanted})
         return {name: name for name in (*wanted, *(name for name in header if re.fullmatch(others, name)))}
 
     if path.suffix == ".parquet":

@@ -210,11 +210,7 @@ class _Sessions:
 
     def _lose(self, row: dict[str, Any], damaged: bool, lost: dict[str, bool]) -> None:
         """Note in ``lost``, as in `Checked`, of which session a row was that is left out."""
-        session: str | None = row["key"] if row["session"] else None
-        if session is None and not damaged and self.together and row["rank"] >= 0:
-            # It is of the one whose positions it continues.
-            sides = (row[side] for side in ("above", "below") if row["place"] == row[f"place_{side}"])
-            session = next(sides, None)
+        session = self._session_of(row, damaged)
         beside = {row["above"], row["below"]} - {None}
         sure = session is not None and (not damaged or session in beside)
         for neighbour in () if sure else beside:
@@ -226,17 +222,27 @@ class _Sessions:
         else:
             self.lost.add(session)
 
+    def _session_of(self, row: dict[str, Any], damaged: bool) -> str | None:
+        """The session that a row names, or whose positions it continues; None if nobody knows it."""
+        if row["session"]:
+            return row["key"]
+        if not damaged and self.together and row["rank"] >= 0:
+            for side in ("above", "below"):
+                if row["place"] == row[f"place_{side}"]:
+                    return row[side]
+        return None
+
     def _values(self, rows: pl.DataFrame) -> pl.DataFrame:
         """The columns of `Checked.rows`, and whether a row is ``valid``."""
         ranks = _by_text(rows["position"], _rank, pl.Int32)
-        clicks = _by_text(rows["clicked"], lambda text: TRUTH.get(text.lower(), -1), pl.Int8)
+        clicks = _by_text(rows["clicked"], _truth, pl.Int8)
         if rows["clicked"].unique().str.to_lowercase().is_in(["true", "false"]).any():
             self._note("clicked: true and false are taken for 1 and 0")
-        key, query = pl.col("session"), pl.col("query") if "query" in self.names else pl.lit(ONE_QUERY)
+        key, query = pl.col("session"), pl.lit(ONE_QUERY)
         if "split" in self.names:
             key = pl.concat_str("split", pl.lit(" "), key)
-        if "region" in self.names and "query" in self.names:
-            query = pl.concat_str(query, pl.lit("-"), "region")
+        if "query" in self.names:
+            query = pl.concat_str("query", pl.lit("-"), "region") if "region" in self.names else pl.col("query")
         values = {name: pl.col(name).cast(pl.Float64, strict=False) for name in self.floats}
         filled = [pl.col(name) != "" for name in ("session", "query", "item") if name in self.names]
         in_range = [_in_range(name, value) for name, value in values.items()]
@@ -357,10 +363,7 @@ class _Sessions:
         if rows.select((~FIRST & (STEP < 0)).any()).item():
             rows = rows.sort("run", "rank", maintain_order=True)
         if self.duplicates == "first":
-            again = rows.filter(~FIRST & (STEP == 0))["number"]
-            if len(again):
-                rows = rows.filter(FIRST | (STEP != 0))
-                self.skipped.count("a repeated row", int(again.min()), len(again))  # type: ignore[arg-type]
+            rows = self._first_of_repeated(rows)
         items, labels = _coded(rows["item"])
         faults = rows.select(self._faults(items, len(labels))).to_series()
         if lost or faults.null_count() < rows.height:
@@ -385,6 +388,13 @@ class _Sessions:
         size += LABEL * len(self.lost)
         check_kept(self.source, size, self.max_memory, f"the first {self.n_sessions:,} sessions")
         return None
+
+    def _first_of_repeated(self, rows: pl.DataFrame) -> pl.DataFrame:
+        again = rows.filter(~FIRST & (STEP == 0))["number"]
+        if again.is_empty():
+            return rows
+        self.skipped.count("a repeated row", int(again.min()), len(again))  # type: ignore[arg-type]
+        return rows.filter(FIRST | (STEP != 0))
 
     def _faults(self, items: pl.Series, n_items: int) -> pl.Expr:
         """The fault that shows in a row, the same row of the session or that above it; null if there is none.
@@ -505,6 +515,11 @@ def _rank(text: str) -> int:
         return whole_number("position", text, 0)
     except Fault:
         return -1
+
+
+def _truth(text: str) -> int:
+    """0 or 1, or -1."""
+    return TRUTH.get(text.lower(), -1)
 
 
 def _by_text(texts: pl.Series, value: Callable[[str], float | None], dtype: type[pl.DataType]) -> pl.Series:

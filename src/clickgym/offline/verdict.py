@@ -47,6 +47,8 @@ LEAST_POSITIONS = 2
 
 UNDECIDED: Literal["not significantly different"] = "not significantly different"
 Word = Literal["better", "worse", "not significantly different", "no verdict"]
+WORDS: dict[int, Word] = {1: "better", -1: "worse", 0: UNDECIDED}
+"""By `_sign` of a difference."""
 Interval = tuple[float, float]
 Floats = NDArray[np.float64]
 
@@ -109,7 +111,7 @@ class Judge:
         self.log, self.targets, self.logging, self.settings = log, targets, logging, settings
         self.cutoff = settings["cutoff"] or log.n_positions
         self.t = float(stdtrit(REFITS - 1, (1 + settings["level"]) / 2))
-        self._refused: dict[tuple[str, str], str] = {}
+        self._refused: dict[str, dict[str, str]] = {}
 
     @cached_property
     def fitting(self) -> dict[str, Estimator]:
@@ -139,7 +141,7 @@ class Judge:
             try:
                 lists[spec] = _shown(self.log, target)
             except ValueError as error:
-                self._refused |= {(spec, name): str(error) for name in self.fitting}
+                self._refused[spec] = dict.fromkeys(self.fitting, str(error))
         return lists
 
     def _predicted(self, estimator: Estimator, spec: str, positions: int) -> float:
@@ -192,57 +194,70 @@ class Judge:
             models = self._by_models.get(spec, {})
         beginning = self._beginning(spec)
         results: dict[str, Evaluation] = {}
-        refused = {name: why for (of, name), why in self._refused.items() if of == spec}
+        refused = self._refused.get(spec, {})
         for name in ("ips", "item-position") if beginning and beginning.positions == self.cutoff else ("item-position",):
-            recorded = self.log.propensities if name == "item-position" else self.log.list_propensities
-            counted = self.logging is None and recorded is None
-            logging = empirical_policies(self.log) if counted else self.logging
             try:
-                results[name] = evaluate(self.log, self.targets[spec], name, logging=logging, **self.settings)
+                results[name] = self._evaluated(spec, name)
             except ValueError as error:
                 refused[name] = str(error) if self.fitting else f"no click model fits the log, and {name} is refused: {error}"
-        verdict = self._verdict(
-            spec, {name: result for name, result in results.items() if not result.cautions}, models, beginning
-        )
-        return (*results.values(), *models.values()), refused, verdict
+        sure = {name: result for name, result in results.items() if not result.cautions}
+        if not self.item_position >= FITS:
+            sure.pop("item-position", None)
+        return (*results.values(), *models.values()), refused, self._verdict(spec, sure, models, beginning)
+
+    def _evaluated(self, spec: str, name: str) -> Evaluation:
+        """An estimate by probabilities of the logged policy; those that the log did not record are counted."""
+        recorded = self.log.propensities if name == "item-position" else self.log.list_propensities
+        logging = empirical_policies(self.log) if self.logging is None and recorded is None else self.logging
+        return evaluate(self.log, self.targets[spec], name, logging=logging, **self.settings)
+
+    @property
+    def _refuted(self) -> str:
+        p = self.item_position
+        if not p < FITS:
+            return ""
+        size = f"= {p:.1g}" if p > 1e-9 else "< 1e-9"
+        return f"; item-position does not hold here: clicks depend on what stands above them (p {size})"
 
     def _verdict(
-        self, spec: str, free: dict[str, Evaluation], models: dict[str, Evaluation], beginning: Beginning | None
+        self, spec: str, sure: dict[str, Evaluation], models: dict[str, Evaluation], beginning: Beginning | None
     ) -> Verdict:
-        refuted = ""
-        if not self.item_position >= FITS:
-            free.pop("item-position", None)
-        if (p := self.item_position) < FITS:
-            size = f"= {p:.1g}" if p > 1e-9 else "< 1e-9"
-            refuted = f"; item-position does not hold here: clicks depend on what stands above them (p {size})"
-        ends = {name: result.difference_interval for name, result in (free | models).items() if result.difference_interval}
+        ends = {name: result.difference_interval for name, result in (sure | models).items() if result.difference_interval}
+        signs = {name: _sign(interval) for name, interval in ends.items()}
+        contradictory = {-1, 1} <= set(signs.values())
         alone = ends.pop("ips", None)
-        signs = set(map(_sign, ends.values()))
-        firm = _sign(alone) if alone else 0
-        if alone and (not models or ({-1, 1} <= signs if not firm else -firm not in signs)):
+        # A firm interval decides if no other contradicts it; one that is not, if the others contradict each other.
+        if alone and (not models or contradictory != bool(signs["ips"])):
             return Verdict(_word(alone), ("ips",), alone, "ips assumes nothing about users, and enough sessions show the lists")
-        if {-1, 1} <= signs | {firm}:
+        if contradictory:
             each = "; ".join(f"{name} {low:+.4g} to {high:+.4g}" for name, (low, high) in ends.items())
             return _none(f"the estimators contradict each other: {each}")
         if not models:
-            return _none(f"no click model that tells of this policy fits the log{refuted}")
-        for name in models if beginning else ():
-            assert beginning is not None
-            predicted = self._predicted(self.fitting[name], spec, beginning.positions)
-            if abs(predicted - beginning.value) > -ndtri(FITS / 2) * beginning.error:
-                return _none(
-                    f"the estimators contradict each other: {name} expects {predicted:.4g} clicks, and the log has "
-                    f"{beginning.value:.4g} ± {beginning.error:.2g} on {beginning}"
-                )
-        names, less = [*ends], ["item-position, whose assumption the log does not refute"] if len(ends) > len(models) else []
-        if beginning and beginning.positions >= min(LEAST_POSITIONS, self.cutoff):
-            names.append("cascade")
-            less.append(f"cascade on {beginning}")
+            return _none(f"no click model that tells of this policy fits the log{self._refuted}")
+        return self._of_models(spec, ends, [*models], beginning)
+
+    def _of_models(self, spec: str, ends: dict[str, Interval], models: Sequence[str], beginning: Beginning | None) -> Verdict:
+        """The verdict of click models, if an estimator that assumes less confirms it."""
+        names = [*ends]
+        less: list[str] = []
+        if len(ends) > len(models):
+            less.append("item-position, whose assumption the log does not refute")
+        if beginning:
+            for name in models:
+                predicted = self._predicted(self.fitting[name], spec, beginning.positions)
+                if abs(predicted - beginning.value) > -ndtri(FITS / 2) * beginning.error:
+                    return _none(
+                        f"the estimators contradict each other: {name} expects {predicted:.4g} clicks, and the log has "
+                        f"{beginning.value:.4g} ± {beginning.error:.2g} on {beginning}"
+                    )
+            if beginning.positions >= min(LEAST_POSITIONS, self.cutoff):
+                names.append("cascade")
+                less.append(f"cascade on {beginning}")
         fit = f"{and_(models)}, which {'fits' if len(models) == 1 else 'fit'} the log"
         if not less:
-            return _none(f"no estimator that assumes less can confirm {fit}{refuted}")
-        interval = min(low for low, _ in ends.values()), max(high for _, high in ends.values())
-        return Verdict(_word(interval), tuple(names), interval, f"{fit}, and {and_(less)} agree{refuted}")
+            return _none(f"no estimator that assumes less can confirm {fit}{self._refuted}")
+        interval = _hull(ends.values())
+        return Verdict(_word(interval), tuple(names), interval, f"{fit}, and {and_(less)} agree{self._refuted}")
 
 
 def agreement(results: Sequence[Evaluation], single: bool) -> Verdict | None:
@@ -257,16 +272,17 @@ def agreement(results: Sequence[Evaluation], single: bool) -> Verdict | None:
         return None
     if single:
         return _none("a log of single items cannot tell whether clicks depend on what stands above them")
-    names, n = tuple(result.estimator for result in results), len(ends)
-    better, worse = (sum(_sign(interval) == sign for interval in ends) for sign in (1, -1))
-    if better and worse:
+    signs, n = [_sign(interval) for interval in ends], len(ends)
+    if {-1, 1} <= set(signs):
+        better, worse = signs.count(1), signs.count(-1)
         return _none(f"the estimators contradict each other: better by {better} of {n}, worse by {worse}")
-    count, which = better or worse, ""
+    sign = max(signs, key=abs)
+    count, which = signs.count(sign), ""
     if n > 1:
-        which = f"by {count} of {n} estimators, undecided by the others; " if 0 < count < n else f"by all {n} estimators; "
-    tested = f"what {and_(names)} assume{'s' if n == 1 else ''} about users is not tested; without --estimator it is"
-    interval = min(low for low, _ in ends), max(high for _, high in ends)
-    return Verdict("better" if better else "worse" if worse else UNDECIDED, names, interval, which + tested)
+        which = f"by all {n} estimators; " if count == n else f"by {count} of {n} estimators, undecided by the others; "
+    names = tuple(result.estimator for result in results)
+    tested = f"what {and_(names)} assume{'s' * (n == 1)} about users is not tested; without --estimator it is"
+    return Verdict(WORDS[sign], names, _hull(ends), which + tested)
 
 
 def _shown(log: ClickLog, target: Policies) -> tuple[ClickLog, Floats]:
@@ -303,8 +319,13 @@ def _sign(interval: Interval) -> int:
 
 
 def _word(interval: Interval) -> Word:
-    sign = _sign(interval)
-    return "better" if sign > 0 else "worse" if sign < 0 else UNDECIDED
+    return WORDS[_sign(interval)]
+
+
+def _hull(intervals: Iterable[Interval]) -> Interval:
+    """The interval that holds all of them."""
+    lows, highs = zip(*intervals, strict=True)
+    return min(lows), max(highs)
 
 
 def _none(reason: str) -> Verdict:

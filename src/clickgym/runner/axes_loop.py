@@ -25,7 +25,8 @@ from ..envs.present import forget
 from ..envs.session import is_ranked_list, session
 from .pairs import Pair
 
-# Left open in the templates below; `specialise` binds them to the kernels of a model and an agent.
+# Left open in the templates below; `specialise` binds them to the kernels of a model and an agent, and to what a run without an
+# axis does in its place.
 rank: Callable[..., None]
 update: Callable[..., None]
 replace: Callable[..., None]
@@ -33,24 +34,14 @@ play_session: Callable[..., tuple[float, float, int]]
 measure: Callable[..., None]
 sessions: Callable[..., tuple[int, float, int]]
 next_round: Callable[..., None]
-find: Callable[..., None]
-forget_sets: Callable[..., None]
+is_available: Callable[..., bool]
+report_clicks: Callable[..., tuple[float, bool]]
+learn: Callable[..., None]
 copy_candidates: Callable[..., None]
 update_late: Callable[..., None]
-is_late: Callable[[], bool]
-has_bots: Callable[[], bool]
-is_masked: Callable[[], bool]
-has_churn: Callable[[], bool]
-
-
-@kernel
-def yes():  # type: ignore[no-untyped-def]
-    return True
-
-
-@kernel
-def no():  # type: ignore[no-untyped-def]
-    return False
+change_item: Callable[..., int]
+draw_mask: Callable[..., bool]
+find: Callable[..., None]
 
 
 @inner
@@ -74,11 +65,6 @@ def bring_back(row, arrays):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def keep_all(state, rng, item):  # type: ignore[no-untyped-def]
-    pass
-
-
-@kernel
 def find_nothing(choice, parameters, mask, reward, cutoff, scratch):  # type: ignore[no-untyped-def]
     pass
 
@@ -95,22 +81,12 @@ def copy_no_features(features, kept, slot):  # type: ignore[no-untyped-def]
     pass
 
 
-@kernel
-def forget_nothing(choice):  # type: ignore[no-untyped-def]
-    pass
-
-
 def _update_late(state, kept, slot, ranking, clicks):  # type: ignore[no-untyped-def]
     update(state, ranking, clicks)
 
 
 def _update_late_with_features(state, kept, slot, ranking, clicks):  # type: ignore[no-untyped-def]
     update(state, kept[slot], ranking, clicks)
-
-
-@kernel
-def never_late(state, kept, slot, ranking, clicks):  # type: ignore[no-untyped-def]
-    pass
 
 
 def _rank_blindly(state, rng, features, available, ranking):  # type: ignore[no-untyped-def]
@@ -130,6 +106,88 @@ def update_blindly(state, features, ranking, clicks):  # type: ignore[no-untyped
     update(state, ranking, clicks)
 
 
+@kernel
+def all_are_available(mask, ranking):  # type: ignore[no-untyped-def]
+    return True
+
+
+@kernel
+def are_available(mask, ranking):  # type: ignore[no-untyped-def]
+    absent = False
+    for k in range(len(ranking)):
+        absent |= not mask[ranking[k]]
+    return not absent
+
+
+@kernel
+def report_true_clicks(axes, number, ranking, clicks, realised, reward, cutoff):  # type: ignore[no-untyped-def]
+    """The clicks of session ``number`` are reported; returns their reward, and that they are of a user."""
+    for k in range(len(ranking)):
+        axes.reported[k] = clicks[k]
+    return realised, False
+
+
+@kernel
+def report_with_bots(axes, number, ranking, clicks, realised, reward, cutoff):  # type: ignore[no-untyped-def]
+    """Bots change what is reported; returns the reward of that, and whether nobody but a bot was there."""
+    for k in range(len(ranking) + 1):
+        axes.bots.uniforms[0, k] = axes.bots_rng.random()
+    corrupted = report(axes.bots, 0, number, ranking, clicks, axes.reported)
+    return paid(axes.reported, corrupted, realised, reward, cutoff), corrupted and not axes.bots.real
+
+
+def _learn_at_once(state, features, ranking, number, paid_for, axes):  # type: ignore[no-untyped-def]
+    update(state, features, ranking, axes.reported)
+
+
+def _learn_late(state, features, ranking, number, paid_for, axes):  # type: ignore[no-untyped-def]
+    """Keep what session ``number`` reports until it is due, and learn what is due after it."""
+    arrival = axes.arrival
+    arrival.uniforms[0, 0], arrival.uniforms[0, 1] = axes.arrival_rng.random(), axes.arrival_rng.random()
+    schedule(arrival, 0, number, ranking, axes.reported, paid_for)
+    slot = arrival.displayed[0, 1]
+    if slot >= 0 and arrival.display[0, slot] == number:
+        copy_all(axes.remembered, axes.records[slot])
+        copy_candidates(features, axes.features, slot)
+    deliver(arrival, 0, number, axes.churn.last[0])
+    for n in range(arrival.n_arrived[0]):
+        for k in range(len(ranking)):
+            axes.codes[k] = arrival.clicks[0, n, k] + VOID * arrival.void[0, n, k]
+        slot = arrival.slots[0, n]
+        bring_back(axes.records[slot], axes.remembered)
+        update_late(state, axes.features, slot, arrival.rankings[0, n], axes.codes)
+
+
+@kernel
+def keep_items(state, agent_rng, number, axes):  # type: ignore[no-untyped-def]
+    return -1
+
+
+def _change_item(state, agent_rng, number, axes):  # type: ignore[no-untyped-def]
+    """Replace an item after session ``number``, or none; returns its id, or -1."""
+    for p in range(3):
+        axes.churn.uniforms[0, p] = axes.churn_rng.random()
+    item = replace_item(axes.churn, 0, number, axes.new_items, axes.items)
+    if item >= 0:
+        forget(axes.choice)
+        replace(state, agent_rng, item)
+    return item
+
+
+@kernel
+def keep_mask(axes):  # type: ignore[no-untyped-def]
+    return False
+
+
+@kernel
+def draw_next_mask(axes):  # type: ignore[no-untyped-def]
+    """Draw which items are available in the next session."""
+    for p in range(axes.available.mask.shape[1]):
+        axes.available.uniforms[0, p] = axes.available_rng.random()
+    draw_available(axes.available, 0)
+    return True
+
+
 def _sessions(  # type: ignore[no-untyped-def]
     parameters, env_rng, uniforms, clicks, examined, scratch, reward, cutoff, pool, drawn,
     state, agent_rng, ranking, seen, contexts, n_sessions, totals, axes,
@@ -140,79 +198,32 @@ def _sessions(  # type: ignore[no-untyped-def]
     """
     n_positions = len(ranking)
     mask = axes.available.mask[0]
-    last = axes.churn.last[0]
     regret, rewards, n_clicks = totals[0], totals[1], totals[2]
     before = axes.played[0]
     satisfied, realised, played = -1, 0.0, np.int64(0)
     while played < n_sessions:
         number = before + played + 1
         rank(state, agent_rng, drawn.features, mask, ranking)
-        if not is_ranked_list(ranking, seen, played):
-            break
-        absent = False
-        if is_masked():
-            for k in range(n_positions):
-                absent |= not mask[ranking[k]]
-        if absent:
+        if not is_ranked_list(ranking, seen, played) or not is_available(mask, ranking):
             break
         for k in range(n_positions):
             uniforms[k] = env_rng.random()
         realised, expectation, satisfied = play_session(
             parameters, ranking, uniforms, clicks, examined, reward, cutoff, scratch
         )
-        optimum = drawn.optimum[0]
-        # What is reported of it.
-        paid_for, is_bot = realised, False
-        reported = clicks
-        if has_bots():
-            reported = axes.reported
-            for k in range(n_positions + 1):
-                axes.bots.uniforms[0, k] = axes.bots_rng.random()
-            corrupted = report(axes.bots, 0, number, ranking, clicks, reported)
-            paid_for = paid(reported, corrupted, realised, reward, cutoff)
-            is_bot = corrupted and not axes.bots.real
-        if not is_bot:
-            regret += optimum - expectation
+        paid_for, is_bot = report_clicks(axes, number, ranking, clicks, realised, reward, cutoff)
+        if is_bot:
+            realised = 0.0
+        else:
+            regret += drawn.optimum[0] - expectation
             rewards += realised
             for k in range(n_positions):
                 n_clicks += clicks[k]
             measure(contexts, ranking, clicks, expectation, totals, 3)
-        else:
-            realised = 0.0
-        # What arrives.
-        if is_late():
-            arrival = axes.arrival
-            arrival.uniforms[0, 0], arrival.uniforms[0, 1] = axes.arrival_rng.random(), axes.arrival_rng.random()
-            schedule(arrival, 0, number, ranking, reported, paid_for)
-            slot = arrival.displayed[0, 1]
-            if slot >= 0 and arrival.display[0, slot] == number:
-                copy_all(axes.remembered, axes.records[slot])
-                copy_candidates(drawn.features, axes.features, slot)
-            deliver(arrival, 0, number, last)
-            for n in range(arrival.n_arrived[0]):
-                for k in range(n_positions):
-                    axes.codes[k] = arrival.clicks[0, n, k] + VOID * arrival.void[0, n, k]
-                slot = arrival.slots[0, n]
-                bring_back(axes.records[slot], axes.remembered)
-                update_late(state, axes.features, slot, arrival.rankings[0, n], axes.codes)
-        else:
-            update(state, drawn.features, ranking, reported)
-        # Who comes and goes.
-        item = -1
-        if has_churn():
-            for p in range(3):
-                axes.churn.uniforms[0, p] = axes.churn_rng.random()
-            axes.churn.replaced[0] = -1
-            if axes.churn.uniforms[0, 0] < axes.churn.rate:
-                item = replace_item(axes.churn, 0, number, axes.new_items, axes.items)
-                forget_sets(axes.choice)
-                replace(state, agent_rng, item)
+        learn(state, drawn.features, ranking, number, paid_for, axes)
+        item = change_item(state, agent_rng, number, axes)
         next_round(pool, drawn, parameters, env_rng, reward, scratch)
-        if is_masked():
-            for p in range(len(mask)):
-                axes.available.uniforms[0, p] = axes.available_rng.random()
-            draw_available(axes.available, 0)
-        if is_masked() or item >= 0:
+        if draw_mask(axes) or item >= 0:
             find(axes.choice, parameters, mask, reward, cutoff, scratch)
         played += 1
     axes.played[0] = before + played
@@ -270,27 +281,30 @@ def loop_with_axes(pair: Pair, measure: Any, before: AxesState | None) -> tuple[
 
 def _kernels(pair: Pair, axes: Axes) -> dict[str, Any]:
     """What the loop calls of an agent, and of the axes that there are."""
-    agent, masked, changes = pair.agent, axes.available is not None, axes.changes_items
-    contextual, blind = pair.kind is ContextualAgent, pair.kind is CompiledAgent
-    update_kernel, replace_kernel = agent.update_kernel, agent.replace_kernel
-    rank_kernel: Any = agent.rank_available_kernel if masked else agent.rank_kernel
-    rank_template = _rank_features if not blind else _rank_available if masked else _rank_blindly
-    late_template = _update_late_with_features if contextual else _update_late
-    present: Any = pair.place.core.task
-    return {
-        "rank": specialise(rank_template, rank=rank_kernel),
-        "update": specialise(update_blindly, update=update_kernel) if blind else update_kernel,
-        "update_late": specialise(late_template, update=update_kernel) if axes.arrival else never_late,
-        "copy_candidates": copy_features if contextual and axes.arrival else copy_no_features,
-        "replace": keep_all if replace_kernel is None else replace_kernel,
-        "find": present.find_kernel if changes else find_nothing,
-        "forget_sets": forget if changes else forget_nothing,
+    agent, present, contextual = pair.agent, pair.place.core.task, pair.kind is ContextualAgent
+    rank_template, update_kernel = _rank_features, agent.update_kernel
+    if pair.kind is CompiledAgent:
+        rank_template, update_kernel = _rank_blindly, specialise(update_blindly, update=update_kernel)
+    kernels = {
+        "rank": specialise(rank_template, rank=agent.rank_kernel),
         "play_session": session(present.model),
-        "is_late": yes if axes.arrival else no,
-        "has_bots": yes if axes.bots else no,
-        "is_masked": yes if masked else no,
-        "has_churn": yes if axes.churn else no,
+        "is_available": all_are_available,
+        "report_clicks": report_with_bots if axes.bots else report_true_clicks,
+        "learn": specialise(_learn_at_once, update=update_kernel),
+        "change_item": keep_items,
+        "draw_mask": keep_mask,
+        "find": present.find_kernel if axes.changes_items else find_nothing,
     }
+    if axes.available is not None:
+        available = specialise(_rank_available, rank=agent.rank_available_kernel)
+        kernels |= {"rank": available, "is_available": are_available, "draw_mask": draw_next_mask}
+    if axes.arrival:
+        template, copy = (_update_late_with_features, copy_features) if contextual else (_update_late, copy_no_features)
+        update_late = specialise(template, update=agent.update_kernel)
+        kernels["learn"] = specialise(_learn_late, copy_candidates=copy, update_late=update_late)
+    if axes.churn:
+        kernels["change_item"] = specialise(_change_item, replace=agent.replace_kernel)
+    return kernels
 
 
 def _first_state(pair: Pair, axes: Axes, of_task: Mapping[str, Any]) -> AxesState:
@@ -331,6 +345,42 @@ def absent_item(ranking: NDArray[np.int64], env: ClickEnv) -> Exception:
     return RuntimeError("the loop ended at a good list")  # which cannot be
 
 
+def feedback_of(pair: Pair) -> ClicksAtOnce | ClicksAsTheyCome:
+    """How the Python loop passes the clicks of an environment to an agent."""
+    if pair.place.is_guest or pair.place.core.axes is None:
+        return ClicksAtOnce(pair)
+    return ClicksAsTheyCome(pair)
+
+
+class ClicksAtOnce:
+    """The Python loop's view of clicks that are all true and come after each session: what it passes to an agent.
+
+    Args:
+        pair: the agent, and the environment, which has been reset.
+    """
+
+    def __init__(self, pair: Pair) -> None:
+        self._agent, self._is_guest = pair.agent, pair.place.is_guest
+        self.rank = pair.agent.rank
+
+    def learn(self, last: Any, ranking: Any, observation: Any, reward: float, info: Mapping[str, Any]) -> tuple[Any, float]:
+        """Let the agent learn from a session; returns its clicks and reward.
+
+        Args:
+            last: what the agent saw when it ranked.
+            ranking: what it showed.
+            observation, reward, info: what came of it.
+        """
+        clicks = clicks_of(observation)
+        if self._is_guest:
+            clicks = np.array(clicks, np.int8)  # a copy: the environment may write into its own
+        self._agent.update(last, ranking, clicks, reward)
+        return clicks, reward
+
+    def close(self) -> None:
+        """Nothing is left to learn."""
+
+
 class ClicksAsTheyCome:
     """The Python loop's view of late clicks, bots and changing items: what it passes to an agent, session by session.
 
@@ -353,13 +403,11 @@ class ClicksAsTheyCome:
             return self._agent.rank(observation)
         return self._agent.rank(observation, candidates=self._axes.mask[0].copy())
 
-    def update(self, last: Any, ranking: Any, observation: Any, reward: float) -> None:
+    def learn(self, last: Any, ranking: Any, observation: Any, reward: float, info: Mapping[str, Any]) -> tuple[Any, float]:
         """Pass the feedback that has arrived to the agent, and name the item that was replaced.
 
-        Args:
-            last: what the agent saw when it ranked.
-            ranking: what it showed.
-            observation, reward: what came of it.
+        Returns:
+            The true clicks of the session, and the reward of its user.
         """
         axes = self._axes
         self._played += 1
@@ -381,6 +429,7 @@ class ClicksAsTheyCome:
                 )  # fmt: skip
         if axes.churn and axes.churn_state.replaced[0] >= 0:
             agent.replace(int(axes.churn_state.replaced[0]))
+        return info["true_clicks"], float(info["realised_reward"])
 
     def close(self) -> None:
         """End the run: feedback that has not arrived by now never will."""

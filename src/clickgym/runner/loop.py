@@ -14,10 +14,10 @@ from ..agents import Agent, CompiledAgent
 from ..core.kernels import KernelError, SessionError, cause, only_own_frames, specialise
 from ..envs import ClickEnv, check_ranking
 from ..envs.click_env import name_of
-from ..envs.guests import clicks_of, regret_of
+from ..envs.guests import regret_of
 from ..envs.session import is_ranked_list, session
 from ..envs.wrappers.regret import Meter
-from .axes_loop import ClicksAsTheyCome, absent_item, loop_with_axes, update_blindly
+from .axes_loop import absent_item, feedback_of, loop_with_axes, update_blindly
 from .metrics import Metrics
 from .pairs import Pair
 
@@ -221,25 +221,17 @@ def play_python(
     click_env, guest = pair.place.core, pair.place.is_guest
     n_items, n_positions, *_ = pair.place.sizes
     entered, contexts = None, metrics.contexts(click_env) if guest else ()
-    unreported, due = 0, time.perf_counter() + 0.05
-    as_they_come = None if guest or click_env.axes is None else ClicksAsTheyCome(pair)
+    feedback, progress = feedback_of(pair), _Progress(on_chunk)
     agent.leave()
     while meter.step < meter.horizon:
         try:
-            ranking = agent.rank(observation) if as_they_come is None else as_they_come.rank(observation)
+            ranking = feedback.rank(observation)
             check_list(agent, ranking, n_items, n_positions, "step", meter.step + 1)
             if not guest and click_env.task is not entered:
                 entered, contexts = click_env.task, metrics.contexts(click_env)
             round_contexts = metrics.as_shown(contexts)
             last, (observation, reward, terminated, truncated, info) = observation, env.step(ranking)
-            if as_they_come is not None:
-                as_they_come.update(last, ranking, observation, float(reward))
-                clicks, reward = info["true_clicks"], info["realised_reward"]
-            else:
-                clicks = clicks_of(observation)
-                if guest:
-                    clicks = np.array(clicks, np.int8)  # a copy: the environment may write into its own
-                agent.update(last, ranking, clicks, float(reward))
+            clicks, reward = feedback.learn(last, ranking, observation, float(reward), info)
         except Exception as error:
             raise session_error(agent, env, f"step {meter.step + 1}", error) from error
         if info.get("bot", False):
@@ -247,13 +239,23 @@ def play_python(
         elif metrics.summed:
             expectation = float(info.get("expected_reward", math.nan))
             metrics.kernel(round_contexts, np.asarray(ranking, np.int64), clicks, expectation, meter.totals, 3)
-        meter.add(regret_of(info), float(reward), int(clicks.sum()))
+        meter.add(regret_of(info), reward, int(clicks.sum()))
         if terminated or truncated:
             observation, _ = env.reset()
             agent.leave()
-        unreported += 1
-        if on_chunk is not None and (time.perf_counter() > due or meter.step == meter.horizon):
-            on_chunk(unreported)
-            unreported, due = 0, time.perf_counter() + 0.05
-    if as_they_come is not None:
-        as_they_come.close()
+        progress.add(meter.step == meter.horizon)
+    feedback.close()
+
+
+class _Progress:
+    """Calls back about every 50 ms, and after the last session, with the number of sessions since the last call."""
+
+    def __init__(self, on_chunk: OnChunk | None) -> None:
+        self._on_chunk = on_chunk
+        self._n, self._due = 0, time.perf_counter() + 0.05
+
+    def add(self, is_last: bool) -> None:
+        self._n += 1
+        if self._on_chunk is not None and (is_last or time.perf_counter() > self._due):
+            self._on_chunk(self._n)
+            self._n, self._due = 0, time.perf_counter() + 0.05

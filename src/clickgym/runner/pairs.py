@@ -70,10 +70,7 @@ def pair_of(
         if engine == "compiled" and obstacle:
             raise ValueError(f"engine='compiled' cannot serve {both}: {obstacle}")
         engine = "python" if engine == "python" or obstacle else "compiled"
-    for size, want in place.sizes._asdict().items():
-        have = getattr(agent, size, None)
-        if have is not None and have != want:
-            raise ValueError(f"the agent was built with {size} = {have}, but the environment has {want}")
+    _check_sizes(agent, place)
     return Pair(agent, place, pair.kind, engine)
 
 
@@ -109,6 +106,13 @@ def _within_harmless(env: gym.Env) -> gym.Env:
 
 
 # --------------------------------------------------------------------------------------------- who cannot play at all
+
+
+def _check_sizes(agent: Agent | Learner, place: Place) -> None:
+    for size, want in place.sizes._asdict().items():
+        have = getattr(agent, size, None)
+        if have is not None and have != want:
+            raise ValueError(f"the agent was built with {size} = {have}, but the environment has {want}")
 
 
 def _check_axes(agent: Agent, place: Place) -> None:

@@ -46,11 +46,7 @@ def search_space_of(agent: AgentLike, space: SearchSpace | None = None) -> tuple
             ...
         ValueError: BatchRank has no hyper-parameters: there is nothing to tune
     """
-    in_braces: SearchSpace = {}
-    if isinstance(agent, str):
-        name, arguments, in_braces = parse_search(agent)
-        if in_braces:
-            agent = (name, arguments) if arguments else name
+    agent, in_braces = _without_braces(agent)
     if in_braces and space is not None:
         raise ValueError(f"{short(agent)} has braces, and a search space beside them; give one of the two")
     player = player_of(agent)
@@ -66,6 +62,16 @@ def search_space_of(agent: AgentLike, space: SearchSpace | None = None) -> tuple
     if not free:
         raise ValueError(_why_empty(player))
     return player, _as_defaults(free, player.defaults)
+
+
+def _without_braces(agent: AgentLike) -> tuple[AgentLike, SearchSpace]:
+    """The agent, and the search space in the braces of its spec, if it has any."""
+    if not isinstance(agent, str):
+        return agent, {}
+    name, arguments, in_braces = parse_search(agent)
+    if not in_braces:
+        return agent, {}
+    return (name, arguments) if arguments else name, in_braces
 
 
 def _why_empty(player: Player) -> str:

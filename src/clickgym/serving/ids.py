@@ -25,16 +25,9 @@ COLUMN = 2**63
 
 def check_id(name: str, value: Any) -> Id:
     """Check that an id is a text or an integer that the store can hold; the error names the argument."""
-    if type(value) is not str:
-        if isinstance(value, np.integer):
-            value = int(value)
-        if isinstance(value, bool) or not isinstance(value, str | int):
-            raise TypeError(f"{name} is {short(value)}; expected an id: a text or an integer")
-        if isinstance(value, int):
-            if not -COLUMN <= value < COLUMN:
-                raise ValueError(f"{name} is {short(value)}; expected an integer of 64 bits")
-            return value
-        value = str(value)
+    if not isinstance(value, str):
+        return _whole(name, value)
+    value = str(value)  # of a subclass
     if not 0 < len(value) <= LONGEST:
         what = "an empty text" if not value else f"a text of {len(value):,} characters"
         raise ValueError(f"{name} is {what}; expected an id of 1 to {LONGEST:,} characters")
@@ -43,6 +36,15 @@ def check_id(name: str, value: Any) -> Id:
             value.encode()
         except UnicodeEncodeError:
             raise ValueError(f"{name} is {short(value)}, which holds half a character; expected Unicode") from None
+    return value
+
+
+def _whole(name: str, value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise TypeError(f"{name} is {short(value)}; expected an id: a text or an integer")
+    value = int(value)
+    if not -COLUMN <= value < COLUMN:
+        raise ValueError(f"{name} is {short(value)}; expected an integer of 64 bits")
     return value
 
 

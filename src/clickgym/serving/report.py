@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -249,45 +249,35 @@ def report_of(connection: Any, now: float, confidence: float, compares: bool) ->
         confidence: of the interval.
         compares: whether there is a list of production; where there were any, it is compared in any case.
     """
-    names = ("number", "query", "source", "seen", "share", "shown", "items")
-    with at_one_moment(connection):
-        n_positions = settings_of(connection)["n_positions"]
-        number, query, source, seen, share, shown, lists = read_columns(connection, "impressions", names, "ORDER BY number")
-        clicks = read_columns(connection, "clicks", ("impression", "position", "late"), "ORDER BY impression")
-        queries = list(rows_of(connection, "queries", "ORDER BY guarded"))
-        slots = [row[:3:2] for row in rows_of(connection, "slots")]
-        n_items = sum(1 for _ in rows_of(connection, "items"))
-    first = as_items(bytes(lists)).reshape(-1, n_positions)[:, 0]
-    place = np.searchsorted(number, clicks[0])
-    ids, guarded = {row[0]: row[1] for row in queries}, [row[0] for row in queries if row[4] is not None]
+    content = _read(connection)
+    number, query, source, seen, share, shown, lists = content.impressions
+    ids, guarded = content.ids, content.guarded
+    first = as_items(bytes(lists)).reshape(-1, content.n_positions)[:, 0]
+    place, position, late = content.clicks
+    place = np.searchsorted(number, place)
     of_users, chosen = source != LOGGED, np.isin(source, (AGENT, BY_LOT))
     counted = of_users[place]
-    place, position, late = place[counted], clicks[1][counted], clicks[2][counted].astype(bool)
+    place, position, late = place[counted], position[counted], late[counted].astype(bool)
     n_clicks = np.bincount(place, minlength=len(number))
     seen = np.where(seen >= 0, np.maximum(seen, _deepest(place, position, len(number))), -1)
-    by_lot = np.isin(source, (BY_LOT, PRODUCTION))
     difference = Interval(0, math.nan, -math.inf, math.inf) if compares else None
+    by_lot = np.isin(source, (BY_LOT, PRODUCTION))
     if by_lot.any():
         in_time = np.bincount(place[~late], minlength=len(number)).astype(float)
-        waits = by_lot & (seen < 0)
-        until = int(np.argmax(waits)) if waits.any() else len(number)  # the order of clicks depends on the lists
+        waits = np.flatnonzero(by_lot & (seen < 0))
+        until = waits[0] if len(waits) else len(number)  # the order of clicks depends on the lists
         part = np.flatnonzero(by_lot[:until])
         groups = np.zeros(len(part), np.int64) if 0 in ids else query[part]
-        difference = differences(groups, in_time[part], source[part] == BY_LOT, share[part], n_positions, confidence)
+        by_agent = source[part] == BY_LOT
+        difference = differences(groups, in_time[part], by_agent, share[part], content.n_positions, confidence)
     compared, changed = _changes(query[chosen], first[chosen])
     span = (shown[of_users].min(), shown[of_users].max()) if of_users.any() else (None, None)
-    positions = []
-    for k in range(n_positions):
-        there, on_it = seen > k, place[position == k + 1]
-        agent, production = chosen, np.isin(source, (PRODUCTION, BY_GUARD))
-        figures = [(int((there & who).sum()), int((who & (seen >= 0))[on_it].sum())) for who in (agent, production)]
-        positions.append(Position(k + 1, *figures[0], *figures[1]))
     return Report(
         time=_utc(now * 1e6) or "",
         store_from=_utc(span[0]),
         store_to=_utc(span[1]),
         queries=sum(each is not None for each in ids.values()),
-        items=n_items,
+        items=content.n_items,
         impressions=int(of_users.sum()),
         open=int((seen < 0).sum()),
         by_agent=int(chosen.sum()),
@@ -295,8 +285,8 @@ def report_of(connection: Any, now: float, confidence: float, compares: bool) ->
         learned_from_log=int((~of_users).sum()),
         clicks=len(place),
         late=int(late.sum()),
-        positions=tuple(positions),
-        replaced=len(slots) - len(set(slots)),
+        positions=tuple(_positions(content.n_positions, source, seen, place, position)),
+        replaced=content.replaced,
         traffic=tuple(_traffic(query[of_users], n_clicks[of_users], ids, set(guarded))),
         compared=compared,
         changed=changed,
@@ -305,6 +295,57 @@ def report_of(connection: Any, now: float, confidence: float, compares: bool) ->
         difference=difference,
         confidence=confidence,
     )
+
+
+class _Content(NamedTuple):
+    """What a report is made of.
+
+    Attributes:
+        n_positions: K.
+        impressions, clicks: some of the columns.
+        ids: of the queries, by number.
+        guarded: the numbers of those that the guard gave back to production, in their order.
+        n_items: how many there are.
+        replaced: how often an item took the slot of another.
+    """
+
+    n_positions: int
+    impressions: list[Any]
+    clicks: list[Any]
+    ids: dict[int, Any]
+    guarded: list[int]
+    n_items: int
+    replaced: int
+
+
+def _read(connection: Any) -> _Content:
+    names = ("number", "query", "source", "seen", "share", "shown", "items")
+    with at_one_moment(connection):
+        n_positions = settings_of(connection)["n_positions"]
+        impressions = read_columns(connection, "impressions", names, "ORDER BY number")
+        clicks = read_columns(connection, "clicks", ("impression", "position", "late"), "ORDER BY impression")
+        queries = list(rows_of(connection, "queries", "ORDER BY guarded"))
+        slots = [row[:3:2] for row in rows_of(connection, "slots")]
+        n_items = sum(1 for _ in rows_of(connection, "items"))
+    ids, guarded = {row[0]: row[1] for row in queries}, [row[0] for row in queries if row[4] is not None]
+    return _Content(n_positions, impressions, clicks, ids, guarded, n_items, len(slots) - len(set(slots)))
+
+
+def _positions(
+    n: int, source: NDArray[np.int64], seen: NDArray[np.int64], place: NDArray[np.int64], position: NDArray[np.int64]
+) -> Iterator[Position]:
+    """How often each of n positions was seen and clicked, by who chose the list.
+
+    Args:
+        n: K.
+        source, seen: of each impression.
+        place, position: of each click; the number of its impression counts from 0.
+    """
+    choices = np.isin(source, (AGENT, BY_LOT)), np.isin(source, (PRODUCTION, BY_GUARD))
+    for k in range(n):
+        there, on_it = seen > k, place[position == k + 1]
+        figures = [(int((there & who).sum()), int((who & (seen >= 0))[on_it].sum())) for who in choices]
+        yield Position(k + 1, *figures[0], *figures[1])
 
 
 def _deepest(place: NDArray[np.int64], position: NDArray[np.int64], n: int) -> NDArray[np.int64]:

@@ -279,14 +279,12 @@ class Store:
             except BaseException as error:
                 if self._touched:  # what others have written in this batch goes with it: they are told, too
                     self._end(error)
-                    raise self._told(error) from error.__cause__
-                if self._pending and not self._entering:
-                    self._end()
+                else:
+                    self._end_if_last()
                 raise self._told(error) from error.__cause__
             touched = self._touched
             self._pending |= touched
-            if self._pending and not self._entering:
-                self._end()
+            self._end_if_last()
             if touched:
                 while not batch.done:
                     self._lock.wait()
@@ -294,6 +292,11 @@ class Store:
                     raise self._told(batch.error)
         finally:
             self._lock.release()
+
+    def _end_if_last(self) -> None:
+        """End the batch unless another call is about to join it."""
+        if self._pending and not self._entering:
+            self._end()
 
     def _look(self) -> None:
         """Refuse, once a second, to write to a file that no longer has its name: nobody would find what it holds."""

@@ -336,19 +336,23 @@ def judged_together(statements: Sequence[Statement], evidence: Evidence) -> list
     A statement is decided if it is so at the level 5 % divided by the number of those that are not yet.
     """
     alone = [statement.find(evidence) for statement in statements]
-    open_ = [place for place, finding in enumerate(alone) if finding.verdict != "cannot tell"]
-    decided: set[int] = set()
-    while open_:
-        with confidence(1 - (1 - CONFIDENCE) / (len(statements) - len(decided))):
-            news = {place for place in open_ if statements[place].find(evidence).verdict == alone[place].verdict}
-        if not news:
-            break
-        decided |= news
-        open_ = [place for place in open_ if place not in news]
+    undecided = _undecided(statements, alone, evidence)
     return [
-        finding._replace(verdict="cannot tell" if place in open_ else finding.verdict, alone=finding.verdict)
+        finding._replace(verdict="cannot tell" if place in undecided else finding.verdict, alone=finding.verdict)
         for place, finding in enumerate(alone)
     ]
+
+
+def _undecided(statements: Sequence[Statement], alone: Sequence[Finding], evidence: Evidence) -> set[int]:
+    """The places of the statements that Holm's procedure leaves open; ``alone`` are the findings of each by itself."""
+    undecided = {place for place, finding in enumerate(alone) if finding.verdict != "cannot tell"}
+    n_decided, news = 0, undecided
+    while undecided and news:
+        with confidence(1 - (1 - CONFIDENCE) / (len(statements) - n_decided)):
+            news = {place for place in undecided if statements[place].find(evidence).verdict == alone[place].verdict}
+        n_decided += len(news)
+        undecided = undecided - news
+    return undecided
 
 
 @dataclass(frozen=True)

@@ -119,6 +119,7 @@ def fit(
         sure = instance.estimation.get("standard_errors", {})
         written.append({"query": query, "file": str(file), "description": instance.description, "standard_errors": sure})
     _print_parameters(console, fitted)
+    _print_cautions(console, fitted)
     if as_json:
         sizes = {"train_sessions": len(fitted.train), "test_sessions": len(fitted.test)}
         print_json({"log": str(log), **sizes, "models": scores, "instances": written})
@@ -193,10 +194,10 @@ def _print_scores(console: Console, fitted: Fitted, scores: Sequence[dict[str, A
         say(console, f"{excluded}: likelihood 0, conditional perplexity infinite")
 
 
-def _print_parameters(console: Console, fitted: Fitted, most: int = 3) -> None:
+def _print_parameters(console: Console, fitted: Fitted) -> None:
     """The parameters of a few queries with their intervals, and what clicks do not tell."""
     untold: set[str] = set()
-    for query, instance in [*fitted.instances.items()][:most]:
+    for query, instance in [*fitted.instances.items()][:3]:
         facts = instance.estimation
         for kind, told in facts.get("standard_errors", {}).items():
             say(console, f"{kind}, {query}: estimates ± half of their 0.95 intervals, from {facts['refits']} refits", "bold")
@@ -210,6 +211,10 @@ def _print_parameters(console: Console, fitted: Fitted, most: int = 3) -> None:
     for kinds, text in UNTOLD.items():
         if untold & set(kinds.split()):
             say(console, f"* {text}")
+
+
+def _print_cautions(console: Console, fitted: Fitted) -> None:
+    """Queries whose lists hardly differ."""
     for query, (lists, share) in fitted.variety.items():
         if share > CONFOUNDED:
             say(

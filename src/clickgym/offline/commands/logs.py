@@ -39,6 +39,18 @@ MaxMemory = Annotated[str, typer.Option(
 )]  # fmt: skip
 
 
+def _names(columns: str, time: str | None) -> dict[str, str]:
+    parts = [part.partition("=") for part in columns.split(",") if part]
+    names = {name: column for name, _, column in parts}
+    if not all(name and column for name, _, column in parts) or len(names) < len(parts):
+        raise ValueError(f"--columns is {columns!r}; expected NAME=COLUMN,... with each name once, as in item=doc_id")
+    if time is not None:
+        if "time" in names:
+            raise ValueError(f"--columns names the time, {names['time']!r}, and --time is {time!r}; expected one of them")
+        names["time"] = time
+    return names
+
+
 def reading_of(
     columns: str, time: str | None, duplicates: str, bad_rows: str, repeated: str, max_memory: str, skip_malformed: bool = False
 ) -> Reading:
@@ -50,14 +62,7 @@ def reading_of(
         duplicates, bad_rows, repeated, max_memory: as they are.
         skip_malformed: what ``--bad-rows skip:100%`` was in version 2.
     """
-    parts = [part.partition("=") for part in columns.split(",") if part]
-    if not all(name and column for name, _, column in parts) or len({name for name, _, _ in parts}) < len(parts):
-        raise ValueError(f"--columns is {columns!r}; expected NAME=COLUMN,... with each name once, as in item=doc_id")
-    names = {name: column for name, _, column in parts}
-    if time is not None:
-        if "time" in names:
-            raise ValueError(f"--columns names the time, {names['time']!r}, and --time is {time!r}; expected one of them")
-        names["time"] = time
+    names = _names(columns, time)
     if skip_malformed:
         bad_rows = "skip:100%"
         say(errors(), f"--skip-malformed is deprecated; write --bad-rows {bad_rows}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -85,10 +85,7 @@ def _animate(console: Console, watching: Watching, title: str) -> None:
 
 def _screen(frame: Frame, title: str, sessions: int, width: int) -> Text:
     """A moment as lines of a terminal."""
-    page = frame.page
-    assert page.ranking is not None
-    assert page.clicks is not None
-    assert page.examined is not None
+    page: Any = frame.page  # of a session, so that nothing of it is None
     text = Text()
     text.append(f"{visible(title)}\n", "bold")
     text.append(f"session {page.step:,} of {sessions:,}\n\n")
