@@ -10,6 +10,7 @@ is not that of the reference, lists or states in which the engines differ, a num
 from __future__ import annotations
 
 import inspect
+import re
 import warnings
 import zlib
 from collections.abc import Callable, Sequence
@@ -21,7 +22,7 @@ import numpy as np
 from reference_agents import Reference, plain, reference_of
 
 import clickgym
-from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, Agent, CompiledAgent
+from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, Agent, CompiledAgent, Range
 from clickgym.envs import (
     CLICK_MODELS,
     ClickEnv,
@@ -43,7 +44,6 @@ SCALES = (1e-300, 1e-12, 1e-3, 0.5, 1.0, 1e3, 1e12, 1e100)
 RIDGES = (1e-6, 1e-3, 1.0, 1e3, 1e12, 1e100)
 LEAST_EXAMINATION, LEAST_DELTA = 1e-100, 2e-300
 HORIZONS = (1, 2, 5, 60, 10**7)
-LEAST_HORIZON = {"BatchRank": 5, "PIE": 3, "TopRank": 2, "BubbleRank": 2, "GLRCascadeUCB": 2, "GLRCascadeKLUCB": 2}
 
 
 @dataclass(frozen=True)
@@ -185,7 +185,7 @@ def _arguments(name: str, users: Users, rng: np.random.Generator) -> dict[str, A
     if name == "UBMLinUCB":
         known = _probabilities((n_positions, n_positions), rng)
     values: dict[str, Callable[[], Any]] = {
-        "horizon": lambda: max(int(rng.choice(HORIZONS)), LEAST_HORIZON.get(name, 1)),
+        "horizon": lambda: int(rng.choice(HORIZONS)),
         "feedback": lambda: str(rng.choice(["first_click", "last_click"])),
         "ranking": lambda: lists[1],
         "examination": known.tolist,
@@ -199,7 +199,6 @@ def _arguments(name: str, users: Users, rng: np.random.Generator) -> dict[str, A
         "ridge": lambda: float(rng.choice(RIDGES)),
         "l2": lambda: float(rng.choice(RIDGES)),
         "loss": lambda: str(rng.choice(["mean", "sum"])),
-        "disjoint": lambda: bool(rng.random() < 0.5),
         "inside": lambda: str(rng.choice(["random", "certain"])),
         "growth": lambda: float(rng.choice([0.0, 0.01, 1.0])),
         "unit": lambda: float(rng.choice([1e-12, 0.1, 1.0, 1e3])),
@@ -212,10 +211,6 @@ def _arguments(name: str, users: Users, rng: np.random.Generator) -> dict[str, A
         "bias": lambda: float(rng.choice([0.0, *SCALES])),
         "corruption": lambda: float(rng.choice([0.0, 0.5, 3.0, 1e6, 1e100])),
         "n_sweeps": lambda: int(rng.choice([1, 2, 5])),
-        **dict.fromkeys(
-            ("fix_first", "safe", "learn_examination", "learn_continuation", "arrange", "detect"),
-            lambda: bool(rng.random() < 0.5),
-        ),
         "sharpness": lambda: float(rng.choice([1e-3, 1.0, 1e12])),  # larger ones make ties
         "n_segments": lambda: int(rng.choice([1, 4, 10**6])),
         "exploration": lambda: float(rng.choice(PROBABILITIES)),
@@ -235,8 +230,31 @@ def _arguments(name: str, users: Users, rng: np.random.Generator) -> dict[str, A
             and key != "seed"
             and (required or rng.random() < (0.4 if key in ("epsilon", "ridge", "alpha", "gamma") else 0.7))
         ):
-            arguments[key] = values[key]()
+            arguments[key] = values[key]() if key in values else _of_its_class(name, key, rng)
+    if "horizon" in arguments:
+        arguments["horizon"] = max(arguments["horizon"], _least_horizon(name, users, arguments))
     return arguments
+
+
+def _of_its_class(name: str, key: str, rng: np.random.Generator) -> Any:
+    """A hyper-parameter that has no edges of its own here: a flag, or an end of what may be searched."""
+    agent = EVERY_AGENT[name]
+    default = inspect.signature(agent).parameters[key].default
+    if isinstance(default, bool):
+        return bool(rng.random() < 0.5)
+    searched = agent.search_space.get(key, [default])
+    values = [searched.low, searched.high] if isinstance(searched, Range) else searched
+    return values[int(rng.integers(len(values)))]
+
+
+def _least_horizon(name: str, users: Users, arguments: dict[str, Any]) -> int:
+    """The shortest horizon that an agent takes, as it says when it refuses none at all."""
+    try:
+        EVERY_AGENT[name](users.n_items, users.n_positions, **arguments | {"horizon": 0})
+    except ValueError as error:
+        least = re.search(r"horizon is 0; expected an integer of at least (\d+)", str(error))
+        return int(least[1]) if least else 1
+    return 1
 
 
 # -------------------------------------------------------------------------------------------------------------- playing

@@ -68,45 +68,10 @@ OF_AGENTS: dict[str, Any] = {
     "ranking": [0, 1],
     "initial": [2, 1],
     "n_features": 3,
-    "feedback": "last_click",
-    "c": 0.0,
     "position_order": [1, 0],
-    "delta": 0.1,
-    "epsilon": 0.25,
-    "exploration": 0.25,
-    "fix_first": True,
-    "safe": True,
-    "sharpness": 2.0,
-    "learn_examination": True,
-    "learn_continuation": True,
-    "arrange": True,
-    "detect": True,
-    "gamma": 0.5,
-    "learning_rate": 0.5,
-    "n_segments": 2,
-    "n_sweeps": 2,
-    "n_vertices": 8,
-    "tau": 10,
-    "alpha": 0.5,
-    "ridge": 1.5,
-    "l2": 1.5,
-    "loss": "mean",
-    "disjoint": True,
-    "inside": "random",
-    "growth": 0.5,
-    "decay": 0.5,
-    "unit": 0.5,
-    "leaving": "team",
-    "n_candidates": 2,
-    "variance_weight": 0.5,
-    "variance": 2.5,
-    "bias": 0.5,
-    "corruption": 3.0,
-    "sigma": 0.5,
     "inflation": 0.5,
-    "bonus": 0.5,
-    "scale": 0.5,
 }
+"""What neither a default nor a search space says of hyper-parameters."""
 JUDGEMENTS = {
     "users": [0, 0, 0, 0, 1, 1, 1, 1],
     "items": [0, 1, 2, 3, 0, 1, 2, 3],
@@ -156,6 +121,15 @@ class Call(NamedTuple):
 
     function: Callable[..., Any]
     arguments: dict[str, Any]
+
+
+def right(agent: type[agents.CompiledAgent], name: str) -> Any:
+    """A hyper-parameter that an agent takes: of the table, by default, or the first that may be searched."""
+    default = inspect.signature(agent).parameters[name].default
+    if name in OF_AGENTS or default is not None:
+        return OF_AGENTS.get(name, default)
+    searched = agent.search_space[name]
+    return searched.low if isinstance(searched, agents.Range) else next(value for value in searched if value is not None)
 
 
 def recipes() -> dict[Any, Call]:
@@ -216,15 +190,11 @@ def recipes() -> dict[Any, Call]:
     add(envs.RecordVectorRegret, env=vector(), checkpoints=[1, 5])
     add(Meter, checkpoints=[1, 5], n_metrics=2)
     for agent in (AGENTS | CONTEXTUAL_AGENTS).values():
-        known = {name: OF_AGENTS[name] for name in inspect.signature(agent).parameters if name in OF_AGENTS}
+        parameters = inspect.signature(agent).parameters.items()
+        named = [name for name, parameter in parameters if name not in SIZES and parameter.kind is not parameter.VAR_KEYWORD]
+        known = {name: right(agent, name) for name in named}
         if "examination" in known and agent.told["examination"] == "browsing":
             known["examination"] = VALUES["KK"]
-        if agent.__name__ in ("GRAB", "SGRAB"):
-            known["gamma"] = 3
-        if agent.__name__ == "PBMHB":
-            known["c"] = 2.0
-        if agent.__name__ in ("DBGD", "MGD"):
-            known["tau"] = 2.5
         add(agent, **SIZES, **known)
     add(agents.PerState, **SIZES, n_states=2, agent="TopRank", horizon=100, seed=0)
     rewards = [[1.0, 0.5, 1.0, 1.0]] * 2

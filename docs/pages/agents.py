@@ -25,20 +25,27 @@ from .advice import NEEDED, Case, advice, case_of, practice
 from .agent_pictures import MOMENTS, env_of, lists_figure, play, regret_figure, svg
 from .citing import Reference, bibtex, cited
 
-FAMILIES = {
-    "Cascade": ("cascade", "kl_ucb", "pie"),
-    "Position-based": ("position_based", "position_based_ts", "pbmhb", "grab"),
-    "Elimination and sorting": ("batch_rank", "merge_rank", "top_rank", "uni_rank", "bubble_rank"),
-    "A bandit per position": ("ranked_bandits",),
-    "Nonstationary": ("cascade_nonstationary", "cascade_restarts"),
-    "User browsing": ("ubm_ts",),
-    "Linear": ("linear", "linear_ts", "linear_woful", "recur_rank"),
-    "Learned rankers": ("pdgd", "pair_rank", "dueling", "coltr"),
-    "Users with a memory": ("per_state", "cascade_vi"),
-    "Generic reinforcement learning": ("generic_rl",),
-    "Baselines": ("baselines",),
+FAMILIES = (
+    "Cascade", "Position-based", "Elimination and sorting", "A bandit per position", "Nonstationary", "User browsing", "Linear",
+    "Learned rankers", "Users with a memory", "Generic reinforcement learning", "Baselines", "Others",
+)  # fmt: skip
+"""The agents by what kind of algorithm they are."""
+BY_FILE = {
+    "ranked_bandits": "A bandit per position",
+    "ubm_ts": "User browsing",
+    "generic_rl": "Generic reinforcement learning",
+    "baselines": "Baselines",
 }
-"""The agents by what kind of algorithm they are: the files of each family."""
+"""The families of files whose agents say nothing that tells their family."""
+BY_NEEDS = {"state": "Users with a memory", "judged documents": "Learned rankers", "features": "Linear"}
+"""The families of agents that need such knowledge."""
+BY_USERS = {
+    "changes": "Nonstationary",
+    "alike": "Elimination and sorting",
+    "PBM": "Position-based",
+    "CM": "Cascade",
+}
+"""The families of the other agents, by the first of these words in their `click_models`."""
 
 ON_PAGE = ("Idea", "Algorithm", "Source", "Deviations from the paper")
 """The sections of a docstring that have places of their own on the page."""
@@ -94,8 +101,11 @@ def family_of(name: str) -> str:
         >>> family_of("TopRank")
         'Elimination and sorting'
     """
-    module = PUBLISHED[name].__module__.rpartition(".")[2]
-    return next(family for family, modules in FAMILIES.items() if module in modules)
+    agent: Any = PUBLISHED[name]
+    file, needed = agent.__module__.rpartition(".")[2], needs(agent).partition(" and ")[0]
+    if file in BY_FILE or needed in BY_NEEDS:
+        return BY_FILE.get(file) or BY_NEEDS[needed]
+    return next((family for words, family in BY_USERS.items() if words in agent.click_models), "Others")
 
 
 def family_page(family: str) -> str:
@@ -296,14 +306,16 @@ def _papers(agent: Any) -> Iterator[str]:
 def _standing(case: Case) -> Iterator[str]:
     """Where an agent stands: its lines on each board of the newest version, by ability."""
     lines = [(table, place) for table in boards_tables() for place in table.places if agent_of(place.agent) == case.name]
+    yield "## In the [leaderboard](../leaderboard.md)"
     if lines:
-        yield "## In the [leaderboard](../leaderboard.md)"
         yield (
             "A score of 0 is the regret of random lists, 1 the lowest regret that was known when the tasks were frozen, on a "
             "logarithmic scale; an agent that came later can score more. In brackets are 95 % intervals. The lines of a board "
             "are agents as published and tuned. The place of a line is one more than the number of lines that are certainly "
             "better, so several lines can share a place. The [rules](../scorecard.md) explain boards and abilities."
         )
+    else:
+        yield "It has not played yet."
     for table, place in lines:
         overall = f"overall {place.standing.overall}"
         tuned = place.agent.partition(", ")[2] or "as published"

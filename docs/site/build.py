@@ -21,7 +21,7 @@ sys.path.append(str(Path(__file__).parents[1]))  # where the folder of pages is
 
 from links import broken
 from pages.agent_pictures import svg
-from pages.agents import FAMILIES, family_page, page, sources
+from pages.agents import FAMILIES, family_of, family_page, page, sources
 from pages.landing import curves_figure, landing
 from places import ROOT, pages, places_of, relinked
 
@@ -140,7 +140,8 @@ def write(source: Path) -> None:
     """All pages that are made from the package, and the tables of contents."""
     for folder in ("agents", "api", "families"):
         (source / folder).mkdir(exist_ok=True)
-    given, families = sources(ROOT), {family.lower().replace(" ", "-"): family for family in FAMILIES}
+    given, present = sources(ROOT), {family_of(name) for name in PUBLISHED}
+    families = {family.lower().replace(" ", "-"): family for family in FAMILIES if family in present}
     for name in PUBLISHED:
         text, pictures = page(name, given)
         (source / "agents" / f"{name}.md").write_text(text, encoding="utf-8")
