@@ -454,9 +454,14 @@ def rates(agents: Sequence[str], start: int, stop: int) -> NDArray[np.float64]:
     return np.asarray(np.diff(at, axis=-1)[..., 0] / (stop - start))
 
 
-def of_random(agent: str, step: int) -> float:
-    """The regret in the sweep of learners, in percent of that of random lists, mean over the runs."""
+def shares_of_random(agent: str, step: int) -> polars.Series:
+    """``(runs,)`` the regret in the sweep of learners, in percent of that of random lists."""
     frame = sweep("learners").frame.filter(step=step)
     random = frame.filter(agent="Random").group_by("instance").agg(random=col("regret").mean())
     runs = frame.filter(agent=agent).join(random, on="instance")
-    return float((100 * runs["regret"] / runs["random"]).mean())
+    return 100 * runs["regret"] / runs["random"]
+
+
+def of_random(agent: str, step: int) -> float:
+    """The same, mean over the runs."""
+    return float(shares_of_random(agent, step).mean())

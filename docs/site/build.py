@@ -20,8 +20,9 @@ import yaml
 sys.path.append(str(Path(__file__).parents[1]))  # where the folder of pages is
 
 from links import broken
-from pages.agent_pictures import svg
-from pages.agents import FAMILIES, family_page, page, sources
+from pages.advice import case_of
+from pages.agent_pictures import regret_figure, svg
+from pages.agents import FAMILIES, family_page, page
 from pages.landing import curves_figure, landing
 from places import ROOT, pages, places_of, relinked
 
@@ -30,6 +31,7 @@ from clickgym import agents, envs, offline, runner, serving
 from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, MEMORY
 from clickgym.runner.labels import PUBLISHED, digest
 from clickgym_lab.bench.boards import REPOSITORY, boards_notes, boards_tables, filters_html, table_html
+from clickgym_lab.bench.conclusions import RECOMMENDING, conclusions
 from clickgym_lab.bench.reference import agent_of
 
 HERE = Path(__file__).parent
@@ -140,12 +142,11 @@ def write(source: Path) -> None:
     """All pages that are made from the package, and the tables of contents."""
     for folder in ("agents", "api", "families"):
         (source / folder).mkdir(exist_ok=True)
-    given, families = sources(ROOT), {family.lower().replace(" ", "-"): family for family in FAMILIES}
+    families = {family.lower().replace(" ", "-"): family for family in FAMILIES}
     for name in PUBLISHED:
-        text, pictures = page(name, given)
-        (source / "agents" / f"{name}.md").write_text(text, encoding="utf-8")
-        for file, content in pictures.items():
-            (source / "agents" / file).write_bytes(content)
+        (source / "agents" / f"{name}.md").write_text(page(name), encoding="utf-8")
+        if (figure := regret_figure(case_of(name))) is not None:
+            (source / "agents" / f"{name}-regret.svg").write_bytes(svg(figure))
     for file, family in families.items():
         (source / "families" / f"{file}.md").write_text(family_page(family), encoding="utf-8")
     for package in (clickgym, envs, agents, offline):
@@ -161,10 +162,10 @@ def write(source: Path) -> None:
     listed = source / "agents.md"
     linked = re.sub(r"^\| `(\w+)` \|", r"| [`\1`](agents/\1.md) |", listed.read_text(encoding="utf-8"), flags=re.MULTILINE)
     listed.write_text(linked, encoding="utf-8")
-    facts, readme = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8")), ROOT / "README.md"
-    given_words = relinked(readme.read_text(encoding="utf-8"), readme, "index.md", places_of(pages()))
-    text = landing(HERE / "index.md", given_words, facts)
-    (source / "index.md").write_text(text, encoding="utf-8")
+    facts = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    findings = "\n".join(conclusions(f"{REPOSITORY}docs")[:RECOMMENDING])
+    findings = relinked(findings, ROOT / "README.md", "index.md", places_of(pages()))
+    (source / "index.md").write_text(landing(HERE / "index.md", findings, facts), encoding="utf-8")
     (source / "regret.svg").write_bytes(svg(curves_figure()))
     shutil.copytree(HERE / "static", source / "static")
     board = source / "leaderboard.md"

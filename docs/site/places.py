@@ -37,7 +37,7 @@ def pages() -> dict[str, Path]:
     kept = {
         place: path
         for place, path in files.items()
-        if path.suffix in (".md", ".png", ".svg") and not place.startswith(("site/", "README.md"))
+        if path.suffix in (".md", ".png") and not place.startswith(("pages/", "site/", "README.md"))
     }
     return kept | {place: ROOT / path for place, path in ELSEWHERE.items()}
 

@@ -255,11 +255,6 @@ def test_the_lists_of_the_landing_page_are_clicked_and_become_the_best_list():
     assert widths[-5:] == sorted(widths[-5:], reverse=True)
 
 
-def test_a_readme_without_findings_is_refused():
-    with pytest.raises(ValueError, match=r"README\.md has no list between <!-- teaches -->"):
-        landing.findings("# README")
-
-
 SMALLER = {
     "results.to_pandas()": "results.to_pandas",  # which is not installed for the tests
     "log.tsv.gz": "shoes.csv",
