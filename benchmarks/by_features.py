@@ -10,9 +10,8 @@ import time
 
 import gymnasium as gym
 import numpy as np
-from report import publish, table
+from report import publish, seconds_per_session, table
 
-import clickgym
 from clickgym.agents import CONTEXTUAL_AGENTS, RecurRank
 
 L, K = 20, 5
@@ -25,14 +24,9 @@ REPEATS = 5
 
 def session_seconds(name: str, d: int) -> float:
     instance = f"linear:n_items={L},n_pool={L},n_users=1,n_positions={K},n_features={d},seed=0"
-    env, n, fastest = gym.make("ContextualPBMRank-v0", instance=instance), SESSIONS[d], float("inf")
-    clickgym.run(clickgym.make_agent(name, env, horizon=n, seed=0), env, 1, seed=0)  # compile
-    for seed in range(REPEATS):
-        agent = clickgym.make_agent(name, env, horizon=n, seed=seed)
-        start = time.process_time()
-        clickgym.run(agent, env, n, seed=seed, checkpoints=[n])
-        fastest = min(fastest, (time.process_time() - start) / n)
-    return fastest
+    env, n = gym.make("ContextualPBMRank-v0", instance=instance), SESSIONS[d]
+    seconds_per_session(env, name, n, 1)  # compile
+    return min(seconds_per_session(env, name, n, seed=seed) for seed in range(REPEATS))
 
 
 def design_seconds(n_items: int, d: int) -> float:
