@@ -68,13 +68,16 @@ def family_of(name: str) -> str:
     return next(family for family, modules in FAMILIES.items() if module in modules)
 
 
+def agents_of(family: str) -> list[str]:
+    """The names of the agents of a family, in the order of the alphabet."""
+    return [name for name in sorted(PUBLISHED, key=str.lower) if family_of(name) == family]
+
+
 def family_page(family: str) -> str:
-    """The page that lists the agents of a family, in Markdown, with its table of contents."""
-    names = [name for name in sorted(PUBLISHED, key=str.lower) if family_of(name) == family]
+    """The page that lists the agents of a family, in Markdown."""
     about = {row["name"]: row for row in list_agents().rows}
-    rows = [(f"[`{name}`](../agents/{name}.md)", about[name]["about"], about[name]["paper"]) for name in names]
-    contents = "\n".join(["```{toctree}", ":hidden:", "", *(f"../agents/{name}" for name in names), "```"])
-    return "\n\n".join([f"# {family}", "\n".join(markdown_table([("agent", "what it does", "paper"), *rows])), contents]) + "\n"
+    rows = [(f"[`{name}`](../agents/{name}.md)", about[name]["about"], about[name]["paper"]) for name in agents_of(family)]
+    return "\n\n".join([f"# {family}", "\n".join(markdown_table([("agent", "what it does", "paper"), *rows]))]) + "\n"
 
 
 # ------------------------------------------------------------------------------------------------------------ docstrings

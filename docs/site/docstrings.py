@@ -28,7 +28,7 @@ def readable(lines: Sequence[str]) -> list[str]:
 
     Example:
         >>> readable(["Source:", "    A. Author. *Title.*", "        Journal 2020.", "", "End, **given."])
-        ['Source:', '    - A. Author. *Title.* Journal 2020.', '', 'End, \\\\*\\\\*given.', '']
+        ['Source:', '    - A. Author. *Title.* Journal 2020.', '', 'End, \\\\*\\\\*given.']
     """
     return [_plain(line) for line in _sources(_laws(lines))]
 

@@ -37,7 +37,7 @@ def test_every_agent_is_in_one_family():
     listed = [file for files in FAMILIES.values() for file in files]
     assert len(listed) == len(set(listed))
     assert {agent.__module__.rpartition(".")[2] for agent in PUBLISHED.values()} == set(listed)
-    names = re.findall(r"^\.\./agents/(\w+)$", family_page("Cascade"), flags=re.MULTILINE)
+    names = re.findall(r"\(\.\./agents/(\w+)\.md\)", family_page("Cascade"))
     assert names == sorted(names, key=str.lower)
     assert {family_of(name) for name in names} == {"Cascade"}
 

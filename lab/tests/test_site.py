@@ -150,33 +150,6 @@ def given(folder):
     clickgym.sweep(["PBMRank-v0"], ["BatchRank", "TopRank"], 1000, 2, out=folder / "results" / "first", progress=False)
 
 
-def test_links_that_lead_nowhere_are_listed(tmp_path):
-    site = tmp_path / "site"
-    (site / "sub").mkdir(parents=True)
-    address = "https://github.com/clickgym/clickgym"
-    (site / "picture.svg").write_text("<svg/>", encoding="utf-8")
-    (site / "index.html").write_text(
-        f'''<p id="here"><a href="#here"></a><a href="sub/page.html#there"></a><a href="https://example.org/none"></a>
-        <a href="/clickgym/sub/page.html#there"></a>
-        <a href="{address}"></a><a href="{address}/blob/main/a%20file.py?plain=1#L2"></a><img src="picture.svg">''',
-        encoding="utf-8",
-    )
-    wrong = [
-        "#here",
-        "../index.html#none",
-        "../none.html",
-        "../none.svg",
-        "/clickgym/none.html",
-        "/sub/page.html",
-        f"{address}/blob/main/none.py",
-        f"{address}/edit/main/x",
-    ]
-    links = "".join(f'<a href="{link}"></a>' for link in wrong)
-    (site / "sub" / "page.html").write_text(f'<p id="there"><a href="../index.html#here"></a>{links}', encoding="utf-8")
-    (tmp_path / "a file.py").write_text("", encoding="utf-8")
-    assert module("links").broken(site, tmp_path, address) == [f"sub/page.html: {link}" for link in sorted(wrong)]
-
-
 def test_links_to_the_repository_lead_to_files(source):
     build = module("build")
     links = {
