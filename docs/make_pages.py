@@ -61,9 +61,7 @@ def pages() -> dict[Path, str]:
     texts |= {DOCS / "leaderboard.html": leaderboard_html(), DOCS / "referee.md": referee(list(read_json(STABILITY).values()))}
     texts[DOCS / "tasks.md"] = FORMS.get_template("tasks.md").render(protocol=CURRENT)
     for (file, name), content in marked_parts().items():
-        start, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
-        text = texts.get(file) or file.read_text(encoding="utf-8")
-        texts[file] = re.sub(f"{start}.*{end}", lambda _: f"{start}\n{content}\n{end}", text, flags=re.DOTALL)  # noqa: B023
+        texts[file] = _between(texts.get(file) or file.read_text(encoding="utf-8"), name, content)
     old = prose.entries()
     new = prose.computed(old)
     for file in prose.marked():
@@ -86,7 +84,7 @@ def marked_parts() -> dict[tuple[Path, str], str]:
         (DOCS / "rl.md", "defaults"): _defaults(),
         (DOCS / "rl.md", "tuned"): _tuned(),
         (DOCS / "rl.md", "relatives"): _regrets("relatives"),
-        (DOCS / "rl.md", "times"): _times(),
+        (DOCS / "rl.md", "times"): prose.section("learners.py"),
         (DOCS / "rl.md", "sweep"): _regrets("rl"),
         (DOCS / "studies.md", "studies"): _studies(),
         (DOCS / "studies.md", "verdicts"): _verdicts(),
@@ -98,6 +96,12 @@ def marked_parts() -> dict[tuple[Path, str], str]:
         (DOCS / "ubm_ts.md", "scores"): own_agent(),
         (DOCS / "scorecard.md", "abilities"): _abilities(),
     }
+
+
+def _between(text: str, name: str, content: str) -> str:
+    """Put something between the marks of its name."""
+    start, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
+    return re.sub(f"{start}.*{end}", lambda _: f"{start}\n{content}\n{end}", text, flags=re.DOTALL)
 
 
 def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -337,12 +341,6 @@ def _cost(agent: str) -> tuple[str, str]:
     shares = prose.shares_of_random(agent, results.config["horizon"])
     seconds = results.timings.filter(agent=agent)["seconds"].min()
     return f"{shares.mean():.1f} % ({shares.min():.0f} to {shares.max():.0f})", f"{seconds:.0f}"
-
-
-def _times() -> str:
-    """What benchmarks/learners.py measured."""
-    text = (ROOT / "benchmarks" / "README.md").read_text(encoding="utf-8")
-    return text.partition("<!-- start of learners.py -->")[2].partition("<!-- end")[0].strip()
 
 
 # ------------------------------------------------------------------------------------------------------------------ figures

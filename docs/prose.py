@@ -122,10 +122,15 @@ def span(values: Iterable[float], digits: int = 2, last: int | None = None) -> t
     return fixed(low, digits), fixed(high, digits if last is None else last)
 
 
-def measured(script: str, pattern: str) -> list[Any]:
-    """What a pattern finds in the section of benchmarks/README.md that a script wrote."""
+def section(script: str) -> str:
+    """What a script of benchmarks/ wrote into its section of README.md there."""
     text = (ROOT / "benchmarks" / "README.md").read_text(encoding="utf-8")
-    return re.findall(pattern, text.partition(f"<!-- start of {script} -->")[2].partition("<!-- end")[0].replace(",", ""))
+    return text.partition(f"<!-- start of {script} -->")[2].partition("<!-- end")[0].strip()
+
+
+def measured(script: str, pattern: str) -> list[Any]:
+    """What a pattern finds in the section of a script; numbers are without commas."""
+    return re.findall(pattern, section(script).replace(",", ""))
 
 
 def sizes() -> Mapping[str, object]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import inspect
 import re
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
+
+import prose
 
 from clickgym.agents import ANY_LIST, ITS_DISPLAYS, LAST_DISPLAY, CompiledAgent, ContextualAgent, StateAgent
 from clickgym.core.docstrings import sections
@@ -23,8 +25,6 @@ from clickgym_lab.studies.study import Study
 
 from .advice import NEEDED, Case, advice, case_of
 from .citing import bibtex, cited
-
-ROOT = Path(__file__).resolve().parents[2]
 
 FAMILIES = {
     "Cascade": ("cascade", "kl_ucb", "pie"),
@@ -111,7 +111,7 @@ def page(name: str) -> str:
     agent, said = case.agent, advice(case)
     env, instance = env_of(name)
     papers = cited(agent)
-    studies = {key: study for key, study in STUDIES.items() if (ROOT / "docs" / "studies" / f"{key}.md").exists()}
+    studies = {key: study for key, study in STUDIES.items() if (prose.DOCS / "studies" / f"{key}.md").exists()}
     pages = templates(Path(__file__).parent)
     pages.filters["linked"] = partial(in_markdown, own=name)
     return (
@@ -182,18 +182,11 @@ def _score(case: Case, ability: str) -> tuple[str, Any] | None:
     return None if score is None else (ability, score)
 
 
-@cache
-def _measured() -> dict[str, list[str]]:
-    """Times of a session at `SIZES`, by agent."""
-    text = (ROOT / "benchmarks" / "README.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| (\w+) +\|" + r" +([\d.]+ µs) \|" * len(SIZES) + "$", text, flags=re.MULTILINE)
-    return {name: times for name, *times in rows}
-
-
 def _time(name: str) -> str:
     """The measured times of a session; else the mean of all sessions of the scorecard."""
-    if name in _measured():
-        return "; ".join(f"{time} ({size})" for size, time in zip(SIZES, _measured()[name], strict=True))
+    measured = re.search(rf"^\| {name} +\|" + r" +([\d.]+ µs) \|" * len(SIZES) + "$", prose.section("growth.py"), re.MULTILINE)
+    if measured:
+        return "; ".join(f"{time} ({size})" for size, time in zip(SIZES, measured.groups(), strict=True))
     rows = reference(CURRENT).filter(agent=name)
     sessions, seconds = sum(CURRENT.by_name[task].horizon for task in rows["task"]), float(rows["seconds"].sum())
     return f"{duration(1e9 * seconds / sessions)}, the mean over the scorecard" if sessions and seconds else "not measured yet"
