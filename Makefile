@@ -83,9 +83,8 @@ notebooks: $(LAB)  ## the notebooks of examples/ and its course, executed; pages
 	$(BIN)/python -m nbconvert --log-level WARN --to html --execute --output-dir build/notebooks examples/*.ipynb examples/course/*.ipynb
 	$(BIN)/python -m pytest -q -m "not slow" lab/tests/test_notebooks.py
 
-# Where the time of the tests goes is measured by benchmarks/tests.py, which plays them all.
 bench: $(LAB)  ## the measurements of benchmarks/README.md
-	@for script in $(filter-out benchmarks/tests.py,$(wildcard benchmarks/*.py)); do echo "$$script" && $(BIN)/python $$script || exit 1; done
+	@for script in $(wildcard benchmarks/*.py); do echo "$$script" && $(BIN)/python $$script || exit 1; done
 
 clean:  ## remove the environment, builds and caches; results stay
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import time
-
 import gymnasium as gym
-from report import publish, table
-
-import clickgym
+from report import publish, seconds_per_session, table
 
 AXES = {
     "batch": {"arrival": "batch:1000"},
@@ -22,13 +18,6 @@ HORIZON = 1_000_000
 REPEATS = 5
 
 
-def seconds_per_session(env: gym.Env, name: str, horizon: int) -> float:
-    agent = clickgym.make_agent(name, env, horizon=HORIZON, seed=0)
-    start = time.process_time()
-    clickgym.run(agent, env, horizon, seed=0, checkpoints=[horizon], engine="compiled")
-    return (time.process_time() - start) / horizon
-
-
 def main() -> None:
     envs = {axis: gym.make("CMRank-v0", **values) for axis, values in ({"without": {}} | AXES).items()}
     rows = []
@@ -36,7 +25,7 @@ def main() -> None:
         seconds: dict[str, list[float]] = {axis: [] for axis in envs}
         for repeat in range(1 + REPEATS):
             for axis, env in envs.items():
-                spent = seconds_per_session(env, name, HORIZON if repeat else 1)
+                spent = seconds_per_session(env, name, HORIZON, HORIZON if repeat else 1)
                 if repeat:  # before, it compiles
                     seconds[axis].append(spent)
         floor = min(seconds["without"])

@@ -18,22 +18,18 @@ One line of JSON per log; logs that the file has are not decided again, so that 
 
 from __future__ import annotations
 
-import argparse
 import itertools
-import json
 import time
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
-from pathlib import Path
 from typing import Any
 
-import joblib
 import numpy as np
+from exam import examined, interval_text, parser_of
 from numpy.typing import NDArray
 from scipy import special
-from scipy.stats import binomtest
 
 import clickgym
 from clickgym import envs
@@ -640,8 +636,7 @@ def _share(count: int, n: int) -> tuple[str, str]:
     """A share, and its interval after Clopper and Pearson."""
     if not n:
         return "–", "–"
-    interval = binomtest(count, n).proportion_ci(0.95, "exact")
-    return f"{count / n:.1%}", f"({interval.low:.1%} to {interval.high:.1%})"
+    return f"{count / n:.1%}", interval_text(count, n)
 
 
 def _line(kind: str, rows: Sequence[dict[str, Any]]) -> str:
@@ -654,28 +649,15 @@ def _line(kind: str, rows: Sequence[dict[str, Any]]) -> str:
     return f"| {' | '.join(map(str, [kind, *counts, len(chances), sum(chances)]))} |"
 
 
-def _rows(file: Path, parameters: str, seeds: range) -> dict[int, dict[str, Any]]:
-    """The rows of a file that belong to a set of logs, by seed."""
-    rows = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
-    return {row["seed"]: row for row in rows if row["parameters"] == parameters and row["seed"] in seeds}
-
-
 def main() -> None:
     """Decide the logs that the file lacks, and print the tables."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = parser_of(__doc__, "decide.jsonl")
     parser.add_argument("--logs", type=int, default=390)
-    parser.add_argument("--seed", type=int, default=0, help="the logs have the seeds 1000 * seed, 1000 * seed + 1, ...")
     parser.add_argument("--parameters", choices=SETS, default=SETS[0], help="the ranges from which the logs are drawn")
-    parser.add_argument("--processes", type=int, default=1)
-    parser.add_argument("--out", type=Path, default=Path("decide.jsonl"))
     options = parser.parse_args()
     seeds = range(1000 * options.seed, 1000 * options.seed + options.logs)
-    wanted = options.out, options.parameters, seeds
-    tasks = (joblib.delayed(decided)(seed, options.parameters) for seed in sorted(set(seeds) - set(_rows(*wanted))))
-    with options.out.open("a") as file:
-        for row in joblib.Parallel(options.processes, return_as="generator_unordered")(tasks):
-            print(json.dumps(row), file=file, flush=True)
-    print(summary([*_rows(*wanted).values()]))
+    wanted = [(seed, options.parameters) for seed in seeds]
+    print(summary(examined(decided, wanted, ("seed", "parameters"), options.out, options.processes)))
 
 
 if __name__ == "__main__":

@@ -1,25 +1,18 @@
-"""A simulated log of 10⁶ sessions: time and peak memory of reading it, and time of estimation, beside PyClick's.
+"""A simulated log of 10⁶ sessions: time of estimation, beside PyClick's.
 
-Reading: each in a process of its own, processor time, the faster of two; memory is the growth of the peak. An EM step: the
-time of 21 steps less that of one, by twenty; the whole fit: 50 steps with everything before them, by fifty; scoring: both
-log-likelihood and perplexity by rank. All of these by the clock, for they use all processors, and the fastest of three.
+An EM step: the time of 21 steps less that of one, by twenty; the whole fit: 50 steps with everything before them, by fifty;
+scoring: both log-likelihood and perplexity by rank. All by the clock, for they use all processors, and the fastest of three.
 """
 
 from __future__ import annotations
 
 import math
-import multiprocessing
-import subprocess
-import sys
-import tempfile
 import time
-from concurrent.futures import ProcessPoolExecutor
-from pathlib import Path
 
 import numpy as np
 from report import publish, table
 
-from clickgym.offline import ClickLog, DBNEstimator, DCMEstimator, PBMEstimator, UBMEstimator, write_tidy
+from clickgym.offline import ClickLog, DBNEstimator, DCMEstimator, PBMEstimator, UBMEstimator
 
 SESSIONS, HELD_OUT, QUERIES, ITEMS, POSITIONS = 1_000_000, 100_000, 20_000, 20, 10
 REPEATS = 3
@@ -33,15 +26,6 @@ ESTIMATORS = {
     "DBN": DBNEstimator,
     "DCM, exact EM": lambda iterations: DCMEstimator("em", iterations),
 }
-FILES = {"Yandex Relevance Prediction": "log.tsv", "tidy CSV": "log.csv", "tidy Parquet": "log.parquet"}
-READ = """
-import resource, sys, time
-import clickgym.offline
-begun, before = time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-log = clickgym.offline.read_log(sys.argv[1])
-assert len(log) == int(sys.argv[2])
-print(time.process_time() - begun, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)
-"""
 
 
 def simulated() -> ClickLog:
@@ -58,23 +42,6 @@ def simulated() -> ClickLog:
     clicks = rng.random(items.shape) < attraction[items] * 0.9 ** np.arange(POSITIONS)
     labels = tuple(map(str, range(QUERIES * ITEMS)))
     return ClickLog(items, clicks, queries, labels, tuple(map(str, range(QUERIES))))
-
-
-def write_yandex(log: ClickLog, path: Path) -> None:
-    """The log in the format of Relevance Prediction 2011."""
-    with path.open("w") as file:
-        for session, (query, items, clicks) in enumerate(zip(log.queries, log.items, log.clicks, strict=True)):
-            file.write(f"{session}\t0\tQ\t{query}\t0\t" + "\t".join(map(str, items)) + "\n")
-            file.writelines(f"{session}\t1\tC\t{item}\n" for item in items[clicks == 1])
-
-
-def reading(path: Path) -> list[str]:
-    measured = []
-    for _ in range(2):
-        command = [sys.executable, "-c", READ, str(path), str(SESSIONS)]
-        measured.append(subprocess.run(command, check=True, capture_output=True, text=True).stdout.split())
-    seconds, megabytes = (min(float(value) for value in values) for values in zip(*measured, strict=True))
-    return [f"{seconds:.1f} s", f"{seconds / SESSIONS * 1e6:.1f} µs", f"{megabytes:.0f} MB"]
 
 
 def fitting(log: ClickLog, name: str) -> list[str]:
@@ -101,26 +68,14 @@ def fitting(log: ClickLog, name: str) -> list[str]:
     return cells
 
 
-def write_and_fit(folder: Path) -> list[list[str]]:
+def main() -> None:
     log = simulated()[:SESSIONS]
-    write_yandex(log, folder / FILES["Yandex Relevance Prediction"])
-    for name in ("tidy CSV", "tidy Parquet"):
-        write_tidy(log, folder / FILES[name])
     for estimator in ESTIMATORS.values():
         small = estimator(1).fit(log[:1000])  # compiles
         small.log_likelihood(log[:1000])
         small.perplexity(log[:1000])
-    return [fitting(log, name) for name in ESTIMATORS]
-
-
-def main() -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        # This process stays small, for on Linux the peak of a child begins at that of its parent.
-        with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
-            fitted = pool.submit(write_and_fit, Path(folder)).result()
-        read = [[name, *reading(Path(folder, file))] for name, file in FILES.items()]
     header = ["model", "EM step, a session", "whole fit, a session and step", "scoring, a session", "PyClick", "ratios"]
-    publish(table(["reading", "10⁶ sessions", "a session", "memory"], read) + "\n\n" + table(header, fitted))
+    publish(table(header, [fitting(log, name) for name in ESTIMATORS]))
 
 
 if __name__ == "__main__":

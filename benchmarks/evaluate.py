@@ -13,19 +13,15 @@ One line of JSON per instance; instances that the file has are not evaluated aga
 
 from __future__ import annotations
 
-import argparse
 import itertools
-import json
 import math
 import time
 import warnings
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
-import joblib
 import numpy as np
-from scipy.stats import binomtest
+from exam import examined, interval_text, parser_of
 
 import clickgym
 from clickgym.envs import (
@@ -149,7 +145,7 @@ def _verdicts(kind: str, rows: Sequence[dict[str, Any]]) -> str:
     lists = [each for row in rows for each in row["lists"]]
     signs = [FIRM.get(each["verdict"], 0) * np.sign(each["difference"]) for each in lists]
     right, wrong, none = signs.count(1), signs.count(-1), sum(each["verdict"] == "no verdict" for each in lists)
-    shares = [right + wrong, right, f"{wrong}{_bounds(wrong, len(lists))}", len(lists) - right - wrong - none, none]
+    shares = [right + wrong, right, f"{wrong} {interval_text(wrong, len(lists))}", len(lists) - right - wrong - none, none]
     return f"| {' | '.join(map(str, [kind, len(lists), *shares]))} |"
 
 
@@ -160,36 +156,18 @@ def _coverage(name: str, lists: Sequence[dict[str, Any]]) -> str:
     cells = [name]
     for what, truth in (("value", "truth"), ("difference", "difference")):
         covered = [by[what][0] <= each[truth] <= by[what][1] for each, by in pairs if by[what]]
-        cells += [str(len(covered)), f"{np.mean(covered):.1%}{_bounds(sum(covered), len(covered))}" if covered else "–"]
+        cells += [str(len(covered)), f"{np.mean(covered):.1%} {interval_text(sum(covered), len(covered))}" if covered else "–"]
     return f"| {' | '.join(cells)} |"
-
-
-def _bounds(count: int, n: int) -> str:
-    """The 95 % interval of a share after Clopper and Pearson."""
-    interval = binomtest(count, n).proportion_ci(0.95, "exact")
-    return f" ({interval.low:.1%} to {interval.high:.1%})"
-
-
-def _rows(file: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
 
 
 def main() -> None:
     """Evaluate the instances that the file lacks, and print the tables."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = parser_of(__doc__, "evaluate.jsonl")
     parser.add_argument("--instances", type=int, default=20, help="of each click model")
-    parser.add_argument("--seed", type=int, default=0, help="the instances have the seeds 1000 * seed, 1000 * seed + 1, ...")
-    parser.add_argument("--processes", type=int, default=1)
-    parser.add_argument("--out", type=Path, default=Path("evaluate.jsonl"))
     options = parser.parse_args()
     seeds = range(1000 * options.seed, 1000 * options.seed + options.instances)
     wanted = [(kind, seed) for seed in seeds for kind in MODELS]
-    done = {(row["model"], row["seed"]) for row in _rows(options.out)}
-    tasks = (joblib.delayed(evaluated)(*each) for each in wanted if each not in done)
-    with options.out.open("a") as file:
-        for row in joblib.Parallel(options.processes, return_as="generator_unordered")(tasks):
-            print(json.dumps(row), file=file, flush=True)
-    print(summary([row for row in _rows(options.out) if (row["model"], row["seed"]) in wanted]))
+    print(summary(examined(evaluated, wanted, ("model", "seed"), options.out, options.processes)))
 
 
 if __name__ == "__main__":

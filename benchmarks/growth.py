@@ -5,12 +5,9 @@ The horizons are short, so these are the times of the expensive beginning, when 
 
 from __future__ import annotations
 
-import time
-
 import gymnasium as gym
-from report import publish, table
+from report import publish, seconds_per_session, table
 
-import clickgym
 from clickgym.agents import AGENTS
 
 SIZES = ((10, 5, 200_000), (100, 10, 50_000), (1000, 10, 10_000))
@@ -22,14 +19,9 @@ def main() -> None:
     for n_items, n_positions, horizon in SIZES:
         env = gym.make("PBMRank-v0", instance=f"yandex-like:n_items={n_items},n_positions={n_positions},seed=0")
         for name in AGENTS:
-            told = {"ranking": range(n_positions)} if name == "Fixed" else {}
-            fastest = float("inf")
-            for _ in range(REPEATS):
-                agent = clickgym.make_agent(name, env, horizon=horizon, seed=0, **told)
-                clickgym.run(agent, env, 1, seed=0)  # compile
-                start = time.process_time()
-                clickgym.run(agent, env, horizon, seed=0, checkpoints=[horizon])
-                fastest = min(fastest, (time.process_time() - start) / horizon)
+            label = f"Fixed:ranking={[*range(n_positions)]}" if name == "Fixed" else name
+            seconds_per_session(env, label, horizon, 1)  # compile
+            fastest = min(seconds_per_session(env, label, horizon) for _ in range(REPEATS))
             cells[name].append(f"{fastest * 1e6:.2f} µs")
     header = [f"L={n_items}, K={n_positions}, T={horizon:,}" for n_items, n_positions, horizon in SIZES]
     publish(table(["agent", *header], [[name, *cells[name]] for name in AGENTS]))

@@ -5,13 +5,10 @@
 
 from __future__ import annotations
 
-import time
-
 import gymnasium as gym
 import numpy as np
-from report import publish, table
+from report import publish, seconds_per_session, table
 
-import clickgym
 from clickgym.envs import ClickEnv, GradedModel
 
 SIZES = ((10, 20, 1_000), (10, 20, 10_000), (100, 20, 1_000), (10, 300, 1_000))  # L, d, T
@@ -42,11 +39,8 @@ def main() -> None:
     for n_items, n_features, horizon in SIZES:
         env = documents(n_items, n_features)
         for name in AGENTS:
-            agent = clickgym.make_agent(name, env, horizon=horizon, seed=0)
-            clickgym.run(agent, env, 1, seed=0)  # compile
-            start = time.process_time()
-            clickgym.run(agent, env, horizon, seed=0, checkpoints=[horizon])
-            cells[name].append(f"{(time.process_time() - start) / horizon * 1e6:,.1f} µs")
+            seconds_per_session(env, name, horizon, 1)  # compile
+            cells[name].append(f"{seconds_per_session(env, name, horizon) * 1e6:,.1f} µs")
     header = [f"L={n_items}, d={n_features}, T={horizon:,}" for n_items, n_features, horizon in SIZES]
     publish(table(["agent", *header], [[name, *cells[name]] for name in AGENTS]))
 

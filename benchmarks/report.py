@@ -1,4 +1,6 @@
-"""What the benchmarks share: tables, and how a script writes its section of README.md. Run alone, it names the machine.
+"""What the benchmarks share: the time of a session, tables, and how a script writes its section of README.md.
+
+Run alone, it names the machine.
 
 Measurements that are compared are taken in turns in one process, several times, and the fastest of each counts: what else
 runs on the machine can only add time. For the same reason they are of processor time, of one thread.
@@ -12,12 +14,27 @@ import os
 import platform
 import re
 import sys
+import time
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 
+import gymnasium as gym
+
+import clickgym
+
 README = Path(__file__).with_name("README.md")
 PACKAGES = ("clickgym", "gymnasium", "numpy", "numba")
+
+
+def seconds_per_session(
+    env: gym.Env, name: str, horizon: int, sessions: int | None = None, engine: str = "auto", seed: int = 0
+) -> float:
+    """Processor time of a session of an agent that knows the horizon, mean over a run of so many sessions; None plays all."""
+    agent, n = clickgym.make_agent(name, env, horizon=horizon, seed=seed), sessions or horizon
+    start = time.process_time()
+    clickgym.run(agent, env, n, seed=seed, checkpoints=[n], engine=engine)
+    return (time.process_time() - start) / n
 
 
 def machine() -> str:

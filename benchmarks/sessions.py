@@ -5,12 +5,9 @@ The floor is the same loop, drawing the same clicks, with an agent that does not
 
 from __future__ import annotations
 
-import time
-
 import gymnasium as gym
-from report import publish, table
+from report import publish, seconds_per_session, table
 
-import clickgym
 from clickgym.agents import AGENTS
 from clickgym.envs import ENVIRONMENTS
 
@@ -21,25 +18,18 @@ HORIZON_PYTHON = 2_000
 REPEATS = 5
 
 
-def seconds_per_session(env: gym.Env, name: str, engine: str, horizon: int) -> float:
-    agent = clickgym.make_agent(name, env, horizon=HORIZON, seed=0)
-    start = time.process_time()
-    clickgym.run(agent, env, horizon, seed=0, checkpoints=[horizon], engine=engine)
-    return (time.process_time() - start) / horizon
-
-
 def main() -> None:
     cells: dict[str, list[str]] = {name: [] for name in AGENTS}
     for env_id in STATIONARY:
         env = gym.make(env_id)
         for name in AGENTS:  # compile
-            seconds_per_session(env, name, "compiled", 1)
+            seconds_per_session(env, name, HORIZON, 1)
         compiled: dict[str, list[float]] = {name: [] for name in AGENTS}
         python: dict[str, list[float]] = {name: [] for name in AGENTS}
         for _ in range(REPEATS):
             for name in AGENTS:
-                compiled[name].append(seconds_per_session(env, name, "compiled", HORIZON))
-                python[name].append(seconds_per_session(env, name, "python", HORIZON_PYTHON))
+                compiled[name].append(seconds_per_session(env, name, HORIZON))
+                python[name].append(seconds_per_session(env, name, HORIZON, HORIZON_PYTHON, "python"))
         floor = min(compiled["Fixed"])
         for name in AGENTS:
             fastest = min(compiled[name])

@@ -6,8 +6,7 @@ Measured in turns; the ratios are what counts.
 from __future__ import annotations
 
 import gymnasium as gym
-from report import publish, table
-from sessions import seconds_per_session
+from report import publish, seconds_per_session, table
 from steps import fastest, vector_speed
 
 from clickgym.envs import CascadeModel, load_instance
@@ -25,11 +24,11 @@ def main() -> None:
     envs = {OURS: gym.make(OURS), "CMRank-v0": gym.make("CMRank-v0", instance=twin)}
     pairs = [(env, name) for env in envs for name in AGENTS if env == OURS or name not in ("PerState", "CascadeVI")]
     for env, name in pairs:  # compile
-        seconds_per_session(envs[env], name, "compiled", 1)
+        seconds_per_session(envs[env], name, HORIZON, 1)
     times = dict.fromkeys(pairs, 1.0)
     for _ in range(REPEATS):
         for env, name in pairs:
-            times[env, name] = min(times[env, name], seconds_per_session(envs[env], name, "compiled", HORIZON))
+            times[env, name] = min(times[env, name], seconds_per_session(envs[env], name, HORIZON))
     rows = []
     for name in AGENTS:
         ours, theirs = times[OURS, name], times.get(("CMRank-v0", name))

@@ -122,10 +122,15 @@ def span(values: Iterable[float], digits: int = 2, last: int | None = None) -> t
     return fixed(low, digits), fixed(high, digits if last is None else last)
 
 
-def measured(script: str, pattern: str) -> list[Any]:
-    """What a pattern finds in the section of benchmarks/README.md that a script wrote."""
+def section(script: str) -> str:
+    """What a script of benchmarks/ wrote into its section of README.md there."""
     text = (ROOT / "benchmarks" / "README.md").read_text(encoding="utf-8")
-    return re.findall(pattern, text.partition(f"<!-- start of {script} -->")[2].partition("<!-- end")[0].replace(",", ""))
+    return text.partition(f"<!-- start of {script} -->")[2].partition("<!-- end")[0].strip()
+
+
+def measured(script: str, pattern: str) -> list[Any]:
+    """What a pattern finds in the section of a script; numbers are without commas."""
+    return re.findall(pattern, section(script).replace(",", ""))
 
 
 def sizes() -> Mapping[str, object]:
@@ -454,9 +459,14 @@ def rates(agents: Sequence[str], start: int, stop: int) -> NDArray[np.float64]:
     return np.asarray(np.diff(at, axis=-1)[..., 0] / (stop - start))
 
 
-def of_random(agent: str, step: int) -> float:
-    """The regret in the sweep of learners, in percent of that of random lists, mean over the runs."""
+def shares_of_random(agent: str, step: int) -> polars.Series:
+    """``(runs,)`` the regret in the sweep of learners, in percent of that of random lists."""
     frame = sweep("learners").frame.filter(step=step)
     random = frame.filter(agent="Random").group_by("instance").agg(random=col("regret").mean())
     runs = frame.filter(agent=agent).join(random, on="instance")
-    return float((100 * runs["regret"] / runs["random"]).mean())
+    return 100 * runs["regret"] / runs["random"]
+
+
+def of_random(agent: str, step: int) -> float:
+    """The same, mean over the runs."""
+    return float(shares_of_random(agent, step).mean())

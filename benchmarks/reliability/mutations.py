@@ -4,8 +4,8 @@
 
 plays those of ``mutants.toml``, most of them drawn from version 1.0, which are looked for in the tree as it is now
 (`patches`); one whose lines are no longer there is "gone". Each is applied to a copy of the tree and tried by the tests that
-aim at its file. The report shows each that was not caught, and tells by module how many were. A run that was stopped is
-resumed from its results. One that no test could catch is entered in ``equivalent.toml``, with the reason.
+aim at its file (``aims.toml``). The report shows each that was not caught, and tells by module how many were. A run that was
+stopped is resumed from its results. One that no test could catch is entered in ``equivalent.toml``, with the reason.
 
     python benchmarks/reliability/mutations.py --seed 3 --per-module 8
 
@@ -55,10 +55,6 @@ BUSY = 5
 """How many times its processor time a run may take by the clock, on a machine with other work."""
 
 
-IN_SRC = dict.fromkeys(("core", "runner", "offline", "serving"), "src/clickgym/") | {"lab": "lab/src/clickgym_"}
-"""What stands before the path of a file, by its room."""
-
-
 class Aim(NamedTuple):
     """Files, and the tests that aim at them.
 
@@ -74,213 +70,16 @@ class Aim(NamedTuple):
     key: str
 
 
-def _aim(files: str, tests: str, key: str = "") -> Aim:
-    """Files by the room in which they lie."""
-    paths = (f"{IN_SRC.get(file.partition('/')[0], '')}{file}.py" for file in files.split())
-    return Aim(tuple(paths), tuple(f"{file}.py" for file in tests.split()), key)
+def _aims() -> dict[str, list[Aim]]:
+    """The aims of ``aims.toml``, by the module under which the report counts what is tried."""
+    table = tomllib.loads(Path(__file__).with_name("aims.toml").read_text(encoding="utf-8"))
+    return {
+        module: [Aim(tuple(aim["files"]), tuple(aim["tests"]), aim.get("key", "")) for aim in aims]
+        for module, aims in table.items()
+    }
 
 
-OF_AGENTS = "test_agent_mechanisms test_agents"
-MODULES: dict[str, list[Aim]] = {
-    "click models": [
-        _aim(
-            "envs/cascade envs/dependent_click envs/position_based envs/user_browsing envs/dynamic_bayesian envs/click_chain "
-            "envs/trust_bias envs/rate_models envs/click_model envs/scan",
-            "test_user_browsing_optimum test_scan test_click_models",
-        ),
-        _aim("envs/schedule envs/piecewise_stationary", "test_nonstationary_envs test_instances_as_arguments"),
-    ],
-    "session loop": [
-        _aim(
-            "runner/loop runner/run",
-            "test_meter test_engines",
-            "TopRank or not same_numbers and not registered_environments and not smallest and not memory",
-        ),
-        _aim("envs/wrappers/regret", "test_meter test_vector_envs"),
-        _aim("envs/session", "test_vector_envs"),
-    ],
-    "environments": [
-        _aim("envs/click_env envs/streams", "test_episodes test_vector_envs test_human_rendering"),
-        _aim("envs/guests", "test_guests"),
-        _aim("envs/problem envs/registration envs/users", "test_instances_as_arguments test_registration"),
-        _aim("envs/rendering", "test_rendering"),
-        _aim("envs/check_click_model", "test_check_click_model"),
-    ],
-    "sweep and results": [
-        _aim(
-            "runner/sweep runner/results",
-            "test_results_identity test_results test_reliability test_sweep",
-            "not killed and not 0_1_grows and not processes and not dask and not memory and not hears and not interrupt "
-            "and not ctrl_c and not full_disk",
-        )
-    ],
-    "metrics": [
-        _aim("runner/metrics", "test_metrics_tolerance test_metrics"),
-        _aim(
-            "runner/summaries",
-            "test_pairs test_report test_results",
-            "pairs or rarely or groups or one_run or never_vary or places or its_own_runs or compared",
-        ),
-    ],
-    "estimation": [
-        _aim(
-            "offline/estimation/browsing offline/estimation/cascading offline/estimation/click_chain "
-            "offline/estimation/estimator",
-            "test_scores_by_label test_em test_offline",
-        )
-    ],
-    "click through and policies": [
-        _aim("offline/estimation/click_through", "test_em test_offline"),
-        _aim("offline/policies", "test_evaluation test_doubly_robust"),
-    ],
-    "evaluation": [
-        _aim(
-            "offline/evaluation offline/comparison offline/bootstrap offline/weights offline/model_weights "
-            "offline/doubly_robust",
-            "test_evaluation_diagnostics test_single_displays test_doubly_robust test_evaluation",
-        ),
-        _aim("offline/verdict offline/goodness_of_fit offline/estimation/settings", "test_evaluation_verdict"),
-    ],
-    "study rules": [
-        _aim(
-            "lab/studies/study lab/studies/zoghi2017 lab/studies/li2019_bubble lab/studies/li2019_cascade "
-            "lab/studies/lagree2016 lab/studies/he2020 lab/studies/pdgd lab/studies/nonstat_detect "
-            "lab/studies/unknown_examination lab/studies/when_rl_pays",
-            "test_study_rules",
-        ),
-        _aim(
-            "lab/studies/why lab/studies/why_change lab/studies/why_early_regret lab/studies/why_exp3 lab/studies/why_ubm_lead "
-            "lab/studies/why_violations",
-            "test_why_rules",
-        ),
-    ],
-    "studies": [
-        _aim("lab/studies/play lab/studies/reader lab/studies/rehearsal lab/studies/page", "test_study_files test_studies"),
-        _aim("lab/shipped", "test_shipped", "not come_out_again and not figures_of"),
-    ],
-    "agents": [
-        _aim("agents/kernels", "test_agent_mechanisms"),
-        _aim("agents/kl_ucb", OF_AGENTS, "klucb or kl_"),
-        _aim("agents/cascade", OF_AGENTS, "cascade or klucb or ucb1 or first or unseen"),
-        _aim("agents/baselines", OF_AGENTS, "greedy or fixed or oracle or random"),
-        _aim("agents/batch_rank", OF_AGENTS, "BatchRank"),
-        _aim("agents/top_rank", OF_AGENTS, "TopRank"),
-        _aim("agents/pie", "test_pie_dcm_ts"),
-        _aim("agents/bubble_rank", "test_bubble_rank"),
-        _aim("agents/cascade_nonstationary", "test_cascade_nonstationary"),
-        _aim("agents/linear", "test_linear_agents"),
-        _aim(
-            "agents/position_based agents/position_based_ts",
-            "test_position_based_agents test_agent_mechanisms",
-            "position_based_agents or pbmucb",
-        ),
-        _aim("agents/ranked_bandits", "test_ranked_bandits"),
-    ],
-    "interface of agents": [
-        _aim("agents/agent runner/check_agent", "test_check_agent"),
-        _aim("agents/frozen_policy", "test_frozen_policy"),
-        _aim("agents/learner agents/generic_rl agents/item_policy", "test_generic_rl test_learners"),
-        _aim("runner/learners/family runner/learners/play runner/learners/vec_env", "test_generic_rl test_learners_of_memory"),
-    ],
-    "memory": [
-        _aim("envs/memory/lives envs/memory/model", "test_memory", "not stable_baselines"),
-        _aim("agents/cascade_vi agents/per_state", "test_state_agents"),
-    ],
-    "contextual": [
-        _aim(
-            "envs/contextual/environment envs/contextual/model envs/contextual/round",
-            "test_contextual_envs",
-            "not engines and not blindly and not metrics and not sweep and not record_regret and not chunks and not checkers",
-        ),
-        _aim("envs/contextual/graded", "test_graded_users"),
-    ],
-    "logs": [
-        _aim("offline/tidy offline/readers", "test_log_formats test_readers", "not mutated_files or tidy"),
-        _aim(
-            "offline/blocks offline/counting offline/rows offline/tables offline/log",
-            "test_blocks test_log_edges test_log_formats test_offline",
-        ),
-        _aim("offline/record offline/replay", "test_replay", "not learning_agent_earns"),
-        _aim("offline/contextual", "test_features", "not curved_surface"),
-        _aim("offline/judgements", "test_graded_users test_features test_readers", "not curved_surface and not tidy"),
-        _aim("offline/features", "test_features", "not curved_surface"),
-    ],
-    "fitting": [
-        _aim("offline/fitting", "test_fit_cli test_em"),
-    ],
-    "scorecard": [
-        _aim(
-            "lab/bench/score lab/bench/protocol lab/bench/task_set lab/bench/equipment lab/bench/leaderboard "
-            "lab/bench/play lab/bench/card lab/bench/submission "
-            "lab/bench/reference lab/bench/anchors lab/bench/tuned",
-            "test_bench test_bench_version2",
-            "not come_out_again and not hurt and not notebook and not mapping and not nobody_can_type",
-        ),
-    ],
-    "judge": [
-        _aim("lab/bench/judge", "test_judge", "policy or named or bad_input or bubblewrap or says"),
-        _aim(
-            "lab/bench/seats", "test_judge", "(without_the_environment and Compiled) or full_speed or only_numbers or says_more"
-        ),
-        # Without what wants too much, which nothing may stop in a sandbox with a fault.
-        _aim("lab/bench/sandbox", "test_judge", "reaches or rights or policy"),
-        _aim("lab/bench/submission", "test_judge", "results or submission or names or rows"),
-        _aim(
-            "lab/bench/score lab/bench/protocol",
-            "test_bench test_bench_version2",
-            "absent or pairs or (not version2 and (score or ability or mean or interval or improvement or runs "
-            "or instance or frozen or told or ties))",
-        ),
-    ],
-    "service": [
-        _aim("serving/store", "test_store"),
-        _aim("serving/ranker serving/memory serving/served serving/ids", "test_ranker test_store", "not killed_process"),
-        _aim("serving/confidence serving/report", "test_confidence test_service_report"),
-        _aim("offline/stores", "test_store test_ranker"),
-    ],
-    "decision": [_aim("offline/decision/decide offline/decision/records offline/decision/words", "test_decide")],
-    "tuning": [_aim("runner/tuning", "test_tuning", "not ctrl and not killed and not interrupt and not processes")],
-    "statistics of decide": [
-        _aim("offline/decision/lists", "test_decide_time"),
-        _aim("offline/decision/correction", "test_decide_statistics"),
-        _aim("offline/decision/evidence", "test_decide_grounds test_decide_evidence"),
-        _aim("offline/decision/all_queries", "test_decide_all", "not command and not wrong"),
-    ],
-    "reports": [
-        _aim("runner/words runner/reports/exports runner/sweep_results", "test_report test_python_results"),
-        _aim("runner/reports/bounds runner/theory/describe", "test_theory_reports"),
-    ],
-    "theory": [
-        _aim(
-            "runner/theory/applicable runner/theory/assumptions runner/theory/bounds",
-            "test_bounds test_assumptions test_theory_reports",
-        ),
-    ],
-    "newer agents": [
-        _aim("agents/grab", "test_grab"),
-        _aim("agents/uni_rank", "test_uni_rank"),
-        _aim("agents/leaders agents/assignment", "test_grab test_uni_rank"),
-        _aim("agents/merge_rank", "test_merge_rank"),
-        _aim("agents/pbmhb", "test_pbmhb"),
-        _aim("agents/pdgd", "test_pdgd"),
-        _aim("agents/linear_ts", "test_linear_ts"),
-        _aim("agents/linear_woful", "test_linear_woful"),
-        _aim("agents/recur_rank", "test_recur_rank"),
-        _aim("agents/cascade_restarts", "test_cascade_restarts"),
-    ],
-    "wrappers and instances": [
-        _aim("envs/wrappers/actions envs/wrappers/item_choices envs/codecs", "test_action_wrappers"),
-        _aim("envs/wrappers/history", "test_history"),
-        _aim("envs/instances/families envs/instances/instance", "test_instances"),
-    ],
-    "checks and labels": [
-        _aim("core/checks", "test_validation"),
-        _aim("envs/spaces", "test_spaces"),
-        _aim("core/files", "test_files"),
-        _aim("core/formats core/statistics core/terminal", "test_terminal test_results"),
-        _aim("runner/labels runner/make", "test_make"),
-    ],
-}
+MODULES = _aims()
 
 
 # ---------------------------------------------------------------------------------------------------------------- operators

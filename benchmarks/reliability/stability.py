@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import tempfile
 from pathlib import Path
 
@@ -21,7 +22,6 @@ import numpy as np
 import polars
 from joblib import Parallel, delayed
 from polars import col
-from scorecard import TOO_DEAR
 
 from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS
 from clickgym.core.files import write_whole
@@ -32,6 +32,10 @@ from clickgym_lab.bench.leaderboard import sources_of
 from clickgym_lab.bench.play import play_one, suited
 from clickgym_lab.bench.protocol import CURRENT, Board, Protocol
 from clickgym_lab.bench.task import Task
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "shipped"))
+
+from scorecard import TOO_DEAR
 
 SCORES = Path(__file__).with_name("stability.json")
 SETS = int(os.environ.get("STABILITY_SETS", "20"))

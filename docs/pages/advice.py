@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
+
+import prose
 
 from clickgym.agents import ANY_LIST, CompiledAgent, ContextualAgent, Learner, StateAgent
 from clickgym.runner.describe import learns, needs, stands
@@ -13,16 +14,15 @@ from clickgym.runner.make import player_of
 from clickgym_lab.bench.boards import Table, boards_tables
 from clickgym_lab.bench.leaderboard import Place
 from clickgym_lab.bench.reference import agent_of
-from clickgym_lab.studies.play import read_study
-from clickgym_lab.studies.study import CM, Curves, number
+from clickgym_lab.studies.study import number
 
 NEAR, HALF = 0.05, 0.5
 """A score this close to the best of the board is as good; one below this share of the best is bad."""
-SLOWER, MANY, FEW = 5.0, 0.2, 0.05
-"""Clicks in batches that multiply the regret by so much are a reason against an agent, and so is this share of random lists'
-regret under an attack; so little of it is a reason for the agent."""
-MOST_LOST = 0.5
-"""With new items all the time an agent that has more than this share of random lists' regret learns hardly anything."""
+SLOWER, MANY, FEW = 5.0, 20, 5
+"""Clicks in batches that multiply the regret by so much are a reason against an agent, and so are so many percent of
+random lists' regret under an attack; so few are a reason for the agent."""
+MOST_LOST = 50
+"""With new items all the time an agent that has more than so many percent of random lists' regret learns hardly anything."""
 
 
 class Advice(NamedTuple):
@@ -45,15 +45,27 @@ class Case(NamedTuple):
     Attributes:
         name: of the agent.
         agent: its class.
-        table, place: the first board on which it stands, and its line there; None where it stands on none.
-        curves: what the studies of practice measured, by part, on the shipped queries.
+        lines: the boards on which it stands, each with a line of it.
     """
 
     name: str
     agent: Any
-    table: Table | None
-    place: Place | None
-    curves: Mapping[str, Curves]
+    lines: Sequence[tuple[Table, Place]]
+
+    @property
+    def table(self) -> Table | None:
+        """The board of its `place`."""
+        return self._first[0]
+
+    @property
+    def place(self) -> Place | None:
+        """Its line on the first board on which it stands, as published if it is there; None where it stands on none."""
+        return self._first[1]
+
+    @property
+    def _first(self) -> tuple[Table, Place] | tuple[None, None]:
+        published = [line for line in self.lines if line[1].agent == self.name]
+        return next(iter(published or self.lines), (None, None))
 
     @property
     def learns(self) -> bool:
@@ -75,42 +87,18 @@ class Case(NamedTuple):
         """Whether it ranks the same items in every session, and sees nothing but their clicks."""
         return issubclass(self.agent, CompiledAgent) and not issubclass(self.agent, ContextualAgent | StateAgent)
 
-    def lost(self, part: str, arguments: str) -> float | None:
-        """The share of random lists' regret that it has in the CM with some arguments; None where it did not play."""
-        env = f"{CM}{arguments}"
-        if part not in self.curves or self.name not in self.curves[part].agents:
-            return None
-        own, random = (self.curves[part].end_units(env, label).mean() for label in (self.name, "Random"))
-        return float(own / random)
+    def lost(self, part: str, users: str = "") -> float | None:
+        """Its regret in percent of random lists' with users as in a part of a study; None where it did not play."""
+        return prose.share(part, self.name, users) if self.name in prose.practice(part).agents else None
 
 
 Rule = Callable[[Case], Iterator[Advice]]
 
 
-def practice(folder: str | os.PathLike[str]) -> dict[str, Curves]:
-    """The curves of the studies that the rules look at, by part, on the shipped queries.
-
-    Args:
-        folder: where their results lie.
-    """
-    parts: dict[str, Curves] = {}
-    for study in ("late-clicks", "click-farms", "churn"):
-        results = read_study(study, folder)
-        parts |= {each.part: Curves(each.table) for each in results if each.setting == results[0].setting}
-    return parts
-
-
-def case_of(name: str, curves: Mapping[str, Curves]) -> Case:
-    """Collect the facts about an agent that the rules use.
-
-    Args:
-        name: of the agent.
-        curves: as `practice` returns them.
-    """
+def case_of(name: str) -> Case:
+    """Collect the facts about an agent that the rules use."""
     lines = [(table, place) for table in boards_tables() for place in table.places if agent_of(place.agent) == name]
-    published = [(table, place) for table, place in lines if place.agent == name]
-    table, place = next(iter(published or lines), (None, None))
-    return Case(name, PUBLISHED[name], table, place, curves)
+    return Case(name, PUBLISHED[name], lines)
 
 
 def advice(case: Case) -> list[Advice]:
@@ -191,8 +179,8 @@ WITHSTANDS = {
     "late clicks": "clicks arrive late or in batches",
 }
 TRIED = {
-    "bots": ("click-farms", ":bots=farm:first=1000"),
-    "late clicks": ("late-clicks", ":arrival=batch:1000"),
+    "bots": ("click-farms", "bots=farm:first=1000"),
+    "late clicks": ("late-clicks", "arrival=batch:1000"),
 }
 """Where the loss of an agent under what it withstands is measured: a part of a study, and arguments of its environment."""
 
@@ -273,7 +261,7 @@ def _listed(names: list[str]) -> str:
 
 def by_batches(case: Case) -> Iterator[Advice]:
     """Clicks in batches of 1,000 sessions must not multiply the regret."""
-    once, batches = case.lost("late-clicks", ""), case.lost("late-clicks", ":arrival=batch:1000")
+    once, batches = case.lost("late-clicks"), case.lost("late-clicks", "arrival=batch:1000")
     if once and batches and case.learns and batches >= SLOWER * once:
         text = f"clicks arrive in batches: batches of 1,000 sessions multiply its regret by {number(batches / once, 2)}"
         yield Advice(False, text, "[late-clicks](../studies/late-clicks.md)")
@@ -281,29 +269,25 @@ def by_batches(case: Case) -> Iterator[Advice]:
 
 def by_early_bots(case: Case) -> Iterator[Advice]:
     """A click farm in the first 1,000 sessions must not spoil the run."""
-    lost = case.lost("click-farms", ":bots=farm:first=1000")
-    before = case.lost("click-farms", "")
+    lost = case.lost("click-farms", "bots=farm:first=1000")
+    before = case.lost("click-farms")
     if lost and before and case.learns and lost >= MANY and lost >= before + FEW:
         text = (
-            f"bots may click in the first sessions: after a click farm in the first 1,000 sessions, it loses {_percent(lost)} "
-            f"of what random lists lose, without the farm {_percent(before)}"
+            "bots may click in the first sessions: after a click farm in the first 1,000 sessions, it loses "
+            f"{number(lost, 2)} % of what random lists lose, without the farm {number(before, 2)} %"
         )
         yield Advice(False, text, "[click-farms](../studies/click-farms.md)")
 
 
 def by_churn(case: Case) -> Iterator[Advice]:
     """A new item every 1,000 sessions leaves some agents good and some no better than random lists."""
-    lost = case.lost("churn", ":churn=0.001")
+    lost = case.lost("churn", "churn=0.001")
     if lost is not None and case.learns and (lost <= FEW or lost >= MOST_LOST):
         text = (
             "items are often replaced: with a new item every 1,000 sessions, of which it is told, it loses "
-            f"{_percent(lost)} of what random lists lose"
+            f"{number(lost, 2)} % of what random lists lose"
         )
         yield Advice(lost <= FEW, text, "[churn](../studies/churn.md)")
-
-
-def _percent(share: float) -> str:
-    return f"{number(100 * share, 2)} %"
 
 
 # --------------------------------------------------------------------------------------------------------- generic RL

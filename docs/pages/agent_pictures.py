@@ -1,29 +1,21 @@
-"""Pictures of an agent's page: its regret beside others, and how its list changes. Both are SVG, for light and dark pages."""
+"""The picture of an agent's page, its regret beside others: SVG, for light and dark pages."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import matplotlib
-import numpy as np
 import polars
 from matplotlib.axes import Axes
-from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator
-from numpy.typing import NDArray
 from polars import col
 
-from clickgym.agents import ContextualAgent, Learner, StateAgent
 from clickgym.core.colours import COLOURS
-from clickgym.runner.labels import PUBLISHED
-from clickgym.runner.make import make_agent, make_env
 from clickgym.runner.reports.figures import drawn
-from clickgym.runner.run import run
 from clickgym_lab.bench.protocol import CURRENT, Protocol
 from clickgym_lab.bench.reference import curves_of
 
@@ -31,15 +23,9 @@ from .advice import Case
 
 INK = "#7d828a"
 """Of text and axes: dark enough on white, light enough on black."""
-MOMENTS = (1, 3, 10, 32, 100, 316, 1_000, 3_162, 10_000, 31_623, 100_000)
-"""The sessions whose lists are drawn."""
-SLOW = ("COLTR", "PairRank")
-"""Agents that play a tenth of the sessions, for each takes them many times as long as others."""
 LIGHTER = ("#56b4e9", "#ff8f4a", "#3fcf9f")
 """The first colours of the palette on dark pages."""
 TICKS = {100: "10²", 1_000: "10³", 10_000: "10⁴", 100_000: "10⁵"}
-OTHER = 0.28
-"""The opacity of an item that the best list does not show."""
 
 
 def svg(figure: Figure) -> bytes:
@@ -142,111 +128,3 @@ def draw_on_page(panel: Axes, n_sessions: int) -> None:
     panel.spines[["top", "right"]].set_visible(False)
     for side in ("left", "bottom"):
         panel.spines[side].set_color(INK)
-
-
-# ---------------------------------------------------------------------------------------------------------------- lists
-
-
-class Shown(NamedTuple):
-    """The lists that an agent has shown.
-
-    Attributes:
-        env, instance: where, as `make_env` takes them.
-        sessions: ``(n,)`` when.
-        places: ``(n, K)`` the position of each item in the best list of that session, from 1; 0 of one that is not in it.
-        changes: whether the users had changed since the list before.
-    """
-
-    env: str
-    instance: str | None
-    sessions: NDArray[np.int64]
-    places: NDArray[np.int64]
-    changes: NDArray[np.bool_]
-
-
-def env_of(name: str) -> tuple[str, str | None]:
-    """An environment that suits an agent, by the click models of its class, and its instance; None is the default one.
-
-    Example:
-        >>> env_of("TopRank"), env_of("CascadeSWUCB")
-        (('CMRank-v0', None), ('NonStationaryCMRank-v0', None))
-        >>> env_of("RecurRank")
-        ('ContextualPBMRank-v0', 'linear:n_items=20,n_pool=20,n_users=1')
-    """
-    agent: Any = PUBLISHED[name]
-    if issubclass(agent, StateAgent):
-        return "CascadeMDPRank-v0", None
-    model = next(iter(re.findall(r"\b(?:CM|PBM|DCM|UBM)\b", agent.click_models)), "PBM")
-    if issubclass(agent, ContextualAgent):
-        return f"Contextual{model}Rank-v0", "linear:n_items=20,n_pool=20,n_users=1" if agent.same_candidates else None
-    if "changes" in agent.click_models:
-        return f"NonStationary{model}Rank-v0", None
-    return f"{model}Rank-v0" + ":reward=satisfaction" * (model == "DCM"), None
-
-
-@cache
-def play(name: str) -> Shown | None:
-    """Play an agent in the environment that suits it, with the seed 0, and keep some of the lists that it shows.
-
-    Args:
-        name: of the agent.
-
-    Returns:
-        The lists; None for an agent that has a loop of its own.
-    """
-    if issubclass(PUBLISHED[name], Learner):
-        return None
-    where = env_of(name)
-    moments = [moment for moment in MOMENTS if moment <= (10_000 if name in SLOW else 100_000)]
-    env: Any = make_env(*where).unwrapped
-    agent: Any = make_agent(name, env, horizon=moments[-1], seed=0)
-    env.reset(seed=0)
-    places, n_played, best, changes = [], 0, None, []
-    for moment in moments:
-        if moment - 1 > n_played:
-            run(agent, env, moment - 1 - n_played, checkpoints=[])
-        observation, info = env.reset()
-        ranking = agent.rank(observation)
-        observed, reward, *_ = env.step(ranking)
-        agent.update(observation, ranking, observed["clicks"] if isinstance(observed, dict) else observed, reward)
-        n_played = moment
-        order = {int(item): place for place, item in enumerate(info["optimal_ranking"], 1)}
-        places.append([order.get(int(item), 0) for item in ranking])
-        changes.append(best is not None and best != order and "NonStationary" in where[0])
-        best = order
-    return Shown(*where, np.array(moments), np.array(places), np.array(changes))
-
-
-def lists_figure(shown: Shown) -> Figure:
-    """The lists as columns: a number is the position that the item has in the best list, and the darker the better.
-
-    Args:
-        shown: the lists.
-    """
-    n, n_positions = shown.places.shape
-    figure = Figure(figsize=(0.5 * n + 0.7, 0.3 * n_positions + 0.7), layout="constrained")
-    panel = figure.add_subplot()
-    cells = np.array([[_cell(place, n_positions) for place in column] for column in shown.places])
-    panel.imshow(np.transpose(cells, (1, 0, 2)), aspect="auto", interpolation="nearest")
-    for (column, row), place in np.ndenumerate(shown.places):
-        if place:
-            colour = "white" if place <= (n_positions + 1) // 2 else "#10202c"
-            panel.text(column, row, str(place), ha="center", va="center", fontsize=9, color=colour)
-    for edge in np.flatnonzero(shown.changes):
-        panel.axvline(edge - 0.5, color=COLOURS[1], linewidth=2, linestyle=(0, (2, 1)))
-    panel.set_xticks(range(n), [f"{session:,}" for session in shown.sessions])
-    panel.set_yticks(range(n_positions), [str(k) for k in range(1, n_positions + 1)])
-    panel.set_xlabel("session", fontsize=9, color=INK)
-    panel.set_ylabel("position", fontsize=9, color=INK)
-    panel.tick_params(length=0, labelsize=8, colors=INK)
-    panel.spines[:].set_visible(False)
-    return figure
-
-
-def _cell(place: int, n_positions: int) -> tuple[float, float, float, float]:
-    """The colour of an item by its position in the best list."""
-    if not place:
-        return (*to_rgb(INK), OTHER)
-    share = (place - 1) / max(n_positions - 1, 1)
-    red, green, blue = ((1 - 0.65 * share) * np.array(to_rgb(COLOURS[0])) + 0.65 * share).tolist()
-    return red, green, blue, 1.0

@@ -1,11 +1,11 @@
-"""Documentation page of an environment and its pictures, made from the docstring of its click model by one template."""
+"""Documentation page of an environment, made from the docstring of its click model by one template."""
 
 from __future__ import annotations
 
 import inspect
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from clickgym.core.docstrings import sections
 from clickgym.core.templates import templates
@@ -25,10 +25,39 @@ from .measured import (
     returns,
     session,
 )
-from .pictures import bars, flow, moves_of
 
 ROUND: dict[str, Any] = {"L": [0.6, 0.4, 0.2, 0.1], "K": [0.9, 0.5], "KK": [[0.9, 0.0], [0.5, 0.7]], "": 0.8}
 """Small round parameters by shape, for an example that every model has."""
+
+
+class Move(NamedTuple):
+    """What a user does: from a state to the next one, with its probability."""
+
+    source: str
+    target: str
+    probability: str
+
+
+def moves_of(text: str) -> list[Move]:
+    """The moves that the section ``User`` of a docstring describes, a line each.
+
+    Args:
+        text: lines ``state → state: probability``.
+
+    Raises:
+        ValueError: a line is not of this form.
+
+    Example:
+        >>> moves_of("examine k → click: α(d_k)")
+        [Move(source='examine k', target='click', probability='α(d_k)')]
+    """
+    moves = []
+    for line in text.splitlines():
+        parts = re.fullmatch(r"\s*(.+?) → (.+?): (.+?)\s*", line)
+        if parts is None:
+            raise ValueError(f"the user does {line!r}; expected 'state → state: probability'")
+        moves.append(Move(*parts.groups()))
+    return moves
 
 
 def page(env_id: str) -> str:
@@ -63,8 +92,7 @@ def page(env_id: str) -> str:
         about=about,
         of_users=of_users,
         law=about.get("Click law", ""),
-        moves="User" in about,
-        drawn_user=_drawn_user(model),
+        moves=moves_of(about.get("User", "")),
         arguments=arguments(env_id),
         parameters=example,
         described=", ".join(f"{name}={value!r}" for name, value in example.items()),
@@ -72,29 +100,6 @@ def page(env_id: str) -> str:
         **_measured(env_id, environment),
     )
     return text + "\n"
-
-
-def pictures(env_id: str) -> dict[str, str]:
-    """The pictures of the page of an id, as SVG, by the names of their files.
-
-    Args:
-        env_id: as for `page`.
-    """
-    environment = (ENVIRONMENTS | CONTEXTUAL | MEMORY)[env_id]
-    model, made = environment.click_model, {}
-    if "User" in (about := sections(model.__doc__ or "")):
-        made[f"user-{model.name()}.svg"] = flow(moves_of(about["User"]), _drawn_user(model))
-    if _is_measured(environment):
-        made[f"clicks-{env_id}.svg"] = bars(clicks_by_position(env_id, environment.kind), _drawn_clicks(env_id))
-    return made
-
-
-def _drawn_user(model: Any) -> str:
-    return f"States and moves of a user of the {model.title}"
-
-
-def _drawn_clicks(env_id: str) -> str:
-    return f"Probability of a click at each position in {env_id}, of the best and of random lists"
 
 
 def _is_measured(environment: Environment) -> bool:
@@ -108,6 +113,7 @@ def _measured(env_id: str, environment: Environment) -> dict[str, Any]:
         return {"measured": False}
     kind, model = environment.kind, environment.click_model
     seed, rendered = session(env_id)
+    clicks = clicks_by_position(env_id, kind)
     facts = {
         "measured": True,
         "seed": seed,
@@ -118,7 +124,8 @@ def _measured(env_id: str, environment: Environment) -> dict[str, Any]:
         "episode": f"{EPISODE:,}",
         "episodes": SESSIONS // EPISODE,
         "rounds": f"{STREAMS * ROUNDS:,}",
-        "drawn_clicks": _drawn_clicks(env_id),
+        "lists": [*clicks],
+        "clicks": [*zip(*clicks.values(), strict=True)],
         "made": load_instance(str(environment.default_instance)),
     }
     if kind == "Memory":

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
-from polars import DataFrame, col
+from polars import col
 
 from clickgym.core.templates import templates
 from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, MEMORY, list_instances
@@ -39,12 +39,12 @@ APART = 1.9
 """The names of two curves stand apart by this factor of regret, so that one is not written over the other."""
 
 
-def landing(template: Path, readme: str, facts: Mapping[str, Any]) -> str:
+def landing(template: Path, findings: str, facts: Mapping[str, Any]) -> str:
     """The landing page in Markdown.
 
     Args:
         template: its file, with the names of what is made here.
-        readme: the README, for its findings.
+        findings: those of the README, in Markdown.
         facts: the content of ``CITATION.cff``.
     """
     shares = {name: share[-1] for name, (_, share) in curves().items()}
@@ -56,8 +56,8 @@ def landing(template: Path, readme: str, facts: Mapping[str, Any]) -> str:
         n_sessions=max(steps[-1] for steps, _ in curves().values()),
         n_compared=len(candidates()),
         n_tasks=mean_regret(CURRENT).filter(ability=ABILITY)["task"].n_unique(),
-        findings=findings(readme),
-        citation=citation(facts),
+        findings=findings,
+        facts=facts,
         n_agents=len(PUBLISHED),
         n_environments=len(ENVIRONMENTS | CONTEXTUAL | MEMORY),
         n_queries=sum(name.startswith("yandex-9") for name in list_instances()),
@@ -128,11 +128,8 @@ def curves() -> Mapping[str, tuple[list[int], list[float]]]:
     ends = shares.filter(col("step") == col("step").max())
     best = str(ends.sort("share")["agent"][0])
     names = dict.fromkeys([CURRENT.boards[0].base, CLASSIC, best])
-    return {name: _columns(shares.filter(agent=name)) for name in names}
-
-
-def _columns(rows: DataFrame) -> tuple[list[int], list[float]]:
-    return rows["step"].to_list(), rows["share"].to_list()
+    own = {name: shares.filter(agent=name) for name in names}
+    return {name: (rows["step"].to_list(), rows["share"].to_list()) for name, rows in own.items()}
 
 
 def curves_figure() -> Figure:
@@ -153,42 +150,3 @@ def curves_figure() -> Figure:
     panel.set_ylabel("regret, % of random lists’", color=INK, fontsize=9)
     panel.yaxis.set_major_formatter(PercentFormatter(decimals=0))
     return figure
-
-
-# --------------------------------------------------------------------------------------------------------------- words
-
-
-def findings(readme: str) -> str:
-    """The findings of the README in Markdown.
-
-    Args:
-        readme: its text; findings are the items of the list between the marks ``teaches``.
-
-    Raises:
-        ValueError: there is no such list.
-
-    Example:
-        >>> print(findings("<!-- teaches -->\\n- **Sampling\\n  wins:** by `x: 2`.\\n<!-- end of teaches -->"))
-        - **Sampling wins:** by `x: 2`.
-    """
-    block = re.search(r"<!-- teaches -->\n(.*?)\n<!-- end of teaches -->", readme, flags=re.DOTALL)
-    items = [] if block is None else [" ".join(item.split()) for item in re.split(r"^- ", block[1], flags=re.MULTILINE)[1:]]
-    if not items:
-        raise ValueError("README.md has no list between <!-- teaches --> and <!-- end of teaches -->; expected items '- ...'")
-    return "\n".join(f"- {item}" for item in items)
-
-
-def citation(facts: Mapping[str, Any]) -> str:
-    """How to cite clickgym, in BibTeX.
-
-    Args:
-        facts: the content of ``CITATION.cff``.
-    """
-    fields = {
-        "title": facts["title"],
-        "author": " and ".join(f"{{{author['name']}}}" for author in facts["authors"]),
-        "version": facts["version"],
-        "year": str(facts["date-released"])[:4],
-        "url": facts["repository-code"],
-    }
-    return "\n".join(["@software{clickgym,", *(f"  {name} = {{{value}}}," for name, value in fields.items()), "}"])

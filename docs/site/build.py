@@ -19,9 +19,9 @@ import yaml
 
 sys.path.append(str(Path(__file__).parents[1]))  # where the folder of pages is
 
-from links import broken
-from pages.agent_pictures import svg
-from pages.agents import FAMILIES, family_of, family_page, page, sources
+from pages.advice import case_of
+from pages.agent_pictures import regret_figure, svg
+from pages.agents import FAMILIES, agents_of, family_of, family_page, page
 from pages.landing import curves_figure, landing
 from places import ROOT, pages, places_of, relinked
 
@@ -30,6 +30,7 @@ from clickgym import agents, envs, offline, runner, serving
 from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, MEMORY
 from clickgym.runner.labels import PUBLISHED, digest
 from clickgym_lab.bench.boards import REPOSITORY, boards_notes, boards_tables, filters_html, table_html
+from clickgym_lab.bench.conclusions import RECOMMENDING, conclusions
 from clickgym_lab.bench.reference import agent_of
 
 HERE = Path(__file__).parent
@@ -140,13 +141,12 @@ def write(source: Path) -> None:
     """All pages that are made from the package, and the tables of contents."""
     for folder in ("agents", "api", "families"):
         (source / folder).mkdir(exist_ok=True)
-    given, present = sources(ROOT), {family_of(name) for name in PUBLISHED}
+    present = {family_of(name) for name in PUBLISHED}
     families = {family.lower().replace(" ", "-"): family for family in FAMILIES if family in present}
     for name in PUBLISHED:
-        text, pictures = page(name, given)
-        (source / "agents" / f"{name}.md").write_text(text, encoding="utf-8")
-        for file, content in pictures.items():
-            (source / "agents" / file).write_bytes(content)
+        (source / "agents" / f"{name}.md").write_text(page(name), encoding="utf-8")
+        if (figure := regret_figure(case_of(name))) is not None:
+            (source / "agents" / f"{name}-regret.svg").write_bytes(svg(figure))
     for file, family in families.items():
         (source / "families" / f"{file}.md").write_text(family_page(family), encoding="utf-8")
     for package in (clickgym, envs, agents, offline):
@@ -156,16 +156,19 @@ def write(source: Path) -> None:
         "agents.md": [f"families/{file}" for file in families],
         "studies.md": [f"studies/{path.stem}" for path in sorted((source / "studies").glob("*.md"))],
     }
+    contents |= {
+        f"families/{file}.md": [f"../agents/{name}" for name in agents_of(family)] for file, family in families.items()
+    }
     for place, entries in contents.items():
-        with (source / place).open("a", encoding="utf-8") as file:
-            file.write("\n" + toctree(entries, hidden=True))
+        with (source / place).open("a", encoding="utf-8") as page_file:
+            page_file.write("\n".join(["", "```{toctree}", ":hidden:", "", *entries, "```", ""]))
     listed = source / "agents.md"
     linked = re.sub(r"^\| `(\w+)` \|", r"| [`\1`](agents/\1.md) |", listed.read_text(encoding="utf-8"), flags=re.MULTILINE)
     listed.write_text(linked, encoding="utf-8")
-    facts, readme = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8")), ROOT / "README.md"
-    given_words = relinked(readme.read_text(encoding="utf-8"), readme, "index.md", places_of(pages()))
-    text = landing(HERE / "index.md", given_words, facts)
-    (source / "index.md").write_text(text, encoding="utf-8")
+    facts = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    findings = "\n".join(conclusions(f"{REPOSITORY}docs")[:RECOMMENDING])
+    findings = relinked(findings, ROOT / "README.md", "index.md", places_of(pages()))
+    (source / "index.md").write_text(landing(HERE / "index.md", findings, facts), encoding="utf-8")
     (source / "regret.svg").write_bytes(svg(curves_figure()))
     shutil.copytree(HERE / "static", source / "static")
     board = source / "leaderboard.md"
@@ -188,13 +191,8 @@ def notebook_cache() -> Path:
     return folder
 
 
-def toctree(entries: list[str], *, hidden: bool) -> str:
-    """A table of contents."""
-    return "\n".join(["```{toctree}", *([":hidden:"] if hidden else []), "", *entries, "```", ""])
-
-
 def main() -> int:
-    """Build; the code of Sphinx is returned, which is not 0 on any warning, or 1 if a link of the site leads nowhere."""
+    """Build; the code of Sphinx is returned, which is not 0 on any warning, as of a link that leads nowhere."""
     parser = argparse.ArgumentParser(description="Build the website.")
     parser.add_argument("out", type=Path, nargs="?", default=ROOT / "build" / "site")
     out = parser.parse_args().out
@@ -207,11 +205,7 @@ def main() -> int:
     from sphinx.cmd.build import main as sphinx  # only the build needs it, not the tests of what is collected
 
     kept = f"-Dnb_execution_cache_path={notebook_cache()}"
-    if code := sphinx(["-q", "-W", "--keep-going", "-b", "html", "-c", str(HERE), kept, str(source), str(out)]):
-        return code
-    wrong = broken(out, ROOT, REPOSITORY.removesuffix("/blob/main/"))
-    print("\n".join(f"links to nowhere: {link}" for link in wrong), end="\n" * bool(wrong), file=sys.stderr)
-    return int(bool(wrong))
+    return sphinx(["-q", "-W", "--keep-going", "-b", "html", "-c", str(HERE), kept, str(source), str(out)])
 
 
 if __name__ == "__main__":

@@ -14,16 +14,6 @@ __all__ = ["ROOT", "origins", "pages", "places_of", "relinked"]
 
 ROOT = Path(__file__).resolve().parents[2]
 ELSEWHERE = {  # pages that do not lie in docs/, by their place in the site
-    "tutorials/01_first_comparison.ipynb": "examples/01_first_comparison.ipynb",
-    "tutorials/02_own_agent_and_click_model.ipynb": "examples/02_own_agent_and_click_model.ipynb",
-    "tutorials/03_from_a_log_to_a_decision.ipynb": "examples/03_from_a_log_to_a_decision.ipynb",
-    "tutorials/04_service.ipynb": "examples/04_service.ipynb",
-    "course/1_clicks_lie.ipynb": "examples/course/1_clicks_lie.ipynb",
-    "course/2_explore_or_not.ipynb": "examples/course/2_explore_or_not.ipynb",
-    "course/3_the_cascade.ipynb": "examples/course/3_the_cascade.ipynb",
-    "course/4_what_you_are_told.ipynb": "examples/course/4_what_you_are_told.ipynb",
-    "course/5_users_that_change.ipynb": "examples/course/5_users_that_change.ipynb",
-    "course/6_from_a_log_to_a_service.ipynb": "examples/course/6_from_a_log_to_a_service.ipynb",
     "speed.md": "benchmarks/README.md",
     "contributing.md": "CONTRIBUTING.md",
     "changelog.md": "CHANGELOG.md",
@@ -37,8 +27,11 @@ def pages() -> dict[str, Path]:
     kept = {
         place: path
         for place, path in files.items()
-        if path.suffix in (".md", ".png", ".svg") and not place.startswith(("site/", "README.md"))
+        if path.suffix in (".md", ".png") and not place.startswith(("pages/", "site/", "README.md"))
     }
+    examples = ROOT / "examples"
+    kept |= {f"tutorials/{path.name}": path for path in sorted(examples.glob("*.ipynb"))}
+    kept |= {f"course/{path.name}": path for path in sorted((examples / "course").glob("*.ipynb"))}
     return kept | {place: ROOT / path for place, path in ELSEWHERE.items()}
 
 

@@ -104,14 +104,14 @@ class HistoryObservation(gym.Wrapper, RecordConstructorArgs):
     lists only in its weights, during the sessions of training. With this wrapper a policy that was trained on many instances
     can learn to explore a new one. `reset` clears the history.
 
-    | key | space | what |
-    |---|---|---|
-    | `clicks` | `MultiBinary(K)` | the observation of the environment: the clicks on the last list |
-    | `click_rate` | `Box(0, 1, (L,))` | clicks per display of each item; 0 where never shown |
-    | `displays` | `Box(0, 1, (L,))` | how often each was shown, n, as min(1, log(1 + n) / log(1 + horizon)) |
-    | `time` | `Box(0, 1, (1,))` | the sessions so far, on the same scale |
-    | `last_lists` | `MultiBinary([last, K, L])` | the last lists, the latest first: 1 where a position held an item |
-    | `last_clicks` | `MultiBinary([last, K])` | the clicks on them |
+    The observation is a `Dict` of
+
+    - `clicks`, ``MultiBinary(K)``: the observation of the environment, the clicks on the last list;
+    - `click_rate`, ``Box(0, 1, (L,))``: clicks per display of each item; 0 where never shown;
+    - `displays`, ``Box(0, 1, (L,))``: how often each was shown, n, as min(1, log(1 + n) / log(1 + horizon));
+    - `time`, ``Box(0, 1, (1,))``: the sessions so far, on the same scale;
+    - `last_lists`, ``MultiBinary([last, K, L])``: the last lists, the latest first: 1 where a position held an item;
+    - `last_clicks`, ``MultiBinary([last, K])``: the clicks on them.
 
     On the logarithmic scale, 1 and 10 displays differ as clearly as 10⁵ and 10⁶. Click rates have position bias: an item that
     was shown only at low positions looks worse than it is. ``per_position=True`` keeps rates and displays for each position, as

@@ -1,32 +1,23 @@
-"""The pages of agents: what each docstring must have, pictures that are small, and when to take an agent, by rule."""
+"""The pages of agents: what each docstring must have, a picture that is small, and when to take an agent, by rule."""
 
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
-import numpy as np
 import pytest
 from pages import advice
-from pages import agent_pictures as pictures
-from pages.agents import FAMILIES, family_of, family_page, page, sources
+from pages.agent_pictures import regret_figure, svg
+from pages.agents import FAMILIES, family_of, family_page, page
 
 from clickgym.core.docstrings import sections
 from clickgym.runner.labels import PUBLISHED
-from clickgym.runner.make import make_agent, make_env
 from clickgym_lab.bench.boards import Table
 from clickgym_lab.bench.leaderboard import Place
 from clickgym_lab.bench.protocol import Board
 from clickgym_lab.bench.score import Estimate, Standing
 
-ROOT = Path(__file__).resolve().parents[2]
 LARGEST = 30_000
 """Bytes of a picture."""
-
-
-@pytest.fixture(scope="module")
-def given():
-    return sources(ROOT)
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
@@ -51,64 +42,30 @@ def test_every_agent_is_in_one_family():
         "CascadeVI": "Users with a memory", "RankedExp3": "A bandit per position", "EpsilonGreedy": "Baselines",
     }  # fmt: skip
     assert examples.items() <= families.items()
-    names = re.findall(r"^\.\./agents/(\w+)$", family_page("Cascade"), flags=re.MULTILINE)
+    names = re.findall(r"\(\.\./agents/(\w+)\.md\)", family_page("Cascade"))
     assert names == sorted(names, key=str.lower)
     assert {family_of(name) for name in names} == {"Cascade"}
 
 
-def test_a_page_has_its_parts_in_order_and_small_pictures(given):
-    text, files = page("TopRank", given)
+def test_a_page_has_its_parts_in_order_and_a_small_picture():
+    text = page("TopRank")
     parts = [
-        "# TopRank", "clickgym run CMRank-v0 --agents TopRank", "## The idea", "## The algorithm", "## How its list changes",
-        "## When to take it", "## What it needs", "## Deviations", "## The paper", "@inproceedings{toprank",
-        "## In the [leaderboard]", "## In the studies", "## Arguments",
+        "# TopRank", "clickgym run CMRank-v0 --agents TopRank", "## The idea", "## The algorithm", "## Its regret",
+        "(TopRank-regret.svg)", "## When to take it", "## What it needs", "## Deviations", "## The paper",
+        "@inproceedings{toprank", "## In the [leaderboard]", "## In the studies", "## Arguments",
     ]  # fmt: skip
     places = [text.index(part) for part in parts]
     assert places == sorted(places)
-    assert "TopRank-lists.svg" in files
-    for name, content in files.items():
-        assert f"({name})" in text
-        assert content.startswith(b"<?xml")
-        assert len(content) <= LARGEST
+    content = svg(regret_figure(advice.case_of("TopRank")))
+    assert content.startswith(b"<?xml")
+    assert len(content) <= LARGEST
 
 
-def test_an_agent_that_was_not_played_has_a_page(given):
+def test_an_agent_that_was_not_played_has_a_page():
     """As generic RL that would cost too much has one, and an agent that is new."""
-    text, _ = page("SAC", given)
+    text = page("SAC")
     assert "## In the [leaderboard](../leaderboard.md)\n\nIt has not played yet.\n" in text
     assert "not measured yet" in text
-
-
-def test_the_lists_of_an_agent_are_those_of_one_run():
-    """Played in pieces, most of them compiled, an agent shows what it shows session by session."""
-    shown = pictures.play("TopRank")
-    env = make_env("CMRank-v0").unwrapped
-    agent = make_agent("TopRank", env, horizon=100_000, seed=0)
-    observation, info = env.reset(seed=0)
-    for session in range(1, 1001):
-        ranking = agent.rank(observation)
-        if session in pictures.MOMENTS:
-            order = {item: place for place, item in enumerate(info["optimal_ranking"], 1)}
-            places = shown.places[pictures.MOMENTS.index(session)]
-            assert [order.get(item, 0) for item in ranking] == places.tolist()
-        observation, reward, *_ = env.step(ranking)
-        agent.update(observation, ranking, observation, reward)
-
-
-def test_lists_end_well_and_changes_of_users_are_marked():
-    shown = pictures.play("CascadeKLUCB")
-    assert shown.sessions.tolist() == list(pictures.MOMENTS)
-    assert shown.places[-1].tolist() == [1, 2, 3, 4, 5]
-    assert not shown.changes.any()
-    assert pictures.play("CascadeSWUCB").changes.any()
-    assert pictures.play("PPO") is None
-
-
-def test_the_largest_picture_of_lists_is_small():
-    n = len(pictures.MOMENTS)
-    full = np.tile(np.arange(1, 6), (n, 1))
-    content = pictures.svg(pictures.lists_figure(pictures.Shown("", None, np.array(pictures.MOMENTS), full, np.ones(n, bool))))
-    assert len(content) <= LARGEST
 
 
 # ---------------------------------------------------------------------------------------------------------------- rules
@@ -125,7 +82,7 @@ def case(name, score=0.5, best=0.9, n=8):
     places = sorted([place(name, score), *others], key=lambda each: -each.standing.overall.value)
     table = Table("board", "", "", places, ["late"], Board("board", ("late",)))
     own = next(each for each in places if each.agent == name)
-    return advice.Case(name, PUBLISHED[name], table, own, {})
+    return advice.Case(name, PUBLISHED[name], [(table, own)])
 
 
 RULES = [  # a rule, an agent for which it says something and whether that is for the agent, and one of which it says nothing
@@ -161,11 +118,11 @@ def test_a_rule_says_something_where_it_holds_and_nothing_elsewhere(rule, some, 
         (advice.by_churn, "BatchRank", "90 %", "MissingAgent"),
     ],
 )
-def test_a_rule_of_a_study_speaks_with_the_figures_of_the_page_for_practice(rule, bad, figure, good, given):
-    [said] = rule(advice.Case(bad, PUBLISHED[bad], None, None, given.curves))
+def test_a_rule_of_a_study_speaks_with_the_figures_of_the_page_for_practice(rule, bad, figure, good):
+    [said] = rule(advice.Case(bad, PUBLISHED[bad], []))
     assert not said.take
     assert figure in said.text
-    assert not list(rule(advice.Case(good, PUBLISHED.get(good, PUBLISHED["TopRank"]), None, None, given.curves)))
+    assert not list(rule(advice.Case(good, PUBLISHED.get(good, PUBLISHED["TopRank"]), [])))
 
 
 def test_every_rule_is_tried():

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 
 import pytest
-import yaml
 from pages import citing
 from pages.citing import bibtex, cited, citing_page, parts, references, source
 
@@ -127,14 +125,3 @@ def test_a_paper_that_is_lost_is_missed(monkeypatch):
     monkeypatch.setattr(citing, "references", lambda: left)
     with pytest.raises(ValueError, match="names \\*Parametric graph for unimodal ranking bandit\\*, which"):
         cited(AGENTS["SGRAB"])
-
-
-def test_the_archive_of_a_release_says_what_the_citation_file_says():
-    record = json.loads((ROOT / ".zenodo.json").read_text(encoding="utf-8"))
-    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
-    assert {key: record[key] for key in ("title", "license", "version", "keywords")} == {
-        key: citation[key] for key in ("title", "license", "version", "keywords")
-    }
-    assert record["upload_type"] == "software"
-    assert record["creators"] == citation["authors"]
-    assert record["publication_date"] == str(citation["date-released"])

@@ -1,4 +1,4 @@
-"""The pages of environments: complete, with examples that are true, formulas, and pictures that say what the kernels do.
+"""The pages of environments: complete, with examples that are true, formulas, and moves of users that the kernels make.
 
 `lab/tests/test_examples.py` compares the files with what is made anew.
 """
@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import doctest
 import re
-import xml.etree.ElementTree as ElementTree
 from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import pytest
 from click_stories import arguments_of
-from pages.pictures import bars, flow, moves_of
+from pages.environments import moves_of
 
 from clickgym.core.docstrings import sections
 from clickgym.envs import CLICK_MODELS, CONTEXTUAL, ENVIRONMENTS, MEMORY, REWARDS, load_instance
@@ -73,11 +72,11 @@ def test_the_returns_of_a_page_are_those_of_lists_from_the_best_to_random_ones(e
     assert agent[1] / best[1] > agent[0] / best[0], "it has learned"
 
 
-# --------------------------------------------------------------------------------------------------------------- pictures
+# ------------------------------------------------------------------------------------------------------------------ moves
 
 
 def probability(symbol, model, k, last, item):
-    """The value of what stands beside an arrow."""
+    """The value of what stands beside a move."""
     values = model.parameters._asdict()
     positions = {"χ_k": "examination", "v_k": "termination", "ε⁺_k": "trust_relevant", "ε⁻_k": "trust_irrelevant"}
     numbers = {"g": "perseverance", "τ_1": "continue_after_skip", "τ_2": "continue_after_click"}
@@ -95,7 +94,7 @@ def probability(symbol, model, k, last, item):
 
 
 def walked(model, ranking):
-    """The clicks by position of a user who moves as the picture says."""
+    """The clicks by position of a user who moves as the page says."""
     moves = moves_of(sections(type(model).__doc__)["User"])
     clicks, here = np.zeros(len(ranking)), Counter({0: 1.0})  # users at position k, by their last click
 
@@ -119,41 +118,13 @@ def walked(model, ranking):
 
 
 @by_model
-def test_a_user_who_moves_as_the_picture_says_clicks_as_the_model_does(model):
+def test_a_user_who_moves_as_the_page_says_clicks_as_the_model_does(model):
     users = load_instance("uniform:n_items=6,n_positions=4,seed=1").model(model.short)
     for ranking in ([0, 1, 2, 3], [5, 2, 4, 0]):
         np.testing.assert_allclose(walked(users, ranking), users.click_probabilities(ranking), rtol=1e-12)
 
 
-@pytest.mark.parametrize("file", sorted(PAGES.glob("*.svg")), ids=lambda file: file.stem)
-def test_a_picture_is_small_and_nothing_stands_on_anything_else(file):
-    assert file.stat().st_size < 30_000
-    picture = ElementTree.parse(file).getroot()
-    width, height = float(picture.get("width")), float(picture.get("height"))
-    assert width < 600
-    boxes = [
-        [float(box.get(key)) for key in ("x", "y", "width", "height")] for box in picture.iter() if box.tag.endswith("rect")
-    ]
-    assert all(x >= 0 and y >= 0 and x + wide <= width and y + high <= height for x, y, wide, high in boxes)
-    for number, (x, y, wide, high) in enumerate(boxes):
-        assert not any(
-            x < left + across and left < x + wide and y < top + down and top < y + high
-            for left, top, across, down in boxes[:number]
-        )
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("examine, then click", "the user does 'examine, then click'; expected 'state → state: probability'"),
-        ("a → b: 1\nb → a: 1", "the moves a, b lead back to a state"),
-    ],
-)
-def test_moves_that_cannot_be_drawn_are_named(text, message):
+def test_a_move_in_other_words_is_named():
+    message = "the user does 'examine, then click'; expected 'state → state: probability'"
     with pytest.raises(ValueError, match=re.escape(message)):
-        flow(moves_of(text), "title")
-
-
-def test_names_in_pictures_are_escaped():
-    for picture in (flow(moves_of("a <b> → c & d: p < q"), "<&"), bars({"<list>": [0.5]}, "<&")):
-        ElementTree.fromstring(picture)
+        moves_of("examine, then click")

@@ -150,33 +150,6 @@ def given(folder):
     clickgym.sweep(["PBMRank-v0"], ["BatchRank", "TopRank"], 1000, 2, out=folder / "results" / "first", progress=False)
 
 
-def test_links_that_lead_nowhere_are_listed(tmp_path):
-    site = tmp_path / "site"
-    (site / "sub").mkdir(parents=True)
-    address = "https://github.com/clickgym/clickgym"
-    (site / "picture.svg").write_text("<svg/>", encoding="utf-8")
-    (site / "index.html").write_text(
-        f'''<p id="here"><a href="#here"></a><a href="sub/page.html#there"></a><a href="https://example.org/none"></a>
-        <a href="/clickgym/sub/page.html#there"></a>
-        <a href="{address}"></a><a href="{address}/blob/main/a%20file.py?plain=1#L2"></a><img src="picture.svg">''',
-        encoding="utf-8",
-    )
-    wrong = [
-        "#here",
-        "../index.html#none",
-        "../none.html",
-        "../none.svg",
-        "/clickgym/none.html",
-        "/sub/page.html",
-        f"{address}/blob/main/none.py",
-        f"{address}/edit/main/x",
-    ]
-    links = "".join(f'<a href="{link}"></a>' for link in wrong)
-    (site / "sub" / "page.html").write_text(f'<p id="there"><a href="../index.html#here"></a>{links}', encoding="utf-8")
-    (tmp_path / "a file.py").write_text("", encoding="utf-8")
-    assert module("links").broken(site, tmp_path, address) == [f"sub/page.html: {link}" for link in sorted(wrong)]
-
-
 def test_links_to_the_repository_lead_to_files(source):
     build = module("build")
     links = {
@@ -253,11 +226,6 @@ def test_the_lists_of_the_landing_page_are_clicked_and_become_the_best_list():
         assert 'class="clicked"' in part
     widths = [int(width) for width in re.findall(r"width: (\d+)%", html)]
     assert widths[-5:] == sorted(widths[-5:], reverse=True)
-
-
-def test_a_readme_without_findings_is_refused():
-    with pytest.raises(ValueError, match=r"README\.md has no list between <!-- teaches -->"):
-        landing.findings("# README")
 
 
 SMALLER = {
