@@ -22,16 +22,14 @@ from matplotlib.figure import Figure
 from pages.citing import bibtex, citing_page
 from pages.environments import page, pictures
 
+from clickgym import Results, Tuning, list_agents, tune
 from clickgym.agents import LEARNERS
 from clickgym.core.files import read_json
 from clickgym.core.formats import amount, duration, markdown_table, markdown_text, regret_text
 from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, MEMORY, load_instance
-from clickgym.runner.catalogue import list_agents
-from clickgym.runner.describe import STANDS, abilities, stands
-from clickgym.runner.labels import PUBLISHED
+from clickgym.runner import PUBLISHED, STANDS, stands
+from clickgym.runner.describe import abilities
 from clickgym.runner.reports.exports import to_markdown
-from clickgym.runner.sweep_results import Results
-from clickgym.runner.tuning import Tuning, tune
 from clickgym_lab.bench.boards import boards_notes, boards_tables, source_file
 from clickgym_lab.bench.conclusions import RECOMMENDING, conclusions, own_agent, referee
 from clickgym_lab.bench.figures import leaderboard_figure

@@ -27,13 +27,12 @@ import polars
 from polars import col
 from scorecard import digests_of
 
+from clickgym import make_agent, run
 from clickgym.agents import Learner
 from clickgym.core.files import write_whole
 from clickgym.envs import list_instances
-from clickgym.runner.labels import AgentLike
-from clickgym.runner.make import make_agent, make_env, place_of, player_of
-from clickgym.runner.results import Trial, read_results
-from clickgym.runner.run import run
+from clickgym.runner import AgentLike, Trial, make_env, place_of, player_of
+from clickgym.runner.results import read_results
 from clickgym_lab.bench.equipment import equipped
 from clickgym_lab.bench.play import blocks
 from clickgym_lab.bench.protocol import CURRENT

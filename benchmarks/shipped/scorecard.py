@@ -23,9 +23,7 @@ from rich.console import Console
 from clickgym.agents import Learner
 from clickgym.core.files import make_folder, write_whole
 from clickgym.core.templates import templates
-from clickgym.runner.labels import PUBLISHED, AgentLike
-from clickgym.runner.make import player_of
-from clickgym.runner.progress import Progress
+from clickgym.runner import PUBLISHED, AgentLike, Progress, player_of
 from clickgym.runner.results import read_results
 from clickgym_lab.bench.leaderboard import sources_of
 from clickgym_lab.bench.lines import compact, may_be_anchors, origin_of

@@ -18,12 +18,11 @@ from matplotlib.ticker import LogLocator
 from numpy.typing import NDArray
 from polars import col
 
+from clickgym import make_agent, run
 from clickgym.agents import ContextualAgent, Learner, StateAgent
 from clickgym.core.colours import COLOURS
-from clickgym.runner.labels import PUBLISHED
-from clickgym.runner.make import make_agent, make_env
-from clickgym.runner.reports.figures import drawn
-from clickgym.runner.run import run
+from clickgym.runner import PUBLISHED, make_env
+from clickgym.runner.reports import drawn
 from clickgym_lab.bench.protocol import CURRENT, Protocol
 from clickgym_lab.bench.reference import curves_of
 

@@ -28,7 +28,7 @@ from places import ROOT, pages, places_of, relinked
 import clickgym
 from clickgym import agents, envs, offline, runner, serving
 from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, MEMORY
-from clickgym.runner.labels import PUBLISHED, digest
+from clickgym.runner import PUBLISHED, digest
 from clickgym_lab.bench.boards import REPOSITORY, boards_notes, boards_tables, filters_html, table_html
 from clickgym_lab.bench.reference import agent_of
 

@@ -11,7 +11,7 @@ import polars
 
 from clickgym.core.formats import clock
 from clickgym.core.templates import templates
-from clickgym.runner.labels import PUBLISHED
+from clickgym.runner import PUBLISHED
 
 from .leaderboard import TRUST, Place, leaderboard, models_of, ratio_text, secret_text
 from .protocol import CURRENT, STAGES, Board, Protocol

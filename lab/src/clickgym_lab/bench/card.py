@@ -22,12 +22,8 @@ from rich.console import Console
 from clickgym.core.checks import check_choice, check_flag, check_kind, check_path
 from clickgym.core.files import make_folder, read_json, write_whole
 from clickgym.core.notebook import html_table
-from clickgym.runner.callback import Callback
-from clickgym.runner.labels import PUBLISHED, AgentLike, by_label
-from clickgym.runner.make import Player, player_of
-from clickgym.runner.progress import Progress
-from clickgym.runner.search import search_space_of
-from clickgym.runner.sweep import check_workers
+from clickgym.core.workers import check_workers
+from clickgym.runner import PUBLISHED, AgentLike, Callback, Player, Progress, by_label, player_of, search_space_of
 
 from .leaderboard import Place, among, sources_of, tables_of
 from .pages import scorecard_html, scorecard_markdown, scorecard_summary

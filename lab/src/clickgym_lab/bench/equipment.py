@@ -12,10 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clickgym.agents import ANY_LIST, Agent, Learner
-from clickgym.envs import Users
-from clickgym.envs.session import sessions
-from clickgym.runner.labels import PUBLISHED, AgentLike, fingerprint, source_digest
-from clickgym.runner.make import Player, player_of
+from clickgym.envs import Users, sessions
+from clickgym.runner import PUBLISHED, AgentLike, Player, fingerprint, player_of, source_digest
 
 from .task import Task
 

@@ -17,9 +17,9 @@ from matplotlib.lines import Line2D
 from polars import col
 
 from clickgym.core.checks import unknown
-from clickgym.runner.reports.bounds import Theory
-from clickgym.runner.reports.figures import COLOURS, regret_figure
-from clickgym.runner.theory.applicable import BoundCurve, applicable_bounds
+from clickgym.core.colours import COLOURS
+from clickgym.runner.reports import Theory, regret_figure
+from clickgym.runner.theory import BoundCurve, applicable_bounds
 
 from .leaderboard import Place, leaderboard
 from .protocol import CURRENT, Protocol

@@ -36,9 +36,8 @@ from clickgym.core.files import make_folder, write_whole
 from clickgym.core.formats import markdown_text
 from clickgym.core.kernels import SessionError, cache_folder
 from clickgym.core.templates import templates
-from clickgym.runner.callback import Callback
-from clickgym.runner.labels import PUBLISHED, parse_spec
-from clickgym.runner.sweep import check_workers, deaf_to_interrupts
+from clickgym.core.workers import check_workers, deaf_to_interrupts
+from clickgym.runner import PUBLISHED, Callback, parse_spec
 
 from ..shipped import Shipped, write_shipped
 from .leaderboard import about_of, sources_of

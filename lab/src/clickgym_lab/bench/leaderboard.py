@@ -12,8 +12,7 @@ import polars
 from polars import col
 
 from clickgym.core.formats import clock
-from clickgym.runner.labels import AgentLike
-from clickgym.runner.make import Player, player_of
+from clickgym.runner import AgentLike, Player, player_of
 
 from .protocol import CURRENT, STAGES, Board, Protocol
 from .reference import Line, lines, reference

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from clickgym.core.formats import amount, clock
 from clickgym.core.templates import templates
-from clickgym.runner.reports.figures import picture
+from clickgym.runner.reports import picture
 
 from .boards import MODELS, boards_notes, boards_tables, table_values
 from .figures import card_figure

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from clickgym.core.checks import check_labels, unknown
 from clickgym.core.formats import one_line
 from clickgym.core.templates import templates
-from clickgym.runner.reports.exports import TEX, latex_text
+from clickgym.runner.reports import TEX, latex_text
 
 from .boards import REPOSITORY
 from .leaderboard import tables_of

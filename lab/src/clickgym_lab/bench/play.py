@@ -8,13 +8,8 @@ from pathlib import Path
 import polars
 from polars import col
 
-from clickgym.runner.callback import Callback
-from clickgym.runner.labels import AgentLike, UnsuitedError
-from clickgym.runner.make import Player, make_agent, place_of, player_of
-from clickgym.runner.pairs import pair_of
-from clickgym.runner.results import read_results
-from clickgym.runner.run import run
-from clickgym.runner.sweep import sweep
+from clickgym import Results, make_agent, run, sweep
+from clickgym.runner import AgentLike, Callback, Player, UnsuitedError, pair_of, place_of, player_of
 
 from .equipment import equipped
 from .protocol import PLAYER, Protocol
@@ -130,9 +125,9 @@ def read_block(folder: Path, block: Sequence[Task], label: str) -> polars.DataFr
         block: its tasks; others in the folder do not count.
         label: what results call the agent.
     """
-    table, timings, _ = read_results(folder)
+    results = Results(folder)
     keys = ["env", "instance", "agent", "run"]
-    both = table.join(timings.select(*keys, "seconds"), on=keys, maintain_order="left")
+    both = results.frame.join(results.timings.select(*keys, "seconds"), on=keys, maintain_order="left")
     both = both.filter(agent=PLAYER).with_columns(polars.lit(label).alias("agent"), loss=block[0].measure)
     return described(both, block).select(COLUMNS)
 

@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from clickgym.runner.labels import digest, model_digest
-from clickgym.runner.results import Trial
+from clickgym.runner import Trial, digest, model_digest
 
 from .anchors import Anchor
 from .task import Task

@@ -11,11 +11,10 @@ import polars
 from llvmlite import binding
 from polars import col
 
+from clickgym import Results
 from clickgym.agents import LEARNERS
 from clickgym.core.checks import check_choice, check_labels
-from clickgym.runner.labels import parse_spec
-from clickgym.runner.make import player_of
-from clickgym.runner.sweep_results import Results
+from clickgym.runner import parse_spec, player_of
 
 from ..shipped import Shipped, read_shipped
 from .play import COLUMNS, blocks, described

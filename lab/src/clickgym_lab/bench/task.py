@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import gymnasium as gym
 
-from clickgym.runner.make import make_env
+from clickgym.runner import make_env
 
 CLICK_MODEL = re.compile(r"(?:NonStationary|Contextual)?(\w+)Rank-v0")
 

@@ -11,9 +11,9 @@ from rich.console import Console
 
 from clickgym.core.console import errors, output
 from clickgym.core.terminal import Column, print_table, say
-from clickgym.runner.commands.names import agents as agent_names
-from clickgym.runner.progress import Progress
-from clickgym.runner.reports.figures import write_figure
+from clickgym.runner import Progress
+from clickgym.runner.commands import names
+from clickgym.runner.reports import write_figure
 
 from ..bench.card import Scorecard
 from ..bench.card import bench as bench_
@@ -29,7 +29,7 @@ def bench(
     context: typer.Context,
     agent: Annotated[str | None, typer.Argument(
         metavar="AGENT", help="The agent, before the options: your own [bold]module:Class[/], or a built-in one.",
-        show_default=False, autocompletion=agent_names,
+        show_default=False, autocompletion=names.agents,
     )] = None,
     out: Annotated[Path | None, typer.Option(
         metavar="DIR", help="Folder of the scorecard and of its runs; created if missing, resumed if it exists. "

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from clickgym.core.formats import markdown_text, one_line
 from clickgym.core.templates import templates
-from clickgym.runner.reports.figures import picture
+from clickgym.runner.reports import picture
 
 from .registry import STUDIES
 from .study import Verdict

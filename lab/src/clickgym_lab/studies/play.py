@@ -23,19 +23,15 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.text import Text
 
+from clickgym import Results, make_agent, run, sweep
 from clickgym.core.checks import check_seed, unknown
 from clickgym.core.files import make_folder, write_whole
 from clickgym.core.formats import clock
 from clickgym.core.terminal import Column, print_table, say
 from clickgym.core.trust import from_file
-from clickgym.envs import list_instances, load_instance
-from clickgym.envs.instances import DEFAULT_INSTANCE
-from clickgym.runner.callback import Callback
-from clickgym.runner.make import make_agent, make_env, place_of
-from clickgym.runner.reports.figures import save_figure
-from clickgym.runner.results import read_results
-from clickgym.runner.run import run
-from clickgym.runner.sweep import sweep
+from clickgym.envs import DEFAULT_INSTANCE, list_instances, load_instance
+from clickgym.runner import Callback, make_env, place_of
+from clickgym.runner.reports import save_figure
 
 from ..shipped import Shipped, compact, fingerprints, portable, read_shipped, write_shipped
 from .axes import name_of_agent
@@ -425,7 +421,7 @@ def _with_facts(part: Part, table: polars.DataFrame, instances: Sequence[str]) -
 
 def _made(planned: Plan, folder: Path, instances: Sequence[str]) -> dict[str, Any]:
     """What made the results of a part."""
-    config = read_results(folder)[2]
+    config = Results(folder).config
     origin = {key: config[key] for key in ("made", "clickgym", "versions", "seed", "horizon", "runs", "envs", "agents")}
     sources = [portable(instance) for instance in instances]
     queries = [load_instance(query).name for query in planned.queries]

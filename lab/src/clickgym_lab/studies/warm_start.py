@@ -22,10 +22,8 @@ from clickgym.agents import (
     EpsilonGreedy,
     GLRCascadeKLUCB,
 )
-from clickgym.agents.agent import Seed
 from clickgym.core.checks import check_count, check_share
-from clickgym.envs import Users
-from clickgym.envs.session import sessions
+from clickgym.envs import Users, sessions
 
 from .axes import BARS, RANDOM, lines, table_of, times
 from .plots import finish, grid
@@ -39,6 +37,7 @@ EVERY, MANY = "warm-start", "warm-start-many"
 """All sizes of the log on the shipped queries; two sizes on all queries."""
 SIZES = (1000, 10_000, 100_000, 1_000_000)
 EXCHANGED = 0.2
+Seed = int | np.random.SeedSequence | None
 LEARNERS = (
     "CascadeKLUCB", "CascadeUCB1", "CascadeTS", "EpsilonGreedy", "PBMHB", "PBMTS", "GRAB", "CascadeSWUCB", "GLRCascadeKLUCB",
 )  # fmt: skip
