@@ -39,8 +39,10 @@ from clickgym_lab.bench.pages import leaderboard_html
 from clickgym_lab.bench.protocol import CURRENT, Board
 from clickgym_lab.bench.task import Task
 from clickgym_lab.studies import STUDIES
-from clickgym_lab.studies.play import Setting, by_setting, draw, figure_name, findings, read_study
-from clickgym_lab.studies.play import page as study_page
+from clickgym_lab.studies.page import figure_name
+from clickgym_lab.studies.page import page as study_page
+from clickgym_lab.studies.play import draw, findings, read_study
+from clickgym_lab.studies.setting import Setting, by_setting
 from clickgym_lab.studies.study import CM, number
 from clickgym_lab.studies.warm_start import warm
 

@@ -153,7 +153,10 @@ MODULES: dict[str, list[Aim]] = {
         ),
     ],
     "studies": [
-        _aim("lab/studies/play lab/studies/reader lab/studies/rehearsal lab/studies/page", "test_study_files test_studies"),
+        _aim(
+            "lab/studies/play lab/studies/setting lab/studies/reader lab/studies/rehearsal lab/studies/page",
+            "test_study_files test_studies",
+        ),
         _aim("lab/shipped", "test_shipped", "not come_out_again and not figures_of"),
     ],
     "agents": [
@@ -209,7 +212,7 @@ MODULES: dict[str, list[Aim]] = {
     "scorecard": [
         _aim(
             "lab/bench/score lab/bench/protocol lab/bench/task_set lab/bench/equipment lab/bench/leaderboard "
-            "lab/bench/play lab/bench/card lab/bench/submission "
+            "lab/bench/play lab/bench/played lab/bench/card lab/bench/submission "
             "lab/bench/reference lab/bench/anchors lab/bench/tuned",
             "test_bench test_bench_version2",
             "not come_out_again and not hurt and not notebook and not mapping and not nobody_can_type",

@@ -38,7 +38,7 @@ from clickgym_lab.bench.play import blocks
 from clickgym_lab.bench.protocol import CURRENT
 from clickgym_lab.shipped import KEYS, Shipped, fingerprints, of_files, portable, read_shipped, stale, write_shipped
 from clickgym_lab.studies import STUDIES
-from clickgym_lab.studies.play import Plan
+from clickgym_lab.studies.setting import Plan
 
 SCORECARD = "scorecard-"
 """Before the names of agents, whose results these are."""

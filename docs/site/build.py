@@ -87,6 +87,7 @@ def _documented(module: str, name: str) -> str:
     thing = getattr(sys.modules[module], name)
     directive = "autoclass" if inspect.isclass(thing) else "autofunction" if callable(thing) else "autodata"
     members = "\n   :members:\n   :show-inheritance:" if directive == "autoclass" and module != "clickgym.agents" else ""
+    members += "\n   :inherited-members:" if name == "Scorecard" else ""  # its scores are of a class of their own
     return f"```{{eval-rst}}\n.. {directive}:: {module}.{name}{members}\n```"
 
 

@@ -568,7 +568,7 @@ def test_a_mapping_names_the_agent_and_only_one_is_played():
 def test_click_models_are_known_in_every_list_of_them(current):
     card = clickgym.bench("CascadeKLUCB", quick=True, n_jobs=1)
     rows = polars.DataFrame({"ability": ["misspecified"] * 2, "env": ["CMRank-v0", "PBMRank-v0"], "score": [0.75, 0.25]})
-    assert replace(card, table=rows)._by_click_model() == (0.75, 0.25)
+    assert replace(card, table=rows).by_click_model() == (0.75, 0.25)
     assert "<table>" in card._repr_html_()
     assert "CascadeKLUCB scores" in repr(card)
     assert card.place.standing.n_tasks == len(set(card.table["task"]))

@@ -16,14 +16,9 @@ FOLDERS = ("commands", "bench", "studies")
 
 
 def imports(module, file):
-    """The modules of the lab that a file imports."""
+    """The modules of the lab that a file imports, also for annotations alone."""
     package = module.split(".") if file.name == "__init__.py" else module.split(".")[:-1]
-    tree = ast.parse(file.read_text(encoding="utf-8"))
-    guarded = [node for node in ast.walk(tree) if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)]
-    typing = {id(node) for guard in guarded for node in ast.walk(guard)}
-    for node in ast.walk(tree):
-        if id(node) in typing:
-            continue
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom) and node.level:
             stem = [*package[: len(package) - node.level + 1], *(node.module.split(".") if node.module else [])]
             for alias in node.names:

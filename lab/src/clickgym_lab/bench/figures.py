@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars
@@ -22,13 +22,11 @@ from clickgym.runner.reports import Theory, regret_figure
 from clickgym.runner.theory import BoundCurve, applicable_bounds
 
 from .leaderboard import Place, leaderboard
+from .played import Played
 from .protocol import CURRENT, Protocol
 from .reference import baselines, curves_of, first_lines
 from .task import Task
 from .task_set import ABOUT
-
-if TYPE_CHECKING:
-    from .card import Scorecard
 
 MOST_CURVES = 8
 """So many lines of the first board that plays an ability are drawn, if none are named, and `Random`."""
@@ -93,7 +91,7 @@ def curves_figure(ability: str, agents: Sequence[str] | None = None) -> Figure:
     return figure
 
 
-def card_figure(card: Scorecard, beside: Sequence[str]) -> Figure:
+def card_figure(card: Played, beside: Sequence[str]) -> Figure:
     """Draw the mean regret of an agent and of built-in agents: one panel for each ability.
 
     Args:
