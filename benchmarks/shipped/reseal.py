@@ -141,7 +141,7 @@ def _query(name: str, folder: Path | None) -> str:
 
 def _of_line(shipped: Shipped) -> Original:
     """A block of tasks: the first run of the line in the first of them, at the steps that ship as they are."""
-    task = blocks(CURRENT.candidates)[shipped.part][0]
+    task = blocks(CURRENT.by_name.values())[shipped.part][0]
     [agent], steps = shipped.made["agents"], tuple(CURRENT.stages(task))
     rows = shipped.table.filter(col("env") == task.name, col("run") == 0, col("step").is_in(steps))
     metrics = () if task.measure == "regret" else (task.measure,)
@@ -265,7 +265,7 @@ def _digests_now(shipped: Shipped, sources: Sequence[str]) -> dict[str, Any]:
     """What a result depends on in this version: of the scorecard, whose environments are tasks, by these."""
     origin = shipped.made
     if not origin["envs"]:
-        return digests_of(origin["agents"][0], blocks(CURRENT.candidates)[shipped.part])
+        return digests_of(origin["agents"][0], blocks(CURRENT.by_name.values())[shipped.part])
     now = fingerprints(origin["envs"], origin["agents"], sources or origin["instances"])
     return now if sources else now | {"models": {}}
 

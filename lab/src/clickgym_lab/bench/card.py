@@ -120,7 +120,7 @@ class Scorecard(Played):
 
     def _repr_html_(self) -> str:
         rows = [
-            (name, each.value, each.low, each.high, self.n_tasks(name), self.protocol.abilities[name])
+            (name, each.value, each.low, each.high, self.n_tasks(name), self.protocol.columns()[name])
             for name, each in self.standing.abilities.items()
         ]
         return html_table(" ".join(self.summary), rows, ("ability", "score", "from", "to", "tasks", "about"), most=None)
@@ -174,6 +174,7 @@ def bench(
     suitable = suited(player, tasks)
     if not suitable:
         raise ValueError(f"{label} cannot play any of the {len(tasks)} tasks")
+    suitable += suited(player, [task for task in protocol.added if task.quick or not quick])
     with tempfile.TemporaryDirectory() as temporary, _listener(callback, progress) as listener:
         folder = Path(temporary) if out is None else out
         config: dict[str, Any] = {"agent": label, "protocol": protocol.version, "fingerprint": protocol.fingerprint}

@@ -119,6 +119,6 @@ def equipped(agent: AgentLike | Player, task: Task) -> AgentLike:
         task: of the protocol.
     """
     player = player_of(agent)
-    if task.ability in ("contextual", "memory"):
+    if task.env.startswith(("Contextual", "CascadeMDP")):
         return player.given
     return Equipped(player, task.log) if task.log or _asks_examination(player) else player.given

@@ -40,7 +40,7 @@ def scorecard_html(card: Played, beside: Sequence[str] | None = None) -> str:
     return _render_card(
         "scorecard.html",
         card,
-        abilities=[(name, card.protocol.abilities[name], each, _bar(each)) for name, each in card.standing.abilities.items()],
+        abilities=[(name, card.protocol.columns()[name], each, _bar(each)) for name, each in card.standing.abilities.items()],
         models=[(name, each, _bar(each)) for name, each in models],
         curves=picture(figure),
         one=100 / END,
@@ -111,7 +111,7 @@ def _render(template: str, protocol: Protocol, **values: object) -> str:
     pages = templates(FOLDER)
     pages.filters |= {"amount": amount, "clock": clock}
     shared = {
-        "abilities": protocol.abilities,
+        "abilities": protocol.columns(),
         "how": protocol.how,
         "version": version("clickgym"),
         "protocol": protocol.version,

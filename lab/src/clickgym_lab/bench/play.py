@@ -40,7 +40,8 @@ def suited(agent: AgentLike | Player, tasks: Iterable[Task]) -> list[Task]:
     player = player_of(agent)
     by_features = "n_features" in player.observes
     everything = player.label in REFERENCE
-    return [task for task in tasks if (everything or (task.ability == "contextual") == by_features) and _accepts(player, task)]
+    own = [task for task in tasks if everything or task.env.startswith("Contextual") == by_features]
+    return [task for task in own if _accepts(player, task)]
 
 
 def _accepts(player: Player, task: Task) -> bool:

@@ -17,7 +17,7 @@ from clickgym.runner import PUBLISHED
 from .leaderboard import Place, among, tables_of
 from .protocol import CURRENT, STAGES, Board, Protocol
 from .reference import agent_of, changes_of, lines, reference
-from .score import WORST, Estimate, Pair, Standing, improvement, pairs, regret_ratio, scored, standing
+from .score import WORST, Estimate, Pair, Standing, counted_rows, improvement, pairs, regret_ratio, scored, standing
 
 
 class Comparison(NamedTuple):
@@ -84,7 +84,7 @@ class Played:
 
     def n_tasks(self, ability: str) -> int:
         """How many tasks of an ability the agent has played; the ValueError names an ability that does not exist."""
-        check_choice("ability", ability, self.protocol.abilities)
+        check_choice("ability", ability, self.protocol.columns())
         return self.table.filter(col("ability") == ability)["task"].n_unique()
 
     @property
@@ -99,7 +99,7 @@ class Played:
     @cached_property
     def place(self) -> Place:
         """The agent's row of the leaderboard."""
-        seconds = float(self.table["seconds"].sum())
+        seconds = float(counted_rows(self.table, self.protocol)["seconds"].sum())
         place = Place(self.agent, self.standing, self.told, self.click_models, seconds)
         if self.board is None:
             return place

@@ -166,7 +166,7 @@ def _print(console: Console, card: Scorecard) -> None:
     columns = [Column("ability"), Column("score (95 % interval)"), Column("tasks", rank=2, right=True)]
     columns.append(Column("what it is about", rank=1, words=True))
     rows = [
-        (name.replace("_", " "), str(score), str(card.n_tasks(name)), card.protocol.abilities[name])
+        (name.replace("_", " "), str(score), str(card.n_tasks(name)), card.protocol.columns()[name])
         for name, score in abilities.items()
     ]
     print_table(console, columns, [*rows, ("overall", str(overall), "", "")], title=f"Scorecard of {card.agent}")
