@@ -27,7 +27,7 @@ from clickgym_lab.bench import card as cards
 from clickgym_lab.bench import figures, reference, tuned
 from clickgym_lab.bench.anchors import Anchor
 from clickgym_lab.bench.boards import boards_tables, source_link, table_html
-from clickgym_lab.bench.equipment import EXCHANGED, Equipped, equipped, examination, production_log
+from clickgym_lab.bench.equipment import Equipped, equipped, examination
 from clickgym_lab.bench.leaderboard import header, leaderboard, row_of
 from clickgym_lab.bench.pages import leaderboard_html
 from clickgym_lab.bench.play import blocks, play, play_one, suited
@@ -36,6 +36,7 @@ from clickgym_lab.bench.reference import machine
 from clickgym_lab.bench.score import holm, pairs, scored, standing
 from clickgym_lab.bench.submission import read_submission
 from clickgym_lab.bench.task_set import GROUPS, Group, Place, task_set
+from clickgym_lab.production import EXCHANGED, log_of_production
 from clickgym_lab.shipped import read_shipped, stale, write_shipped
 
 ABILITIES = CURRENT.abilities
@@ -151,7 +152,7 @@ def test_without_a_production_ranking_they_are_means_over_random_lists():
 def test_a_log_is_of_the_production_ranking_with_exchanges_and_clicks_by_the_model():
     """Shares of 20,000 sessions, whose standard deviations are below 0.004; ± 0.02 is beyond five of them."""
     env = make_env("PBMRank-v0", "yandex-9:shuffle=3").unwrapped
-    log = production_log(env.model, env.initial_ranking, 20_000, seed=0)
+    log = log_of_production(env.model, env.initial_ranking, 20_000, seed=0)
     production = (log.rankings == env.initial_ranking[:5]).all(axis=1)
     others = EXCHANGED * (1 - 5 * 4 / (10 * 9))  # of the pairs that are exchanged, those outside the list change nothing
     assert production.mean() == pytest.approx(1 - others, abs=0.02)

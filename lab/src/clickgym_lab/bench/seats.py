@@ -165,7 +165,6 @@ class SeatMaker:
     learns: bool
     click_models: str
     seconds: float = SECONDS
-    search_space: ClassVar[dict[str, Any]] = {}
 
     @cached_property
     def __signature__(self) -> inspect.Signature:
