@@ -13,7 +13,8 @@ from report import publish, table
 
 from clickgym.core.formats import clock
 from clickgym_lab.studies import STUDIES
-from clickgym_lab.studies.play import Plan, plan, project
+from clickgym_lab.studies.play import plan, project
+from clickgym_lab.studies.setting import Plan
 
 SESSIONS = 200_000
 REPEATS = 3

@@ -19,16 +19,15 @@ from matplotlib.figure import Figure
 from pages.citing import bibtex, citing_page
 from pages.environments import page
 
+from clickgym import Tuning, list_agents, tune
 from clickgym.agents import LEARNERS
 from clickgym.core.files import read_json
 from clickgym.core.formats import amount, duration, markdown_table, markdown_text, regret_text
 from clickgym.core.templates import templates
 from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, MEMORY, load_instance
-from clickgym.runner.catalogue import list_agents
-from clickgym.runner.describe import STANDS, abilities, stands
-from clickgym.runner.labels import PUBLISHED
+from clickgym.runner import PUBLISHED, STANDS, stands
+from clickgym.runner.describe import abilities
 from clickgym.runner.reports.exports import to_markdown
-from clickgym.runner.tuning import Tuning, tune
 from clickgym_lab.bench.boards import REPOSITORY, boards_notes, boards_tables, source_file
 from clickgym_lab.bench.conclusions import RECOMMENDING, conclusions, own_agent, referee
 from clickgym_lab.bench.figures import leaderboard_figure
@@ -37,8 +36,10 @@ from clickgym_lab.bench.leaderboard import header as heads
 from clickgym_lab.bench.pages import leaderboard_html
 from clickgym_lab.bench.protocol import CURRENT, Board
 from clickgym_lab.studies import STUDIES
-from clickgym_lab.studies.play import Setting, by_setting, draw, figure_name, findings, read_study
-from clickgym_lab.studies.play import page as study_page
+from clickgym_lab.studies.page import figure_name
+from clickgym_lab.studies.page import page as study_page
+from clickgym_lab.studies.play import draw, findings, read_study
+from clickgym_lab.studies.setting import Setting, by_setting
 from clickgym_lab.studies.study import number
 from clickgym_lab.studies.warm_start import warm
 

@@ -24,10 +24,10 @@ from numpy.typing import NDArray
 from polars import col
 from scipy.stats import spearmanr
 
+from clickgym import Results
 from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS, STATE_AGENTS
 from clickgym.core.statistics import worst_tenth
 from clickgym.envs import ENVIRONMENTS, list_instances, load_instance
-from clickgym.runner.sweep_results import Results
 from clickgym.runner.theory import assumptions
 from clickgym_lab.bench import conclusions
 from clickgym_lab.bench.leaderboard import Place, leaderboard, tables_of

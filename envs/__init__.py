@@ -16,6 +16,7 @@ from .piecewise_stationary import PiecewiseStationaryModel
 from .position_based import PositionBasedModel as PositionBasedModel
 from .rate_models import DocumentClickThroughModel, RandomClickModel, RankClickThroughModel
 from .registration import CONTEXTUAL, ENVIRONMENTS, MEMORY, register, register_memory
+from .session import sessions
 from .spaces import RankedList, check_ranking
 from .trust_bias import TrustBiasModel as TrustBiasModel
 from .user_browsing import UserBrowsingModel as UserBrowsingModel
@@ -84,5 +85,6 @@ __all__ = [
     "list_instances",
     "load_instance",
     "register",
+    "sessions",
 ]
 __all__ += [_model.__name__ for _model in CLICK_MODELS.values()]

@@ -67,5 +67,14 @@ def session(model: Any) -> Callable[..., tuple[float, float, int]]:
 
 
 def sessions(model: Any) -> Callable[..., None]:
-    """A batch of `session`, compiled; what follows ``scratch`` are `Sessions`."""
+    """The compiled function that plays a batch of sessions, one for each given list.
+
+    Args:
+        model: the users.
+
+    Returns:
+        ``play(parameters, reward, cutoff, scratch, rankings, uniforms, *sessions)``: with the users' ``parameters``, the number
+        of the reward in `REWARDS`, ``(K + 1,)`` numbers of ``scratch``, ``(n, K)`` lists and as many uniform draws; it writes
+        into the arrays of `Sessions`.
+    """
     return specialise(_sessions, play_session=session(model))

@@ -300,7 +300,7 @@ ELSEWHERE = {
         "Results", "baselines", "check_agent", "check_click_model",
         "grid", "kernel", "list_agents", "list_environments", "list_instances", "list_metrics", "read_judgements", "read_letor",
         "read_log", "read_open_bandit", "read_ratings", "read_tidy", "read_yandex_personalized", "read_yandex_relevance",
-        "register", "write_tidy",
+        "register", "sessions", "write_tidy",
     },
 }  # fmt: skip
 

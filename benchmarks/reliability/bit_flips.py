@@ -28,7 +28,7 @@ import polars
 
 import clickgym
 from clickgym.core.files import write_whole
-from clickgym.envs.instances import Instance, load_instance
+from clickgym.envs import Instance, load_instance
 from clickgym.offline import ClickLog, contextual_instance, read_judgements, read_log, read_policy, write_tidy
 from clickgym.runner.results import read_results
 

@@ -27,19 +27,18 @@ import polars
 from polars import col
 from scorecard import digests_of
 
+from clickgym import make_agent, run
 from clickgym.agents import Learner
 from clickgym.core.files import write_whole
 from clickgym.envs import list_instances
-from clickgym.runner.labels import AgentLike
-from clickgym.runner.make import make_agent, make_env, place_of, player_of
-from clickgym.runner.results import Trial, read_results
-from clickgym.runner.run import run
+from clickgym.runner import AgentLike, Trial, make_env, place_of, player_of
+from clickgym.runner.results import read_results
 from clickgym_lab.bench.equipment import equipped
 from clickgym_lab.bench.play import blocks
 from clickgym_lab.bench.protocol import CURRENT
 from clickgym_lab.shipped import KEYS, Shipped, fingerprints, of_files, portable, read_shipped, stale, write_shipped
 from clickgym_lab.studies import STUDIES
-from clickgym_lab.studies.play import Plan
+from clickgym_lab.studies.setting import Plan
 
 SCORECARD = "scorecard-"
 """Before the names of agents, whose results these are."""
@@ -142,7 +141,7 @@ def _query(name: str, folder: Path | None) -> str:
 
 def _of_line(shipped: Shipped) -> Original:
     """A block of tasks: the first run of the line in the first of them, at the steps that ship as they are."""
-    task = blocks(CURRENT.candidates)[shipped.part][0]
+    task = blocks(CURRENT.by_name.values())[shipped.part][0]
     [agent], steps = shipped.made["agents"], tuple(CURRENT.stages(task))
     rows = shipped.table.filter(col("env") == task.name, col("run") == 0, col("step").is_in(steps))
     metrics = () if task.measure == "regret" else (task.measure,)
@@ -266,7 +265,7 @@ def _digests_now(shipped: Shipped, sources: Sequence[str]) -> dict[str, Any]:
     """What a result depends on in this version: of the scorecard, whose environments are tasks, by these."""
     origin = shipped.made
     if not origin["envs"]:
-        return digests_of(origin["agents"][0], blocks(CURRENT.candidates)[shipped.part])
+        return digests_of(origin["agents"][0], blocks(CURRENT.by_name.values())[shipped.part])
     now = fingerprints(origin["envs"], origin["agents"], sources or origin["instances"])
     return now if sources else now | {"models": {}}
 

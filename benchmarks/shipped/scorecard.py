@@ -21,16 +21,14 @@ from polars import col
 from rich.console import Console
 
 from clickgym.agents import Learner
-from clickgym.core.files import make_folder, write_whole
+from clickgym.core.files import make_folder, read_json, write_whole
 from clickgym.core.templates import templates
-from clickgym.runner.labels import PUBLISHED, AgentLike
-from clickgym.runner.make import player_of
-from clickgym.runner.progress import Progress
+from clickgym.runner import PUBLISHED, AgentLike, Progress, player_of
 from clickgym.runner.results import read_results
 from clickgym_lab.bench.leaderboard import sources_of
 from clickgym_lab.bench.lines import compact, may_be_anchors, origin_of
 from clickgym_lab.bench.play import blocks, n_sessions, play, suited
-from clickgym_lab.bench.protocol import CURRENT, DEVELOPMENT, Protocol
+from clickgym_lab.bench.protocol import ADDED, ANCHORS, CURRENT, DEVELOPMENT, Protocol
 from clickgym_lab.bench.reference import PUBLISHED_LINE, SAFE_LINE, TUNED_LINE, Line, curves_of, line_name, lines
 from clickgym_lab.bench.task import Task
 from clickgym_lab.bench.tuned import BUDGET, development_tasks, tune_line
@@ -76,7 +74,7 @@ def make(
     budget: int = BUDGET,
     anchors: bool = True,
 ) -> None:
-    """Play the agents whose results are not in the folder of the protocol, and write them; then the anchors, if there are none.
+    """Play what is not in the folder of the protocol, and write it: agents, tasks that were added, then anchors.
 
     Args:
         protocol: the version, whose folder gets a file for each agent, ``anchors.json`` and ``README.md``.
@@ -92,9 +90,12 @@ def make(
     for name in agents or PLAYERS:
         if not (protocol.data / f"{name}.parquet").exists():
             _make_agent(maker, name)
+        _play_added(maker, name)
     if anchors:
-        if not protocol.has_anchors:
-            _write_anchors(maker)
+        for tasks, file in ((protocol.candidates, protocol.data / ANCHORS), (protocol.added, protocol.data / ADDED)):
+            known = read_json(file) if file.exists() else {}
+            if any(task.name not in known for task in tasks):
+                _write_anchors(maker, tasks, file)
         _write_card(protocol)
 
 
@@ -103,13 +104,29 @@ def make(
 
 def _make_agent(maker: _Maker, name: str) -> None:
     """Play both lines of an agent, and write its file."""
-    results = list(_play_line(maker, PUBLISHED_LINE, Line(name, name, {})))
+    tasks = maker.protocol.candidates
+    results = list(_play_line(maker, PUBLISHED_LINE, Line(name, name, {}), tasks))
     tuned = _tuned(maker, name)
     if tuned is not None:
-        results += _play_line(maker, TUNED_LINE, tuned)
+        results += _play_line(maker, TUNED_LINE, tuned, tasks)
     if name in GUARDED:
-        results += _play_line(maker, SAFE_LINE, Line(line_name(name, SAFE_LINE), f"{name}:safe=true", {"settings": "safe"}))
+        safe = Line(line_name(name, SAFE_LINE), f"{name}:safe=true", {"settings": "safe"})
+        results += _play_line(maker, SAFE_LINE, safe, tasks)
     write_shipped(maker.protocol.data / f"{name}.parquet", results)
+
+
+def _play_added(maker: _Maker, name: str) -> None:
+    """Play the tasks that were added since the file of an agent was written, with all its lines."""
+    file = maker.protocol.data / f"{name}.parquet"
+    before = read_shipped(file)
+    there = {each.part for each in before}
+    tasks = [task for part, block in blocks(maker.protocol.added).items() if part not in there for task in block]
+    results: list[Shipped] = []
+    for setting, made in {each.setting: each.made for each in before}.items():
+        line = Line(line_name(name, setting), made["agents"][0], made["tuning"])
+        results += _play_line(maker, setting, line, tasks)
+    if results:
+        write_shipped(file, [*before, *results])
 
 
 def _tuned(maker: _Maker, name: str) -> Line | None:
@@ -139,10 +156,12 @@ def _tuned(maker: _Maker, name: str) -> Line | None:
     return None if line.default_wins else Line(line_name(name, TUNED_LINE), line.agent, about | {"sessions": tuning.sessions})
 
 
-def _play_line(maker: _Maker, setting: str, line: Line) -> Iterator[Shipped]:
-    """The results of a line by blocks of tasks, with what made each."""
+def _play_line(maker: _Maker, setting: str, line: Line, wanted: Sequence[Task]) -> Iterator[Shipped]:
+    """The results of a line by blocks of those tasks that it can play, with what made each."""
     protocol = maker.protocol
-    tasks = suited(line.agent, [task for task in protocol.candidates if task.quick or not line.learns])
+    tasks = suited(line.agent, [task for task in wanted if task.quick or not line.learns])
+    if not tasks:
+        return
     runs = protocol.learners if line.learns else protocol.runs
     folder = maker.out / setting / line.agent.partition(":")[0]
     table = _play(maker, line.name, line.agent, tasks, runs, folder, protocol.seed)
@@ -180,37 +199,37 @@ def digests_of(agent: str, block: Sequence[Task]) -> dict[str, Any]:
 # ------------------------------------------------------------------------------------------------------------------ anchors
 
 
-def _write_anchors(maker: _Maker) -> None:
+def _write_anchors(maker: _Maker, wanted: Sequence[Task], file: Path) -> None:
     """Find the best line of each task at each of its stages, and let it and `Random` play again, on seeds of their own."""
     protocol = maker.protocol
-    best = {(task, step): name for task, step, name in _best(protocol)}
+    best = {(task, step): name for task, step, name in _best(protocol, wanted)}
     losses: dict[tuple[str, int, str], float] = {}
     for name in dict.fromkeys(["Random", *best.values()]):
-        tasks = [task for task in protocol.candidates if name == "Random" or name in _winners(best, protocol, task)]
+        tasks = [task for task in wanted if name == "Random" or name in _winners(best, protocol, task)]
         folder = maker.out / "anchors" / name
         played = _play(maker, name, lines(protocol)[name].agent, tasks, protocol.runs, folder, protocol.anchor_seed)
         means = played.group_by("task", "step").agg(col("loss").mean())
         losses |= {(task, step, name): loss for task, step, loss in means.iter_rows()}
     rows = []
-    for task in protocol.candidates:
+    for task in wanted:
         entry = {
             step: [float(f"{losses[task.name, step, name]:.6g}") for name in ("Random", best[task.name, step])]
             + [best[task.name, step]]
             for step in protocol.stages(task)
         }
         rows.append(f" {json.dumps(task.name)}: {json.dumps(entry)}")
-    write_whole(protocol.data / "anchors.json", "{\n" + ",\n".join(rows) + "\n}\n")
+    write_whole(file, "{\n" + ",\n".join(rows) + "\n}\n")
 
 
 def _winners(best: Mapping[tuple[str, int], str], protocol: Protocol, task: Task) -> set[str]:
     return {best[task.name, step] for step in protocol.stages(task)}
 
 
-def _best(protocol: Protocol) -> Iterable[tuple[str, int, str]]:
+def _best(protocol: Protocol, tasks: Sequence[Task]) -> Iterable[tuple[str, int, str]]:
     """Task, stage, and the line with the lowest mean loss."""
     table = may_be_anchors(curves_of(protocol))
     stages = polars.DataFrame(
-        [(task.name, step) for task in protocol.candidates for step in protocol.stages(task)], ["task", "step"], orient="row"
+        [(task.name, step) for task in tasks for step in protocol.stages(task)], ["task", "step"], orient="row"
     )
     means = table.join(stages, on=["task", "step"]).group_by("task", "step", "agent").agg(col("loss").mean())
     return (
@@ -227,8 +246,9 @@ def _best(protocol: Protocol) -> Iterable[tuple[str, int, str]]:
 def _write_card(protocol: Protocol) -> None:
     """What stands beside the data: what it is, how it was made, and under which terms it may be used."""
     table = curves_of(protocol)
-    files = [protocol.data / "anchors.json", *sorted(protocol.data.glob("*.parquet"))]
-    origins = [each.made for file in files[1:] for each in read_shipped(file)]
+    tables = sorted(protocol.data.glob("*.parquet"))
+    files = [*(file for file in (protocol.data / ANCHORS, protocol.data / ADDED) if file.exists()), *tables]
+    origins = [each.made for file in tables for each in read_shipped(file)]
     text = (
         templates(Path(__file__).parent)
         .get_template("scorecard.md")

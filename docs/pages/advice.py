@@ -8,9 +8,7 @@ from typing import Any, NamedTuple
 import prose
 
 from clickgym.agents import ANY_LIST, CompiledAgent, ContextualAgent, Learner, StateAgent
-from clickgym.runner.describe import learns, needs, stands
-from clickgym.runner.labels import PUBLISHED
-from clickgym.runner.make import player_of
+from clickgym.runner import PUBLISHED, learns, needs, player_of, stands
 from clickgym_lab.bench.boards import Table, boards_tables
 from clickgym_lab.bench.leaderboard import Place
 from clickgym_lab.bench.reference import agent_of

@@ -15,7 +15,7 @@ from matplotlib.ticker import LogLocator
 from polars import col
 
 from clickgym.core.colours import COLOURS
-from clickgym.runner.reports.figures import drawn
+from clickgym.runner.reports import drawn
 from clickgym_lab.bench.protocol import CURRENT, Protocol
 from clickgym_lab.bench.reference import curves_of
 

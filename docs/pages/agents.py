@@ -10,13 +10,13 @@ from typing import Any
 
 import prose
 
+from clickgym import list_agents
 from clickgym.agents import ANY_LIST, ITS_DISPLAYS, LAST_DISPLAY, CompiledAgent, ContextualAgent, StateAgent
 from clickgym.core.docstrings import sections
 from clickgym.core.formats import duration, markdown_table
 from clickgym.core.templates import templates
-from clickgym.runner.catalogue import list_agents
-from clickgym.runner.describe import STANDS, abilities, needs, stands
-from clickgym.runner.labels import PUBLISHED
+from clickgym.runner import PUBLISHED, STANDS, needs, stands
+from clickgym.runner.describe import abilities
 from clickgym.serving.served import refusal
 from clickgym_lab.bench.protocol import CURRENT
 from clickgym_lab.bench.reference import reference

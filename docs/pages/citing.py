@@ -16,8 +16,7 @@ from typing import Any, NamedTuple
 from clickgym import agents, envs, offline
 from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS, STATE_AGENTS
 from clickgym.core.formats import markdown_table
-from clickgym.envs import ClickModel
-from clickgym.envs.users import Users
+from clickgym.envs import ClickModel, Users
 from clickgym.offline.estimation.estimator import MODEL_ESTIMATORS
 from clickgym.runner import theory
 

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from clickgym.core.docstrings import sections
 from clickgym.core.templates import templates
-from clickgym.envs.instances import load_instance
-from clickgym.envs.registration import CONTEXTUAL, ENVIRONMENTS, EPISODE, MEMORY, Environment
+from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, MEMORY, load_instance
+from clickgym.envs.registration import EPISODE, Environment
 from clickgym.runner.describe import arguments
 
 from .measured import (

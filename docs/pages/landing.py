@@ -16,11 +16,10 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 from polars import col
 
+from clickgym import make_agent, run
 from clickgym.core.templates import templates
 from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, MEMORY, list_instances
-from clickgym.runner.labels import PUBLISHED
-from clickgym.runner.make import make_agent, make_env
-from clickgym.runner.run import run
+from clickgym.runner import PUBLISHED, make_env
 from clickgym_lab.bench.leaderboard import sources_of
 from clickgym_lab.bench.protocol import CURRENT
 from clickgym_lab.bench.reference import lines

@@ -15,12 +15,9 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from clickgym.envs.click_env import ClickEnv
-from clickgym.envs.click_model import MAX_SEARCH, ClickModel
-from clickgym.envs.instances import list_instances, load_instance
-from clickgym.envs.memory.model import CascadeMDP
+from clickgym import run
+from clickgym.envs import MAX_SEARCH, CascadeMDP, ClickEnv, ClickModel, list_instances, load_instance
 from clickgym.envs.registration import EPISODE
-from clickgym.runner.run import run
 
 AGENTS = {"": "CascadeKLUCB", "NonStationary": "GLRCascadeKLUCB", "Contextual": "LinearTS", "Memory": "CascadeVI"}
 """The published agent that stands beside the best and random lists, by the kind of environment: one that needs no argument, and

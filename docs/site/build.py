@@ -28,7 +28,7 @@ from places import ROOT, pages, places_of, relinked
 import clickgym
 from clickgym import agents, envs, offline, runner, serving
 from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, MEMORY
-from clickgym.runner.labels import PUBLISHED, digest
+from clickgym.runner import PUBLISHED, digest
 from clickgym_lab.bench.boards import REPOSITORY, boards_notes, boards_tables, filters_html, table_html
 from clickgym_lab.bench.conclusions import RECOMMENDING, conclusions
 from clickgym_lab.bench.reference import agent_of
@@ -88,6 +88,7 @@ def _documented(module: str, name: str) -> str:
     thing = getattr(sys.modules[module], name)
     directive = "autoclass" if inspect.isclass(thing) else "autofunction" if callable(thing) else "autodata"
     members = "\n   :members:\n   :show-inheritance:" if directive == "autoclass" and module != "clickgym.agents" else ""
+    members += "\n   :inherited-members:" if name == "Scorecard" else ""  # its scores are of a class of their own
     return f"```{{eval-rst}}\n.. {directive}:: {module}.{name}{members}\n```"
 
 

@@ -13,7 +13,7 @@ from latex2mathml.converter import convert
 from pages.agents import ON_PAGE
 from places import origins
 
-from clickgym.runner.labels import PUBLISHED
+from clickgym.runner import PUBLISHED
 
 REPOSITORY = "https://github.com/clickgym/clickgym/"
 ORIGINS = origins()

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from posixpath import normpath, relpath
 
-from clickgym.runner.labels import PUBLISHED
+from clickgym.runner import PUBLISHED
 from clickgym_lab.bench.boards import REPOSITORY, source_file
 
 __all__ = ["ROOT", "origins", "pages", "places_of", "relinked"]

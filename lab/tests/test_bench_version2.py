@@ -27,7 +27,7 @@ from clickgym_lab.bench import card as cards
 from clickgym_lab.bench import figures, reference, tuned
 from clickgym_lab.bench.anchors import Anchor
 from clickgym_lab.bench.boards import boards_tables, source_link, table_html
-from clickgym_lab.bench.equipment import EXCHANGED, Equipped, equipped, examination, production_log
+from clickgym_lab.bench.equipment import Equipped, equipped, examination
 from clickgym_lab.bench.leaderboard import header, leaderboard, row_of
 from clickgym_lab.bench.pages import leaderboard_html
 from clickgym_lab.bench.play import blocks, play, play_one, suited
@@ -35,7 +35,8 @@ from clickgym_lab.bench.protocol import CURRENT, DEVELOPMENT
 from clickgym_lab.bench.reference import machine
 from clickgym_lab.bench.score import holm, pairs, scored, standing
 from clickgym_lab.bench.submission import read_submission
-from clickgym_lab.bench.task_set import task_set
+from clickgym_lab.bench.task_set import GROUPS, Group, Place, task_set
+from clickgym_lab.production import EXCHANGED, log_of_production
 from clickgym_lab.shipped import read_shipped, stale, write_shipped
 
 ABILITIES = CURRENT.abilities
@@ -151,7 +152,7 @@ def test_without_a_production_ranking_they_are_means_over_random_lists():
 def test_a_log_is_of_the_production_ranking_with_exchanges_and_clicks_by_the_model():
     """Shares of 20,000 sessions, whose standard deviations are below 0.004; ± 0.02 is beyond five of them."""
     env = make_env("PBMRank-v0", "yandex-9:shuffle=3").unwrapped
-    log = production_log(env.model, env.initial_ranking, 20_000, seed=0)
+    log = log_of_production(env.model, env.initial_ranking, 20_000, seed=0)
     production = (log.rankings == env.initial_ranking[:5]).all(axis=1)
     others = EXCHANGED * (1 - 5 * 4 / (10 * 9))  # of the pairs that are exchanged, those outside the list change nothing
     assert production.mean() == pytest.approx(1 - others, abs=0.02)
@@ -445,6 +446,82 @@ def test_a_newcomer_has_a_card_that_is_verified(current, tmp_path):
     assert read_submission(tmp_path / "mine", current).agent == "mine"
 
 
+# ------------------------------------------------------------------------------------------------------ tasks that are added
+
+
+@pytest.fixture(scope="module")
+def grown(made, short, tmp_path_factory):
+    """The reference of ``made``, to which a task of ``standard`` was added: it is played, and nothing else is played again."""
+    toy = made.by_name["standard-02"]._replace(name="standard-99", about="A toy", since=3)
+    data, out = tmp_path_factory.mktemp("grown") / "data", tmp_path_factory.mktemp("out")
+    shutil.copytree(made.data, data)
+    more = replace(made, data=data, make_tasks=lambda: (*made.candidates, toy._replace(quick=True)))
+    agents = [file.stem for file in data.glob("*.parquet")]
+    for _ in range(2):  # the second finds everything there
+        make.make(more, short[1], out, agents=agents, budget=30_000, jobs=1, anchors=True)
+    assert {folder.name for folder in (out / "published" / "CascadeTS").iterdir()} == {"standard-99"}
+    return more
+
+
+def test_a_task_that_is_added_is_scored_as_a_column_and_changes_no_other_score(made, grown):
+    assert grown.fingerprint == made.fingerprint
+    assert (grown.data / "anchors.json").read_bytes() == (made.data / "anchors.json").read_bytes()
+    assert list(json.loads((grown.data / "added.json").read_text())) == ["standard-99"]
+    board = made.boards[0]
+    assert list(grown.columns(board)) == [*made.columns(board), "standard-99"]
+    assert "standard-99" not in grown.columns(made.boards[2])
+    for before, after in zip(leaderboard(made, board), leaderboard(grown, board), strict=True):
+        scores = dict(after.standing.abilities)
+        assert 0 <= scores.pop("standard-99").value < 2 or before.agent == "Random"
+        early = {step: place.standing.overall for step, place in after.early.items()}
+        assert early == {step: place.standing.overall for step, place in before.early.items()}
+        assert after._replace(standing=after.standing._replace(abilities=scores), early={}) == before._replace(early={})
+        row = dict(zip(header(grown, board), row_of(after, grown, board), strict=True))
+        assert row["standard-99"] == f"{after.standing.abilities['standard-99'].value:z.2f}"
+    assert "standard-99" in leaderboard_html(grown)
+
+
+def test_a_card_shows_a_task_that_was_added(grown, made, tmp_path, monkeypatch):
+    cards_of = {}
+    for protocol in (made, grown):
+        monkeypatch.setattr(cards, "CURRENT", protocol)
+        cards_of[protocol] = clickgym.bench({"mine": "CascadeKLUCB"}, out=tmp_path / str(len(cards_of)), n_jobs=1)
+    before, after = cards_of.values()
+    assert after.n_tasks("standard-99") == 1
+    assert after.standing.overall == before.standing.overall
+    assert after.standing.n_tasks == before.standing.n_tasks
+    assert after.comparisons == before.comparisons
+    assert after.summary == before.summary
+    assert "standard-99" in after.to_html()
+    assert "standard-99" in after._repr_html_()
+    tables = [read_submission(tmp_path / name, made).table.drop("seconds") for name in "01"]
+    assert tables[0].equals(tables[1])
+
+
+def test_curves_of_a_task_that_was_added_are_drawn_by_its_name(grown, monkeypatch):
+    for module in (reference, figures):
+        monkeypatch.setattr(module, "CURRENT", grown)
+    assert clickgym.baselines("standard-99", ["CascadeTS"]).frame["instance"].unique().to_list() == ["standard-99"]
+    assert "standard-99" not in clickgym.baselines("standard").frame["instance"].to_list()
+    figures.curves_figure("standard-99")
+
+
+def test_a_group_that_is_added_leaves_the_frozen_tasks_as_they_are(monkeypatch):
+    toy = Group("churn", ("CM", "PBM"), [Place("{query}", "churn=0.01")], "A toy under the {model}", 1000, since=3)
+    monkeypatch.setattr("clickgym_lab.bench.task_set.GROUPS", (*GROUPS, toy))
+    grown = replace(CURRENT)
+    assert grown.candidates == CURRENT.candidates
+    assert [task.about for task in grown.added] == ["A toy under the CM", "A toy under the PBM"]
+    assert grown.tasks() == CURRENT.tasks()
+
+
+def test_the_next_version_counts_a_task_that_was_added(grown):
+    following = replace(grown, version=3)
+    assert following.added == ()
+    assert following.by_name["standard-99"].ability == "standard"
+    assert following.fingerprint != grown.fingerprint
+
+
 # --------------------------------------------------------------------------------------------------- a newcomer, and its folder
 
 
@@ -570,7 +647,7 @@ def test_a_mapping_names_the_agent_and_only_one_is_played():
 def test_click_models_are_known_in_every_list_of_them(current):
     card = clickgym.bench("CascadeKLUCB", quick=True, n_jobs=1)
     rows = polars.DataFrame({"ability": ["misspecified"] * 2, "env": ["CMRank-v0", "PBMRank-v0"], "score": [0.75, 0.25]})
-    assert replace(card, table=rows)._by_click_model() == (0.75, 0.25)
+    assert replace(card, table=rows).by_click_model() == (0.75, 0.25)
     assert "<table>" in card._repr_html_()
     assert "CascadeKLUCB scores" in repr(card)
     assert card.place.standing.n_tasks == len(set(card.table["task"]))

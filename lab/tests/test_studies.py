@@ -29,9 +29,10 @@ from clickgym.runner.pairs import pair_of
 from clickgym_lab.shipped import Shipped
 from clickgym_lab.studies import STUDIES, he2020, li2019_bubble, study, zoghi2017
 from clickgym_lab.studies.li2019_bubble import random_lists
-from clickgym_lab.studies.play import _setting, by_setting, conclude, draw, judge, plan, read_study
+from clickgym_lab.studies.play import _setting, conclude, draw, plan, read_study
 from clickgym_lab.studies.plots import LOOKS, grid, look_of
 from clickgym_lab.studies.rehearsal import invented, rehearse
+from clickgym_lab.studies.setting import by_setting, judge
 from clickgym_lab.studies.study import Curves, Estimate, Finding, Statement, estimate
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "studies.md"

@@ -23,7 +23,8 @@ from clickgym_lab.studies import (
     when_rl_pays,
     zoghi2017,
 )
-from clickgym_lab.studies.play import judge, plan, project, words
+from clickgym_lab.studies.play import plan, project
+from clickgym_lab.studies.setting import judge
 from clickgym_lab.studies.study import Curves, Estimate, estimate
 
 STEPS = np.unique(np.concatenate([np.arange(1000, 100_001, 1000), [1, 10, 100, 500]]))
@@ -161,7 +162,7 @@ def test_a_scale_reduces_the_horizon_by_itself_and_the_rest_by_its_fourth_root()
     instances = [f"uniform:seed={seed},n_positions=10" for seed in range(100)]
     (planned,) = plan(["bubble-fig1"], 0.2, instances)
     assert (planned.horizon, planned.runs, len(planned.queries)) == (1_000_000, 7, 67)  # 0.2 ** 0.25 is 0.669
-    assert words(planned).endswith("67 of 100 queries, 7 of 10 runs, 1,000,000 of 5,000,000 sessions")
+    assert planned.words.endswith("67 of 100 queries, 7 of 10 runs, 1,000,000 of 5,000,000 sessions")
     (planned,) = plan(["nonstat-fig1"], 1e-3)
     assert (planned.horizon, planned.runs) == (100_000, 10)
     assert planned.queries[0] == "yandex-9982"

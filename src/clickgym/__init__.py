@@ -3,12 +3,12 @@
 from . import _interrupts, _memory  # noqa: F401  (before what takes a second to load)
 
 # isort: split
-import importlib
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from . import envs as envs
 from .core.lab import lab
+from .core.later import loader
 from .envs import RecordRegret as RecordRegret
 from .envs import RecordVectorRegret as RecordVectorRegret
 from .envs import register as register
@@ -78,14 +78,10 @@ __all__ = sorted({"RecordRegret", "RecordVectorRegret", "__version__", "envs", "
 
 
 if not TYPE_CHECKING:  # or every name would be an object to a type checker, also one that there is not
+    _load = loader(__name__, _LATER)
 
     def __getattr__(name: str) -> object:
-        if name in _OF_LAB:
-            return getattr(lab(_OF_LAB[name]), name)
-        if name not in _LATER:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        module = importlib.import_module(_LATER[name], __name__)
-        return module if _LATER[name] == f".{name}" else getattr(module, name)
+        return getattr(lab(_OF_LAB[name]), name) if name in _OF_LAB else _load(name)
 
 
 def __dir__() -> list[str]:

@@ -21,9 +21,9 @@ from slow import slow
 from test_make import MINE, a_function
 
 import clickgym
+from clickgym.core.workers import check_workers
 from clickgym.runner.callback import Callback
 from clickgym.runner.results import Trial, read_results
-from clickgym.runner.sweep import check_workers
 
 ENVS, AGENTS = ["PBMRank-v0", "CMRank-v0"], ["TopRank", "Random"]
 

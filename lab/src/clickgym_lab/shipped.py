@@ -25,8 +25,7 @@ from numba.core.dispatcher import Dispatcher
 
 from clickgym.core.files import check_file, reading, sealed, write_whole
 from clickgym.envs import Users
-from clickgym.runner.labels import digest, model_digest
-from clickgym.runner.make import make_env, player_of
+from clickgym.runner import digest, make_env, model_digest, player_of
 
 FORMAT = "1"
 OURS = ("clickgym", "clickgym_lab")

@@ -1,14 +1,21 @@
-"""Worker processes: none outlives the process that started it."""
+"""Worker processes: how many, that they do not hear of Ctrl-C, and that none outlives the process that started it."""
 
 from __future__ import annotations
 
 import os
+import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
+import numpy as np
+
+from .checks import short
+
+MOST_WORKERS = 1_000
 EVERY = 0.25
 """Seconds between two looks at the parent."""
 
@@ -35,3 +42,25 @@ def _watch(parent: int) -> None:
         os._exit(1)
 
     threading.Thread(target=end, daemon=True).start()
+
+
+def check_workers(n_jobs: int) -> None:
+    """Check a number of workers."""
+    whole = isinstance(n_jobs, int | np.integer) and not isinstance(n_jobs, bool)
+    if not whole or n_jobs == 0 or abs(n_jobs) > MOST_WORKERS:
+        raise ValueError(
+            f"n_jobs is {short(n_jobs)}; expected a number of workers up to {MOST_WORKERS:,}, or -1 for one per processor"
+        )
+
+
+@contextmanager
+def deaf_to_interrupts() -> Iterator[None]:
+    """What is started within does not hear of Ctrl-C, which a terminal sends to all processes: this one does, and ends them."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -1,9 +1,32 @@
 """Run agents in environments: one pair, many pairs, their results, figures and commands; `clickgym.sweep` is in
 ``runner.sweep``.
+
+What is listed here is for those who build on the library; `clickgym` lists what its users call.
 """
 
-from .loop import AgentError
-from .make import make_agent
-from .run import Result, run
+from typing import TYPE_CHECKING
 
-__all__ = ["AgentError", "Result", "make_agent", "run"]
+from ..core.later import loader
+from .describe import STANDS, Description, TableOfWords, learns, needs, stands
+from .labels import PUBLISHED, AgentLike, UnsuitedError, by_label, digest, fingerprint, model_digest, parse_spec, source_digest
+from .loop import AgentError
+from .make import Place, Player, make_agent, make_env, place_of, player_of
+from .metrics import Metrics, wrong_pairs
+from .pairs import Pair, pair_of
+from .run import Result, run
+from .search import search_space_of
+
+if TYPE_CHECKING:
+    from .callback import Callback
+    from .progress import Progress
+    from .results import Trial
+
+__all__ = [
+    "PUBLISHED", "STANDS", "AgentError", "AgentLike", "Callback", "Description", "Metrics", "Pair", "Place", "Player",
+    "Progress", "Result", "TableOfWords", "Trial", "UnsuitedError", "by_label", "digest", "fingerprint", "learns",
+    "make_agent", "make_env", "model_digest", "needs", "pair_of", "parse_spec", "place_of", "player_of", "run",
+    "search_space_of", "source_digest", "stands", "wrong_pairs",
+]  # fmt: skip
+
+if not TYPE_CHECKING:  # they need data frames and a terminal
+    __getattr__ = loader(__name__, {"Callback": ".callback", "Progress": ".progress", "Trial": ".results"})

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import os
 import platform
-import signal
 import tempfile
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -37,7 +35,7 @@ from ..core.checks import (
 from ..core.files import check_disk, check_memory, in_bytes, make_folder
 from ..core.kernels import WorkerError
 from ..core.trust import from_file
-from ..core.workers import watched
+from ..core.workers import check_workers, deaf_to_interrupts, watched
 from .callback import Callback
 from .cast import Cast
 from .event_log import check_tensorboard
@@ -77,7 +75,7 @@ from .results import (
 from .run import checkpoint_steps, play
 from .sweep_results import Results
 
-MOST_TRIALS, MOST_WORKERS = 1_000_000, 1_000
+MOST_TRIALS = 1_000_000
 IN_MEMORY, ON_DISK = 68, 12
 """Bytes of a row of the table, without further metrics."""
 
@@ -293,15 +291,6 @@ def _check_size(trials: int, work: Work) -> None:
     check_memory(f"{sizes}, which", table)
 
 
-def check_workers(n_jobs: int) -> None:
-    """Check a number of workers."""
-    whole = isinstance(n_jobs, int | np.integer) and not isinstance(n_jobs, bool)
-    if not whole or n_jobs == 0 or abs(n_jobs) > MOST_WORKERS:
-        raise ValueError(
-            f"n_jobs is {short(n_jobs)}; expected a number of workers up to {MOST_WORKERS:,}, or -1 for one per processor"
-        )
-
-
 def _checked(horizon: int, seed: int, checkpoints: Any, engine: Engine, metrics: Sequence[str], tensorboard: Any) -> Work:
     horizon = check_horizon(horizon)
     if tensorboard is not None:
@@ -422,19 +411,6 @@ def _play_some(trials: list[Trial], work: Work, out: Path, n_jobs: int, prefer: 
         raise WorkerError("a worker process was killed, perhaps because memory ran out") from None
     finally:
         stop.set()
-
-
-@contextmanager
-def deaf_to_interrupts() -> Iterator[None]:
-    """What is started within does not hear of Ctrl-C, which a terminal sends to all processes: this one does, and ends them."""
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _report_costs(trials: Sequence[Trial], work: Work, workers: int, callback: Callback) -> None:

@@ -33,6 +33,7 @@ from ..core.checks import MOST_SESSIONS, check_count, check_horizon, check_path,
 from ..core.files import check_seal, is_draft, make_folder, read_json, reading, remove_drafts, sealed, write_whole
 from ..core.notebook import html_table
 from ..core.statistics import half_width
+from ..core.workers import check_workers
 from .callback import Callback
 from .labels import AgentLike, EnvLike, by_label, in_braces, written
 from .make import Place, Player, player_of
@@ -40,7 +41,7 @@ from .progress import TuningProgress, listener_of
 from .run import checkpoint_steps
 from .sampler import Sampler
 from .search import Space, check_fit, combinations, contains, search_space_of
-from .sweep import Job, Work, check_workers, listed, places_of, play_into, prepare
+from .sweep import Job, Work, listed, places_of, play_into, prepare
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -11,7 +11,7 @@ import polars
 
 from clickgym.core.formats import clock
 from clickgym.core.templates import templates
-from clickgym.runner.labels import PUBLISHED
+from clickgym.runner import PUBLISHED
 
 from .leaderboard import TRUST, Place, leaderboard, models_of, ratio_text, secret_text
 from .protocol import CURRENT, STAGES, Board, Protocol
@@ -59,7 +59,7 @@ def boards_tables(protocol: Protocol = CURRENT) -> list[Table]:
             f"Board: {board.name}",
             f"{board.about[0].upper()}{board.about[1:]}.",
             leaderboard(protocol, board),
-            board.abilities,
+            list(protocol.columns(board)),
             board,
             models_of(protocol, board),
             STAGES,
@@ -72,7 +72,7 @@ def boards_tables(protocol: Protocol = CURRENT) -> list[Table]:
             f"Generic reinforcement learning beside the board {board.name}",
             f"Over the tasks of --quick alone: generic reinforcement learning plays no others, with {protocol.learners} runs.",
             places,
-            board.abilities,
+            list(protocol.columns(board)),
             board,
         )
         for board in protocol.boards
@@ -128,7 +128,7 @@ def table_html(table: Table, protocol: Protocol = CURRENT, links: Callable[[str]
     pages = templates(FOLDER)
     pages.filters |= {"clock": clock}
     values = table_values(links)
-    return pages.get_template("board.html").render(table=table, abilities=protocol.abilities, **values)
+    return pages.get_template("board.html").render(table=table, abilities=protocol.columns(), **values)
 
 
 def table_values(links: Callable[[str], str] | None = None) -> dict[str, object]:

@@ -17,8 +17,7 @@ from clickgym.agents import AGENTS, LEARNERS
 from clickgym.core.formats import markdown_table
 from clickgym.core.statistics import worst_tenth
 from clickgym.core.templates import templates
-from clickgym.runner.describe import learns, stands
-from clickgym.runner.labels import PUBLISHED
+from clickgym.runner import PUBLISHED, learns, stands
 
 from .leaderboard import Place, leaderboard
 from .protocol import CURRENT, Protocol

@@ -6,51 +6,19 @@ import inspect
 import json
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from clickgym.agents import ANY_LIST, Agent, Learner
 from clickgym.envs import Users
-from clickgym.envs.session import sessions
-from clickgym.runner.labels import PUBLISHED, AgentLike, fingerprint, source_digest
-from clickgym.runner.make import Player, player_of
+from clickgym.runner import PUBLISHED, AgentLike, Player, fingerprint, player_of, source_digest
 
+from ..production import log_of_production
 from .task import Task
 
-EXCHANGED = 0.2
-"""The share of the sessions of a log in which two items have exchanged their places."""
 RANDOM_LISTS = 200
-
-
-class Log(NamedTuple):
-    """A log of sessions from which an agent learns."""
-
-    rankings: NDArray[np.int64]  # (n, K)
-    clicks: NDArray[np.int8]  # (n, K)
-
-
-def production_log(users: Any, production: NDArray[np.int64], n: int, seed: Any) -> Log:
-    """Make a log of the production ranking.
-
-    Args:
-        users: a click model.
-        production: all items in the order of production.
-        n: how many sessions.
-        seed: of the exchanges and of the clicks.
-    """
-    rng, n_positions, n_items = np.random.default_rng(seed), users.n_positions, len(production)
-    lists = np.tile(production, (n, 1))
-    rows = np.flatnonzero(rng.random(n) < EXCHANGED)
-    first = rng.integers(n_items, size=len(rows))
-    second = (first + rng.integers(1, n_items, size=len(rows))) % n_items
-    lists[rows, first], lists[rows, second] = lists[rows, second], lists[rows, first]
-    rankings = np.ascontiguousarray(lists[:, :n_positions])
-    clicks, examined, earned = np.empty(rankings.shape, np.int8), np.empty(rankings.shape, np.int8), np.empty((3, n))
-    uniforms, scratch = rng.random(rankings.shape), np.empty(n_positions + 1)
-    sessions(users)(users.parameters, 0, n_positions, scratch, rankings, uniforms, clicks, examined, *earned)
-    return Log(rankings, clicks)
 
 
 def examination(users: Any, production: NDArray[np.int64] | None) -> NDArray[np.float64]:
@@ -98,7 +66,7 @@ class Equipped:
         agent = self._player.maker(n_items=n_items, n_positions=n_positions, seed=seed, **given)
         if self._log and isinstance(agent, Agent) and agent.learns_from == ANY_LIST:
             learner: Any = agent
-            learner.learn(production_log(users, production, self._log, np.random.SeedSequence(seed, spawn_key=(0x106,))))
+            learner.learn(log_of_production(users, production, self._log, np.random.SeedSequence(seed, spawn_key=(0x106,))))
         return agent
 
     def to_dict(self) -> Mapping[str, Any]:
@@ -121,6 +89,6 @@ def equipped(agent: AgentLike | Player, task: Task) -> AgentLike:
         task: of the protocol.
     """
     player = player_of(agent)
-    if task.ability in ("contextual", "memory"):
+    if task.env.startswith(("Contextual", "CascadeMDP")):
         return player.given
     return Equipped(player, task.log) if task.log or _asks_examination(player) else player.given

@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars
@@ -16,19 +16,16 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from polars import col
 
-from clickgym.core.checks import unknown
-from clickgym.runner.reports.bounds import Theory
-from clickgym.runner.reports.figures import COLOURS, regret_figure
-from clickgym.runner.theory.applicable import BoundCurve, applicable_bounds
+from clickgym.core.checks import check_choice
+from clickgym.core.colours import COLOURS
+from clickgym.runner.reports import Theory, regret_figure
+from clickgym.runner.theory import BoundCurve, applicable_bounds
 
 from .leaderboard import Place, leaderboard
+from .played import Played
 from .protocol import CURRENT, Protocol
 from .reference import baselines, curves_of, first_lines
 from .task import Task
-from .task_set import ABOUT
-
-if TYPE_CHECKING:
-    from .card import Scorecard
 
 MOST_CURVES = 8
 """So many lines of the first board that plays an ability are drawn, if none are named, and `Random`."""
@@ -86,14 +83,13 @@ def curves_figure(ability: str, agents: Sequence[str] | None = None) -> Figure:
     results = baselines(ability, names)
     config = {**results.config, "agents": names, "per_instance": False}
     figure = regret_figure(results.frame, config, Theory(dict(_lower_bounds(ability, config["checkpoints"])), []))
-    source = (
-        f"clickgym {version('clickgym')}: clickgym bench --plot {ability}; scorecard, version 2, {ability}: {ABOUT[ability]}"
-    )
+    what = f"{ability}: {CURRENT.columns()[ability]}"
+    source = f"clickgym {version('clickgym')}: clickgym bench --plot {ability}; scorecard, version 2, {what}"
     figure.supxlabel(source, fontsize=6, color="0.4", x=0.01, ha="left")
     return figure
 
 
-def card_figure(card: Scorecard, beside: Sequence[str]) -> Figure:
+def card_figure(card: Played, beside: Sequence[str]) -> Figure:
     """Draw the mean regret of an agent and of built-in agents: one panel for each ability.
 
     Args:
@@ -142,10 +138,9 @@ def _look(i: int) -> dict[str, Any]:
 
 def _leading(ability: str) -> list[str]:
     """The lines that score highest in an ability, of each agent the better one, and `Random`."""
-    if ability not in ABOUT:
-        raise ValueError(unknown("ability", ability, ABOUT))
+    check_choice("ability", ability, CURRENT.columns())
     CURRENT.check_anchors()
-    board = next(board for board in CURRENT.boards if ability in board.abilities)
+    board = next(board for board in CURRENT.boards if ability in CURRENT.columns(board))
     places = [place for place in leaderboard(CURRENT, board) if ability in place.standing.abilities]
     places.sort(key=lambda place: -place.standing.abilities[ability].value)
     return [*first_lines((place.agent for place in places), "Random")[:MOST_CURVES], "Random"]
@@ -153,7 +148,7 @@ def _leading(ability: str) -> list[str]:
 
 def _lower_bounds(ability: str, steps: Sequence[int]) -> Iterator[tuple[tuple[str, str | None], list[BoundCurve]]]:
     """The mean of the lower bounds of each click model's tasks, where all have one; that of users who stay as they are."""
-    tasks = [task for task in CURRENT.candidates if task.ability == ability]
+    tasks = [task for task in CURRENT.by_name.values() if task.ability == ability]
     for model in dict.fromkeys(task.click_model for task in tasks):
         bounds = [_lower_bound(task, steps) for task in tasks if task.click_model == model]
         yield (f"{model}Rank-v0", None), list(_mean_bound(bounds))

@@ -36,15 +36,14 @@ from clickgym.core.files import make_folder, write_whole
 from clickgym.core.formats import markdown_text
 from clickgym.core.kernels import SessionError, cache_folder
 from clickgym.core.templates import templates
-from clickgym.runner.callback import Callback
-from clickgym.runner.labels import PUBLISHED, parse_spec
-from clickgym.runner.sweep import check_workers, deaf_to_interrupts
+from clickgym.core.workers import check_workers, deaf_to_interrupts
+from clickgym.runner import PUBLISHED, Callback, parse_spec
 
 from ..shipped import Shipped, write_shipped
 from .leaderboard import about_of, sources_of
 from .lines import compact, may_be_anchors, origin_of
 from .play import COLUMNS, blocks, n_sessions, play, play_run, suited
-from .protocol import CURRENT, DEVELOPMENT, Board, Protocol
+from .protocol import ANCHORS, CURRENT, DEVELOPMENT, Board, Protocol
 from .reference import PUBLISHED_LINE, lines, machine, reference
 from .sandbox import Sandbox, check_can_confine, end_with
 from .score import Estimate, Standing, pairs, scored, standing
@@ -513,7 +512,7 @@ def _write_anchors(protocol: Protocol, secret: Protocol, runs: int, n_jobs: int,
         task.name: {step: _anchor(task, step, best[task.ability], losses) for step in secret.stages(task)}
         for task in secret.candidates
     }
-    write_whole(secret.data / "anchors.json", json.dumps(anchors))
+    write_whole(secret.data / ANCHORS, json.dumps(anchors))
 
 
 def _anchor(

@@ -12,12 +12,11 @@ import polars
 from polars import col
 
 from clickgym.core.formats import clock
-from clickgym.runner.labels import AgentLike
-from clickgym.runner.make import Player, player_of
+from clickgym.runner import AgentLike, Player, player_of
 
 from .protocol import CURRENT, STAGES, Board, Protocol
 from .reference import Line, lines, reference
-from .score import Estimate, Pair, Standing, pairs, regret_ratio, standing
+from .score import Estimate, Pair, Standing, counted_rows, pairs, regret_ratio, standing
 
 TRUST = {
     "ours": "we played it",
@@ -145,7 +144,7 @@ def tables_of(protocol: Protocol, board: Board | None, stage: int | None, quick:
 
 def _place(name: str, rows: polars.DataFrame, protocol: Protocol, result: Standing) -> Place:
     line = lines(protocol)[name]
-    about, seconds = _about(line), float(rows["seconds"].sum())
+    about, seconds = _about(line), float(counted_rows(rows, protocol)["seconds"].sum())
     place = Place(name, result, tuple(about["told"]), about["click_models"], seconds)
     secret = Estimate(*about["secret"]) if "secret" in about else None
     return place._replace(changes=line.changes, trust=line.trust, secret=secret)
@@ -164,16 +163,12 @@ def about_of(agent: AgentLike) -> dict[str, Any]:
 
 def header(protocol: Protocol = CURRENT, board: Board | None = None) -> tuple[str, ...]:
     """The heads of the columns of a board."""
-    abilities = (name.replace("_", " ") for name in _abilities(protocol, board))
+    abilities = (name.replace("_", " ") for name in protocol.columns(board))
     if board is None:
         return ("agent", "overall", "tasks", *abilities, "is told", "made for", "time")
     early = (f"after {stage:,}" for stage in STAGES)
     beside = ("worst tenth", "regret", "tied with", "is told", "tuning changed", "played by", "secret score", "time")
     return ("place", "agent", "overall", *early, *abilities, *models_of(protocol, board), *beside)
-
-
-def _abilities(protocol: Protocol, board: Board | None) -> list[str]:
-    return [name for name in protocol.abilities if board is None or name in board.abilities]
 
 
 def models_of(protocol: Protocol, board: Board) -> list[str]:
@@ -184,7 +179,7 @@ def models_of(protocol: Protocol, board: Board) -> list[str]:
 def row_of(place: Place, protocol: Protocol = CURRENT, board: Board | None = None) -> tuple[str, ...]:
     """The cells under `header`."""
     abilities = place.standing.abilities
-    scores = [_score(abilities[name].value) if name in abilities else "–" for name in _abilities(protocol, board)]
+    scores = [_score(abilities[name].value) if name in abilities else "–" for name in protocol.columns(board)]
     knowledge, overall, time = ", ".join(place.told) or "–", str(place.standing.overall), clock(place.seconds)
     if board is None:
         return (place.agent, overall, str(place.standing.n_tasks), *scores, knowledge, place.click_models, time)

@@ -89,4 +89,4 @@ def may_be_anchors(table: polars.DataFrame) -> polars.DataFrame:
         table: with ``agent`` and ``ability``.
     """
     agent = col("agent").str.split(",").list.first()
-    return table.filter(~agent.is_in(NO_ANCHOR), ~agent.is_in(LISTED) | (col("ability") == "safety"))
+    return table.filter(~agent.is_in(NO_ANCHOR), ~agent.is_in(LISTED) | col("ability").str.starts_with("safety"))

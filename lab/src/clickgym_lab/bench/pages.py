@@ -6,28 +6,25 @@ import math
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from clickgym.core.formats import amount, clock
 from clickgym.core.templates import templates
-from clickgym.runner.reports.figures import picture
+from clickgym.runner.reports import picture
 
 from .boards import MODELS, boards_notes, boards_tables, table_values
 from .figures import card_figure
 from .leaderboard import header, ratio_text, row_of
-from .paper import check_beside, leading
+from .paper import card_bibtex, card_sentence, check_beside, leading
+from .played import Played
 from .protocol import CURRENT, Protocol
 from .score import Estimate
-
-if TYPE_CHECKING:
-    from .card import Scorecard
 
 FOLDER = Path(__file__).parent
 END = 1.25
 """Where the axis of the bars ends."""
 
 
-def scorecard_html(card: Scorecard, beside: Sequence[str] | None = None) -> str:
+def scorecard_html(card: Played, beside: Sequence[str] | None = None) -> str:
     """The page of an agent: a bar for each ability, curves, comparisons, and the table of tasks, without a script.
 
     Args:
@@ -40,11 +37,10 @@ def scorecard_html(card: Scorecard, beside: Sequence[str] | None = None) -> str:
     names = check_beside(beside, card.protocol)
     figure = card_figure(card, leading(card) if names is None else names)
     models = [(name, Estimate(value, math.nan, math.nan)) for name, value in card.standing.models.items()]
-    return _render(
+    return _render_card(
         "scorecard.html",
-        card.protocol,
-        card=card,
-        abilities=[(name, card.protocol.abilities[name], each, _bar(each)) for name, each in card.standing.abilities.items()],
+        card,
+        abilities=[(name, card.protocol.columns()[name], each, _bar(each)) for name, each in card.standing.abilities.items()],
         models=[(name, each, _bar(each)) for name, each in models],
         curves=picture(figure),
         one=100 / END,
@@ -54,19 +50,15 @@ def scorecard_html(card: Scorecard, beside: Sequence[str] | None = None) -> str:
     )
 
 
-def scorecard_markdown(card: Scorecard) -> str:
+def scorecard_markdown(card: Played) -> str:
     """The card for a paper's appendix: summary, abilities, the line of the leaderboard, comparisons and tasks."""
     line = row_of(card.place, card.protocol, card.board)
-    return _render("scorecard.md", card.protocol, card=card, header=header(card.protocol, card.board), line=line)
+    return _render_card("scorecard.md", card, header=header(card.protocol, card.board), line=line)
 
 
-def scorecard_summary(card: Scorecard, own: float | None, others: float | None) -> list[str]:
-    """Where an agent stands, where it is best and where worst, in sentences.
-
-    Args:
-        card: of the agent.
-        own, others: its mean scores in ``misspecified``, under the click models that it names and under others.
-    """
+def scorecard_summary(card: Played) -> list[str]:
+    """Where an agent stands, where it is best and where worst, in sentences."""
+    own, others = card.by_click_model()
     abilities = card.standing.abilities
     counted = [ability for ability in abilities if card.board is not None and ability in card.board.abilities]
     text = _render(
@@ -110,11 +102,16 @@ def _bar(score: Estimate) -> dict[str, float]:
     return {"value": value, "low": low, "high": high, "known": low == low}
 
 
+def _render_card(template: str, card: Played, **values: object) -> str:
+    texts = {"summary": scorecard_summary(card), "sentence": card_sentence(card), "bibtex": card_bibtex(card.protocol)}
+    return _render(template, card.protocol, card=card, **texts, **values)
+
+
 def _render(template: str, protocol: Protocol, **values: object) -> str:
     pages = templates(FOLDER)
     pages.filters |= {"amount": amount, "clock": clock}
     shared = {
-        "abilities": protocol.abilities,
+        "abilities": protocol.columns(),
         "how": protocol.how,
         "version": version("clickgym"),
         "protocol": protocol.version,

@@ -6,21 +6,18 @@ import math
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from clickgym.core.checks import check_labels, unknown
 from clickgym.core.formats import one_line
 from clickgym.core.templates import templates
-from clickgym.runner.reports.exports import TEX, latex_text
+from clickgym.runner.reports import TEX, latex_text
 
 from .boards import REPOSITORY
 from .leaderboard import tables_of
+from .played import Played
 from .protocol import CURRENT, Protocol
 from .reference import first_lines, lines, made_in
 from .score import Estimate, Standing, standing
-
-if TYPE_CHECKING:
-    from .card import Scorecard
 
 FOLDER = Path(__file__).parent
 DASH = r"\textendash{}"
@@ -47,14 +44,14 @@ def check_beside(beside: Sequence[str] | None, protocol: Protocol = CURRENT) -> 
     return names
 
 
-def leading(card: Scorecard) -> list[str]:
+def leading(card: Played) -> list[str]:
     """The lines of the reference that score highest on the board of a card, of each agent the better one, without its own."""
     own = card.agent.partition(":")[0]
     overall = {name: each.overall.value for name, each in _standings(card).items()}
     return first_lines(sorted(overall, key=lambda name: -overall[name]), own, "Oracle")[:MOST]
 
 
-def _standings(card: Scorecard, names: Sequence[str] | None = None) -> dict[str, Standing]:
+def _standings(card: Played, names: Sequence[str] | None = None) -> dict[str, Standing]:
     """What lines of the reference are worth on the board of a card; without names those that stand on it."""
     board = card.board if card.board is not None else card.protocol.boards[0]
     tables = tables_of(card.protocol, board if names is None else None, None, card.quick)
@@ -64,7 +61,7 @@ def _standings(card: Scorecard, names: Sequence[str] | None = None) -> dict[str,
     return {name: standing(rows, card.protocol, board, card.quick) for name, rows in chosen.items()}
 
 
-def card_latex(card: Scorecard, beside: Sequence[str] | None = None) -> str:
+def card_latex(card: Played, beside: Sequence[str] | None = None) -> str:
     """A LaTeX float with the scores of a card beside those of built-in agents, for a document with the package booktabs.
 
     Args:
@@ -120,7 +117,7 @@ def card_bibtex(protocol: Protocol = CURRENT) -> str:
     return pages.get_template("card.bib").render(**values) + "\n"
 
 
-def card_sentence(card: Scorecard) -> str:
+def card_sentence(card: Played) -> str:
     """One sentence about an agent for a paper, with board, tasks, version and fingerprint."""
     protocol, place = card.protocol, card.place
     n_tasks = len(protocol.tasks(card.quick))

@@ -8,13 +8,8 @@ from pathlib import Path
 import polars
 from polars import col
 
-from clickgym.runner.callback import Callback
-from clickgym.runner.labels import AgentLike, UnsuitedError
-from clickgym.runner.make import Player, make_agent, place_of, player_of
-from clickgym.runner.pairs import pair_of
-from clickgym.runner.results import read_results
-from clickgym.runner.run import run
-from clickgym.runner.sweep import sweep
+from clickgym import Results, make_agent, run, sweep
+from clickgym.runner import AgentLike, Callback, Player, UnsuitedError, pair_of, place_of, player_of
 
 from .equipment import equipped
 from .protocol import PLAYER, Protocol
@@ -45,7 +40,8 @@ def suited(agent: AgentLike | Player, tasks: Iterable[Task]) -> list[Task]:
     player = player_of(agent)
     by_features = "n_features" in player.observes
     everything = player.label in REFERENCE
-    return [task for task in tasks if (everything or (task.ability == "contextual") == by_features) and _accepts(player, task)]
+    own = [task for task in tasks if everything or task.env.startswith("Contextual") == by_features]
+    return [task for task in own if _accepts(player, task)]
 
 
 def _accepts(player: Player, task: Task) -> bool:
@@ -130,9 +126,9 @@ def read_block(folder: Path, block: Sequence[Task], label: str) -> polars.DataFr
         block: its tasks; others in the folder do not count.
         label: what results call the agent.
     """
-    table, timings, _ = read_results(folder)
+    results = Results(folder)
     keys = ["env", "instance", "agent", "run"]
-    both = table.join(timings.select(*keys, "seconds"), on=keys, maintain_order="left")
+    both = results.frame.join(results.timings.select(*keys, "seconds"), on=keys, maintain_order="left")
     both = both.filter(agent=PLAYER).with_columns(polars.lit(label).alias("agent"), loss=block[0].measure)
     return described(both, block).select(COLUMNS)
 

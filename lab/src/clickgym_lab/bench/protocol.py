@@ -14,14 +14,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from clickgym.runner.labels import digest, model_digest
-from clickgym.runner.results import Trial
+from clickgym.core.files import read_json
+from clickgym.runner import Trial, digest, model_digest
 
 from .anchors import Anchor
 from .task import Task
 from .task_set import ABOUT, DEVELOPMENT_SEED, TEST_SEED, task_set
 
 DATA = Path(__file__).parent / "data"
+ANCHORS, ADDED = "anchors.json", "added.json"
+"""Of the tasks of a version, which is frozen; and of those that were added since."""
 STAGES = (1_000, 10_000)
 """After so many sessions there are scores, beside those at the end."""
 PLAYER = "agent"
@@ -59,7 +61,7 @@ class Protocol:
         version: its number.
         abilities: what an agent may be good at, with a line about each.
         boards: an agent stands on the first that admits it, and on those that share no ability with that.
-        make_tasks: makes the tasks, also those that are dropped.
+        make_tasks: makes the tasks, also those that are dropped, and those that only a later version counts.
         how: the rules in short, for those who read scores.
         data: the folder of the anchors and of the reference results.
         frozen: the fingerprint; empty for tasks that are not frozen, as those of a secret set.
@@ -83,13 +85,24 @@ class Protocol:
 
     @cached_property
     def candidates(self) -> tuple[Task, ...]:
-        """All tasks, in the order of the abilities."""
-        return self.make_tasks()
+        """All tasks of the version, in the order of the abilities."""
+        return tuple(task for task in self.make_tasks() if task.since <= self.version)
+
+    @cached_property
+    def added(self) -> tuple[Task, ...]:
+        """The tasks that were added since the version was frozen; each is an ability of its own, which no board counts."""
+        return tuple(task._replace(ability=task.name) for task in self.make_tasks() if task.since > self.version)
 
     @cached_property
     def by_name(self) -> dict[str, Task]:
         """All tasks by their names."""
-        return {task.name: task for task in self.candidates}
+        return {task.name: task for task in (*self.candidates, *self.added)}
+
+    @cache  # noqa: B019 (there are few protocols)
+    def columns(self, board: Board | None = None) -> Mapping[str, str]:
+        """What has a score, with a line about each: the abilities of a board, or all, and the tasks that were added to them."""
+        own = {name: about for name, about in self.abilities.items() if board is None or name in board.abilities}
+        return own | {task.name: task.about for task in self.make_tasks() if task.since > self.version and task.ability in own}
 
     @cached_property
     def anchors(self) -> dict[str, dict[int, Anchor]]:
@@ -99,7 +112,8 @@ class Protocol:
             ValueError: nobody has made them yet.
         """
         self.check_anchors()
-        content = json.loads((self.data / "anchors.json").read_text(encoding="utf-8"))
+        files = [file for file in (self.data / ANCHORS, self.data / ADDED) if file.exists()]
+        content = {name: stages for file in files for name, stages in read_json(file).items()}
         return {
             name: {
                 int(horizon): Anchor(random, best, agent, int(horizon), self.by_name[name].allowance)
@@ -119,7 +133,7 @@ class Protocol:
     @property
     def has_anchors(self) -> bool:
         """Whether its anchors were made."""
-        return (self.data / "anchors.json").exists()
+        return (self.data / ANCHORS).exists()
 
     @cache  # noqa: B019 (there are few protocols)
     def tasks(self, quick: bool = False, stage: int | None = None) -> tuple[Task, ...]:
@@ -154,7 +168,7 @@ class Protocol:
         parts: list[Any] = [self.version, self.runs, self.quick_runs, self.seed, self.anchor_seed]
         for task in self.candidates:
             env: Any = task.make().unwrapped
-            parts.append([*task, model_digest(env.model)])
+            parts.append([*task[:-1], model_digest(env.model)])  # since when it counts says the version
             if env.initial_ranking is not None:
                 parts.append(env.initial_ranking.tolist())
         return digest(json.dumps(parts).encode())

@@ -11,11 +11,10 @@ import polars
 from llvmlite import binding
 from polars import col
 
+from clickgym import Results
 from clickgym.agents import LEARNERS
 from clickgym.core.checks import check_choice, check_labels
-from clickgym.runner.labels import parse_spec
-from clickgym.runner.make import player_of
-from clickgym.runner.sweep_results import Results
+from clickgym.runner import parse_spec, player_of
 
 from ..shipped import Shipped, read_shipped
 from .play import COLUMNS, blocks, described
@@ -131,7 +130,7 @@ def curves_of(protocol: Protocol = CURRENT) -> polars.DataFrame:
     Args:
         protocol: the version.
     """
-    tasks = blocks(protocol.candidates)
+    tasks = blocks(protocol.by_name.values())
     frames = [_losses(each.table, tasks[each.part]) for each in _shipped(protocol)]
     return polars.concat(frames).sort("agent", maintain_order=True)
 
@@ -200,7 +199,7 @@ def baselines(ability: str, agents: Iterable[str] | None = None) -> Results:
         >>> import clickgym
         >>> clickgym.baselines("late", ["CascadeTS", "TopRank"]).plot("late.pdf")  # doctest: +SKIP
     """
-    check_choice("ability", ability, CURRENT.abilities)
+    check_choice("ability", ability, CURRENT.columns())
     CURRENT.check_anchors()
     table = curves_of(CURRENT).filter(col("ability") == ability)
     names = list(lines(CURRENT)) if agents is None else check_labels("agents", agents)
@@ -211,7 +210,7 @@ def baselines(ability: str, agents: Iterable[str] | None = None) -> Results:
 
 def as_results(table: polars.DataFrame) -> polars.DataFrame:
     """Rows of `play` as those of a sweep: an environment is all tasks with its click model, an instance one of them."""
-    models = {task.name: f"{task.click_model}Rank-v0" for task in CURRENT.candidates}
+    models = {task.name: f"{task.click_model}Rank-v0" for task in CURRENT.by_name.values()}
     return table.select(
         col("task").replace_strict(models).alias("env"),
         col("task").alias("instance"),

@@ -54,7 +54,8 @@ class Standing(NamedTuple):
 
     Attributes:
         overall: the mean over the abilities of the board.
-        abilities: the score of each ability of which it plays a task, those of other boards, too.
+        abilities: the score of each ability of which it plays a task, those of other boards, too, and of each task that was
+            added since.
         n_tasks: how many tasks it plays.
         models: the mean over the tasks of the board with each click model.
         worst: the mean over the tenth of the tasks of the board in which it scores least.
@@ -95,7 +96,8 @@ def scored(table: polars.DataFrame, protocol: Protocol = CURRENT, stage: int | N
         stage: as in `Protocol.tasks`.
     """
     frames = []
-    for (name,), rows in table.group_by(["task"], maintain_order=True):
+    with_anchors = table.filter(col("task").is_in(list(protocol.anchors)))
+    for (name,), rows in with_anchors.group_by(["task"], maintain_order=True):
         anchor = protocol.anchor(protocol.by_name[str(name)], stage)
         if anchor.kept:
             rows = rows.filter(col("step") == anchor.horizon) if "step" in table.columns else rows
@@ -147,7 +149,12 @@ def standing(
     overall = _mean(_of_board(replicated, board), len(counted)).estimate
     estimates = {ability: each.estimate for ability, each in replicated.items()}
     means = _means_of([task for task in due if task.ability in board.abilities], of_abilities)
-    return Standing(overall, estimates, table["task"].n_unique(), _by_model(means), _worst(means))
+    return Standing(overall, estimates, counted_rows(table, protocol)["task"].n_unique(), _by_model(means), _worst(means))
+
+
+def counted_rows(table: polars.DataFrame, protocol: Protocol) -> polars.DataFrame:
+    """The rows of `scored` without those of tasks that were added since the version was frozen."""
+    return table.filter(col("ability").is_in(list(protocol.abilities)))
 
 
 def _of_board(replicated: Mapping[str, Replicated], board: Board) -> list[Replicated]:
@@ -165,10 +172,10 @@ def _by_task(table: polars.DataFrame) -> dict[str, Scores]:
 
 
 def _by_ability(scores: Mapping[str, Scores], table: polars.DataFrame, protocol: Protocol) -> dict[str, dict[str, Scores]]:
-    """The scores of the runs by task, by ability in the order of the protocol."""
+    """The scores of the runs by task, by ability in the order of the protocol, then of tasks that were added."""
     of_task = dict(table.select("task", "ability").unique(maintain_order=True).iter_rows())
     groups = {
-        ability: {task: own for task, own in scores.items() if of_task[task] == ability} for ability in protocol.abilities
+        ability: {task: own for task, own in scores.items() if of_task[task] == ability} for ability in protocol.columns()
     }
     return {ability: own for ability, own in groups.items() if own}
 
@@ -320,7 +327,7 @@ def improvement(one: polars.DataFrame, other: polars.DataFrame, protocol: Protoc
         one, other: their rows of `scored`.
         protocol: the version.
     """
-    mine, theirs = _by_task(one), _by_task(other)
+    mine, theirs = (_by_task(counted_rows(table, protocol)) for table in (one, other))
     shared = [name for name in mine if name in theirs]
     if not shared:
         return None

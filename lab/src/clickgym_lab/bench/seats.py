@@ -25,20 +25,19 @@ from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import cloudpickle
 import numpy as np
 import polars
 from numpy.typing import NDArray
 
+from clickgym import make_agent, run
 from clickgym.agents import Agent, CascadeTS, CompiledAgent, Learner
 from clickgym.core.formats import one_line
 from clickgym.core.kernels import cache_folder, cause, keep_kernels
-from clickgym.envs.spaces import check_ranking
-from clickgym.runner.make import make_agent, player_of
-from clickgym.runner.pairs import Engine
-from clickgym.runner.run import run
+from clickgym.envs import check_ranking
+from clickgym.runner import player_of
 
 from .equipment import equipped
 from .play import play_run, suited
@@ -166,7 +165,6 @@ class SeatMaker:
     learns: bool
     click_models: str
     seconds: float = SECONDS
-    search_space: ClassVar[dict[str, Any]] = {}
 
     @cached_property
     def __signature__(self) -> inspect.Signature:
@@ -417,7 +415,7 @@ def _read(seat: Connection, protocol: Protocol) -> None:
     seat.send_bytes(GOOD + read_submission(Path(RESULTS), protocol).to_json().encode())
 
 
-ENGINES: tuple[Engine, ...] = ("auto", "python")
+ENGINES: tuple[Literal["auto", "python"], ...] = ("auto", "python")
 ORDERS: dict[str, Callable[..., None]] = {
     "describe": _describe, "rank": _rank, "play": _play, "compile": _compile, "read": _read,
 }  # fmt: skip

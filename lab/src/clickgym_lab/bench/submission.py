@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 import polars
 from polars import col
 
+from clickgym import Results
 from clickgym.core.checks import check_path
 from clickgym.core.files import read_json
-from clickgym.runner.labels import PUBLISHED
-from clickgym.runner.results import TABLE, read_results
+from clickgym.runner import PUBLISHED
 
 from .card import CONFIG, PLAYS
 from .play import COLUMNS, blocks, read_block
@@ -25,6 +25,8 @@ from .reference import machine
 
 RESULTS = "results"
 """The folder of a submission that ``clickgym bench`` wrote."""
+TABLE = "results.parquet"
+"""The table in the folder of a sweep."""
 COMPUTES = ("numpy", "numba", "torch", "stable-baselines3", "sb3-contrib")
 """The packages on whose versions, with that of this one, the last digit may hang."""
 MOST_FILES, MOST_BYTES, MOST_CHARACTERS = 20_000, 200 << 20, 200
@@ -145,7 +147,7 @@ def read_submission(folder: str | os.PathLike[str], protocol: Protocol = CURRENT
         if where.exists():
             _check_size(where / TABLE, sum(protocol.runs * len(protocol.checkpoints(task.horizon)) for task in block))
             frames.append(_checked(where, read_block(where, block, label)))
-            sweep = read_results(where)[2]
+            sweep = Results(where).config
             for part in sweep.get("parts", [sweep]):
                 versions = {"clickgym": part["clickgym"]} | part["versions"]
                 known = [package for package in ("clickgym", *COMPUTES) if package in versions]

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import gymnasium as gym
 
-from clickgym.runner.make import make_env
+from clickgym.runner import make_env
 
 CLICK_MODEL = re.compile(r"(?:NonStationary|Contextual)?(\w+)Rank-v0")
 
@@ -25,6 +25,7 @@ class Task(NamedTuple):
         name: its seeds derive from it, and its results are stored under it.
         log: how many sessions of the production ranking the agent learns from before.
         allowance: what is added to all losses before they are compared.
+        since: the first version of the scorecard that counts it; 0 for those of the first.
     """
 
     ability: str
@@ -37,6 +38,7 @@ class Task(NamedTuple):
     name: str = ""
     log: int = 0
     allowance: float = 0.0
+    since: int = 0
 
     @property
     def click_model(self) -> str:

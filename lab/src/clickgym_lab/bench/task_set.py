@@ -69,7 +69,7 @@ class Group(NamedTuple):
         about: a sentence about a task.
         horizon: T.
         quick: the numbers of those tasks, from 0, that ``--quick`` plays.
-        measure, allowance: as in `Task`.
+        measure, allowance, since: as in `Task`.
     """
 
     ability: str
@@ -80,6 +80,7 @@ class Group(NamedTuple):
     quick: Sequence[int] = (0,)
     measure: str = "regret"
     allowance: float = 0.0
+    since: int = 0
 
 
 def _places(*instances: str, options: Sequence[str] = ("",), logs: Sequence[int] = (0,)) -> list[Place]:
@@ -183,7 +184,7 @@ GROUPS = (
         "Regret of {horizon:,} sessions of users with a memory", horizon=50_000, quick=(1,),
     ),
 )  # fmt: skip
-"""All tasks, in the order of `ABOUT`."""
+"""All tasks, in the order of `ABOUT`. One that is added stands behind those of its ability, and says since when it counts."""
 
 
 def task_set(seed: int, real: bool) -> tuple[Task, ...]:
@@ -225,6 +226,7 @@ def _of_ability(ability: str, seed: int, real: bool) -> Iterator[Task]:
                 name=f"{ability}-{next(number):02}",
                 log=place.log,
                 allowance=group.allowance,
+                since=group.since,
             )
             words = {"horizon": task.horizon, "options": place.options, "log": place.log}
             yield task._replace(about=group.about.format(model=task.click_model, **words))

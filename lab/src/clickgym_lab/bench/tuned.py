@@ -6,11 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from clickgym.runner.callback import Callback
-from clickgym.runner.labels import AgentLike
-from clickgym.runner.make import Player, player_of
-from clickgym.runner.search import contains
-from clickgym.runner.tuning import Tuning, tune
+from clickgym import Tuning, tune
+from clickgym.runner import AgentLike, Callback, Player, player_of
 
 from .equipment import equipped
 from .play import suited
@@ -101,7 +98,7 @@ def tune_line(
         {SEAT: equipped(player, tasks[0])}, envs, budget, horizon=HORIZON, runs=RUNS, out=out, n_jobs=n_jobs, callback=callback
     )
     usual = player.defaults
-    values = {key: value for key, value in tuning.hyperparameters.items() if not contains((usual.get(key),), value)}
+    values = {key: value for key, value in tuning.hyperparameters.items() if value != usual.get(key)}
     player = player if tuning.agent == SEAT else player.but(**values)
     return TunedLine(player.label or tuning.agent, player.given, tuning)
 

@@ -11,9 +11,9 @@ from rich.console import Console
 
 from clickgym.core.console import errors, output
 from clickgym.core.terminal import Column, print_table, say
-from clickgym.runner.commands.names import agents as agent_names
-from clickgym.runner.progress import Progress
-from clickgym.runner.reports.figures import write_figure
+from clickgym.runner import Progress
+from clickgym.runner.commands import names
+from clickgym.runner.reports import write_figure
 
 from ..bench.card import Scorecard
 from ..bench.card import bench as bench_
@@ -29,7 +29,7 @@ def bench(
     context: typer.Context,
     agent: Annotated[str | None, typer.Argument(
         metavar="AGENT", help="The agent, before the options: your own [bold]module:Class[/], or a built-in one.",
-        show_default=False, autocompletion=agent_names,
+        show_default=False, autocompletion=names.agents,
     )] = None,
     out: Annotated[Path | None, typer.Option(
         metavar="DIR", help="Folder of the scorecard and of its runs; created if missing, resumed if it exists. "
@@ -166,7 +166,7 @@ def _print(console: Console, card: Scorecard) -> None:
     columns = [Column("ability"), Column("score (95 % interval)"), Column("tasks", rank=2, right=True)]
     columns.append(Column("what it is about", rank=1, words=True))
     rows = [
-        (name.replace("_", " "), str(score), str(card.n_tasks(name)), card.protocol.abilities[name])
+        (name.replace("_", " "), str(score), str(card.n_tasks(name)), card.protocol.columns()[name])
         for name, score in abilities.items()
     ]
     print_table(console, columns, [*rows, ("overall", str(overall), "", "")], title=f"Scorecard of {card.agent}")

@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 
 from clickgym.core.console import Pdf, errors, output
-from clickgym.runner.commands.list import list_
-from clickgym.runner.commands.names import beginning
-from clickgym.runner.progress import Progress
+from clickgym.runner import Progress
+from clickgym.runner.commands import list_
+from clickgym.runner.commands import names as known
 
 from ..studies import STUDIES
 from ..studies.play import draw_again, run_study
@@ -18,7 +18,7 @@ from ..studies.play import draw_again, run_study
 
 def studies(incomplete: str) -> list[str]:
     """Studies of which the name begins so."""
-    return beginning(STUDIES, incomplete)
+    return known.beginning(STUDIES, incomplete)
 
 
 def study(

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from clickgym.agents import PBMHB, CascadeKLUCB, CascadeSWUCB, CascadeTS, GLRCascadeKLUCB, TopRank, UniRank
-from clickgym.agents.baselines import nothing_to_forget
+from clickgym.agents import PBMHB, CascadeKLUCB, CascadeSWUCB, CascadeTS, GLRCascadeKLUCB, Random, TopRank, UniRank
 
 from .axes import BARS, RANDOM, in_envs, lines, table_of, times
 from .plots import finish, grid
@@ -31,43 +30,43 @@ ENVS = tuple(f"{CM}{argument}" for argument in RATES.values())
 class UntoldCascadeKLUCB(CascadeKLUCB):
     """CascadeKLUCB without the information which item was replaced."""
 
-    replace_kernel: ClassVar = nothing_to_forget
+    replace_kernel: ClassVar = Random.replace_kernel
 
 
 class UntoldCascadeTS(CascadeTS):
     """CascadeTS without the information which item was replaced."""
 
-    replace_kernel: ClassVar = nothing_to_forget
+    replace_kernel: ClassVar = Random.replace_kernel
 
 
 class UntoldTopRank(TopRank):
     """TopRank without the information which item was replaced."""
 
-    replace_kernel: ClassVar = nothing_to_forget
+    replace_kernel: ClassVar = Random.replace_kernel
 
 
 class UntoldUniRank(UniRank):
     """UniRank without the information which item was replaced."""
 
-    replace_kernel: ClassVar = nothing_to_forget
+    replace_kernel: ClassVar = Random.replace_kernel
 
 
 class UntoldPBMHB(PBMHB):
     """PBMHB without the information which item was replaced."""
 
-    replace_kernel: ClassVar = nothing_to_forget
+    replace_kernel: ClassVar = Random.replace_kernel
 
 
 class UntoldGLRCascadeKLUCB(GLRCascadeKLUCB):
     """GLRCascadeKLUCB without the information which item was replaced."""
 
-    replace_kernel: ClassVar = nothing_to_forget
+    replace_kernel: ClassVar = Random.replace_kernel
 
 
 class UntoldCascadeSWUCB(CascadeSWUCB):
     """CascadeSWUCB without the information which item was replaced."""
 
-    replace_kernel: ClassVar = nothing_to_forget
+    replace_kernel: ClassVar = Random.replace_kernel
 
 
 def less_untold(curves: Curves, env: str, better: str, worse: str) -> Finding:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from clickgym.runner.describe import Description, TableOfWords
+from clickgym.runner import Description, TableOfWords
 
 from .registry import STUDIES
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from clickgym.envs import ContextualModel, Instance, LinearModel, UserBrowsingModel, load_instance
-from clickgym.runner.theory.bounds import ubm_linucb_upper
+from clickgym.runner.theory import BOUNDS
 
 from .plots import band, finish, grid, look_of
 from .reader import read_studies
@@ -272,7 +272,7 @@ def looking_on(names: Sequence[str], folder: Path) -> list[str]:
 
 def bound_at(n: int, env: Any) -> float:
     """The bound of theorem 3 at a horizon."""
-    return float(ubm_linucb_upper(env, n))
+    return float(BOUNDS["ubm_linucb_upper"].value(env, n))
 
 
 BOUND = {f"bound_{n}": partial(bound_at, n) for n in DECADES}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from clickgym.runner.theory.bounds import pbm_lower
+from clickgym.runner.theory import BOUNDS
 
 from .plots import bands, finish, grid
 from .reader import read_studies
@@ -26,7 +26,7 @@ LOWER_BOUND = "lower_bound"
 
 def bound_per_log(env: Any) -> float:
     """What the asymptotic lower bound of Lagrée et al., Theorem 6, is multiplied by log n from."""
-    return float(pbm_lower(env, math.e))
+    return float(BOUNDS["pbm_lower"].value(env, math.e))
 
 
 def lower_bound(curves: Curves) -> Values:

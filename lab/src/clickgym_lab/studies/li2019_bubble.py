@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from clickgym.envs import load_instance
-from clickgym.runner.metrics import wrong_pairs
+from clickgym.runner import wrong_pairs
 
 from .plots import BLACK, BLUE, GREEN, ORANGE, PURPLE, YELLOW, band, bands, finish, grid
 from .reader import read_studies

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from clickgym.runner.theory.bounds import cascade_switching_lower
+from clickgym.runner.theory import BOUNDS
 
 from .plots import band, bands, finish, grid
 from .reader import read_studies
@@ -107,7 +107,7 @@ def draw_single(evidence: Evidence) -> Figure:
 
 def bound_per_root(env: Any) -> float:
     """What the square root of n is multiplied by in the lower bound of theorem 3."""
-    return float(cascade_switching_lower(env, 1.0))
+    return float(BOUNDS["cascade_switching_lower"].value(env, 1.0))
 
 
 def lower_bound(curves: Curves) -> Values:

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clickgym.runner.make import make_agent
-from clickgym.runner.run import run
+from clickgym import make_agent, run
 
 from .li2019_cascade import ADAPTIVE, CHANGING, switching
 from .plots import DASHED, band, colour_of, finish, grid, look_of

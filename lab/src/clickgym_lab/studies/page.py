@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from matplotlib.figure import Figure
 
 from clickgym.core.formats import markdown_text, one_line
 from clickgym.core.templates import templates
-from clickgym.runner.reports.figures import picture
+from clickgym.runner.reports import picture
 
 from .registry import STUDIES
+from .setting import Setting
 from .study import Verdict
-
-if TYPE_CHECKING:
-    from .play import Setting
 
 HOW = (
     "Intervals are 95 % confidence intervals of a mean by Student’s t. Intervals over queries (each query averaged over its "

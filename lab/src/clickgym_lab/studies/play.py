@@ -9,82 +9,35 @@ import re
 import shlex
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
 from importlib.metadata import version
 from itertools import product, takewhile
 from pathlib import Path
 from typing import Any
 
 import joblib
-import numpy as np
 import polars
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 from rich.console import Console
 from rich.text import Text
 
+from clickgym import Results, make_agent, run, sweep
 from clickgym.core.checks import check_seed, unknown
 from clickgym.core.files import make_folder, write_whole
 from clickgym.core.formats import clock
 from clickgym.core.terminal import Column, print_table, say
 from clickgym.core.trust import from_file
-from clickgym.envs import list_instances, load_instance
-from clickgym.envs.instances import DEFAULT_INSTANCE
-from clickgym.runner.callback import Callback
-from clickgym.runner.make import make_agent, make_env, place_of
-from clickgym.runner.reports.figures import save_figure
-from clickgym.runner.results import read_results
-from clickgym.runner.run import run
-from clickgym.runner.sweep import sweep
+from clickgym.envs import DEFAULT_INSTANCE, list_instances, load_instance
+from clickgym.runner import Callback, make_env, place_of
+from clickgym.runner.reports import save_figure
 
 from ..shipped import Shipped, compact, fingerprints, portable, read_shipped, write_shipped
-from .axes import name_of_agent
 from .page import figure_name, page, study_html
 from .registry import STUDIES
 from .rehearsal import rehearse
-from .study import Curves, Evidence, Finding, PaperTable, Part, Statement, judged_together
-
-Findings = list[tuple[Statement, Finding]]
+from .setting import Findings, Plan, Setting, by_setting
+from .study import Part
 
 LEAST_QUERIES = 4
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What is run of one part: its queries, instances, horizon and runs at the scale asked for."""
-
-    part: Part
-    queries: tuple[str, ...]
-    horizon: int
-    runs: int
-
-    def instances(self, out: Path) -> list[str]:
-        """The instances of the sweep; files, where it needs some, are written beside its folder."""
-        if self.part.files is None:
-            return self.names
-        return self.part.files(self.names, out / f"{self.part.name}-instances")
-
-    @property
-    def names(self) -> list[str]:
-        """The instances, before any file is made from them."""
-        return list(self.queries) if self.part.instances is None else self.part.instances(self.queries)
-
-    @property
-    def words(self) -> str:
-        """What is run, in one line."""
-        part = self.part
-        queries = f"{len(self.queries)} of {part.queries} queries, " if part.queries > 1 else ""
-        return (
-            f"{', '.join(part.envs)}; {', '.join(map(name_of_agent, part.agents))}; {queries}"
-            f"{self.runs} of {part.runs} runs, {self.horizon:,} of {part.horizon:,} sessions"
-        )
-
-    @property
-    def checkpoints(self) -> NDArray[np.int64]:
-        """The ends of equal windows, some earlier steps, the 100th, which papers count to, and 0.99 of the horizon."""
-        windows = np.linspace(0, self.horizon, self.part.windows + 1)[1:]
-        steps = np.concatenate([windows, np.geomspace(1, self.horizon, 40), [100, 0.99 * self.horizon]])
-        return np.unique(np.clip(steps.round(), 1, self.horizon).astype(np.int64))
 
 
 def plan(names: Sequence[str], scale: float, queries: Sequence[str] | None = None) -> list[Plan]:
@@ -205,7 +158,7 @@ def run_study(
     out = Path(out)
     make_folder(out)
     for each in plans:
-        say(console, words(each))
+        say(console, f"{each.part.name}: {each.words}")
         if round(each.part.horizon * scale) < each.horizon:
             say(console, f"{each.part.name}: raised to {each.horizon:,} sessions, below which it shows nothing")
     seconds = project(plans, out)
@@ -313,17 +266,6 @@ def read_study(name: str, folder: str | os.PathLike[str]) -> list[Shipped]:
     return results
 
 
-def judge(name: str, evidence: Evidence) -> Findings:
-    """What the measured tables say of each statement of a study.
-
-    Args:
-        name: of `STUDIES`.
-        evidence: the curves of each of its parts.
-    """
-    statements = STUDIES[name].statements
-    return list(zip(statements, judged_together(statements, evidence), strict=True))
-
-
 def conclude(name: str, results: Sequence[Shipped], out: Path, console: Console, *, pdf: bool = False) -> Findings:
     """Judge a study by what was measured, and write its curves, its findings and its figures.
 
@@ -353,54 +295,6 @@ def conclude(name: str, results: Sequence[Shipped], out: Path, console: Console,
     return settings[0].found
 
 
-@dataclass(frozen=True)
-class Setting:
-    """A study on one set of queries, judged."""
-
-    study: str
-    name: str
-    results: tuple[Shipped, ...]
-    evidence: Evidence
-    found: Findings
-    table: PaperTable | None
-
-    @property
-    def command(self) -> str:
-        """What made it."""
-        return str(self.results[0].made["command"])
-
-    @property
-    def caption(self) -> str:
-        """The same, no longer than fits below a figure."""
-        return self.command if len(self.command) <= 150 else f"{self.command[:150]}..."
-
-    @property
-    def rows(self) -> list[tuple[str, ...]]:
-        """Of each statement: text, rule, the paper's figure, what was measured, and whether that supports it."""
-        return [(s.text, s.rule, s.paper, finding.measured, finding.words) for s, finding in self.found]
-
-    @property
-    def plans(self) -> list[Plan]:
-        """What was run."""
-        parts = {part.name: part for part in STUDIES[self.study].parts}
-        return [
-            Plan(parts[each.part], tuple(each.made["queries"]), each.made["horizon"], each.made["runs"])
-            for each in self.results
-        ]
-
-
-def by_setting(name: str, results: Sequence[Shipped]) -> list[Setting]:
-    """A study on each set of queries that it was played on, judged."""
-    study, settings = STUDIES[name], []
-    horizons = {part.name: part.horizon for part in study.parts}
-    for setting in dict.fromkeys(each.setting for each in results):
-        own = tuple(each for each in results if each.setting == setting)
-        evidence = {each.part: Curves(each.table, horizons[each.part]) for each in own}
-        table = None if study.table is None else study.table(evidence)
-        settings.append(Setting(name, setting, own, evidence, judge(name, evidence), table))
-    return settings
-
-
 def _setting(queries: Sequence[str] | None) -> str:
     """A short name for the queries: what the names of all begin with."""
     if queries is None:
@@ -425,7 +319,7 @@ def _with_facts(part: Part, table: polars.DataFrame, instances: Sequence[str]) -
 
 def _made(planned: Plan, folder: Path, instances: Sequence[str]) -> dict[str, Any]:
     """What made the results of a part."""
-    config = read_results(folder)[2]
+    config = Results(folder).config
     origin = {key: config[key] for key in ("made", "clickgym", "versions", "seed", "horizon", "runs", "envs", "agents")}
     sources = [portable(instance) for instance in instances]
     queries = [load_instance(query).name for query in planned.queries]
@@ -443,11 +337,6 @@ def draw(setting: Setting) -> Figure:
 
 
 # -------------------------------------------------------------------------------------------------------------- in words
-
-
-def words(planned: Plan) -> str:
-    """What is run, in one line, with the name of the part."""
-    return f"{planned.part.name}: {planned.words}"
 
 
 def _print(console: Console, setting: Setting) -> None:

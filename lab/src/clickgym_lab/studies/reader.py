@@ -20,7 +20,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from clickgym.envs.instances import DEFAULT_INSTANCE
+from clickgym.envs import DEFAULT_INSTANCE
 
 from .study import (
     LEARNS_RULE,

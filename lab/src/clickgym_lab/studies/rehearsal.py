@@ -8,8 +8,7 @@ from itertools import product
 import numpy as np
 import polars
 
-from clickgym.runner.labels import by_label
-from clickgym.runner.metrics import Metrics
+from clickgym.runner import Metrics, by_label
 
 from ..shipped import compact
 from .study import Curves, Part, Study

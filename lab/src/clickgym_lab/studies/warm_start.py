@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 from functools import lru_cache
 from inspect import signature
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from clickgym.agents import (
     GRAB,
@@ -22,11 +21,10 @@ from clickgym.agents import (
     EpsilonGreedy,
     GLRCascadeKLUCB,
 )
-from clickgym.agents.agent import Seed
 from clickgym.core.checks import check_count, check_share
 from clickgym.envs import Users
-from clickgym.envs.session import sessions
 
+from ..production import EXCHANGED, Log, log_of_production
 from .axes import BARS, RANDOM, lines, table_of, times
 from .plots import finish, grid
 from .reader import read_studies
@@ -38,7 +36,7 @@ if TYPE_CHECKING:
 EVERY, MANY = "warm-start", "warm-start-many"
 """All sizes of the log on the shipped queries; two sizes on all queries."""
 SIZES = (1000, 10_000, 100_000, 1_000_000)
-EXCHANGED = 0.2
+Seed = int | np.random.SeedSequence | None
 LEARNERS = (
     "CascadeKLUCB", "CascadeUCB1", "CascadeTS", "EpsilonGreedy", "PBMHB", "PBMTS", "GRAB", "CascadeSWUCB", "GLRCascadeKLUCB",
 )  # fmt: skip
@@ -48,35 +46,15 @@ SOME = ("CascadeKLUCB", "CascadeTS", "EpsilonGreedy", "PBMHB", "GRAB")
 # ---------------------------------------------------------------------------------------------------------------- the log
 
 
-class Log(NamedTuple):
-    """What agents learn from."""
-
-    rankings: NDArray[np.int64]  # (n, K)
-    clicks: NDArray[np.int8]  # (n, K)
-
-
 @lru_cache(maxsize=2)
 def production_log(users: str, production: tuple[int, ...], exchanged: float) -> Log:
     """A log of the production list, the same every time; a log of fewer sessions is its beginning.
 
     Args:
         users: a click model's `to_dict`, as JSON.
-        production: all items in the order of production.
-        exchanged: in what share of the sessions two items, drawn at random among all, have exchanged their places.
+        production, exchanged: as in `log_of_production`.
     """
-    model: Any = Users.from_dict(json.loads(users))
-    n, n_positions, n_items = SIZES[-1], model.n_positions, len(production)
-    rng = np.random.default_rng(list(users.encode()))
-    lists = np.tile(np.array(production), (n, 1))
-    rows = np.flatnonzero(rng.random(n) < exchanged)
-    first = rng.integers(n_items, size=len(rows))
-    second = (first + rng.integers(1, n_items, size=len(rows))) % n_items
-    lists[rows, first], lists[rows, second] = lists[rows, second], lists[rows, first]
-    rankings = np.ascontiguousarray(lists[:, :n_positions])
-    clicks, examined, earned = np.empty(rankings.shape, np.int8), np.empty(rankings.shape, np.int8), np.empty((3, n))
-    uniforms, scratch = rng.random(rankings.shape), np.empty(n_positions + 1)
-    sessions(model)(model.parameters, 0, n_positions, scratch, rankings, uniforms, clicks, examined, *earned)
-    return Log(rankings, clicks)
+    return log_of_production(Users.from_dict(json.loads(users)), production, SIZES[-1], list(users.encode()), exchanged)
 
 
 class Warm(CompiledAgent):

@@ -32,8 +32,7 @@ from ...core.checks import check_count, check_flag, check_path
 from ...core.files import make_folder, read_json, write_whole
 from ...core.formats import to_csv
 from ...core.templates import templates
-from ...core.workers import watched
-from ...runner.sweep import check_workers, deaf_to_interrupts
+from ...core.workers import check_workers, deaf_to_interrupts, watched
 from ..log import ClickLog
 from ..reading import Reading
 from .decide import AGENTS, Task, conclude, open_log, weigh

@@ -1,0 +1,44 @@
+"""Logs of a production ranking, from which agents learn before their first session."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from clickgym.envs import sessions
+
+EXCHANGED = 0.2
+"""The share of the sessions of a log in which two items have exchanged their places."""
+
+
+class Log(NamedTuple):
+    """A log of sessions from which an agent learns."""
+
+    rankings: NDArray[np.int64]  # (n, K)
+    clicks: NDArray[np.int8]  # (n, K)
+
+
+def log_of_production(users: Any, production: ArrayLike, n: int, seed: Any, exchanged: float = EXCHANGED) -> Log:
+    """Make a log of the production ranking.
+
+    Args:
+        users: a click model.
+        production: all items in the order of production.
+        n: how many sessions.
+        seed: of the exchanges and of the clicks.
+        exchanged: in what share of the sessions two items, drawn at random among all, have exchanged their places.
+    """
+    rng, n_positions = np.random.default_rng(seed), users.n_positions
+    lists = np.tile(production, (n, 1))
+    n_items = lists.shape[1]
+    rows = np.flatnonzero(rng.random(n) < exchanged)
+    first = rng.integers(n_items, size=len(rows))
+    second = (first + rng.integers(1, n_items, size=len(rows))) % n_items
+    lists[rows, first], lists[rows, second] = lists[rows, second], lists[rows, first]
+    rankings = np.ascontiguousarray(lists[:, :n_positions])
+    clicks, examined, earned = np.empty(rankings.shape, np.int8), np.empty(rankings.shape, np.int8), np.empty((3, n))
+    uniforms, scratch = rng.random(rankings.shape), np.empty(n_positions + 1)
+    sessions(users)(users.parameters, 0, n_positions, scratch, rankings, uniforms, clicks, examined, *earned)
+    return Log(rankings, clicks)

@@ -1,0 +1,23 @@
+"""Names of a package that are loaded when they are first used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+
+
+def loader(package: str, modules: Mapping[str, str]) -> Callable[[str], object]:
+    """The ``__getattr__`` of a package for names that are loaded when they are first used.
+
+    Args:
+        package: its ``__name__``.
+        modules: by name the module in which it stands, relative to the package; the name of a module stands for the module.
+    """
+
+    def load(name: str) -> object:
+        if name not in modules:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        module = import_module(modules[name], package)
+        return module if modules[name] == f".{name}" else getattr(module, name)
+
+    return load
