@@ -1,7 +1,5 @@
 """The pages of agents: what each docstring must have, pictures that are small, and when to take an agent, by rule."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

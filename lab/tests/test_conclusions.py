@@ -1,7 +1,5 @@
 """What the boards say: places, what is recommended, what tuning spoils, and counts of tasks."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

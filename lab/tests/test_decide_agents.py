@@ -1,7 +1,5 @@
 """The agents that ``clickgym decide`` compares by default are those that the scorecard recommends."""
 
-from __future__ import annotations
-
 from clickgym.offline.decision.decide import AGENTS, FALLBACK, RECOMMENDED
 from clickgym_lab.bench.conclusions import is_learner, is_tuned, recommended
 from clickgym_lab.bench.leaderboard import leaderboard

@@ -1,7 +1,5 @@
 """The judge of the scorecard: a judged run is an ordinary one, and cheats and forgeries gain nothing."""
 
-from __future__ import annotations
-
 import gc
 import json
 import math

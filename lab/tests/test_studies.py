@@ -1,7 +1,5 @@
 """Studies: what they run, what they write, and that the verdicts come from the table."""
 
-from __future__ import annotations
-
 import base64
 import html.parser
 import io
@@ -99,12 +97,11 @@ def check_files(folder, name):
     ],
     ids=lambda names: names[0],
 )  # fmt: skip
-def test_a_study_runs_draws_and_judges_and_goes_on_where_it_was(tmp_path, capsys, monkeypatch, names):
+def test_a_study_runs_draws_and_judges_and_goes_on_where_it_was(tmp_path, printed, monkeypatch, names):
     for name in names:
         smaller(monkeypatch, name)
     words = ["study", *names, *TINY.split(), "--out", str(tmp_path / "out")]
-    assert main(words) == 0
-    out = capsys.readouterr().out
+    out = printed(words)
     assert "projected: " in out
     for name in names:
         for row in check_files(tmp_path / "out", name):
@@ -254,9 +251,8 @@ def test_queries_are_named_by_what_their_names_begin_with(queries, setting):
     assert _setting(queries) == setting
 
 
-def test_the_page_of_two_sets_of_queries_shows_both(tmp_path, capsys):
-    assert main(["study", "bubble-fig4", "--from", str(RESULTS), "--out", str(tmp_path)]) == 0
-    assert "bubble-fig4.html" in capsys.readouterr().out
+def test_the_page_of_two_sets_of_queries_shows_both(tmp_path, printed):
+    assert "bubble-fig4.html" in printed(["study", "bubble-fig4", "--from", str(RESULTS), "--out", str(tmp_path)])
     text = (tmp_path / "bubble-fig4.html").read_text(encoding="utf-8")
     page = Page(text)
     assert sum(tag == "img" for tag, _ in page.tags) == 2
@@ -320,18 +316,16 @@ def test_the_fault_is_named_in_one_line_and_nothing_is_written(tmp_path, capsys,
     assert not list(tmp_path.iterdir())
 
 
-def test_results_of_another_scale_are_not_mixed_in(tmp_path, capsys, monkeypatch):
+def test_results_of_another_scale_are_not_mixed_in(tmp_path, refused, monkeypatch):
     smaller(monkeypatch, "bubble-fig3")
     words = ["study", "bubble-fig3", *TINY.split(), "--out", str(tmp_path)]
     clickgym.sweep(["PBMRank-v0"], ["Random"], 100, 2, out=tmp_path / "bubble-fig3-pairs")
-    assert main(words) == 2
-    assert "holds results of another configuration" in capsys.readouterr().err
+    assert "holds results of another configuration" in refused(words)
 
 
 @pytest.mark.parametrize("words", ["study --list", "list studies"])
-def test_the_studies_are_listed(capsys, words):
-    assert main(words.split()) == 0
-    lines = capsys.readouterr().out.splitlines()
+def test_the_studies_are_listed(printed, words):
+    lines = printed(words.split()).splitlines()
     assert [line.split()[0] for line in lines[1:] if line] == list(STUDIES)
 
 

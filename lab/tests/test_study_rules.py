@@ -1,7 +1,5 @@
 """The rules of the papers' studies, each on tables made to hold or to break it: nothing is played."""
 
-from __future__ import annotations
-
 import itertools
 from pathlib import Path
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """The rules of the hypotheses, each on tables made to hold or to break it; and what the users they are about are like."""
 
-from __future__ import annotations
-
 import numpy as np
 import polars
 import pytest

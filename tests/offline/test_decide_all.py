@@ -1,7 +1,5 @@
 """Decisions for the queries of a log: one table, a page for each, verdicts that hold against their number."""
 
-from __future__ import annotations
-
 import json
 import re
 import signal
@@ -219,14 +217,13 @@ def file(log, tmp_path):
 
 
 @pytest.mark.slow
-def test_the_command_decides_the_most_frequent_queries(file, capsys):
+def test_the_command_decides_the_most_frequent_queries(file, printed):
     out = file.parent / "out"
     words = ["--agents", "TopRank", "--horizon", "500", "--runs", "1", "--jobs", "1", "--out", str(out)]
-    assert main(["decide", str(file), "--top", "2", *words]) == 0
-    printed = capsys.readouterr().out
-    assert "1 of 2 queries have a better list" in printed
-    assert "shoes d, " in printed
-    assert "Benjamini–Hochberg" in printed
+    text = printed(["decide", str(file), "--top", "2", *words])
+    assert "1 of 2 queries have a better list" in text
+    assert "shoes d, " in text
+    assert "Benjamini–Hochberg" in text
     assert (out / "decisions.html").is_file()
     assert len(list(out.glob("queries/*/decision.html"))) == 2
 

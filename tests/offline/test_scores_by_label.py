@@ -1,7 +1,5 @@
 """A fitted estimator knows queries and items by label, whichever of the two another log numbers otherwise."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

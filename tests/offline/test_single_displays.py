@@ -1,7 +1,5 @@
 """Logs of single items: the policy that made the log may be given in place of what was recorded."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

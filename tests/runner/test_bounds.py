@@ -1,7 +1,5 @@
 """Theory bounds: cases worked by hand, the lower bounds as solutions of the linear programs they come from, refusals."""
 
-from __future__ import annotations
-
 import inspect
 import itertools
 import math

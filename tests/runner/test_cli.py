@@ -1,7 +1,5 @@
 """The command line: what it prints, writes and returns; progress; figures."""
 
-from __future__ import annotations
-
 import io
 import re
 import signal
@@ -47,16 +45,14 @@ def command(*words, **options):
 # ------------------------------------------------------------------------------------------------------------------ list
 
 
-def test_list_gives_one_line_to_everything(capsys):
-    assert main(["list"]) == 0
-    lines = capsys.readouterr().out.splitlines()
+def test_list_gives_one_line_to_everything(printed):
+    lines = printed(["list"]).splitlines()
     for name in [*ENVIRONMENTS, *CONTEXTUAL, *list_instances(), *AGENTS, *CONTEXTUAL_AGENTS, *LEARNERS]:
         assert sum(line.startswith(f"{name} ") for line in lines) == 1
 
 
-def test_list_says_what_an_agent_is_for_needs_stands_and_is_told(capsys):
-    assert main(["list", "agents"]) == 0
-    out = capsys.readouterr().out
+def test_list_says_what_an_agent_is_for_needs_stands_and_is_told(printed):
+    out = printed(["list", "agents"])
     groups = dict(part.strip().partition("\n")[::2] for part in re.split(r"^needs ", out, flags=re.MULTILINE)[1:])
     groups = {what.strip(): text for what, text in groups.items()}
     assert list(groups) == list(NEEDS)
@@ -66,26 +62,24 @@ def test_list_says_what_an_agent_is_for_needs_stands_and_is_told(capsys):
     assert "PBMRank-v0" not in out
 
 
-def test_show_describes_an_agent_of_ones_own(tmp_path, monkeypatch, capsys):
+def test_show_describes_an_agent_of_ones_own(tmp_path, monkeypatch, printed, refused):
     (tmp_path / "shown_agent.py").write_text(
         "from clickgym.agents import Random\nclass Mine(Random):\n"
         "    def __init__(self, n_items, n_positions, *, step=3, seed=None):\n"
         "        super().__init__(n_items, n_positions, seed=seed)\n"
     )
     monkeypatch.chdir(tmp_path)
-    assert main(["show", "shown_agent:Mine"]) == 0
-    out = capsys.readouterr().out
+    out = printed(["show", "shown_agent:Mine"])
     assert re.search(r"needs +nothing", out)
     assert re.search(r"step +3", out)
-    assert main(["show", "shown_agent:Mine", "--positions", "2"]) == 2
-    assert "--positions is only for instances, and shown_agent:Mine is not an instance" in capsys.readouterr().err
-    assert main(["show", "no_such_module:Mine"]) == 2
-    assert "there is no module 'no_such_module'" in capsys.readouterr().err
-    assert main(["show", "TopRank:Mine"]) == 2
-    assert "there is no agent" in capsys.readouterr().err
+    assert "--positions is only for instances, and shown_agent:Mine is not an instance" in refused(
+        ["show", "shown_agent:Mine", "--positions", "2"]
+    )
+    assert "there is no module 'no_such_module'" in refused(["show", "no_such_module:Mine"])
+    assert "there is no agent" in refused(["show", "TopRank:Mine"])
 
 
-def test_show_describes_an_environment_of_ones_own(tmp_path, monkeypatch, capsys):
+def test_show_describes_an_environment_of_ones_own(tmp_path, monkeypatch, printed, refused):
     (tmp_path / "shown_env.py").write_text(
         "import clickgym, gymnasium\nfrom clickgym.envs import CascadeModel\nclass Mine(CascadeModel):\n"
         '    """Users of mine: they click twice."""\n    short, title = "Mine", "my model"\n'
@@ -93,14 +87,10 @@ def test_show_describes_an_environment_of_ones_own(tmp_path, monkeypatch, capsys
     )
     monkeypatch.chdir(tmp_path)
     for form, about in {"": "they click twice", "NonStationary": "change abruptly", "Contextual": "other candidates"}.items():
-        assert main(["show", f"shown_env:{form}ShownRank-v0"]) == 0
-        assert re.search(rf"about +.*my model \(Mine\).*{about}", capsys.readouterr().out)
-    assert main(["show", "shown_env:NoRank-v0"]) == 2
-    assert "the module 'shown_env' registers no id 'NoRank-v0'" in capsys.readouterr().err
-    assert main(["show", "shown_env:Plain-v0"]) == 2
-    assert "shown_env:Plain-v0 is no environment that clickgym.register made" in capsys.readouterr().err
-    assert main(["show", "clickgym:PBMRank-v0"]) == 0
-    assert "MultiBinary(5)" in capsys.readouterr().out
+        assert re.search(rf"about +.*my model \(Mine\).*{about}", printed(["show", f"shown_env:{form}ShownRank-v0"]))
+    assert "the module 'shown_env' registers no id 'NoRank-v0'" in refused(["show", "shown_env:NoRank-v0"])
+    assert "shown_env:Plain-v0 is no environment that clickgym.register made" in refused(["show", "shown_env:Plain-v0"])
+    assert "MultiBinary(5)" in printed(["show", "clickgym:PBMRank-v0"])
 
 
 # ------------------------------------------------------------------------------------------------------------------- run
@@ -149,16 +139,14 @@ def test_long_round_horizons_are_written_short():
     assert written == ["10", "200", "1e3", "12e4", "1e6", "1234"]
 
 
-def test_run_help_teaches(capsys):
-    assert main(["run", "--help"]) == 0
-    out = capsys.readouterr().out
+def test_run_help_teaches(printed):
+    out = printed(["run", "--help"])
     for word in ("--agents BatchRank TopRank", "my_module:MyAgent", "query.json", "Ctrl-C"):
         assert word in out
 
 
-def test_without_words_there_is_help(capsys):
-    assert main([]) == 0
-    assert "report" in capsys.readouterr().out
+def test_without_words_there_is_help(printed):
+    assert "report" in printed([])
 
 
 def test_ctrl_c_says_what_is_kept_and_leaves_no_traceback(tmp_path):
@@ -171,19 +159,6 @@ def test_ctrl_c_says_what_is_kept_and_leaves_no_traceback(tmp_path):
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert err.strip() == "clickgym: stopped; 0 of 2 runs are finished and kept in out, and the same command resumes it"
-
-
-@pytest.mark.slow  # `tests/core/test_kernels.py` has it of the kernels of an environment
-def test_a_second_run_compiles_nothing(tmp_path, monkeypatch):
-    for name in ("XDG_CACHE_HOME", "HOME", "LOCALAPPDATA"):  # where the three systems keep caches
-        monkeypatch.setenv(name, str(tmp_path))
-    kernels = []
-    for out in ("first", "second"):
-        code = "import clickgym, sys; clickgym.sweep(['PBMRank-v0'], ['Random'], 10, 1, n_jobs=1, out=sys.argv[1])"
-        subprocess.run([sys.executable, "-c", code, tmp_path / out], check=True)
-        kernels.append({file: file.stat().st_mtime_ns for file in tmp_path.rglob("*.nb[ci]")})
-    assert kernels[0]
-    assert kernels[1] == kernels[0]
 
 
 def test_help_and_list_load_neither_data_frames_nor_figures():

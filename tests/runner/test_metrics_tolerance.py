@@ -1,7 +1,5 @@
 """The metric `optimal_lists`: equal to the optimum but for rounding is optimal, anything less is not."""
 
-from __future__ import annotations
-
 import pytest
 
 import clickgym

@@ -1,7 +1,5 @@
 """Loops of other people: stable-baselines3's evaluation and logs, and the mistakes that end in a line naming a wrapper."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import gymnasium as gym

@@ -1,7 +1,5 @@
 """`Result` and `Results` in Python: short words, tables, figures that need no pyplot, the same numbers as the command line."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 import re

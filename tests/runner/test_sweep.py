@@ -1,7 +1,5 @@
 """Sweeps: the same table whatever the order, the workers, the chunks and the interruptions; and what is in the folder."""
 
-from __future__ import annotations
-
 import functools
 import json
 import os
@@ -12,7 +10,6 @@ import time
 import tracemalloc
 
 import joblib
-import numpy as np
 import polars
 import pytest
 from joblib.externals.loky import get_reusable_executor
@@ -137,31 +134,6 @@ def test_a_killed_sweep_goes_on_with_what_is_finished(tmp_path, own_agent):
     )
     assert_frame_equal(resumed, undisturbed)
     assert all(file.stat().st_mtime_ns == written for file, written in finished.items())
-
-
-@pytest.mark.slow
-def test_a_sweep_killed_at_random_moments_ends_with_the_same_table(folder, own_agent):
-    arguments = f"{ENVS}, [*{AGENTS}, '{own_agent}:nap=0.002'], 200, 5, seed=5, n_jobs=2"
-    code = f"import clickgym, sys; clickgym.sweep({arguments}, out=sys.argv[1])"
-    undisturbed = eval(f"clickgym.sweep({arguments}, out='undisturbed')".replace("n_jobs=2", "n_jobs=1")).frame
-    rng = np.random.default_rng(0)
-    kills, progress = 0, []
-    for delay in [*rng.uniform(0.6, 2.2, size=2), 600]:
-        process = subprocess.Popen([sys.executable, "-c", code, "killed"], start_new_session=True)
-        try:
-            process.wait(delay)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-            kills += 1
-        progress.append(len(list((folder / "killed" / "cells").glob("*.parquet"))))
-    assert process.returncode == 0
-    assert kills > 1
-    assert progress == sorted(progress)
-    table, timings, config = read_results("killed")
-    assert_frame_equal(table, undisturbed)
-    assert len(timings) == 2 * 3 * 5
-    assert config["runs"] == 5
 
 
 def test_a_finished_sweep_is_read_and_not_run_again(tmp_path):
@@ -337,21 +309,3 @@ def test_memory_does_not_grow_with_the_horizon(tmp_path):
 
     peak(1000)
     assert peak(1_000_000) < peak(10_000) + 200_000
-
-
-@pytest.mark.slow  # `tests/runner/test_cli.py` has it of the command line
-def test_a_long_sweep_stops_soon_after_an_interrupt(tmp_path):
-    code = (
-        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "  # tests in the background may ignore it
-        "import clickgym; clickgym.sweep(['PBMRank-v0'], ['TopRank'], 10**10, 2, out='out', n_jobs=2)"
-    )
-    process = subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path, stderr=subprocess.PIPE)
-    while not (tmp_path / "out" / "cells").exists():
-        time.sleep(0.05)
-    time.sleep(0.3)
-    process.send_signal(signal.SIGINT)
-    try:
-        _, errors = process.communicate(timeout=20)
-    finally:
-        process.kill()
-    assert b"KeyboardInterrupt" in errors
