@@ -476,18 +476,8 @@ def test_generators_are_let_go(engine):
     ("horizon", "arguments", "message"),
     [
         (0, {}, "horizon is 0; expected an integer of at least 1"),
-        (-5, {}, "horizon is -5; expected an integer"),
-        (2.5, {}, "horizon is 2.5; expected an integer"),
-        ("100", {}, "horizon is '100'; expected an integer"),
-        (None, {}, "horizon is None; expected an integer"),
-        (True, {}, "horizon is True; expected an integer"),
-        (float("nan"), {}, "horizon is nan; expected an integer"),
-        (float("inf"), {}, "horizon is inf; expected an integer"),
         (10, {"engine": "fast"}, "unknown engine 'fast'.*auto, compiled, python"),
-        (10, {"engine": "compile"}, "unknown engine 'compile'; did you mean 'compiled'"),
         (10, {"checkpoints": [0]}, r"checkpoints\[0\] is 0; expected an integer from 1 to 10"),
-        (10, {"checkpoints": [1, 11]}, r"checkpoints\[1\] is 11; expected an integer from 1 to 10"),
-        (10, {"checkpoints": [1, 2.5]}, r"checkpoints\[1\] is 2.5; expected an integer"),
     ],
 )
 def test_wrong_arguments_are_named_before_anything_is_played(horizon, arguments, message):

@@ -1,18 +1,15 @@
-"""Generic reinforcement learning: codes of lists, the adapter for stable-baselines3, and PPO measured like any agent."""
+"""Generic reinforcement learning: the adapter for stable-baselines3, and PPO measured like any agent."""
 
 from __future__ import annotations
 
 import itertools
-import math
 import subprocess
 import sys
-import warnings
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers import TimeLimit
 
@@ -37,59 +34,6 @@ def streams(n_envs: int = 4, **arguments: Any) -> LehmerVectorAction:
     return LehmerVectorAction(
         RecordVectorRegret(ClickVectorEnv(SMALL, n_envs, autoreset_mode=AutoresetMode.SAME_STEP, **arguments))
     )
-
-
-# ------------------------------------------------------------------------------------------------------ codes of lists
-
-
-@pytest.mark.parametrize(("n_items", "n_positions"), [(1, 1), (4, 1), (5, 3), (4, 4)])
-@pytest.mark.parametrize("reverse", [False, True])
-def test_codes_are_one_to_one_with_lists(n_items: int, n_positions: int, reverse: bool) -> None:
-    items = np.arange(n_items)[::-1] if reverse else None
-    env = LehmerAction(ClickEnv(PositionBasedModel(np.full(n_items, 0.5), np.ones(n_positions))), items)
-    codes = list(itertools.product(*(range(n) for n in env.action_space.nvec)))
-    lists = {tuple(env.action(code).tolist()) for code in codes}
-    assert len(codes) == len(lists) == math.perm(n_items, n_positions)
-    assert lists == set(itertools.permutations(range(n_items), n_positions))
-
-
-def test_codes_of_all_streams_are_decoded_alike() -> None:
-    items = [2, 0, 3, 1]
-    one, many = LehmerAction(ClickEnv(SMALL), items), LehmerVectorAction(ClickVectorEnv(SMALL, 24), items)
-    many.action_space.seed(0)
-    codes = many.action_space.sample()
-    assert many.actions(codes).tolist() == [one.action(code).tolist() for code in codes]
-    assert one.action([0, 0, 0]).tolist() == [2, 0, 3]
-    many.reset(seed=0)
-    assert many.step(codes)[0].shape == (24, 3)
-
-
-def test_wrapped_environment_passes_the_checker() -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        warnings.filterwarnings("ignore", ".*is different from the unwrapped version")  # it is, and shall be checked so
-        check_env(LehmerAction(ClickEnv(SMALL)), skip_render_check=True)
-
-
-@pytest.mark.parametrize(
-    ("action", "message"),
-    [
-        ([0, 3, 0], r"code 3 at position 1 is not in 0 to 2"),
-        ([-1, 0, 0], r"code -1 at position 0 is not in 0 to 3"),
-        ([0, 0], r"integer array of shape \(3,\); got int64 of shape \(2,\)"),
-        ([0.0, 1.0, 0.0], r"got float64"),
-    ],
-)
-def test_bad_codes_are_refused(action: list[Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        LehmerAction(ClickEnv(SMALL)).action(action)
-
-
-def test_codes_stand_only_for_ranked_lists() -> None:
-    with pytest.raises(TypeError, match="Lehmer codes stand for ranked lists, but the action space is Discrete"):
-        LehmerAction(gym.make("CartPole-v1"))
-    with pytest.raises(ValueError, match="shows item 0 again"):
-        LehmerAction(ClickEnv(SMALL), [0, 0, 1, 2])
 
 
 # ----------------------------------------------------------------------------------------- the adapter to the library

@@ -415,10 +415,6 @@ def test_report_writes_what_is_asked_for_beside_the_results(tmp_path, capsys):
         assert all(name in capsys.readouterr().out for name in [*more][:1])
 
 
-def test_report_of_nothing_is_refused(tmp_path, refused):
-    assert "is not a results folder" in refused(["report", str(tmp_path / "nothing"), "--html"])
-
-
 @pytest.mark.usefixtures("only_svg")
 def test_names_are_printed_and_drawn_as_they_are(tmp_path, capsys, monkeypatch):
     # A closing tag, an emoji and a formula, to those who read them so.
@@ -452,15 +448,6 @@ def test_the_command_says_metrics_and_engine(tmp_path):
     assert words[-6:-2] == ["--metrics", "any_click", "--engine", "python"]
     assert main([*words, "--out", str(tmp_path / "two")]) == 0
     assert read_results(tmp_path / "two")[0].equals(table)
-
-
-@pytest.mark.usefixtures("undrawn")
-def test_a_report_over_an_old_one_is_whole(tmp_path):
-    clickgym.sweep(["PBMRank-v0"], ["Random"], 50, 2, out=tmp_path / "out")
-    (tmp_path / "out" / "report.md").write_text("old")
-    write_report(tmp_path / "out", Console(quiet=True), ["md"])
-    assert "Random" in (tmp_path / "out" / "report.md").read_text()
-    assert not list((tmp_path / "out").glob("*.partial"))
 
 
 @pytest.fixture(scope="module")

@@ -212,12 +212,6 @@ def test_there_are_no_more_workers_than_trials(tmp_path, monkeypatch):
     assert workers == [3, 2]
 
 
-def test_a_sweep_over_no_instance_is_refused(tmp_path):
-    with pytest.raises(ValueError, match="no instance was named"):
-        clickgym.sweep(["PBMRank-v0"], ["Random"], 10, 1, out=tmp_path / "out", instances=[])
-    assert not (tmp_path / "out").exists()
-
-
 # ----------------------------------------------------------------------------------------------------------- own agents
 
 

@@ -435,16 +435,6 @@ def test_bad_words_are_named_in_a_line(tmp_path, refused, words, message):
 
 
 @pytest.mark.slow
-def test_the_help_loads_neither_the_tuner_nor_optuna():
-    code = (
-        "import sys\nfrom clickgym.command_line import main\nmain(['--help'])\n"
-        "assert not {'optuna', 'clickgym.runner.tuning', 'clickgym.runner.sweep'} & set(sys.modules)\n"
-        "import clickgym.runner.tuning\nassert 'optuna' not in sys.modules"
-    )
-    assert subprocess.run([sys.executable, "-c", code], check=False, stdout=subprocess.DEVNULL).returncode == 0
-
-
-@pytest.mark.slow
 def test_a_learner_is_tuned(tmp_path):
     pytest.importorskip("stable_baselines3")
     space = {"learning_rate": Range(1e-4, 1e-2, log=True), "net_arch": [[32], [64, 64]]}
