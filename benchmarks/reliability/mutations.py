@@ -113,7 +113,7 @@ MODULES: dict[str, list[Aim]] = {
         )
     ],
     "metrics": [
-        _aim("runner/metrics", "test_metrics_tolerance test_metrics"),
+        _aim("runner/metrics", "test_metrics"),
         _aim(
             "runner/summaries",
             "test_pairs test_report test_results",
@@ -124,7 +124,7 @@ MODULES: dict[str, list[Aim]] = {
         _aim(
             "offline/estimation/browsing offline/estimation/cascading offline/estimation/click_chain "
             "offline/estimation/estimator",
-            "test_scores_by_label test_em test_offline",
+            "test_em test_offline",
         )
     ],
     "click through and policies": [
@@ -135,7 +135,7 @@ MODULES: dict[str, list[Aim]] = {
         _aim(
             "offline/evaluation offline/comparison offline/bootstrap offline/weights offline/model_weights "
             "offline/doubly_robust",
-            "test_evaluation_diagnostics test_single_displays test_doubly_robust test_evaluation",
+            "test_evaluation_diagnostics test_doubly_robust test_evaluation",
         ),
         _aim("offline/verdict offline/goodness_of_fit offline/estimation/settings", "test_evaluation_verdict"),
     ],
