@@ -307,12 +307,6 @@ def test_a_run_at_full_speed_is_equal_to_an_ordinary_one(sandbox, tmp_path):
     assert table.equals(play_run("CascadeTS", task, 1, 2, [100, SHORT]))
 
 
-def test_a_name_changes_nothing(sandbox, tmp_path):
-    whole, seated = secret(tmp_path), seats.sit_down("cheats:Compiled", sandbox)
-    one, other = (play_again(whole, seated, whole.candidates[0], 0) for name in ("One", "Other"))
-    assert one.equals(other)
-
-
 # ------------------------------------------------------------------------------------------------------------------ limits
 
 

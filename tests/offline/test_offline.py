@@ -579,12 +579,18 @@ def test_published_advertising_queries_are_read(data_folder, convert):
     assert sizes == {(n_items, 3) for n_items in (5, 6, 8, 11)}
 
 
-def test_the_best_click_chain_lists_of_sixty_queries_are_those_of_exhaustive_search(data_folder, convert):
+@pytest.fixture
+def queries(data_folder, convert):
+    """The published queries."""
     path = data_folder / "yandex60_clickmodels.json"
     if not path.is_file():
         pytest.skip(f"no parameters of the 60 queries: {path} is absent")
+    return convert["yandex60"](path)
+
+
+def test_the_best_click_chain_lists_of_sixty_queries_are_those_of_exhaustive_search(queries):
     lists = np.array(list(itertools.permutations(range(10), 3)))
-    for instance in convert["yandex60"](path):
+    for instance in queries:
         α, after_skip, after_click, after_relevant = instance.model("CCM").parameters
         go_on = (1 - α) * after_skip + α * ((1 - α) * after_click + α * after_relevant)
         first, second, third = lists.T
@@ -593,24 +599,20 @@ def test_the_best_click_chain_lists_of_sixty_queries_are_those_of_exhaustive_sea
         assert model.expected_reward(model.optimal_ranking()) == pytest.approx(values.max(), rel=0, abs=1e-12)
 
 
-def test_sixty_queries_reach_the_reference_rewards(data_folder, convert):
-    path = data_folder / "yandex60_clickmodels.json"
-    if not path.is_file():
-        pytest.skip(f"no parameters of the 60 queries: {path} is absent")
-    instances = convert["yandex60"](path)
-    assert len(instances) == 60
+def test_sixty_queries_reach_the_reference_rewards(queries):
+    assert len(queries) == 60
 
     def mean(kind, n_positions, optimal):
-        models = [instance.model(kind, n_positions) for instance in instances]
+        models = [instance.model(kind, n_positions) for instance in queries]
         lists = [model.optimal_ranking() if optimal else np.arange(n_positions) for model in models]
         return np.mean([model.expected_reward(ranking) for model, ranking in zip(models, lists, strict=True)])
 
-    measured = [
-        mean("CascadeModel", 5, True),
-        mean("CascadeModel", 5, False),
-        mean("PositionBasedModel", 5, True),
-        mean("PositionBasedModel", 5, False),
-        mean("UserBrowsingModel", 10, False),
-        mean("PositionBasedModel", 10, False),
-    ]
-    np.testing.assert_allclose(measured, [0.666278, 0.636449, 1.045830, 0.918410, 1.145159, 1.136672], atol=6e-7)
+    for (kind, n_positions, optimal), reward in {
+        ("CascadeModel", 5, True): 0.666278,
+        ("CascadeModel", 5, False): 0.636449,
+        ("PositionBasedModel", 5, True): 1.045830,
+        ("PositionBasedModel", 5, False): 0.918410,
+        ("UserBrowsingModel", 10, False): 1.145159,
+        ("PositionBasedModel", 10, False): 1.136672,
+    }.items():
+        assert mean(kind, n_positions, optimal) == pytest.approx(reward, abs=6e-7)

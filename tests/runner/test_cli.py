@@ -20,7 +20,7 @@ from clickgym.runner.describe import NEEDS
 from clickgym.runner.progress import Progress
 from clickgym.runner.reports.figures import regret_figure, save_figure
 from clickgym.runner.results import Trial, read_results
-from clickgym.runner.summaries import average, summary
+from clickgym.runner.summaries import average
 from clickgym.runner.words import command_of
 
 
@@ -124,15 +124,6 @@ def test_run_once_more_prints_the_table_at_once(tmp_path, capsys):
     assert second.err == "2 of 2 runs were finished before\n"
 
 
-@pytest.mark.usefixtures("undrawn")
-def test_the_command_in_the_figure_makes_the_same_table(results, tmp_path, capsys):
-    table, _, config = read_results(results)
-    program, *words = command_of(config).split()
-    assert program == "clickgym"
-    assert main([*words, "--out", str(tmp_path / "again")]) == 0
-    assert read_results(tmp_path / "again")[0].equals(table)
-
-
 def test_long_round_horizons_are_written_short():
     config = {"envs": ["E"], "agents": ["A"], "instances": ["i"], "runs": 1, "seed": 0}
     written = [command_of(config | {"horizon": horizon}).split()[8] for horizon in (10, 200, 1000, 120_000, 10**6, 1234)]
@@ -190,22 +181,6 @@ def test_help_loads_neither_agents_nor_a_command(help_of_a_process):
 # ------------------------------------------------------------------------------------------------------- report and table
 
 
-@pytest.mark.slow
-def test_report_writes_table_and_figures_again(results, capsys):
-    for _ in range(2):
-        assert main(["report", str(results)]) == 0
-        files = {file.name: file.read_bytes() for file in results.iterdir() if file.is_file()}
-        assert {"regret.png", "regret.svg", "summary.csv"} <= set(files)
-        for name in ("regret.png", "regret.svg", "summary.csv"):
-            (results / name).unlink()
-        if _ == 0:
-            first = files
-    assert files == first
-    rows = polars.read_csv(io.BytesIO(files["summary.csv"]))
-    assert len(rows) == 2 * 2 * 3
-    assert not any(name.endswith(".partial") for name in files)
-
-
 def test_intervals_are_students_and_over_runs():
     regrets = {("i", 0): 1.0, ("i", 1): 3.0, ("j", 0): 5.0, ("j", 1): 11.0}
     rows = [("e", i, "a", run, 10, regret, 20.0, 3) for (i, run), regret in regrets.items()]
@@ -218,16 +193,6 @@ def test_intervals_are_students_and_over_runs():
     assert row["regret_ci95"] == pytest.approx(12.7062 * 2, rel=1e-4)
     (row,) = average(table.filter(run=0), ["env", "agent"]).iter_rows(named=True)
     assert row["regret_ci95"] is None
-
-
-def test_summary_has_reward_and_time_per_session(results):
-    table, timings, config = read_results(results)
-    rows = summary(table, timings)
-    assert rows["agent"].to_list() == config["agents"] * 2
-    assert (rows["ns_per_session"] > 0).all()
-    oracle = rows.filter(polars.col("agent") == "Oracle")
-    assert oracle["regret"].abs().max() < 1e-9
-    assert rows["reward"].is_between(0.1, 5).all()
 
 
 # ---------------------------------------------------------------------------------------------------------------- figure

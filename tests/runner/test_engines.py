@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 import sys
 import time
 import tracemalloc
@@ -476,8 +475,18 @@ def test_generators_are_let_go(engine):
     ("horizon", "arguments", "message"),
     [
         (0, {}, "horizon is 0; expected an integer of at least 1"),
+        (-5, {}, "horizon is -5; expected an integer"),
+        (2.5, {}, "horizon is 2.5; expected an integer"),
+        ("100", {}, "horizon is '100'; expected an integer"),
+        (None, {}, "horizon is None; expected an integer"),
+        (True, {}, "horizon is True; expected an integer"),
+        (float("nan"), {}, "horizon is nan; expected an integer"),
+        (float("inf"), {}, "horizon is inf; expected an integer"),
         (10, {"engine": "fast"}, "unknown engine 'fast'.*auto, compiled, python"),
+        (10, {"engine": "compile"}, "unknown engine 'compile'; did you mean 'compiled'"),
         (10, {"checkpoints": [0]}, r"checkpoints\[0\] is 0; expected an integer from 1 to 10"),
+        (10, {"checkpoints": [1, 11]}, r"checkpoints\[1\] is 11; expected an integer from 1 to 10"),
+        (10, {"checkpoints": [1, 2.5]}, r"checkpoints\[1\] is 2.5; expected an integer"),
     ],
 )
 def test_wrong_arguments_are_named_before_anything_is_played(horizon, arguments, message):
@@ -532,10 +541,3 @@ def test_result_names_what_ran():
     named = clickgym.run(TopRank(10, 5, horizon=100), gym.make("PBMRank-v0"), 10, seed=4)
     assert named.env == "PBMRank-v0"
     assert named.instance == gym.make("PBMRank-v0").unwrapped.instance
-
-
-def test_a_notebook_shows_a_result_in_one_row_below_its_names():
-    result = clickgym.run(make("Random", PBM), ClickEnv(PBM), 10, seed=0, engine="python")
-    head, body = result._repr_html_().split("<tbody>")
-    assert re.findall("<th [^>]*>(.*?)</th>", head) == ["agent", "env", "instance", "sessions", "regret", "engine", "seconds"]
-    assert re.findall("<t[hd][^>]*>(.*?)</t[hd]>", body)[:4] == ["Random", "ClickEnv", "custom", "10"]

@@ -155,18 +155,22 @@ def test_library_learns_through_the_adapter(limit: int | None) -> None:
 # -------------------------------------------------------------------------------------------------------------- PPO
 
 
-def test_ppo_learns_a_trivial_problem() -> None:
+def test_ppo_learns_a_trivial_problem_and_goes_on_from_what_it_has_learned() -> None:
     """One item of three is always clicked, the others never. Rule: over the last 1000 of 6000 sessions the regret is below
     a tenth of what random lists have, 2/3 a session."""
     _vec_env()
-    env = ClickEnv(PositionBasedModel([0.0, 0.0, 1.0], [1.0]))
-    result = clickgym.run(PPO(3, 1, seed=0), env, 6000, seed=0, checkpoints=[5000])
+    import torch
+
+    env, agent, threads = ClickEnv(PositionBasedModel([0.0, 0.0, 1.0], [1.0])), PPO(3, 1, seed=0), torch.get_num_threads()
+    result = clickgym.run(agent, env, 6000, seed=0, checkpoints=[5000])
     late = (result.regret[-1] - result.regret[-2]) / 1000
     assert late < 0.1 * 2 / 3
     random = clickgym.run(Random(3, 1, seed=0), env, 6000, seed=0)
     assert result.to_frame().schema == random.to_frame().schema
     assert result.engine == "stable-baselines3"
     assert result.agent == "PPO"
+    assert clickgym.run(agent, env, 500, seed=1).regret[-1] < 0.1 * 500
+    assert torch.get_num_threads() == threads
 
 
 def test_further_metrics_count_the_same_sessions() -> None:
@@ -176,18 +180,6 @@ def test_further_metrics_count_the_same_sessions() -> None:
     result = clickgym.run(agent, ClickEnv(model), 101, seed=0, metrics=["optimal_lists", "any_click"])
     assert result.metrics["optimal_lists"].tolist() == (result.steps - result.regret).tolist()
     assert result.metrics["any_click"].tolist() == result.clicks.tolist()
-
-
-def test_ppo_goes_on_from_what_it_has_learned() -> None:
-    _vec_env()
-    import torch
-
-    env = ClickEnv(PositionBasedModel([0.0, 0.0, 1.0], [1.0]))
-    agent = PPO(3, 1, seed=0)
-    threads = torch.get_num_threads()
-    clickgym.run(agent, env, 6000, seed=0)
-    assert clickgym.run(agent, env, 500, seed=1).regret[-1] < 0.1 * 500
-    assert torch.get_num_threads() == threads
 
 
 def test_ppo_does_not_see_item_ids() -> None:

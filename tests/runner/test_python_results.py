@@ -46,6 +46,7 @@ def test_a_run_is_told_in_one_line_and_in_a_small_table():
     assert repr(result).startswith(f"<Result of {words}")
     assert len(repr(result)) < 130
     cells = re.findall(r"<t[hd][^>]*>([^<]*)</t[hd]>", result._repr_html_())
+    assert cells[: len(cells) // 2] == ["agent", "env", "instance", "sessions", "regret", "engine", "seconds"]
     assert cells[len(cells) // 2 :][:4] == ["Random", "PBMRank-v0", "yandex-9982", "1,000"]
 
 

@@ -87,21 +87,6 @@ def test_another_agent_and_another_run_change_no_other_number(reference, tmp_pat
     assert_frame_equal(same, reference)
 
 
-def test_the_python_engine_gives_the_same_table(reference, tmp_path):
-    table = clickgym.sweep(ENVS, AGENTS, 1000, 1, seed=5, out=tmp_path / "out", engine="python", n_jobs=1).frame
-    assert_frame_equal(table, reference.filter(run=0))
-
-
-@pytest.mark.parametrize("checkpoints", [range(1, 1000, 7), [1000]])
-def test_checkpoints_and_chunks_change_nothing(reference, tmp_path, checkpoints):
-    # Chunks of the compiled loop end at every checkpoint: here after 7 sessions each, or when their time is over.
-    table = clickgym.sweep(ENVS, AGENTS, 1000, 3, seed=5, out=tmp_path / "out", checkpoints=checkpoints).frame
-    names = ["env", "instance", "agent", "run", "step"]
-    common = table.join(reference, on=names, how="semi")
-    assert set(common["step"].unique()) >= {1000}
-    assert_frame_equal(common, reference.join(table, on=names, how="semi"), check_row_order=False)
-
-
 def test_another_seed_gives_other_numbers(reference, tmp_path):
     table = clickgym.sweep(ENVS, AGENTS, 1000, 3, seed=6, out=tmp_path / "out").frame
     assert not table["clicks"].equals(reference["clicks"])
@@ -160,13 +145,6 @@ def test_the_name_of_the_folder_is_no_pattern(tmp_path):
     again = clickgym.sweep(["PBMRank-v0"], ["Random"], 10, 1, out=tmp_path / "a[1]*").frame
     assert again.equals(first)
     assert read_results(tmp_path / "a[1]*")[0].equals(first)
-
-
-def test_half_written_files_of_a_killed_sweep_are_not_read(tmp_path):
-    table = clickgym.sweep(ENVS, AGENTS, 200, 2, out=tmp_path / "out").frame
-    cell = next((tmp_path / "out" / "cells").iterdir())
-    cell.rename(cell.with_name(f"{cell.name}.123.partial"))
-    assert_frame_equal(clickgym.sweep(ENVS, AGENTS, 200, 2, out=tmp_path / "out").frame, table)
 
 
 def test_the_folder_holds_configuration_versions_table_and_timings(reference, tmp_path):
@@ -265,15 +243,6 @@ def test_a_bad_list_in_mid_run_is_named_and_what_is_finished_is_kept(tmp_path, o
     assert len(list((tmp_path / "out" / "cells").glob("*.parquet"))) >= 2 + (n_jobs == 1) * 2
     with pytest.raises(ValueError, match="unfinished sweep"):
         read_results(tmp_path / "out")
-
-
-def test_a_changed_agent_does_not_go_on_with_old_results(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "changing.py").write_text(ROTATE)
-    clickgym.sweep(["PBMRank-v0"], ["changing:Rotate"], 20, 1, out="out", n_jobs=1)
-    (tmp_path / "changing.py").write_text(ROTATE + "\n# another version\n")
-    with pytest.raises(ValueError, match=r"another configuration .*sources"):
-        clickgym.sweep(["PBMRank-v0"], ["changing:Rotate"], 20, 1, out="out", n_jobs=1)
 
 
 # -------------------------------------------------------------------------------------------------------------- backends
