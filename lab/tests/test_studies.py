@@ -24,7 +24,7 @@ from clickgym.runner.make import make_agent, make_env, place_of
 from clickgym.runner.metrics import Metrics
 from clickgym.runner.pairs import pair_of
 from clickgym_lab.shipped import Shipped
-from clickgym_lab.studies import STUDIES, he2020, li2019_bubble, study, zoghi2017
+from clickgym_lab.studies import STUDIES, he2020, li2019_bubble
 from clickgym_lab.studies.li2019_bubble import random_lists
 from clickgym_lab.studies.play import _setting, by_setting, conclude, draw, judge, plan, read_study
 from clickgym_lab.studies.plots import LOOKS, grid, look_of
@@ -33,18 +33,6 @@ from clickgym_lab.studies.study import Curves, Estimate, Finding, Statement, est
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "studies.md"
 RESULTS = PAGE.parents[1] / "lab" / "results"
-
-
-def table(values, steps, instances=("one",), column="regret", runs=4):
-    """A table of a sweep whose column is ``values[env, agent](step)``, in every run of every instance."""
-    rows = [
-        (env, instance, agent, run, step, value(step))
-        for (env, agent), value in values.items()
-        for instance in instances
-        for run in range(runs)
-        for step in steps
-    ]
-    return polars.DataFrame(rows, ["env", "instance", "agent", "run", "step", column], orient="row")
 
 
 def verdicts(name, evidence):
@@ -385,42 +373,6 @@ def test_an_interval_decides():
     assert estimate([1.0]).above(0) == "cannot tell"
 
 
-STEPS = np.unique(np.concatenate([np.arange(1000, 100_001, 1000), [1, 10, 100]])).tolist()
-
-
-@pytest.mark.parametrize(
-    ("growth", "is_linear", "is_sublinear"),
-    [(lambda t: 0.1 * t, "yes", "no"), (lambda t: t**0.5, "no", "yes"), (math.log, "no", "yes"), (lambda t: 0.0, "no", "yes")],
-    ids=["linear", "root", "log", "none"],
-)
-def test_linear_regret_is_told_from_learning(growth, is_linear, is_sublinear):
-    curves = Curves(table({("PBMRank-v0", "TopRank"): growth}, STEPS))
-    assert study.linear(curves, "PBMRank-v0", "TopRank").verdict == is_linear
-    assert study.sublinear(curves, "PBMRank-v0", "TopRank").verdict == is_sublinear
-
-
-def fifths(*rates):
-    """Cumulative regret whose rate is constant in each fifth of the 100,000 sessions."""
-    return lambda step: float(
-        sum(rate * min(max(step - start, 0), 20_000) for rate, start in zip(rates, range(0, 100_000, 20_000), strict=True))
-    )
-
-
-@pytest.mark.parametrize(
-    ("rates", "is_linear"),
-    [((0, 1, 0, 0, 0.85), "yes"), ((9, 1, 9, 9, 0.85), "yes"), ((0, 1, 0, 0, 0.75), "no"), ((9, 1, 9, 9, 0.75), "no"),
-     ((1, 0, 0, 0, 0.1), "yes"), ((1, 0.1, 1, 1, 0), "no")],
-)  # fmt: skip
-def test_the_rule_compares_the_last_fifth_with_the_second_and_nothing_else(rates, is_linear):
-    curves = Curves(table({("PBMRank-v0", "TopRank"): fifths(*rates)}, STEPS))
-    assert study.linear(curves, "PBMRank-v0", "TopRank").verdict == is_linear
-    # At a hundredth of these rates CascadeKL-UCB in panel c is above its threshold, too.
-    rows = table({("PBMRank-v0", zoghi2017.LAST): fifths(*(rate / 10 for rate in rates))}, STEPS)
-    text = "CascadeKL-UCB (last_click) may converge to a suboptimal list in the PBM (c): its regret remains constant"
-    (statement,) = (each for each in STUDIES["zoghi-fig1"].statements if each.text == text)
-    assert statement.find({"zoghi-fig1-c": Curves(rows)}).verdict == is_linear
-
-
 @pytest.mark.parametrize(("power", "expected"), [(1, "yes"), (4, "no")])
 def test_regret_against_wrong_pairs_is_regressed(tmp_path, power, expected):
     sources = random_lists(["yandex-9", "yandex-990"], tmp_path)
@@ -429,11 +381,10 @@ def test_regret_against_wrong_pairs_is_regressed(tmp_path, power, expected):
     regret = dict(zip(names, 5.0 * wrong**power + np.arange(20) % 2, strict=True))
     measured = polars.col("instance").replace_strict(regret, return_dtype=polars.Float64)
     pairs = polars.col("instance").replace_strict(dict(zip(names, wrong, strict=True)), return_dtype=polars.Float64)
-    rows = table({(li2019_bubble.BUBBLE_PBM, "BubbleRank"): float}, [1, 100], names)
-    rows = rows.with_columns(measured.alias("regret"), pairs.alias(li2019_bubble.WRONG_PAIRS))
-    rows = polars.concat([rows.with_columns(env=polars.lit(env)) for env in li2019_bubble.BUBBLE])
-    # The wrong pairs depend on the click model: the line is judged in the one it was drawn for.
-    _, _, slope, (line, parabola) = li2019_bubble.regression(Curves(rows), li2019_bubble.BUBBLE_PBM)
+    keys = {"env": li2019_bubble.BUBBLE_PBM, "agent": "BubbleRank", "run": 0}
+    frame = polars.DataFrame([{"instance": name, "step": step, **keys} for name in names for step in (1, 100)])
+    evidence = Curves(frame.with_columns(measured.alias("regret"), pairs.alias(li2019_bubble.WRONG_PAIRS)))
+    _, _, slope, (line, parabola) = li2019_bubble.regression(evidence, li2019_bubble.BUBBLE_PBM)
     assert slope.above(0.0) == "yes"
     assert ("yes" if parabola - line < 0.05 else "no") == expected
     if power == 1:

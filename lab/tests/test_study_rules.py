@@ -28,11 +28,11 @@ from clickgym_lab.studies.study import Curves, Estimate, estimate
 STEPS = np.unique(np.concatenate([np.arange(1000, 100_001, 1000), [1, 10, 100, 500]]))
 
 
-def rows(env, agent, value, column="regret", instances=("one",), steps=STEPS, runs=4):
-    """Rows of one pair: the column is ``value(steps)``, in run n of an instance more by n millionths."""
+def rows(env, agent, value, column="regret", instances=("one",), steps=STEPS, runs=4, spread=1e-6):
+    """Rows of one pair: the column is ``value(steps)``, in run n of an instance more by n times the spread."""
     return polars.concat(
         polars.DataFrame({"env": env, "instance": instance, "agent": agent, "run": run, "step": steps,
-                          column: np.asarray(value(steps), float) * (1 + 1e-6 * run)})
+                          column: np.asarray(value(steps), float) * (1 + spread * run)})
         for instance in instances
         for run in range(runs)
     )  # fmt: skip
@@ -158,6 +158,29 @@ def test_verdicts_at_the_bounds():
     assert study.every(["cannot tell", "no"]) == "no"
     assert str(estimate([1.0])) == "1 ± ?"
     assert [study.short(f"{form}CMRank-v0:cutoff=5") for form in ("", "NonStationary")] == ["CM", "CM"]
+
+
+@pytest.mark.parametrize(
+    ("growth", "is_linear", "is_sublinear"),
+    [(lambda t: 0.1 * t, "yes", "no"), (np.sqrt, "no", "yes"), (np.log, "no", "yes"), (np.zeros_like, "no", "yes")],
+    ids=["linear", "root", "log", "none"],
+)
+def test_linear_regret_is_told_from_learning(growth, is_linear, is_sublinear):
+    one = curves(rows("E", "A", growth))
+    assert (study.linear(one, "E", "A").verdict, study.sublinear(one, "E", "A").verdict) == (is_linear, is_sublinear)
+
+
+@pytest.mark.parametrize(
+    ("rates", "is_linear"),
+    [((0, 1, 0, 0, 0.85), "yes"), ((9, 1, 9, 9, 0.85), "yes"), ((0, 1, 0, 0, 0.75), "no"), ((9, 1, 9, 9, 0.75), "no"),
+     ((1, 0, 0, 0, 0.1), "yes"), ((1, 0.1, 1, 1, 0), "no")],
+)  # fmt: skip
+def test_linear_growth_compares_the_last_fifth_with_the_second_and_nothing_else(rates, is_linear):
+    assert study.linear(curves(rows("E", "A", piecewise(*rates))), "E", "A").verdict == is_linear
+    # At a tenth of these rates CascadeKL-UCB in panel c is above its threshold, too.
+    evidence = panels(c_CascadeKLUCB=tuple(rate / 10 for rate in rates))
+    found = verdicts("zoghi-fig1", evidence, "CascadeKL-UCB (last_click) may converge to a suboptimal list in the PBM (c)")
+    assert list(found.values()) == [is_linear]
 
 
 def test_less_is_of_the_difference_within_runs():

@@ -565,10 +565,6 @@ REFUSED = {
         lambda: evaluate(ItemPositionLog([0], [0], [1], [0.5]), UNIFORM, "ips"),
         "the log holds single items, not lists",
     ),
-    "positions of single displays": (
-        lambda: evaluate(ItemPositionLog([0], [2], [1], [0.5]), UNIFORM, "item-position"),
-        "fills 2 positions; the log has 3",
-    ),
     "a policy that does not sum to 1": (
         lambda: ItemPositionPolicy([[0.5], [0.4]]),
         "position 1 must be non-negative with sum 1",
