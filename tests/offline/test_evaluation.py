@@ -24,7 +24,6 @@ from clickgym.envs import (
 )
 from clickgym.envs.instances import load_instance
 from clickgym.offline import (
-    ESTIMATORS,
     ClickLog,
     FixedPolicy,
     ItemPositionLog,
@@ -836,9 +835,3 @@ def test_items_of_a_log_of_single_items_are_numbers_of_nine_digits_at_most():
     log = ItemPositionLog([0, 1], [0, 0], [1, 0], [0.5, 0.5])
     with pytest.raises(ValueError, match="the items of this log are numbers of up to 9 digits; got 99999999999999999999"):
         read_policy("fixed:99999999999999999999", log)
-
-
-def test_evaluate_explains_itself(printed):
-    out = printed(["evaluate", "--help"])
-    assert out.count("clickgym evaluate") >= 3  # the usage and two examples
-    assert all(estimator in out for estimator in ESTIMATORS)

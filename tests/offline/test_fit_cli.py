@@ -168,16 +168,6 @@ def test_wrong_input_is_one_line_and_writes_nothing(log_file, tmp_path, monkeypa
     assert sorted(file.name for file in tmp_path.iterdir()) == ["bandit", "folder.json", "nothing"]
 
 
-def test_formats_are_recognised(tmp_path):
-    for name, text in {
-        "relevance": "0\t0\tQ\t7\t1\t11\t12\n",
-        "personalized": "0\tM\t3\t77\n0\t0\tQ\t0\t5\t40\t11,1\t12,1\n",
-        "tidy": '"session","query","position","item","clicked"\n0,q,1,a,0\n0,q,2,b,0\n',
-    }.items():
-        (tmp_path / name).write_text(text)
-        assert read_log(tmp_path / name).n_positions == 2
-
-
 def test_the_instance_file_says_how_it_was_made(log_file, tmp_path):
     out = tmp_path / "query.json"
     assert main(["fit", str(log_file), "--model", "PBM", "--out", str(out), "--queries", "some/times"]) == 0

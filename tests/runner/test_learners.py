@@ -284,16 +284,8 @@ def test_nothing_is_written_to_the_folder_of_temporary_files(tmp_path: Path, mon
 def test_tensorboard_has_the_regret(tmp_path: Path) -> None:
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-    log = tmp_path / "log"
-    table = clickgym.sweep(
-        ["PBMRank-v0"],
-        ["PPO:n_envs=8,batch_size=8,n_epochs=2", "Random"],
-        400,
-        1,
-        out=tmp_path / "out",
-        n_jobs=1,
-        tensorboard=log,
-    ).frame
+    agents, log = ["PPO:n_envs=8,batch_size=8,n_epochs=2", "Random"], tmp_path / "log"
+    table = clickgym.sweep(["PBMRank-v0"], agents, 400, 1, out=tmp_path / "out", n_jobs=1, tensorboard=log).frame
     (file,) = log.rglob("PPO*/0/events.*")
     assert file.parent.relative_to(log).as_posix() == "PBMRank-v0/yandex-9982/PPO_n_envs=8,batch_size=8,n_epochs=2/0"
     events = EventAccumulator(str(file.parent)).Reload()

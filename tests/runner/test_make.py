@@ -252,13 +252,7 @@ def test_an_id_of_a_module_is_found_from_the_command_line_in_a_fresh_process(tmp
     (tmp_path / "fresh_mine.py").write_text(MINE)
     parameters = "attraction=[0.5,0.4,0.3],examination=[1.0,0.5]"
     words = f"run fresh_mine:MineRank-v0:{parameters} fresh_mine:easy:gap=0.3 --agents Random fresh_mine:TopRank"
-    command = [
-        sys.executable,
-        "-m",
-        "clickgym",
-        *words.split(),
-        *["--horizon", "50", "--runs", "2", "--jobs", "1", "--out", "out"],
-    ]
+    command = [sys.executable, "-m", "clickgym", *f"{words} --horizon 50 --runs 2 --jobs 1 --out out".split()]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr
     assert read_results(tmp_path / "out")[2]["envs"] == [f"fresh_mine:MineRank-v0:{parameters}", "fresh_mine:easy:gap=0.3"]
