@@ -737,6 +737,14 @@ def test_the_table_has_ours_and_the_papers_below():
     assert by_key["CTR_set", "C2UCB", "He et al."] == ["0.420 0%", "0.440 0%", "0.510 0%", "0.534 0%"]
 
 
+def test_the_best_alpha_is_measured_in_the_runs_that_it_was_not_chosen_by():
+    table = ctrs(dict.fromkeys(he2020.HE_AGENTS, 0.5), dict.fromkeys(he2020.HE_AGENTS, 0.4)).table
+    one = Curves(table.with_columns(clicks=polars.col("clicks") * (1 + polars.col("run"))))
+    ends = {reading: he2020.ctr(one, he2020.ubm(4), "C2UCB", reading, he2020.CTR_SUM)[:, -1].round(6).tolist()
+            for reading in (he2020.THEOREM, he2020.BEST)}  # fmt: skip
+    assert ends == {he2020.THEOREM: [0.5, 1.0], he2020.BEST: [1.02]}
+
+
 def test_the_best_alpha_of_each_length_is_told():
     table = ctrs(dict.fromkeys(he2020.HE_AGENTS, 0.5), dict.fromkeys(he2020.HE_AGENTS, 0.4)).table
     good = (polars.col("env") == he2020.ubm(4)) & (polars.col("agent") == "C2UCB:alpha=1")
