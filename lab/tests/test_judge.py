@@ -19,8 +19,6 @@ import numpy as np
 import polars
 import pytest
 import scorecard as make
-import seats
-import submission
 from slow import slow
 
 import clickgym
@@ -31,6 +29,7 @@ from clickgym.runner.callback import Callback
 from clickgym_lab.bench import card as cards
 from clickgym_lab.bench import judge as judging
 from clickgym_lab.bench import sandbox as sandboxes
+from clickgym_lab.bench import seats, submission
 from clickgym_lab.bench.leaderboard import header, leaderboard, row_of
 from clickgym_lab.bench.play import play, play_again, play_run, suited
 from clickgym_lab.bench.protocol import CURRENT, DEVELOPMENT
