@@ -91,6 +91,19 @@ def printed(monkeypatch, capsys):
     return run
 
 
+@pytest.fixture
+def refused(capsys):
+    """What a command says that refuses its words."""
+
+    from clickgym.command_line import main
+
+    def run(words):
+        assert main(words) == 2
+        return capsys.readouterr().err
+
+    return run
+
+
 KEPT = {
     Path(__file__).parent / "tests" / name
     for name in (

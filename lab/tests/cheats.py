@@ -174,16 +174,6 @@ class Remembers(Honest):
         return self.ranking + 1 if builtins.n_runs > 1 else None
 
 
-class Stays(Honest):
-    """A process that outlives the run, and could tell the next one."""
-
-    def find(self):
-        if os.fork() == 0:
-            os.setsid()
-            time.sleep(60)
-            os._exit(0)
-
-
 class Compiled(CascadeTS):
     pass
 

@@ -1,7 +1,5 @@
 """The pages of agents: what each docstring must have, a picture that is small, and when to take an agent, by rule."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

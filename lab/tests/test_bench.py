@@ -1,7 +1,5 @@
 """The scorecard: its protocol, its scores against slow references, and the results that ship."""
 
-from __future__ import annotations
-
 import hashlib
 import itertools
 import json

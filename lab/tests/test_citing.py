@@ -1,7 +1,5 @@
 """Sources: every class names its papers as the table of papers has them, and no paper of the table is named by nothing."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What the boards say: places, what is recommended, what tuning spoils, and counts of tasks."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 
@@ -10,7 +8,17 @@ import pytest
 
 from clickgym.core.statistics import worst_tenth
 from clickgym.envs import load_instance
-from clickgym_lab.bench.conclusions import RECOMMENDING, conclusions, recommended, tuned_lines, unsafe, worst
+from clickgym.offline.decision.decide import AGENTS, FALLBACK, RECOMMENDED
+from clickgym_lab.bench.conclusions import (
+    RECOMMENDING,
+    conclusions,
+    is_learner,
+    is_tuned,
+    recommended,
+    tuned_lines,
+    unsafe,
+    worst,
+)
 from clickgym_lab.bench.leaderboard import leaderboard
 from clickgym_lab.bench.protocol import CURRENT
 from clickgym_lab.bench.reference import lines, reference
@@ -78,3 +86,16 @@ def test_users_of_the_limits_differ_from_the_query_in_one_respect(tmp_path):
     np.testing.assert_array_equal(np.sort(examination), np.sort(usual))
     assert examination.argmax() == 2
     assert {*examination.argsort()[:2]} == {0, 4}
+
+
+def test_the_first_default_agent_of_decide_is_the_one_that_the_scorecard_recommends():
+    assert recommended()["overall"] == RECOMMENDED == AGENTS[0]
+
+
+def test_the_fallback_is_the_best_published_agent_that_takes_little_time():
+    """At most ten times the time of `Random` for its tasks."""
+    board = CURRENT.boards[0]
+    places = [place for place in leaderboard(CURRENT, board) if not is_tuned(place) and place.agent != RECOMMENDED]
+    [random] = [place.seconds for place in leaderboard(CURRENT, board) if place.agent == "Random"]
+    quick = [place.agent for place in places if is_learner(place) and place.seconds <= 10 * random]
+    assert next(name for name in quick if not name.startswith(RECOMMENDED)) == FALLBACK == AGENTS[1]

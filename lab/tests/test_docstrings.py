@@ -1,7 +1,5 @@
 """What docstrings of the lab show is what comes out; those of the other rooms: `tests/envs/test_envs.py`."""
 
-from __future__ import annotations
-
 import pytest
 from docstrings import check_examples, module_names
 

@@ -1,7 +1,5 @@
 """Every example runs, at a small size, and the README and the documentation pages say what is so."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 import runpy

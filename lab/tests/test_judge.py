@@ -1,7 +1,5 @@
 """The judge of the scorecard: a judged run is an ordinary one, and cheats and forgeries gain nothing."""
 
-from __future__ import annotations
-
 import gc
 import json
 import math
@@ -319,12 +317,6 @@ def test_a_seat_that_says_more_or_less_than_it_should_makes_a_table_of_its_size(
     less = seats.play_in_seat(maker, task, 1, 2, [100, SHORT])
     assert less["regret"].equals(table["regret"])
     assert less["loss"].is_nan().all()
-
-
-def test_a_name_changes_nothing(sandbox, tmp_path):
-    whole, seated = secret(tmp_path), seats.sit_down("cheats:Compiled", sandbox)
-    one, other = (play_again(whole, seated, whole.candidates[0], 0) for name in ("One", "Other"))
-    assert one.equals(other)
 
 
 # ------------------------------------------------------------------------------------------------------------------ limits

@@ -1,7 +1,5 @@
 """The notebooks of examples/: they run, at a small size, and hold no outputs; and those of its course teach what they say."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import re

@@ -1,7 +1,5 @@
 """The pages of studies and of the leaderboard in a real browser."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The page of `clickgym report --html` in a real browser: every control, the keyboard, a phone, paper, and no network."""
 
-from __future__ import annotations
-
 import base64
 import json
 import time

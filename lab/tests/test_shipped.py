@@ -1,7 +1,5 @@
 """Results that are passed on: what is kept, what damage is noticed, and what makes them stale."""
 
-from __future__ import annotations
-
 import json
 import runpy
 from dataclasses import replace
@@ -15,7 +13,6 @@ from polars.testing import assert_frame_equal
 from reseal import Original, renewed, reseal
 
 from clickgym.agents import CascadeKLUCB, MergeRank, TopRank, kl_ucb, merge_rank
-from clickgym.command_line import main
 from clickgym.core.kernels import inner
 from clickgym.envs import ENVIRONMENTS, CascadeModel, PositionBasedModel
 from clickgym.runner.sweep import sweep
@@ -229,12 +226,11 @@ def test_figures_of_the_pages_are_those_of_the_results(tmp_path):
         assert compare_images(str(file), str(tmp_path / file.name), tol=1.0) is None, "make pages makes it new"
 
 
-def test_a_shipped_study_is_drawn_again_without_playing(tmp_path, capsys):
+def test_a_shipped_study_is_drawn_again_without_playing(tmp_path, printed):
     words = ["study", "nonstat-bound", "--from", str(RESULTS), "--out", str(tmp_path), "--pdf"]
-    assert main(words) == 0
-    printed = capsys.readouterr().out
-    assert "detects changes" in printed
-    assert "nonstat-bound.svg, nonstat-bound.pdf" in printed
+    out = printed(words)
+    assert "detects changes" in out
+    assert "nonstat-bound.svg, nonstat-bound.pdf" in out
     assert b"/Type3" not in (tmp_path / "nonstat-bound.pdf").read_bytes()
     there = json.loads((RESULTS / "nonstat-bound.json").read_text(encoding="utf-8"))
     assert json.loads((tmp_path / "nonstat-bound.json").read_text(encoding="utf-8")) == there

@@ -1,7 +1,5 @@
 """The website: every page has its place, every link leads somewhere, and the code of the pages runs."""
 
-from __future__ import annotations
-
 import doctest
 import gzip
 import importlib.util

@@ -1,7 +1,5 @@
 """The studies of clicks as they come: their rules on tables made to hold or to break them, their logs and their agents."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Studies in the commands of the library: `list`, `show` and completion."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
@@ -22,14 +20,12 @@ def test_a_study_is_shown_at_any_width(name, printed):
             assert all(agent in narrow for agent in part.agents)
 
 
-def test_studies_are_listed(capsys):
-    assert main(["list", "studies", "--json"]) == 0
-    assert [row["name"] for row in json.loads(capsys.readouterr().out)["studies"]] == list(STUDIES)
+def test_studies_are_listed(printed):
+    assert [row["name"] for row in json.loads(printed(["list", "studies", "--json"]))["studies"]] == list(STUDIES)
 
 
-def test_a_wrong_name_suggests_a_study(capsys):
-    assert main(["show", "zoghi-fig"]) == 2
-    assert "did you mean the study 'zoghi-fig" in capsys.readouterr().err
+def test_a_wrong_name_suggests_a_study(refused):
+    assert "did you mean the study 'zoghi-fig" in refused(["show", "zoghi-fig"])
 
 
 def test_shells_complete_the_names_of_studies(monkeypatch, capsys):

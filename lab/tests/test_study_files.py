@@ -1,7 +1,5 @@
 """Studies written in TOML: a study has what its file says, and every file of the package is complete."""
 
-from __future__ import annotations
-
 import tomllib
 from pathlib import Path
 

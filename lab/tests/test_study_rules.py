@@ -1,8 +1,7 @@
 """The rules of the papers' studies, each on tables made to hold or to break it: nothing is played."""
 
-from __future__ import annotations
-
 import itertools
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -30,11 +29,11 @@ from clickgym_lab.studies.study import Curves, Estimate, estimate
 STEPS = np.unique(np.concatenate([np.arange(1000, 100_001, 1000), [1, 10, 100, 500]]))
 
 
-def rows(env, agent, value, column="regret", instances=("one",), steps=STEPS, runs=4):
-    """Rows of one pair: the column is ``value(steps)``, in run n of an instance more by n millionths."""
+def rows(env, agent, value, column="regret", instances=("one",), steps=STEPS, runs=4, spread=1e-6):
+    """Rows of one pair: the column is ``value(steps)``, in run n of an instance more by n times the spread."""
     return polars.concat(
         polars.DataFrame({"env": env, "instance": instance, "agent": agent, "run": run, "step": steps,
-                          column: np.asarray(value(steps), float) * (1 + 1e-6 * run)})
+                          column: np.asarray(value(steps), float) * (1 + spread * run)})
         for instance in instances
         for run in range(runs)
     )  # fmt: skip
@@ -57,105 +56,15 @@ def verdicts(name, evidence, only=""):
 
 # ------------------------------------------------------------------------------------------------------------ their sizes
 
-# Environments, agents, horizon, runs and queries: of the paper, or chosen where it does not say.
-SIZES = {
-    "zoghi-fig1-a": (1, 5, 10_000_000, 10, 1),
-    "zoghi-fig1-b": (1, 5, 10_000_000, 10, 1),
-    "zoghi-fig1-c": (1, 5, 10_000_000, 10, 1),
-    "zoghi-fig2": (2, 5, 10_000_000, 10, 60),
-    "bubble": (3, 6, 5_000_000, 10, 100),
-    "bubble-fig3-pairs": (3, 1, 5_000_000, 1, 100),
-    "bubble-fig3-chi": (1, 1, 1_000_000, 10, 1),
-    "nonstat-fig1": (1, 5, 100_000, 10, 100),
-    "nonstat-fig2": (1, 5, 100_000, 10, 20),
-    "nonstat-bound": (1, 5, 300_000, 20, 1),
-    "pbm-small": (1, 7, 1_000_000, 100, 1),
-    "pbm-realistic": (1, 7, 1_000_000, 100, 1),
-    "pbm-queries": (1, 7, 1_000_000, 8, 8),
-    "ubm-fig2": (4, 25, 5_000, 10, 3),
-    "ubm-table1": (4, 25, 100_000, 10, 3),
-    "ubm-fig3": (1, 1, 10_000, 4, 16),
-    "ubm-bound": (1, 2, 100_000, 10, 3),
-    "why-ubm-linear": (1, 5, 30_000, 8, 4),
-    "why-ubm-once": (1, 2, 30_000, 8, 4),
-    "why-ubm-labels": (1, 2, 30_000, 8, 4),
-    "why-ubm-same": (1, 2, 30_000, 8, 4),
-    "why-ubm-all": (1, 5, 30_000, 8, 4),
-    "why-violations-own": (3, 6, 10_000, 6, 16),
-    "why-violations-CM": (1, 3, 100, 6, 16),
-    "why-violations-DCM": (1, 3, 100, 6, 16),
-    "why-violations-PBM": (1, 3, 100, 6, 16),
-    **{f"why-violations-{model}-spread": (1, 3, 100, 6, 16) for model in ("CM", "DCM", "PBM")},
-    "why-exp3-panel": (1, 6, 10_000_000, 10, 1),
-    "why-exp3-flat": (1, 2, 10_000_000, 10, 1),
-    "why-exp3-queries": (1, 3, 2_000_000, 4, 16),
-    "why-early-own": (3, 4, 100_000, 6, 16),
-    "why-early-queries": (3, 2, 5_000, 6, 16),
-    "why-early-4": (1, 1, 100_000, 6, 16),
-    "why-early-10": (1, 1, 100_000, 6, 16),
-    "why-early-16": (1, 1, 100_000, 6, 16),
-    "why-change-short": (1, 5, 100_000, 6, 16),
-    "why-change-rate": (1, 4, 400_000, 6, 16),
-    "why-change-number": (1, 2, 400_000, 6, 16),
-    "unknown-examination-cm": (1, 8, 1_000_000, 6, 60),
-    "unknown-examination-pbm": (1, 11, 1_000_000, 6, 60),
-    "nonstat-detect-fast": (1, 7, 100_000, 10, 16),
-    "nonstat-detect-slow": (1, 7, 1_000_000, 10, 16),
-    **{f"variance-{model}-{rate}": (1, 5, 1_000_000, 6, 16) for model in ("cm", "pbm") for rate in ("usual", "low")},
-    **{f"rankers-{users}": (2, 9, 10_000, 4, 4) for users in ("perfect", "navigational", "informational")},
-    "robust-none": (1, 36, 100_000, 6, 16),
-    **{f"robust-{false}": (2, 18, 100_000, 6, 16) for false in (100, 1_000, 5_000)},
-    "linear-cascade": (1, 18, 30_000, 4, 16),
-    **{f"pdgd-{users}": (2, 5, 100_000, 6, 4) for users in ("perfect", "navigational", "informational")},
-    "when-rl-pays-bandits": (1, 3, 1_000_000, 5, 1),
-    "when-rl-pays-ppo": (1, 1, 1_000_000, 5, 1),
-    "when-rl-pays-others": (1, 3, 100_000, 5, 1),
-    "late-clicks": (9, 27, 40_000, 1, 16),
-    "late-clicks-models": (4, 10, 40_000, 1, 76),
-    "click-farms": (13, 17, 50_000, 1, 16),
-    "click-farms-models": (4, 7, 30_000, 1, 76),
-    "churn": (5, 21, 50_000, 1, 16),
-    "churn-models": (4, 10, 30_000, 1, 76),
-    "warm-start": (2, 63, 20_000, 1, 16),
-    "warm-start-many": (2, 18, 20_000, 1, 76),
-    "first-everywhere": (6, 7, 100_000, 4, 76),
-    "first-everywhere-long": (1, 2, 1_000_000, 4, 16),
-    **{f"limits-{case}": (1, 4, 100_000, 4, 16) for case in ("bandit", "ties", "clickbait")},
-    "limits-bumpy": (1, 5, 100_000, 4, 16),
-}
-# Below them the experiment shows nothing.
-LEAST = {
-    "zoghi-fig1-a": (100_000, 10), "zoghi-fig1-b": (100_000, 10), "zoghi-fig1-c": (100_000, 10), "zoghi-fig2": (100_000, 4),
-    "bubble-fig3-chi": (1_000_000, 10), "nonstat-fig1": (100_000, 10), "ubm-fig2": (5_000, 10),
-    **{f"why-ubm-{users}": (5_000, 8) for users in ("linear", "once", "labels", "same", "all")},
-    "why-violations-own": (10_000, 6), **{f"why-violations-{model}": (100, 6) for model in ("CM", "DCM", "PBM")},
-    **{f"why-violations-{model}-spread": (100, 6) for model in ("CM", "DCM", "PBM")},
-    "why-exp3-panel": (100_000, 10), "why-exp3-flat": (100_000, 10), "why-exp3-queries": (100_000, 4),
-    "why-early-own": (50_000, 6), "why-early-queries": (5_000, 6), **{f"why-early-{n}": (50_000, 6) for n in (4, 10, 16)},
-    "why-change-short": (100_000, 6), "why-change-rate": (400_000, 6), "why-change-number": (400_000, 6),
-    **{f"unknown-examination-{model}": (20_000, 4) for model in ("cm", "pbm")},
-    "nonstat-fig2": (100_000, 10), "nonstat-bound": (300_000, 20), "ubm-bound": (100_000, 4), "linear-cascade": (30_000, 4),
-    **{f"variance-{model}-{rate}": (20_000, 4) for model in ("cm", "pbm") for rate in ("usual", "low")},
-    **{f"rankers-{users}": (2_000, 4) for users in ("perfect", "navigational", "informational")},
-    **{f"robust-{false}": (100_000, 4) for false in ("none", 100, 1_000, 5_000)},
-    "nonstat-detect-fast": (100_000, 4), "nonstat-detect-slow": (1_000_000, 4),
-    **{f"pdgd-{users}": (2_000, 4) for users in ("perfect", "navigational", "informational")},
-    **{f"when-rl-pays-{who}": (20_000, 2) for who in ("bandits", "ppo", "others")},
-    **{f"late-clicks{of}": (40_000, 1) for of in ("", "-models")},
-    "click-farms": (50_000, 1), "click-farms-models": (30_000, 1),
-    "churn": (50_000, 1), "churn-models": (30_000, 1),
-    **{f"warm-start{of}": (20_000, 1) for of in ("", "-many")}, "first-everywhere": (20_000, 4),
-    "first-everywhere-long": (20_000, 4),
-    **{f"limits-{case}": (20_000, 4) for case in ("bandit", "ties", "clickbait", "bumpy")},
-}  # fmt: skip
+SIZES = Path(__file__).with_name("study_sizes.tsv")
+"""Of each part, as in the paper, or chosen where it does not say; below the least the experiment shows nothing."""
 
 
 def test_the_parts_have_the_sizes_of_the_papers():
-    parts = {part.name: part for each in STUDIES.values() for part in each.parts}
-    found = {name: (len(p.envs), len(p.agents), p.horizon, p.runs, p.queries) for name, p in parts.items()}
-    assert found == SIZES
-    least = {name: (p.least_horizon, p.least_runs) for name, p in parts.items()}
-    assert least == {name: LEAST.get(name, (10_000, 4)) for name in SIZES}
+    parts = [part for each in STUDIES.values() for part in each.parts]
+    sizes = {p.name: (len(p.envs), len(p.agents), p.horizon, p.runs, p.queries, p.least_horizon, p.least_runs) for p in parts}
+    table = polars.read_csv(SIZES, separator="\t")
+    assert sizes == {name: tuple(numbers) for name, *numbers in table.iter_rows()}
 
 
 def test_a_scale_reduces_the_horizon_by_itself_and_the_rest_by_its_fourth_root():
@@ -250,6 +159,29 @@ def test_verdicts_at_the_bounds():
     assert study.every(["cannot tell", "no"]) == "no"
     assert str(estimate([1.0])) == "1 ± ?"
     assert [study.short(f"{form}CMRank-v0:cutoff=5") for form in ("", "NonStationary")] == ["CM", "CM"]
+
+
+@pytest.mark.parametrize(
+    ("growth", "is_linear", "is_sublinear"),
+    [(lambda t: 0.1 * t, "yes", "no"), (np.sqrt, "no", "yes"), (np.log, "no", "yes"), (np.zeros_like, "no", "yes")],
+    ids=["linear", "root", "log", "none"],
+)
+def test_linear_regret_is_told_from_learning(growth, is_linear, is_sublinear):
+    one = curves(rows("E", "A", growth))
+    assert (study.linear(one, "E", "A").verdict, study.sublinear(one, "E", "A").verdict) == (is_linear, is_sublinear)
+
+
+@pytest.mark.parametrize(
+    ("rates", "is_linear"),
+    [((0, 1, 0, 0, 0.85), "yes"), ((9, 1, 9, 9, 0.85), "yes"), ((0, 1, 0, 0, 0.75), "no"), ((9, 1, 9, 9, 0.75), "no"),
+     ((1, 0, 0, 0, 0.1), "yes"), ((1, 0.1, 1, 1, 0), "no")],
+)  # fmt: skip
+def test_linear_growth_compares_the_last_fifth_with_the_second_and_nothing_else(rates, is_linear):
+    assert study.linear(curves(rows("E", "A", piecewise(*rates))), "E", "A").verdict == is_linear
+    # At a tenth of these rates CascadeKL-UCB in panel c is above its threshold, too.
+    evidence = panels(c_CascadeKLUCB=tuple(rate / 10 for rate in rates))
+    found = verdicts("zoghi-fig1", evidence, "CascadeKL-UCB (last_click) may converge to a suboptimal list in the PBM (c)")
+    assert list(found.values()) == [is_linear]
 
 
 def test_less_is_of_the_difference_within_runs():
@@ -460,6 +392,7 @@ def test_a_share_of_runs_is_one_sixth_only_at_the_horizon_of_the_paper():
 
     for count, expected in ((1, "yes"), (6, "no"), (0, "no")):
         assert set(verdicts("zoghi-fig2", with_stuck(fig2(), count), "one sixth").values()) == {expected}
+    assert set(verdicts("zoghi-fig2", fig2(), "few runs").values()) == {"yes"}
     assert set(verdicts("zoghi-fig2", with_stuck(fig2(), 1, full=False), "one sixth").values()) == {"cannot tell"}
     for agent, version in zoghi2017.BATCHRANKS.items():
         evidence, says = fig2(**{agent: lambda steps: steps}), f"few runs of BatchRank ({version})"
@@ -659,6 +592,15 @@ def test_regret_in_earlier_steps_is_at_step_100_and_at_a_hundredth():
         assert [found[text] for text in texts] == expected
     found = verdicts("bubble-fig1", bubble("regret", Fixed=np.zeros_like), "production list")
     assert list(found.values()) == ["no"]
+
+
+def test_regret_per_session_that_stays_is_linear_and_one_that_falls_is_learned():
+    found = verdicts("bubble-fig1", bubble("regret", BubbleRank=np.sqrt, CascadeKLUCB=np.sqrt))
+    assert found["The regret of the production list (Baseline) grows linearly"] == "yes"
+    for agent, learns in (("BubbleRank", "yes"), ("TopRank", "no")):
+        assert found[f"{agent} learns in all three click models"] == learns
+    for reading, linear in (("last_click", "no"), ("first_click", "yes")):
+        assert found[f"CascadeKL-UCB ({reading}) has linear regret in the PBM"] == linear
 
 
 @pytest.mark.parametrize(("ndcg", "expected"), [(0.989, "no"), (0.991, "yes")])

@@ -1,34 +1,21 @@
 """The rules of the hypotheses, each on tables made to hold or to break it; and what the users they are about are like."""
 
-from __future__ import annotations
+from functools import partial
 
 import numpy as np
-import polars
 import pytest
+from test_study_rules import curves
+from test_study_rules import rows as rows_of_runs
 
 from clickgym.envs import load_instance
 from clickgym.runner.make import make_env
 from clickgym.runner.metrics import wrong_pairs
 from clickgym_lab.studies import STUDIES, why_change, why_early_regret, why_exp3, why_ubm_lead, why_violations
 from clickgym_lab.studies.li2019_bubble import BUBBLE, VIOLATIONS
-from clickgym_lab.studies.study import FIRST, LAST, PBM, Curves
+from clickgym_lab.studies.study import FIRST, LAST, PBM
 from clickgym_lab.studies.why import hypothesis, words
 
-STEPS = np.unique(np.concatenate([np.arange(1000, 100_001, 1000), [1, 10, 100, 500]]))
-
-
-def rows(env, agent, value, column="regret", instances=("one",), steps=STEPS):
-    """Rows of one pair in four runs: the column is ``value(steps)``."""
-    return polars.concat(
-        polars.DataFrame({"env": env, "instance": instance, "agent": agent, "run": run, "step": steps,
-                          column: np.asarray(value(steps), float)})
-        for instance in instances
-        for run in range(4)
-    )  # fmt: skip
-
-
-def curves(*frames):
-    return Curves(polars.concat(frames))
+rows = partial(rows_of_runs, spread=0.0)
 
 
 def at_rate(env, agents, column="regret", **others):

@@ -1,7 +1,5 @@
 """The real log."""
 
-from __future__ import annotations
-
 import pytest
 
 from clickgym.offline import read_tidy

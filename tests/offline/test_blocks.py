@@ -1,7 +1,5 @@
 """The compiled reader of the Relevance Prediction format says what the reader line by line says, of any file."""
 
-from __future__ import annotations
-
 import gzip
 
 import numpy as np

@@ -1,7 +1,5 @@
 """From a log to a decision: what is recommended, when nothing is, and the page that says so."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import json

@@ -1,7 +1,5 @@
 """What a verdict rests on: lists judged by their own sessions, models that fit, and what corrects them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

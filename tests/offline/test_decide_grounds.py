@@ -1,7 +1,5 @@
 """How a verdict follows from what speaks for lists; here nothing is fitted."""
 
-from __future__ import annotations
-
 from statistics import NormalDist
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The statistics of `decide` beside the same computed another way: session by session, pair by pair, list by list."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import combinations, pairwise
 from math import log as ln

@@ -4,8 +4,6 @@ The logs are given by blocks: in each of twenty blocks so many sessions show pro
 these have a click; the rest of the block shows a list that nobody clicks.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from math import comb, sqrt
 from statistics import NormalDist

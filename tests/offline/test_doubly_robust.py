@@ -1,7 +1,5 @@
 """Doubly robust estimators: by hand, on simulated logs with a wrong and with the right click model, and on real displays."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import numpy as np

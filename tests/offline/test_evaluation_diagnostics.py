@@ -1,7 +1,5 @@
 """What an estimate says of itself: error, effective sample size and weights, by hand."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

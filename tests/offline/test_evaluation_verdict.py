@@ -1,7 +1,5 @@
 """Verdicts of `compare` and the command: only what estimators of different assumptions agree on, after tests of these."""
 
-from __future__ import annotations
-
 import itertools
 import re
 from dataclasses import replace
@@ -44,21 +42,20 @@ def gain(model, ranking):
 # ------------------------------------------------------------------------------------------------ users of click models
 
 
-def test_the_command_says_better_where_item_position_alone_says_worse(tmp_path, capsys):
+def test_the_command_says_better_where_item_position_alone_says_worse(tmp_path, capsys, printed):
     """Users of a DCM and the best of all 6,720 lists: item-position, whose assumption fails, has it worse than random lists."""
     log, best = random_log(DCM), fixed(DCM.optimal_ranking())
     write_tidy(log, tmp_path / "log.parquet")
-    assert main(["evaluate", str(tmp_path / "log.parquet"), "--policy", best]) == 0
-    printed = capsys.readouterr().out
-    low, high = re.search(rf"{best}: better than the logged policy \(\+(\S+) to \+(\S+)\): dcm, which", printed).groups()
+    out = printed(["evaluate", str(tmp_path / "log.parquet"), "--policy", best])
+    low, high = re.search(rf"{best}: better than the logged policy \(\+(\S+) to \+(\S+)\): dcm, which", out).groups()
     assert float(low) < gain(DCM, DCM.optimal_ranking()) < float(high)
-    assert "item-position does not hold here: clicks depend on what stands above them (p < 1e-9)" in printed
+    assert "item-position does not hold here: clicks depend on what stands above them (p < 1e-9)" in out
     alone = evaluate(log, FixedPolicy(DCM.optimal_ranking()), "item-position").difference_interval
     assert alone[1] < 0
     page = Path(__file__).resolve().parents[2].joinpath("docs", "off_policy.md").read_text(encoding="utf-8")
     quoted = ("{:.3f} to {:.3f}; the truth is +{:.3f}".format(*alone, gain(DCM, DCM.optimal_ranking()))).replace("-", "−")
     assert quoted in page
-    assert next(line for line in printed.splitlines() if "better than" in line) in page
+    assert next(line for line in out.splitlines() if "better than" in line) in page
     assert main(["evaluate", str(tmp_path / "log.parquet"), "--policy", best, "--estimator", "item-position"]) == 0
     assert "what item-position assumes about users is not tested; without --estimator it is" in capsys.readouterr().out
     contradiction = compare(log, best, ["item-position", "dcm"]).verdicts[best]

@@ -27,12 +27,6 @@ def test_tiny_logs_at_the_edges(name):
     assert faults(name, range(24)) == []
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", CHECKS)
-def test_many_tiny_logs_at_the_edges(name):
-    assert faults(name, range(1000, 2000)) == []
-
-
 # --------------------------------------------------------------------------------------------------- what was found and mended
 
 

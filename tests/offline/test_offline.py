@@ -1,7 +1,5 @@
 """Click logs: the readers, the laws and estimates of each click model, and the reference figures on the real log."""
 
-from __future__ import annotations
-
 import gzip
 import itertools
 import json
@@ -37,6 +35,7 @@ from clickgym.offline import (
     read_yandex_relevance,
 )
 from clickgym.offline.estimation import browsing, cascading, estimator
+from clickgym.offline.estimation.estimator import MODEL_ESTIMATORS
 
 ALL = {
     "CM": CMEstimator,
@@ -122,6 +121,41 @@ def test_pairs_never_shown_keep_one_half_and_labels_match_logs(name):
     assert first == pytest.approx(-np.log2(1 - 0.5 * examined))
 
 
+@pytest.mark.parametrize("name", MODEL_ESTIMATORS)
+def test_labels_decide_where_only_items_or_only_queries_are_numbered_otherwise(name):
+    log = small_log(0)
+    estimator = MODEL_ESTIMATORS[name].create().fit(log)
+    other_items = ClickLog(4 - log.items, log.clicks, log.queries, tuple("edcba"), ("p", "q"))
+    other_queries = ClickLog(log.items, log.clicks, 1 - log.queries, tuple("abcde"), ("q", "p"))
+    for other in (other_items, other_queries):
+        np.testing.assert_array_equal(estimator.log_likelihood(other), estimator.log_likelihood(log))
+    if name in ("RCM", "RCTR"):  # know neither
+        return
+    swapped = ClickLog(log.items, log.clicks, 1 - log.queries, tuple("abcde"), ("p", "q"))
+    assert (estimator.log_likelihood(swapped) != estimator.log_likelihood(log)).any()
+
+
+@pytest.mark.parametrize("name", MODEL_ESTIMATORS)
+def test_an_item_of_another_query_is_scored_like_one_of_no_query(name):
+    """In the order of labels "b" lies between the two items of "p", which are clicked never and always."""
+    lists = np.tile([[0, 2], [1, 3]], (20, 1))
+    log = ClickLog(lists, np.tile([[0, 1], [1, 0]], (20, 1)), np.tile([0, 1], 20), tuple("abcd"), ("p", "q"))
+    estimator = MODEL_ESTIMATORS[name].create().fit(log)
+    elsewhere, nowhere = (ClickLog([[0, 1]] * 2, [[0, 0], [0, 1]], [0, 0], ("a", other), ("p",)) for other in "bz")
+    np.testing.assert_array_equal(estimator.log_likelihood(elsewhere), estimator.log_likelihood(nowhere))
+
+
+@pytest.mark.parametrize("name", MODEL_ESTIMATORS)
+@pytest.mark.parametrize("wrong", [None, 5, "log.csv", [[0, 1]], np.zeros((2, 2))], ids=["None", "5", "str", "list", "array"])
+def test_what_is_no_log_is_refused_in_one_line(name, wrong):
+    fresh, fitted = MODEL_ESTIMATORS[name].create(), MODEL_ESTIMATORS[name].create().fit(small_log(0))
+    for attempt in (fresh.fit, fitted.score, fitted.log_likelihood, fitted.perplexity, fitted.click_probabilities):
+        with pytest.raises(TypeError, match=r"^log is .*; expected a ClickLog$"):
+            attempt(wrong)
+    with pytest.raises(ValueError, match=r"^this \w+ is not fitted; call fit\(log\) first$"):
+        fresh.click_probabilities(small_log(0))
+
+
 # ----------------------------------------------------------------------------------------------------------------- EM
 
 
@@ -157,9 +191,12 @@ def penalised(estimator, log):
 @pytest.mark.parametrize("name", EM)
 def test_em_ends_where_no_parameter_can_improve(name):
     log = small_log(5)
-    estimator = ALL[name](3000).fit(log)
+    assert_no_parameter_can_improve(ALL[name](3000).fit(log), log, PARAMETERS[name])
+
+
+def assert_no_parameter_can_improve(estimator, log, parameters):
     best = penalised(estimator, log)
-    for parameter in PARAMETERS[name]:
+    for parameter in parameters:
         fitted = getattr(estimator, parameter)
         for index in np.argwhere(np.atleast_1d(fitted) > 0):
             for step in (-1e-3, 1e-3):
@@ -361,25 +398,11 @@ def test_tidy_reader_orders_positions_and_selects_a_split(tmp_path):
     assert [[train.item_labels[i] for i in row] for row in train.items] == [["a", "b"], ["b", "c"]]
     assert train.clicks.tolist() == [[0, 1], [0, 1]]
     assert len(read_tidy(path)) == 3
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        ("item,", "thing,", "no column 'item'"),
-        ("b,1", "b,2", "line 2: clicked is '2'"),
-        ("0,q,1,a,0\ntest,0,q,2", "0,q,0,a,0\ntest,0,q,2", "line 6: position is '0'"),
-        ("1,r,2,c,1", "1,r,1,c,1", "session train 1 has the position 1 twice"),
-        ("1,r,2,c,1", "1,r,3,c,1", "session train 1 does not have each position from 1 to 3 exactly once"),
-        ("1,r,2,c,1", "1,s,2,c,1", "session train 1 has two queries"),
-        ("1,r,2,c,1", "1,r,2,b,1", "session train 1 shows an item twice"),
-    ],
-)
-def test_tidy_reader_names_what_is_wrong(tmp_path, old, new, message):
-    path = tmp_path / "log.csv"
-    assert old in TIDY
-    path.write_text(TIDY.replace(old, new))
-    with pytest.raises(ValueError, match=message):
+    path.write_text(TIDY.replace("1,r,2,c,1", "1,r,1,c,1"))
+    with pytest.raises(ValueError, match="session train 1 has the position 1 twice"):
+        read_tidy(path)
+    path.write_text(TIDY.replace("item,", "thing,"))
+    with pytest.raises(ValueError, match="no column 'item'"):
         read_tidy(path)
 
 
@@ -556,12 +579,18 @@ def test_published_advertising_queries_are_read(data_folder, convert):
     assert sizes == {(n_items, 3) for n_items in (5, 6, 8, 11)}
 
 
-def test_the_best_click_chain_lists_of_sixty_queries_are_those_of_exhaustive_search(data_folder, convert):
+@pytest.fixture
+def queries(data_folder, convert):
+    """The published queries."""
     path = data_folder / "yandex60_clickmodels.json"
     if not path.is_file():
         pytest.skip(f"no parameters of the 60 queries: {path} is absent")
+    return convert["yandex60"](path)
+
+
+def test_the_best_click_chain_lists_of_sixty_queries_are_those_of_exhaustive_search(queries):
     lists = np.array(list(itertools.permutations(range(10), 3)))
-    for instance in convert["yandex60"](path):
+    for instance in queries:
         α, after_skip, after_click, after_relevant = instance.model("CCM").parameters
         go_on = (1 - α) * after_skip + α * ((1 - α) * after_click + α * after_relevant)
         first, second, third = lists.T
@@ -570,24 +599,20 @@ def test_the_best_click_chain_lists_of_sixty_queries_are_those_of_exhaustive_sea
         assert model.expected_reward(model.optimal_ranking()) == pytest.approx(values.max(), rel=0, abs=1e-12)
 
 
-def test_sixty_queries_reach_the_reference_rewards(data_folder, convert):
-    path = data_folder / "yandex60_clickmodels.json"
-    if not path.is_file():
-        pytest.skip(f"no parameters of the 60 queries: {path} is absent")
-    instances = convert["yandex60"](path)
-    assert len(instances) == 60
+def test_sixty_queries_reach_the_reference_rewards(queries):
+    assert len(queries) == 60
 
     def mean(kind, n_positions, optimal):
-        models = [instance.model(kind, n_positions) for instance in instances]
+        models = [instance.model(kind, n_positions) for instance in queries]
         lists = [model.optimal_ranking() if optimal else np.arange(n_positions) for model in models]
         return np.mean([model.expected_reward(ranking) for model, ranking in zip(models, lists, strict=True)])
 
-    measured = [
-        mean("CascadeModel", 5, True),
-        mean("CascadeModel", 5, False),
-        mean("PositionBasedModel", 5, True),
-        mean("PositionBasedModel", 5, False),
-        mean("UserBrowsingModel", 10, False),
-        mean("PositionBasedModel", 10, False),
-    ]
-    np.testing.assert_allclose(measured, [0.666278, 0.636449, 1.045830, 0.918410, 1.145159, 1.136672], atol=6e-7)
+    for (kind, n_positions, optimal), reward in {
+        ("CascadeModel", 5, True): 0.666278,
+        ("CascadeModel", 5, False): 0.636449,
+        ("PositionBasedModel", 5, True): 1.045830,
+        ("PositionBasedModel", 5, False): 0.918410,
+        ("UserBrowsingModel", 10, False): 1.145159,
+        ("PositionBasedModel", 10, False): 1.136672,
+    }.items():
+        assert mean(kind, n_positions, optimal) == pytest.approx(reward, abs=6e-7)

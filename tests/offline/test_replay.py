@@ -1,7 +1,5 @@
 """Replay of logged contextual data: both estimates against the truth, and what cannot be replayed."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import gymnasium as gym

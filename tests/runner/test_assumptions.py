@@ -1,7 +1,5 @@
 """The checker of bandit assumptions: verdicts that theory gives, counterexamples recomputed, and its decisions."""
 
-from __future__ import annotations
-
 import itertools
 import re
 

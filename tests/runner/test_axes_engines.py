@@ -1,7 +1,5 @@
 """Clicks as they come: both engines play them alike, agents that cannot are refused, and what comes late is learned late."""
 
-from __future__ import annotations
-
 import gymnasium as gym
 import numpy as np
 import pytest

@@ -1,7 +1,5 @@
 """`list_agents`, `list_environments`, `list_instances`, `list_metrics`: names, each with a line, shown as tables."""
 
-from __future__ import annotations
-
 import os
 from itertools import groupby
 from xml.etree import ElementTree

@@ -1,7 +1,5 @@
 """The command line: what it prints, writes and returns; progress; figures."""
 
-from __future__ import annotations
-
 import io
 import re
 import signal
@@ -22,7 +20,7 @@ from clickgym.runner.describe import NEEDS
 from clickgym.runner.progress import Progress
 from clickgym.runner.reports.figures import regret_figure, save_figure
 from clickgym.runner.results import Trial, read_results
-from clickgym.runner.summaries import average, summary
+from clickgym.runner.summaries import average
 from clickgym.runner.words import command_of
 
 
@@ -47,16 +45,14 @@ def command(*words, **options):
 # ------------------------------------------------------------------------------------------------------------------ list
 
 
-def test_list_gives_one_line_to_everything(capsys):
-    assert main(["list"]) == 0
-    lines = capsys.readouterr().out.splitlines()
+def test_list_gives_one_line_to_everything(printed):
+    lines = printed(["list"]).splitlines()
     for name in [*ENVIRONMENTS, *CONTEXTUAL, *list_instances(), *AGENTS, *CONTEXTUAL_AGENTS, *LEARNERS]:
         assert sum(line.startswith(f"{name} ") for line in lines) == 1
 
 
-def test_list_says_what_an_agent_is_for_needs_stands_and_is_told(capsys):
-    assert main(["list", "agents"]) == 0
-    out = capsys.readouterr().out
+def test_list_says_what_an_agent_is_for_needs_stands_and_is_told(printed):
+    out = printed(["list", "agents"])
     groups = dict(part.strip().partition("\n")[::2] for part in re.split(r"^needs ", out, flags=re.MULTILINE)[1:])
     groups = {what.strip(): text for what, text in groups.items()}
     assert list(groups) == list(NEEDS)
@@ -66,26 +62,24 @@ def test_list_says_what_an_agent_is_for_needs_stands_and_is_told(capsys):
     assert "PBMRank-v0" not in out
 
 
-def test_show_describes_an_agent_of_ones_own(tmp_path, monkeypatch, capsys):
+def test_show_describes_an_agent_of_ones_own(tmp_path, monkeypatch, printed, refused):
     (tmp_path / "shown_agent.py").write_text(
         "from clickgym.agents import Random\nclass Mine(Random):\n"
         "    def __init__(self, n_items, n_positions, *, step=3, seed=None):\n"
         "        super().__init__(n_items, n_positions, seed=seed)\n"
     )
     monkeypatch.chdir(tmp_path)
-    assert main(["show", "shown_agent:Mine"]) == 0
-    out = capsys.readouterr().out
+    out = printed(["show", "shown_agent:Mine"])
     assert re.search(r"needs +nothing", out)
     assert re.search(r"step +3", out)
-    assert main(["show", "shown_agent:Mine", "--positions", "2"]) == 2
-    assert "--positions is only for instances, and shown_agent:Mine is not an instance" in capsys.readouterr().err
-    assert main(["show", "no_such_module:Mine"]) == 2
-    assert "there is no module 'no_such_module'" in capsys.readouterr().err
-    assert main(["show", "TopRank:Mine"]) == 2
-    assert "there is no agent" in capsys.readouterr().err
+    assert "--positions is only for instances, and shown_agent:Mine is not an instance" in refused(
+        ["show", "shown_agent:Mine", "--positions", "2"]
+    )
+    assert "there is no module 'no_such_module'" in refused(["show", "no_such_module:Mine"])
+    assert "there is no agent" in refused(["show", "TopRank:Mine"])
 
 
-def test_show_describes_an_environment_of_ones_own(tmp_path, monkeypatch, capsys):
+def test_show_describes_an_environment_of_ones_own(tmp_path, monkeypatch, printed, refused):
     (tmp_path / "shown_env.py").write_text(
         "import clickgym, gymnasium\nfrom clickgym.envs import CascadeModel\nclass Mine(CascadeModel):\n"
         '    """Users of mine: they click twice."""\n    short, title = "Mine", "my model"\n'
@@ -93,14 +87,10 @@ def test_show_describes_an_environment_of_ones_own(tmp_path, monkeypatch, capsys
     )
     monkeypatch.chdir(tmp_path)
     for form, about in {"": "they click twice", "NonStationary": "change abruptly", "Contextual": "other candidates"}.items():
-        assert main(["show", f"shown_env:{form}ShownRank-v0"]) == 0
-        assert re.search(rf"about +.*my model \(Mine\).*{about}", capsys.readouterr().out)
-    assert main(["show", "shown_env:NoRank-v0"]) == 2
-    assert "the module 'shown_env' registers no id 'NoRank-v0'" in capsys.readouterr().err
-    assert main(["show", "shown_env:Plain-v0"]) == 2
-    assert "shown_env:Plain-v0 is no environment that clickgym.register made" in capsys.readouterr().err
-    assert main(["show", "clickgym:PBMRank-v0"]) == 0
-    assert "MultiBinary(5)" in capsys.readouterr().out
+        assert re.search(rf"about +.*my model \(Mine\).*{about}", printed(["show", f"shown_env:{form}ShownRank-v0"]))
+    assert "the module 'shown_env' registers no id 'NoRank-v0'" in refused(["show", "shown_env:NoRank-v0"])
+    assert "shown_env:Plain-v0 is no environment that clickgym.register made" in refused(["show", "shown_env:Plain-v0"])
+    assert "MultiBinary(5)" in printed(["show", "clickgym:PBMRank-v0"])
 
 
 # ------------------------------------------------------------------------------------------------------------------- run
@@ -134,31 +124,20 @@ def test_run_once_more_prints_the_table_at_once(tmp_path, capsys):
     assert second.err == "2 of 2 runs were finished before\n"
 
 
-@pytest.mark.usefixtures("undrawn")
-def test_the_command_in_the_figure_makes_the_same_table(results, tmp_path, capsys):
-    table, _, config = read_results(results)
-    program, *words = command_of(config).split()
-    assert program == "clickgym"
-    assert main([*words, "--out", str(tmp_path / "again")]) == 0
-    assert read_results(tmp_path / "again")[0].equals(table)
-
-
 def test_long_round_horizons_are_written_short():
     config = {"envs": ["E"], "agents": ["A"], "instances": ["i"], "runs": 1, "seed": 0}
     written = [command_of(config | {"horizon": horizon}).split()[8] for horizon in (10, 200, 1000, 120_000, 10**6, 1234)]
     assert written == ["10", "200", "1e3", "12e4", "1e6", "1234"]
 
 
-def test_run_help_teaches(capsys):
-    assert main(["run", "--help"]) == 0
-    out = capsys.readouterr().out
+def test_run_help_teaches(printed):
+    out = printed(["run", "--help"])
     for word in ("--agents BatchRank TopRank", "my_module:MyAgent", "query.json", "Ctrl-C"):
         assert word in out
 
 
-def test_without_words_there_is_help(capsys):
-    assert main([]) == 0
-    assert "report" in capsys.readouterr().out
+def test_without_words_there_is_help(printed):
+    assert "report" in printed([])
 
 
 def test_ctrl_c_says_what_is_kept_and_leaves_no_traceback(tmp_path):
@@ -171,19 +150,6 @@ def test_ctrl_c_says_what_is_kept_and_leaves_no_traceback(tmp_path):
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert err.strip() == "clickgym: stopped; 0 of 2 runs are finished and kept in out, and the same command resumes it"
-
-
-@pytest.mark.slow  # `tests/core/test_kernels.py` has it of the kernels of an environment
-def test_a_second_run_compiles_nothing(tmp_path, monkeypatch):
-    for name in ("XDG_CACHE_HOME", "HOME", "LOCALAPPDATA"):  # where the three systems keep caches
-        monkeypatch.setenv(name, str(tmp_path))
-    kernels = []
-    for out in ("first", "second"):
-        code = "import clickgym, sys; clickgym.sweep(['PBMRank-v0'], ['Random'], 10, 1, n_jobs=1, out=sys.argv[1])"
-        subprocess.run([sys.executable, "-c", code, tmp_path / out], check=True)
-        kernels.append({file: file.stat().st_mtime_ns for file in tmp_path.rglob("*.nb[ci]")})
-    assert kernels[0]
-    assert kernels[1] == kernels[0]
 
 
 def test_help_and_list_load_neither_data_frames_nor_figures():
@@ -215,22 +181,6 @@ def test_help_loads_neither_agents_nor_a_command(help_of_a_process):
 # ------------------------------------------------------------------------------------------------------- report and table
 
 
-@pytest.mark.slow
-def test_report_writes_table_and_figures_again(results, capsys):
-    for _ in range(2):
-        assert main(["report", str(results)]) == 0
-        files = {file.name: file.read_bytes() for file in results.iterdir() if file.is_file()}
-        assert {"regret.png", "regret.svg", "summary.csv"} <= set(files)
-        for name in ("regret.png", "regret.svg", "summary.csv"):
-            (results / name).unlink()
-        if _ == 0:
-            first = files
-    assert files == first
-    rows = polars.read_csv(io.BytesIO(files["summary.csv"]))
-    assert len(rows) == 2 * 2 * 3
-    assert not any(name.endswith(".partial") for name in files)
-
-
 def test_intervals_are_students_and_over_runs():
     regrets = {("i", 0): 1.0, ("i", 1): 3.0, ("j", 0): 5.0, ("j", 1): 11.0}
     rows = [("e", i, "a", run, 10, regret, 20.0, 3) for (i, run), regret in regrets.items()]
@@ -243,16 +193,6 @@ def test_intervals_are_students_and_over_runs():
     assert row["regret_ci95"] == pytest.approx(12.7062 * 2, rel=1e-4)
     (row,) = average(table.filter(run=0), ["env", "agent"]).iter_rows(named=True)
     assert row["regret_ci95"] is None
-
-
-def test_summary_has_reward_and_time_per_session(results):
-    table, timings, config = read_results(results)
-    rows = summary(table, timings)
-    assert rows["agent"].to_list() == config["agents"] * 2
-    assert (rows["ns_per_session"] > 0).all()
-    oracle = rows.filter(polars.col("agent") == "Oracle")
-    assert oracle["regret"].abs().max() < 1e-9
-    assert rows["reward"].is_between(0.1, 5).all()
 
 
 # ---------------------------------------------------------------------------------------------------------------- figure

@@ -1,7 +1,5 @@
 """What the command line says to programs: JSON documents, experiment files, the version, completion."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -183,29 +181,25 @@ def test_what_an_experiment_file_does_not_say_is_as_on_the_command_line(tmp_path
         ('envs = ["PBMRank-v0"]\nagents = ["TopRank"]\nhorizon = -1', "horizon"),
     ],
 )
-def test_a_wrong_experiment_file_is_refused_in_one_line(content, message, tmp_path, capsys):
+def test_a_wrong_experiment_file_is_refused_in_one_line(content, message, tmp_path, refused):
     (tmp_path / "bad.toml").write_text(content)
-    assert main(["run", str(tmp_path / "bad.toml"), "--out", str(tmp_path / "out")]) == 2
-    error = capsys.readouterr().err
+    error = refused(["run", str(tmp_path / "bad.toml"), "--out", str(tmp_path / "out")])
     assert message in error
     assert error.count("\n") == 1
     assert not (tmp_path / "out").exists()
 
 
-def test_an_experiment_file_that_is_not_there_and_options_that_contradict_it(tmp_path, capsys):
+def test_an_experiment_file_that_is_not_there_and_options_that_contradict_it(tmp_path, refused):
     words = ["run", str(tmp_path / "x.toml"), "--out", str(tmp_path / "out")]
-    assert main(words) == 2
-    assert "there is no experiment file" in capsys.readouterr().err
-    assert main([*words, "--runs", "3"]) == 2
-    assert "says what is run; --runs cannot be given with it" in capsys.readouterr().err
+    assert "there is no experiment file" in refused(words)
+    assert "says what is run; --runs cannot be given with it" in refused([*words, "--runs", "3"])
 
 
 # ---------------------------------------------------------------------------------------------------- version, completion
 
 
-def test_the_version(capsys):
-    assert main(["--version"]) == 0
-    assert capsys.readouterr().out == f"clickgym {version('clickgym')}\n"
+def test_the_version(printed):
+    assert printed(["--version"]) == f"clickgym {version('clickgym')}\n"
 
 
 def test_a_shell_asks_the_program_for_names():
@@ -235,8 +229,7 @@ def test_shells_complete_names(words, wanted, monkeypatch, capsys):
     assert capsys.readouterr().out.split() == wanted
 
 
-def test_help_of_the_program_is_tidy(capsys):
-    assert main(["--help"]) == 0
-    out = capsys.readouterr().out
+def test_help_of_the_program_is_tidy(printed):
+    out = printed(["--help"])
     assert "--version" in out
     assert "--install-completion" in out

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 import sys
 import time
 import tracemalloc
@@ -542,10 +541,3 @@ def test_result_names_what_ran():
     named = clickgym.run(TopRank(10, 5, horizon=100), gym.make("PBMRank-v0"), 10, seed=4)
     assert named.env == "PBMRank-v0"
     assert named.instance == gym.make("PBMRank-v0").unwrapped.instance
-
-
-def test_a_notebook_shows_a_result_in_one_row_below_its_names():
-    result = clickgym.run(make("Random", PBM), ClickEnv(PBM), 10, seed=0, engine="python")
-    head, body = result._repr_html_().split("<tbody>")
-    assert re.findall("<th [^>]*>(.*?)</th>", head) == ["agent", "env", "instance", "sessions", "regret", "engine", "seconds"]
-    assert re.findall("<t[hd][^>]*>(.*?)</t[hd]>", body)[:4] == ["Random", "ClickEnv", "custom", "10"]

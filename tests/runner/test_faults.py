@@ -309,13 +309,6 @@ def own(folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return "own_faults"
 
 
-@pytest.mark.parametrize(("name", "when"), [("Divider", "after the list of step 137"), ("Plain", "step 137")])
-def test_a_sweep_names_the_fault_and_keeps_what_is_finished(own, tmp_path, name, when):
-    with pytest.raises(clickgym.AgentError, match=f"^{name} in PBMRank-v0, {when}: ZeroDivisionError: "):
-        clickgym.sweep(["PBMRank-v0"], ["Random", f"{own}:{name}"], 200, 2, out=tmp_path / "out", n_jobs=1)
-    assert len(list((tmp_path / "out" / "cells").glob("*.parquet"))) == 2
-
-
 @pytest.mark.parametrize("agent", ["Random", "own_faults:Plain"])
 def test_a_sweep_names_a_click_model_and_keeps_what_is_finished(own, tmp_path, agent):
     """The same step in either engine is another fault than the agent's own, which would fail at step 137."""

@@ -1,7 +1,5 @@
 """Labels that are typed: one grammar for the command line, for files and in Python; seeds, tables and folders hang on them."""
 
-from __future__ import annotations
-
 import functools
 import json
 import re
@@ -95,12 +93,11 @@ def test_what_stands_before_an_equals_sign_and_any_colon_is_a_label(text, label,
         (["mine="], "unknown agent ''"),
     ],
 )
-def test_bad_labels_are_refused_in_one_line(agents, message, tmp_path, capsys):
+def test_bad_labels_are_refused_in_one_line(agents, message, tmp_path, refused):
     with pytest.raises(ValueError, match=message):
         clickgym.sweep(["PBMRank-v0"], agents, 10, 1, out=tmp_path / "new")
     words = ["--horizon", "10", "--runs", "1", "--out", str(tmp_path / "new")]
-    assert main(["run", "PBMRank-v0", "--agents", *agents, *words]) == 2
-    assert capsys.readouterr().err.count("\n") == 1
+    assert refused(["run", "PBMRank-v0", "--agents", *agents, *words]).count("\n") == 1
     assert not (tmp_path / "new").exists()
 
 
@@ -165,30 +162,28 @@ def test_an_experiment_file_takes_labels(here):
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_a_label_that_stands_for_something_else_is_not_mixed_in(here, capsys):
+def test_a_label_that_stands_for_something_else_is_not_mixed_in(here, refused):
     shutil.copytree("out", "grown")
     words = ["run", ENVS[1], "--horizon", "50", "--runs", "3", "--jobs", "1", "--out", "grown", "--agents"]
-    assert main([*words, "mine=own_random:Mine:boldness=3.0"]) == 2
-    assert "another configuration (sources, mine: " in capsys.readouterr().err
+    assert "another configuration (sources, mine: " in refused([*words, "mine=own_random:Mine:boldness=3.0"])
     (here / "own_random.py").write_text(OWN + "# edited\n")
-    assert main([*words, "mine=own_random:Mine:boldness=2.0"]) == 2
-    assert "another configuration (sources, own_random:Mine: " in capsys.readouterr().err
+    assert "another configuration (sources, own_random:Mine: " in refused([*words, "mine=own_random:Mine:boldness=2.0"])
     (here / "own_random.py").write_text(OWN)
     assert main([*words, "mine=own_random:Mine:boldness=2.0"]) == 0
     assert clickgym.Results("grown").frame.filter(agent="mine", run=2).height > 0
-    assert main(["run", "easy users=PBMRank-v0:instance=uniform:seed=3,cutoff=1", *words[2:], "Random"]) == 2
-    assert "another configuration (models, easy users " in capsys.readouterr().err
+    assert "another configuration (models, easy users " in refused(
+        ["run", "easy users=PBMRank-v0:instance=uniform:seed=3,cutoff=1", *words[2:], "Random"]
+    )
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_reports_have_the_labels_and_know_what_they_stand_for(here, capsys):
+def test_reports_have_the_labels_and_know_what_they_stand_for(here, capsys, printed):
     capsys.readouterr()
-    assert main(["report", "out", "--html", "--latex", "--markdown", "--bounds"]) == 0
-    printed = capsys.readouterr().out
-    assert re.search(r"^easy users +b c +", printed, flags=re.MULTILINE)
-    assert "Given the optimum, and shown only for comparison: told." in printed
-    assert "no upper bound of mine, told, Random: clickgym knows none" in printed
-    assert "no lower bound" not in printed
+    out = printed(["report", "out", "--html", "--latex", "--markdown", "--bounds"])
+    assert re.search(r"^easy users +b c +", out, flags=re.MULTILINE)
+    assert "Given the optimum, and shown only for comparison: told." in out
+    assert "no upper bound of mine, told, Random: clickgym knows none" in out
+    assert "no lower bound" not in out
     texts = {name: Path(f"out/report.{name}").read_text(encoding="utf-8") for name in ("md", "tex", "html")}
     command = f"clickgym run '{ENVS[0]}' CMRank-v0 --agents {AGENTS[0]} 'b c=TopRank' told=Oracle Random"
     assert command in texts["md"]

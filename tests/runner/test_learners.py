@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-import sys
 import tempfile
 import time
 from functools import partial
@@ -55,13 +54,13 @@ def quick(name: str, **arguments: Any) -> StableBaselines:
 
 @pytest.mark.parametrize("name", [*SEEDED, *slow(*(name for name in LEARNERS if name not in SEEDED))])
 def test_same_seed_same_regret(name: str) -> None:
-    def measured(agent_seed: int, env_seed: int) -> tuple[list[float], list[float]]:
+    def measured(agent_seed: Any, env_seed: int) -> tuple[list[float], list[float]]:
         np.random.random(3)  # noqa: NPY002  (the library draws from the global generator)
         result = clickgym.run(quick(name, seed=agent_seed), ClickEnv(SMALL), 72, seed=env_seed)
         return result.regret.tolist(), result.reward.tolist()
 
     first = measured(1, 2)
-    assert measured(1, 2) == first
+    assert measured(1, 2) == measured(np.random.SeedSequence(1), 2) == first
     assert measured(2, 2) != first
     assert measured(1, 3) != first
 
@@ -143,8 +142,6 @@ def test_every_setting_has_a_reason_and_stands_in_the_docstring(name: str) -> No
 def test_hyperparameters_that_do_not_exist_are_refused(name: str) -> None:
     with pytest.raises(TypeError, match=f"{name}: unknown hyper-parameter 'learing_rate'; did you mean 'learning_rate'"):
         LEARNERS[name](4, 3, learing_rate=0.1)
-    with pytest.raises(ValueError, match=r"n_envs is 0; expected a positive integer"):
-        LEARNERS[name](4, 3, n_envs=0)
 
 
 def test_further_arguments_of_the_library_reach_it() -> None:
@@ -289,16 +286,8 @@ def test_nothing_is_written_to_the_folder_of_temporary_files(tmp_path: Path, mon
 def test_tensorboard_has_the_regret(tmp_path: Path) -> None:
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-    log = tmp_path / "log"
-    table = clickgym.sweep(
-        ["PBMRank-v0"],
-        ["PPO:n_envs=8,batch_size=8,n_epochs=2", "Random"],
-        400,
-        1,
-        out=tmp_path / "out",
-        n_jobs=1,
-        tensorboard=log,
-    ).frame
+    agents, log = ["PPO:n_envs=8,batch_size=8,n_epochs=2", "Random"], tmp_path / "log"
+    table = clickgym.sweep(["PBMRank-v0"], agents, 400, 1, out=tmp_path / "out", n_jobs=1, tensorboard=log).frame
     (file,) = log.rglob("PPO*/0/events.*")
     assert file.parent.relative_to(log).as_posix() == "PBMRank-v0/yandex-9982/PPO_n_envs=8,batch_size=8,n_epochs=2/0"
     events = EventAccumulator(str(file.parent)).Reload()
@@ -307,10 +296,6 @@ def test_tensorboard_has_the_regret(tmp_path: Path) -> None:
     last = events.Scalars("sessions/regret")[-1]
     regret = table.filter(polars.col("agent") != "Random", polars.col("step") == last.step)["regret"]
     assert regret.to_list() == [pytest.approx(last.value, rel=1e-5)]
-    total, step = 0.0, 0
-    for rate, regret in zip(events.Scalars("sessions/regret_per_session"), events.Scalars("sessions/regret"), strict=True):
-        assert rate.value == pytest.approx((regret.value - total) / (rate.step - step), rel=1e-4)
-        total, step = regret.value, rate.step
 
 
 @pytest.mark.skipif(find_spec("tensorboard") is None, reason='needs pip install "clickgym[tensorboard]"')
@@ -325,12 +310,6 @@ def test_tensorboard_has_the_training_before(tmp_path: Path) -> None:
     regret = events.Scalars("sessions/regret")  # of the frozen policy, as of any agent
     assert [entry.step for entry in regret] == result.steps.tolist()
     assert [entry.value for entry in regret] == pytest.approx(result.regret.tolist(), rel=1e-6)
-
-
-def test_tensorboard_is_refused_where_it_cannot_serve(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setitem(sys.modules, "tensorboard", None)
-    with pytest.raises(ImportError, match=r'pip install "clickgym\[tensorboard\]"'):
-        clickgym.run(quick("PPO"), ClickEnv(SMALL), 10, tensorboard=tmp_path)
 
 
 # -------------------------------------------------------------------------------------------------------- tuned settings

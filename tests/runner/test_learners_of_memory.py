@@ -1,7 +1,5 @@
 """Generic RL before users with a memory: what it sees, what its episodes are, and its discount."""
 
-from __future__ import annotations
-
 import gymnasium as gym
 import numpy as np
 import pytest

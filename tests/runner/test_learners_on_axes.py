@@ -1,7 +1,5 @@
 """Generic reinforcement learning where clicks come late, from bots, or on items that come and go."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from slow import slow

@@ -1,7 +1,5 @@
 """What TensorBoard shows of a run as it goes, of any agent; no figure of the run changes by it."""
 
-from __future__ import annotations
-
 import sys
 import threading
 from importlib.util import find_spec
@@ -11,7 +9,6 @@ import pytest
 
 import clickgym
 from clickgym.agents import Agent
-from clickgym.command_line import main
 from clickgym.core.files import FileError
 from clickgym.envs.wrappers.regret import Meter
 
@@ -104,13 +101,12 @@ def test_regret_that_is_unknown_is_not_logged():
 
 
 @needs_tensorboard
-def test_a_folder_that_cannot_be_is_refused_before_any_session(tmp_path, capsys):
+def test_a_folder_that_cannot_be_is_refused_before_any_session(tmp_path, refused):
     (tmp_path / "file").touch()
     with pytest.raises(ValueError, match="log is a file, or lies below a file"):
         clickgym.run("Random", "PBMRank-v0", 10, tensorboard=tmp_path / "file" / "log")
     words = ["--horizon", "10", "--runs", "1", "--out", str(tmp_path / "out"), "--tensorboard", str(tmp_path / "file")]
-    assert main(["run", "PBMRank-v0", "--agents", "Random", *words]) == 2
-    assert capsys.readouterr().err.count("\n") == 1
+    assert refused(["run", "PBMRank-v0", "--agents", "Random", *words]).count("\n") == 1
     assert not (tmp_path / "out").exists()
     with pytest.raises(TypeError, match="tensorboard is 3; expected a path"):
         clickgym.run("Random", "PBMRank-v0", 10, tensorboard=3)

@@ -1,7 +1,5 @@
 """What can be passed as agent and environment, and what it is called: one label for a name and for the object behind it."""
 
-from __future__ import annotations
-
 import functools
 import importlib
 import json
@@ -254,13 +252,7 @@ def test_an_id_of_a_module_is_found_from_the_command_line_in_a_fresh_process(tmp
     (tmp_path / "fresh_mine.py").write_text(MINE)
     parameters = "attraction=[0.5,0.4,0.3],examination=[1.0,0.5]"
     words = f"run fresh_mine:MineRank-v0:{parameters} fresh_mine:easy:gap=0.3 --agents Random fresh_mine:TopRank"
-    command = [
-        sys.executable,
-        "-m",
-        "clickgym",
-        *words.split(),
-        *["--horizon", "50", "--runs", "2", "--jobs", "1", "--out", "out"],
-    ]
+    command = [sys.executable, "-m", "clickgym", *f"{words} --horizon 50 --runs 2 --jobs 1 --out out".split()]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr
     assert read_results(tmp_path / "out")[2]["envs"] == [f"fresh_mine:MineRank-v0:{parameters}", "fresh_mine:easy:gap=0.3"]
@@ -363,10 +355,9 @@ def test_what_predicts_is_refused_with_what_to_do():
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_reports_speak_of_every_label(mine, tmp_path, capsys):
+def test_reports_speak_of_every_label(mine, tmp_path, printed):
     sweep({"users": MODEL, "PBMRank-v0": "PBMRank-v0"}, {"a b": mine.TopRank, "Random": "Random"}, tmp_path / "out")
-    assert main(["report", str(tmp_path / "out"), "--html", "--markdown", "--latex", "--bounds"]) == 0
-    assert "a b" in capsys.readouterr().out
+    assert "a b" in printed(["report", str(tmp_path / "out"), "--html", "--markdown", "--latex", "--bounds"])
     config = json.loads((tmp_path / "out" / "config.json").read_text())
     assert command_of(config["parts"][0]).endswith("--out results/again (from Python: users, a b)")
     assert [unit_of({}, env) for env in ("users", "label_mine:easy", "MineRank-v0", "CartPole-v1")] == [

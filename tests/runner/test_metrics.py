@@ -27,6 +27,7 @@ from clickgym.runner.metrics import METRICS, Metrics, nothing
 
 INITIAL = np.array([3, 1, 0, 4, 2])
 HORIZON = 150
+COLUMNS = ["env", "instance", "agent", "run", "step", "regret", "reward", "clicks"]
 BY_GRADE = ("ndcg_by_grade", "discounted_ndcg")
 ALL = [name for name in METRICS if name not in (*BY_GRADE, "users")]
 
@@ -155,6 +156,30 @@ def test_a_list_as_good_as_the_optimum_is_optimal():
         assert result.metrics["optimal_lists"][-1] == expected
 
 
+def optimal_lists(model, ranking, engine):
+    agent = Oracle(model.n_items, model.n_positions, ranking=ranking)
+    return clickgym.run(agent, ClickEnv(model), 10, seed=0, engine=engine, metrics=["optimal_lists"]).metrics["optimal_lists"][
+        -1
+    ]
+
+
+@pytest.mark.parametrize("engine", ["compiled", "python"])
+def test_the_order_of_summation_does_not_make_a_list_suboptimal(engine):
+    """Where all positions are examined alike any order is optimal, but the sums differ in the last digit."""
+    model = PositionBasedModel([0.8, 0.1, 0.2, 0.3], [1.0, 1.0, 1.0, 1.0])
+    ranking = [0, 1, 3, 2]
+    assert model.expected_reward(ranking) < model.expected_reward(model.optimal_ranking())
+    assert optimal_lists(model, ranking, engine) == 10
+
+
+@pytest.mark.parametrize("engine", ["compiled", "python"])
+@pytest.mark.parametrize(("loss", "expected"), [(1e-14, 10), (1e-10, 0)])
+def test_a_list_that_is_worse_by_little_is_not_optimal(engine, loss, expected):
+    model = PositionBasedModel([0.5, 0.5 - loss], [1.0])
+    assert model.expected_reward([1]) < model.expected_reward([0])
+    assert optimal_lists(model, [1], engine) == expected
+
+
 def test_the_order_and_choice_of_metrics_change_nothing_else():
     model = MODELS["DCM"]
     reference = clickgym.run(make("Random", model), with_initial(model), 500, seed=1)
@@ -173,7 +198,7 @@ def test_a_metric_that_is_not_asked_for_costs_nothing():
     assert Metrics().contexts(ClickEnv(MODELS["CM"])) == ()
     result = clickgym.run(make("Random", MODELS["CM"]), ClickEnv(MODELS["CM"]), 10, seed=0)
     assert result.metrics == {}
-    assert result.to_frame().columns == ["env", "instance", "agent", "run", "step", "regret", "reward", "clicks"]
+    assert result.to_frame().columns == COLUMNS
     assert "measure" in _sessions.__code__.co_names
 
 
@@ -204,39 +229,19 @@ def test_bad_names_are_refused_before_any_work(names, message, tmp_path):
 
 def test_a_sweep_has_a_column_for_each_metric(tmp_path):
     """In the order asked for, on both engines the same, and part of what a folder of results must agree in."""
-    arguments = {"horizon": 60, "runs": 2, "checkpoints": [20], "n_jobs": 1}
-    tables = []
-    for engine in ("auto", "python"):
-        out = tmp_path / engine
-        tables.append(
-            clickgym.sweep(
-                ["PBMRank-v0", "NonStationaryCMRank-v0"],
-                ["Random"],
-                out=out,
-                engine=engine,
-                metrics=["violations", "ndcg"],
-                **arguments,
-            ).frame
-        )
-        assert tables[-1].columns == [
-            "env",
-            "instance",
-            "agent",
-            "run",
-            "step",
-            "regret",
-            "reward",
-            "clicks",
-            "violations",
-            "ndcg",
-        ]
-        assert polars.read_parquet(out / "results.parquet").equals(tables[-1])
-    assert tables[0].equals(tables[1])
-    assert tables[0]["ndcg"].is_between(0, 60, closed="none").all()
+
+    def swept(out, metrics, engine="auto"):
+        envs, more = ["PBMRank-v0", "NonStationaryCMRank-v0"], {"checkpoints": [20], "n_jobs": 1, "engine": engine}
+        return clickgym.sweep(envs, ["Random"], 60, 2, out=tmp_path / out, metrics=metrics, **more).frame
+
+    tables = {engine: swept(engine, ["violations", "ndcg"], engine) for engine in ("auto", "python")}
+    for engine, table in tables.items():
+        assert table.columns == [*COLUMNS, "violations", "ndcg"]
+        assert polars.read_parquet(tmp_path / engine / "results.parquet").equals(table)
+    assert tables["auto"].equals(tables["python"])
+    assert tables["auto"]["ndcg"].is_between(0, 60, closed="none").all()
     with pytest.raises(ValueError, match="another configuration"):
-        clickgym.sweep(
-            ["PBMRank-v0", "NonStationaryCMRank-v0"], ["Random"], out=tmp_path / "auto", metrics=["ndcg"], **arguments
-        )
+        swept("auto", ["ndcg"])
     with pytest.raises(ValueError, match="needs an initial list"):
         clickgym.sweep(["CMRank-v0"], ["Random"], 10, 1, out=tmp_path / "no", instances=["uniform"], metrics=["violations"])
     assert not (tmp_path / "no").exists()
@@ -345,17 +350,10 @@ def test_users_are_counted_by_their_first_sessions_on_both_engines():
             self.count += 1
             return self.env.reset(**arguments)
 
-    env, steps = Resets(gym.make("CascadeMDPRank-v0", instance="habit:mean_sessions=3")), [100, 499, 500]
-    python = clickgym.run("PerState", env, 500, seed=1, checkpoints=steps, metrics=["users"])
+    plain, env = (gym.make("CascadeMDPRank-v0", instance="habit:mean_sessions=3") for _ in range(2))
+    env, measured = Resets(env), {"checkpoints": [100, 499, 500], "metrics": ["users"]}
+    python, compiled = (clickgym.run("PerState", each, 500, seed=1, **measured) for each in (env, plain))
     assert python.engine == "python"
-    compiled = clickgym.run(
-        "PerState",
-        gym.make("CascadeMDPRank-v0", instance="habit:mean_sessions=3"),
-        500,
-        seed=1,
-        checkpoints=steps,
-        metrics=["users"],
-    )
     np.testing.assert_array_equal(python.metrics["users"], compiled.metrics["users"])
     assert env.count - 1 <= python.metrics["users"][-1] <= env.count
     with pytest.raises(ValueError, match="'users' counts users with a memory"):

@@ -1,7 +1,5 @@
 """Loops of other people: stable-baselines3's evaluation and logs, and the mistakes that end in a line naming a wrapper."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import gymnasium as gym
@@ -53,22 +51,15 @@ def test_the_callback_of_stable_baselines3_evaluates(tmp_path):
     assert np.load(tmp_path / "evaluations.npz")["ep_lengths"].tolist() == [[1000]]
 
 
+SHORT = {"n_steps": 32, "batch_size": 32, "n_epochs": 1, "device": "cpu"}
 ALGORITHMS = {
-    "PPO": lambda env: PPO("MlpPolicy", LehmerAction(env), n_steps=32, batch_size=32, n_epochs=1, device="cpu"),
+    "PPO": lambda env: PPO("MlpPolicy", LehmerAction(env), **SHORT),
     "A2C": lambda env: A2C("MlpPolicy", LehmerAction(env), n_steps=32, device="cpu"),
     "DQN": lambda env: DQN("MlpPolicy", EnumeratedAction(env), learning_starts=80, train_freq=32, device="cpu"),
     "SAC": lambda env: SAC("MlpPolicy", ScoresAction(env), learning_starts=80, train_freq=32, device="cpu"),
-    "MaskablePPO": lambda env: MaskablePPO(
-        "MultiInputPolicy", ItemByItem(env, across_lists=True), n_steps=32, batch_size=32, n_epochs=1, device="cpu"
-    ),
+    "MaskablePPO": lambda env: MaskablePPO("MultiInputPolicy", ItemByItem(env, across_lists=True), **SHORT),
     "RecurrentPPO": lambda env: RecurrentPPO(
-        "MlpLstmPolicy",
-        LehmerAction(env),
-        n_steps=32,
-        batch_size=32,
-        n_epochs=1,
-        device="cpu",
-        policy_kwargs={"lstm_hidden_size": 8},
+        "MlpLstmPolicy", LehmerAction(env), policy_kwargs={"lstm_hidden_size": 8}, **SHORT
     ),
 }
 

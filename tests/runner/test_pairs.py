@@ -1,7 +1,5 @@
 """What agents are compared by: the regret at the last step, over several runs of each."""
 
-from __future__ import annotations
-
 import polars
 import pytest
 

@@ -1,11 +1,8 @@
 """`Result` and `Results` in Python: short words, tables, figures that need no pyplot, the same numbers as the command line."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 import re
-import subprocess
 import sys
 from types import SimpleNamespace
 
@@ -49,6 +46,7 @@ def test_a_run_is_told_in_one_line_and_in_a_small_table():
     assert repr(result).startswith(f"<Result of {words}")
     assert len(repr(result)) < 130
     cells = re.findall(r"<t[hd][^>]*>([^<]*)</t[hd]>", result._repr_html_())
+    assert cells[: len(cells) // 2] == ["agent", "env", "instance", "sessions", "regret", "engine", "seconds"]
     assert cells[len(cells) // 2 :][:4] == ["Random", "PBMRank-v0", "yandex-9982", "1,000"]
 
 
@@ -82,19 +80,6 @@ def test_a_figure_is_shown_where_pyplot_cannot_be_loaded(monkeypatch):
     picture, size = clickgym.run("Random", "PBMRank-v0", 100, seed=0).plot()._repr_png_()
     assert picture.startswith(b"\x89PNG")
     assert size["width"] > 300
-
-
-@pytest.mark.slow
-def test_a_notebook_shows_figures_without_pyplot():
-    script = """
-import sys, clickgym
-result = clickgym.run("Random", "PBMRank-v0", 100, seed=0)
-assert "matplotlib" not in sys.modules
-picture, size = result.plot()._repr_png_()
-assert picture.startswith(b"\\x89PNG") and size["width"] > 300
-assert "matplotlib.pyplot" not in sys.modules
-"""
-    subprocess.run([sys.executable, "-c", script], check=True, timeout=120)
 
 
 # ------------------------------------------------------------------------------------------------------------- a sweep

@@ -1,7 +1,5 @@
 """Damage, full and read-only disks, interrupts and absurd sizes: refused in one line, and what is finished is kept."""
 
-from __future__ import annotations
-
 import importlib.util
 import itertools
 import json

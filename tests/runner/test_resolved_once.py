@@ -1,7 +1,5 @@
 """What is passed as an agent or an environment is resolved once, and each question about it is asked in one place."""
 
-from __future__ import annotations
-
 import ast
 from functools import cache
 from pathlib import Path

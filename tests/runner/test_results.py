@@ -1,7 +1,5 @@
 """Results folders: they grow and merge without a changed number, refuse what contradicts, and notice damage."""
 
-from __future__ import annotations
-
 import io
 import json
 import os
@@ -128,37 +126,31 @@ def test_growth_beside_an_unfinished_part_counts_what_is_finished(tmp_path):
     assert table["agent"].unique(maintain_order=True).to_list() == config["agents"] == ["TopRank", "Oracle"]
 
 
-def test_a_finished_sweep_is_not_written_again(whole, capsys):
+def test_a_finished_sweep_is_not_written_again(whole, refused):
     words = ["run", *ENVS, "--agents", *AGENTS, "--instance", *INSTANCES, "--horizon", "300", "--runs", "3", "--seed", "5"]
     before = files(whole)
     assert_frame_equal(sweep(whole), read_results(whole)[0])
     assert files(whole) == before
-    assert main([*words, "--out", str(whole)]) == 2
-    assert "another configuration (checkpoints: " in capsys.readouterr().err
+    assert "another configuration (checkpoints: " in refused([*words, "--out", str(whole)])
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_a_folder_that_may_only_be_read_is_reported(tmp_path, monkeypatch, capsys):
+def test_a_folder_that_may_only_be_read_is_reported(tmp_path, monkeypatch, printed):
     words = ["run", *ENVS, "--agents", *AGENTS, "--horizon", "300", "--runs", "2", "--out", str(tmp_path / "out")]
-    assert main(words) == 0
-    printed = capsys.readouterr().out
+    out = printed(words)
     monkeypatch.setattr("os.access", lambda _, mode: mode != os.W_OK)
     for name in ("write_text", "replace", "rename"):
         monkeypatch.setattr(Path, name, lambda *_: pytest.fail("something is written"))
-    assert main(words) == 0
-    again = capsys.readouterr().out
+    again = printed(words)
     assert again.strip()
-    assert printed.startswith(again)
+    assert out.startswith(again)
 
 
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"horizon": 301}, "horizon: 300 there, 301 now"),
-        ({"seed": 6}, "seed: 5 there, 6 now"),
         ({"checkpoints": [20, 300]}, r"checkpoints: \[10, 300\] there, \[20, 300\] now"),
         ({"engine": "python"}, 'engine: "auto" there, "python" now'),
-        ({"metrics": ["ndcg"]}, r'metrics: \[\] there, \["ndcg"\] now'),
     ],
 )
 def test_what_contradicts_is_refused(whole, changed, message):
@@ -218,14 +210,13 @@ def test_a_configuration_of_a_later_format_is_named(tmp_path):
 # -------------------------------------------------------------------------------------------------------- of version 0.1
 
 
-def test_a_folder_of_version_0_1_is_refused_in_one_line(tmp_path, capsys):
+def test_a_folder_of_version_0_1_is_refused_in_one_line(tmp_path, refused):
     message = "was written by clickgym 0.1; clickgym 2 reads it and writes it anew: clickgym merge"
     shutil.copytree(V01, tmp_path / "old")
     for read in (read_results, lambda folder: sweep(folder, **FIRST), lambda folder: merge([folder], tmp_path / "new")):
         with pytest.raises(ValueError, match=message):
             read(tmp_path / "old")
-    assert main(["report", str(tmp_path / "old")]) == 2
-    error = capsys.readouterr().err
+    error = refused(["report", str(tmp_path / "old")])
     assert message in error
     assert error.count("\n") == 1
 
@@ -251,18 +242,16 @@ def test_a_folder_of_version_0_1_is_refused_in_one_line(tmp_path, capsys):
         ({"metrics": ["ndcg"]}, "results.parquet has no column 'ndcg'"),
     ],
 )
-def test_files_that_do_not_fit_one_another_are_refused_in_one_line(tmp_path, edited, message, capsys):
+def test_files_that_do_not_fit_one_another_are_refused_in_one_line(tmp_path, edited, message, refused):
     sweep(tmp_path / "out", **FIRST)
     shutil.rmtree(tmp_path / "out" / "cells")  # as folders are passed on
     file = tmp_path / "out" / "config.json"
     (part,) = json.loads(file.read_text())["parts"]
     file.write_text(json.dumps({"format": 2, "parts": [part | edited]}))
-    assert main(["report", str(tmp_path / "out")]) == 2
-    told = capsys.readouterr().err
+    told = refused(["report", str(tmp_path / "out")])
     assert told.count("\n") == 1
     assert re.search(message, told), told
-    assert main(["merge", str(tmp_path / "out"), "--out", str(tmp_path / "merged")]) == 2
-    assert capsys.readouterr().err.count("\n") == 1
+    assert refused(["merge", str(tmp_path / "out"), "--out", str(tmp_path / "merged")]).count("\n") == 1
 
 
 def test_tables_of_different_runs_and_of_other_types_are_refused(tmp_path, whole):
@@ -308,13 +297,14 @@ def test_a_damaged_trial_is_named_with_the_cure(tmp_path, damage, message):
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_a_configuration_is_run_again_from_the_command_line(mixed, tmp_path, capsys):
+def test_a_configuration_is_run_again_from_the_command_line(mixed, tmp_path, capsys, refused):
     config = str(mixed / "config.json")
     assert main(["run", config, "--out", str(tmp_path / "again"), "--jobs", "1"]) == 0
     assert_frame_equal(read_results(tmp_path / "again")[0], read_results(mixed)[0])
     assert "over 2 to 4 runs" in capsys.readouterr().out
-    assert main(["run", config, "--out", str(tmp_path / "again"), "--runs", "3"]) == 2
-    assert "config.json says what is run; --runs cannot be given with it" in capsys.readouterr().err
+    assert "config.json says what is run; --runs cannot be given with it" in refused(
+        ["run", config, "--out", str(tmp_path / "again"), "--runs", "3"]
+    )
 
 
 def test_workers_for_a_configuration_that_is_run_again_are_counted_before_any_work(mixed, tmp_path):

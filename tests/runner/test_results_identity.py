@@ -1,7 +1,5 @@
 """Whose results a file of a folder holds, and of which users: each name and each digest is compared on its own."""
 
-from __future__ import annotations
-
 import json
 import shutil
 

@@ -1,7 +1,5 @@
 """What may be searched of each agent, and what is written in braces: grids and ranges."""
 
-from __future__ import annotations
-
 import json
 import math
 import re
@@ -14,7 +12,6 @@ import pytest
 import clickgym
 from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS, STATE_AGENTS, Agent, CascadeKLUCB, Range
 from clickgym.agents.linear import confidence
-from clickgym.command_line import main
 from clickgym.runner.labels import by_label, expand, parse_search, parse_spec
 from clickgym.runner.make import make_agent, player_of
 from clickgym.runner.search import check_fit, contains, search_space_of
@@ -135,9 +132,8 @@ def test_braces_replace_the_range_of_the_class():
     assert of("CascadeKLUCB:feedback=first_click,c={0.1,3}") == ("CascadeKLUCB:feedback=first_click", {"c": (0.1, 3)})
 
 
-def test_show_names_what_may_be_searched(capsys):
-    assert main(["show", "CascadeKLUCB"]) == 0
-    assert "search space  feedback={first_click,last_click}, c={0.0..6.0}" in capsys.readouterr().out
+def test_show_names_what_may_be_searched(printed):
+    assert "search space  feedback={first_click,last_click}, c={0.0..6.0}" in printed(["show", "CascadeKLUCB"])
     assert parse_search("CascadeKLUCB:feedback={first_click,last_click},c={0.0..6.0}")[2]["c"] == CascadeKLUCB.search_space["c"]
 
 
@@ -217,11 +213,10 @@ def test_a_grid_without_values_is_refused():
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_grids_in_an_experiment_file(tmp_path, capsys):
+def test_grids_in_an_experiment_file(tmp_path, printed):
     file = tmp_path / "experiment.toml"
     file.write_text('envs = ["PBMRank-v0"]\nagents = ["EpsilonGreedy:epsilon={0.1,0.2}"]\nhorizon = 50\nruns = 1\n')
-    assert main(["run", str(file), "--out", str(tmp_path / "results"), "--json"]) == 0
-    document = json.loads(capsys.readouterr().out)
+    document = json.loads(printed(["run", str(file), "--out", str(tmp_path / "results"), "--json"]))
     assert document["agents"] == ["EpsilonGreedy:epsilon=0.1", "EpsilonGreedy:epsilon=0.2"]
 
 

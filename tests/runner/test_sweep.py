@@ -1,7 +1,5 @@
 """Sweeps: the same table whatever the order, the workers, the chunks and the interruptions; and what is in the folder."""
 
-from __future__ import annotations
-
 import functools
 import json
 import os
@@ -12,7 +10,6 @@ import time
 import tracemalloc
 
 import joblib
-import numpy as np
 import polars
 import pytest
 from joblib.externals.loky import get_reusable_executor
@@ -90,21 +87,6 @@ def test_another_agent_and_another_run_change_no_other_number(reference, tmp_pat
     assert_frame_equal(same, reference)
 
 
-def test_the_python_engine_gives_the_same_table(reference, tmp_path):
-    table = clickgym.sweep(ENVS, AGENTS, 1000, 1, seed=5, out=tmp_path / "out", engine="python", n_jobs=1).frame
-    assert_frame_equal(table, reference.filter(run=0))
-
-
-@pytest.mark.parametrize("checkpoints", [range(1, 1000, 7), [1000]])
-def test_checkpoints_and_chunks_change_nothing(reference, tmp_path, checkpoints):
-    # Chunks of the compiled loop end at every checkpoint: here after 7 sessions each, or when their time is over.
-    table = clickgym.sweep(ENVS, AGENTS, 1000, 3, seed=5, out=tmp_path / "out", checkpoints=checkpoints).frame
-    names = ["env", "instance", "agent", "run", "step"]
-    common = table.join(reference, on=names, how="semi")
-    assert set(common["step"].unique()) >= {1000}
-    assert_frame_equal(common, reference.join(table, on=names, how="semi"), check_row_order=False)
-
-
 def test_another_seed_gives_other_numbers(reference, tmp_path):
     table = clickgym.sweep(ENVS, AGENTS, 1000, 3, seed=6, out=tmp_path / "out").frame
     assert not table["clicks"].equals(reference["clicks"])
@@ -139,31 +121,6 @@ def test_a_killed_sweep_goes_on_with_what_is_finished(tmp_path, own_agent):
     assert all(file.stat().st_mtime_ns == written for file, written in finished.items())
 
 
-@pytest.mark.slow
-def test_a_sweep_killed_at_random_moments_ends_with_the_same_table(folder, own_agent):
-    arguments = f"{ENVS}, [*{AGENTS}, '{own_agent}:nap=0.002'], 200, 5, seed=5, n_jobs=2"
-    code = f"import clickgym, sys; clickgym.sweep({arguments}, out=sys.argv[1])"
-    undisturbed = eval(f"clickgym.sweep({arguments}, out='undisturbed')".replace("n_jobs=2", "n_jobs=1")).frame
-    rng = np.random.default_rng(0)
-    kills, progress = 0, []
-    for delay in [*rng.uniform(0.6, 2.2, size=2), 600]:
-        process = subprocess.Popen([sys.executable, "-c", code, "killed"], start_new_session=True)
-        try:
-            process.wait(delay)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-            kills += 1
-        progress.append(len(list((folder / "killed" / "cells").glob("*.parquet"))))
-    assert process.returncode == 0
-    assert kills > 1
-    assert progress == sorted(progress)
-    table, timings, config = read_results("killed")
-    assert_frame_equal(table, undisturbed)
-    assert len(timings) == 2 * 3 * 5
-    assert config["runs"] == 5
-
-
 def test_a_finished_sweep_is_read_and_not_run_again(tmp_path):
     class Count(Callback):
         fresh = 0
@@ -188,13 +145,6 @@ def test_the_name_of_the_folder_is_no_pattern(tmp_path):
     again = clickgym.sweep(["PBMRank-v0"], ["Random"], 10, 1, out=tmp_path / "a[1]*").frame
     assert again.equals(first)
     assert read_results(tmp_path / "a[1]*")[0].equals(first)
-
-
-def test_half_written_files_of_a_killed_sweep_are_not_read(tmp_path):
-    table = clickgym.sweep(ENVS, AGENTS, 200, 2, out=tmp_path / "out").frame
-    cell = next((tmp_path / "out" / "cells").iterdir())
-    cell.rename(cell.with_name(f"{cell.name}.123.partial"))
-    assert_frame_equal(clickgym.sweep(ENVS, AGENTS, 200, 2, out=tmp_path / "out").frame, table)
 
 
 def test_the_folder_holds_configuration_versions_table_and_timings(reference, tmp_path):
@@ -238,12 +188,6 @@ def test_there_are_no_more_workers_than_trials(tmp_path, monkeypatch):
     for runs in (3, 1):
         clickgym.sweep(ENVS[:1], AGENTS[:1], 10, runs, n_jobs=9, out=tmp_path / str(runs))
     assert workers == [3, 2]
-
-
-def test_a_sweep_over_no_instance_is_refused(tmp_path):
-    with pytest.raises(ValueError, match="no instance was named"):
-        clickgym.sweep(["PBMRank-v0"], ["Random"], 10, 1, out=tmp_path / "out", instances=[])
-    assert not (tmp_path / "out").exists()
 
 
 # ----------------------------------------------------------------------------------------------------------- own agents
@@ -301,15 +245,6 @@ def test_a_bad_list_in_mid_run_is_named_and_what_is_finished_is_kept(tmp_path, o
         read_results(tmp_path / "out")
 
 
-def test_a_changed_agent_does_not_go_on_with_old_results(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "changing.py").write_text(ROTATE)
-    clickgym.sweep(["PBMRank-v0"], ["changing:Rotate"], 20, 1, out="out", n_jobs=1)
-    (tmp_path / "changing.py").write_text(ROTATE + "\n# another version\n")
-    with pytest.raises(ValueError, match=r"another configuration .*sources"):
-        clickgym.sweep(["PBMRank-v0"], ["changing:Rotate"], 20, 1, out="out", n_jobs=1)
-
-
 # -------------------------------------------------------------------------------------------------------------- backends
 
 
@@ -337,21 +272,3 @@ def test_memory_does_not_grow_with_the_horizon(tmp_path):
 
     peak(1000)
     assert peak(1_000_000) < peak(10_000) + 200_000
-
-
-@pytest.mark.slow  # `tests/runner/test_cli.py` has it of the command line
-def test_a_long_sweep_stops_soon_after_an_interrupt(tmp_path):
-    code = (
-        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "  # tests in the background may ignore it
-        "import clickgym; clickgym.sweep(['PBMRank-v0'], ['TopRank'], 10**10, 2, out='out', n_jobs=2)"
-    )
-    process = subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path, stderr=subprocess.PIPE)
-    while not (tmp_path / "out" / "cells").exists():
-        time.sleep(0.05)
-    time.sleep(0.3)
-    process.send_signal(signal.SIGINT)
-    try:
-        _, errors = process.communicate(timeout=20)
-    finally:
-        process.kill()
-    assert b"KeyboardInterrupt" in errors

@@ -1,7 +1,5 @@
 """Theory where a user meets it: bounds in figure, page and command line, and `clickgym show`."""
 
-from __future__ import annotations
-
 import json
 import re
 from io import StringIO
@@ -247,26 +245,24 @@ def test_the_page_without_bounds_speaks_of_none(folder):
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("only_svg")
-def test_run_and_report_draw_bounds_on_request(tmp_path, capsys):
+def test_run_and_report_draw_bounds_on_request(tmp_path, capsys, printed):
     file = tmp_path / "easy.json"
     file.write_text(json.dumps(EASY))
     words = ["run", "PBMRank-v0", "--agents", "PBMUCB", "Random", "--horizon", "1e4", "--runs", "1", "--instance", str(file)]
     assert main([*words, "--out", str(tmp_path / "out"), "--bounds"]) == 0
     assert "no upper bound of Random: clickgym knows none" in capsys.readouterr().out
     bounded = (tmp_path / "out" / "regret.svg").read_bytes()
-    assert main(["report", str(tmp_path / "out"), "--bounds", "--html"]) == 0
-    assert "its model is a file" in capsys.readouterr().out
+    assert "its model is a file" in printed(["report", str(tmp_path / "out"), "--bounds", "--html"])
     assert main(["report", str(tmp_path / "out")]) == 0
     assert (tmp_path / "out" / "regret.svg").read_bytes() != bounded
     assert re.search("lower bound|upper bound", capsys.readouterr().out) is None
 
 
 @pytest.mark.parametrize("name", ["lagree2016-small", "uniform:n_items=4,n_positions=2", *slow("yandex-990")])
-def test_show_prints_every_model_with_its_best_lists_and_each_failing_assumption(name, capsys, monkeypatch):
+def test_show_prints_every_model_with_its_best_lists_and_each_failing_assumption(name, printed, monkeypatch):
     for variable, value in {"COLUMNS": "80", "TTY_COMPATIBLE": "1", "TERM": "xterm", "NO_COLOR": "1"}.items():
         monkeypatch.setenv(variable, value)
-    assert main(["show", name]) == 0
-    out = re.sub("\x1b[^m]*m", "", capsys.readouterr().out)
+    out = re.sub("\x1b[^m]*m", "", printed(["show", name]))
     assert max(map(len, out.splitlines())) <= 80
     assert "…" not in out
     instance, text, n_failing = load_instance(name), re.sub(r"\s", "", out), 0
@@ -285,49 +281,41 @@ def test_show_prints_every_model_with_its_best_lists_and_each_failing_assumption
 
 
 @pytest.mark.slow
-def test_show_compares_with_the_list_in_production(capsys):
-    assert main(["show", "yandex-990"]) == 0
-    out = capsys.readouterr().out
+def test_show_compares_with_the_list_in_production(printed):
+    out = printed(["show", "yandex-990"])
     instance = load_instance("yandex-990")
     assert f"{instance.model('UserBrowsingModel').expected_reward(instance.initial_ranking[:5]):.4f}" in out
-    assert main(["show", "lagree2016-small"]) == 0
-    assert "in production" not in capsys.readouterr().out
+    assert "in production" not in printed(["show", "lagree2016-small"])
 
 
-def test_show_names_items_as_the_log_did(tmp_path, capsys):
+def test_show_names_items_as_the_log_did(tmp_path, printed):
     model = CascadeModel([0.2, 0.6, 0.4], 2)
     labels = ["red [shoes]", "blue", "green"]
     Instance("shoes", {model.kind: model}, 2, estimation={"items": labels}).save(tmp_path / "shoes.json")
-    assert main(["show", str(tmp_path / "shoes.json")]) == 0
-    out = capsys.readouterr().out
+    out = printed(["show", str(tmp_path / "shoes.json")])
     assert "0 (red [shoes]), 1 (blue), 2 (green)" in out
     assert "1 (blue), 2 (green)\n" in re.sub(" +\n", "\n", out)
 
 
-def test_show_says_what_is_too_many_and_how_to_make_it_smaller(capsys, monkeypatch):
+def test_show_says_what_is_too_many_and_how_to_make_it_smaller(printed, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
-    assert main(["show", "uniform:n_items=20"]) == 0
-    words = " ".join(capsys.readouterr().out.split())
+    words = " ".join(printed(["show", "uniform:n_items=20"]).split())
     assert "1.86e+06 lists of 5 out of 20 items are more than the 50,000 that are tried; with 3 positions they can be" in words
     assert "FAILS" not in words
-    assert main(["show", "uniform:n_items=20", "--positions", "3"]) == 0
-    words = " ".join(capsys.readouterr().out.split())
+    words = " ".join(printed(["show", "uniform:n_items=20", "--positions", "3"]).split())
     assert "were not checked" not in words
     assert "Zoghi 2017 Assumption 3 holds" in words
 
 
-def test_show_speaks_of_the_first_epoch_and_of_no_fixed_candidates(capsys):
+def test_show_speaks_of_the_first_epoch_and_of_no_fixed_candidates(capsys, printed):
     assert main(["show", "li2019-switching:n_epochs=2"]) == 0
     assert "The users change: this is about the first of 2 epochs, up to step 10,000." in capsys.readouterr().out
-    assert main(["show", "linear"]) == 0
-    assert "The candidates change from session to session" in capsys.readouterr().out
+    assert "The candidates change from session to session" in printed(["show", "linear"])
 
 
-def test_show_refuses_what_there_is_not(capsys):
-    assert main(["show", "yandx-9"]) == 2
-    assert "metric or study 'yandx-9'; did you mean the instance 'yandex-9'?" in capsys.readouterr().err
-    assert main(["show", "lagree2016-small", "--positions", "9"]) == 2
-    assert "n_positions is 9" in capsys.readouterr().err
+def test_show_refuses_what_there_is_not(refused):
+    assert "metric or study 'yandx-9'; did you mean the instance 'yandex-9'?" in refused(["show", "yandx-9"])
+    assert "n_positions is 9" in refused(["show", "lagree2016-small", "--positions", "9"])
 
 
 def test_an_instance_is_described_in_a_notebook_too():

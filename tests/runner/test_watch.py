@@ -1,7 +1,5 @@
 """``clickgym watch``: the run is that of `clickgym.run`, and what is shown of it is what happened."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np
@@ -69,21 +67,19 @@ def test_attractions_are_those_of_the_items_shown_in_that_session():
         assert Watching(other, InTurn, 5).play()[-1].page.attraction is None
 
 
-def test_in_a_pipe_a_few_moments_are_printed(capsys):
-    assert main(["watch", "PBMRank-v0", "--agent", "CascadeTS", "--sessions", "150"]) == 0
-    out = capsys.readouterr().out
+def test_in_a_pipe_a_few_moments_are_printed(printed):
+    out = printed(["watch", "PBMRank-v0", "--agent", "CascadeTS", "--sessions", "150"])
     assert re.findall(r"session ([\d,]+) ", out) == ["1", "10", "100", "150"]
     assert out.count("clicks so far") == 4
     assert "\x1b" not in out
 
 
 @pytest.mark.parametrize("width", [40, 100])
-def test_on_a_terminal_every_moment_is_drawn_in_its_place(width, monkeypatch, capsys):
+def test_on_a_terminal_every_moment_is_drawn_in_its_place(width, monkeypatch, printed):
     monkeypatch.setattr(command, "SECONDS", 0.0)
     for name, value in {"COLUMNS": width, "TTY_COMPATIBLE": 1, "TERM": "xterm"}.items():
         monkeypatch.setenv(name, str(value))
-    assert main(["watch", "PBMRank-v0", "--agent", "CascadeTS", "--sessions", "200"]) == 0
-    out = capsys.readouterr().out
+    out = printed(["watch", "PBMRank-v0", "--agent", "CascadeTS", "--sessions", "200"])
     assert [int(step) for step in dict.fromkeys(re.findall(r"session (\d+) of 200\n", out))] == moments(200).tolist()
     last = re.sub("\x1b[^A-Za-z]*[A-Za-z]", "", out.rpartition("CascadeTS in PBMRank-v0")[2])
     end = clickgym.run("CascadeTS", "PBMRank-v0", 200, seed=0)

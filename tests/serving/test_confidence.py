@@ -1,7 +1,5 @@
 """The interval for the difference between agent and production, which may be read at any time."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """`clickgym.Ranker`: what a user of it may do, in what order he likes, and what becomes of it."""
 
-from __future__ import annotations
-
 import functools
 import random
 import re

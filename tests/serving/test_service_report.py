@@ -1,7 +1,5 @@
 """What a service says of itself."""
 
-from __future__ import annotations
-
 import json
 import math
 import random
