@@ -30,7 +30,7 @@ from ..core.trust import UntrustedError
 from ..envs.spaces import check_ranking
 from .codes import codes_of, codes_of_log, flags, with_void
 from .search_space import SearchSpace
-from .state import Declared, declared
+from .state import Declared, declared, first_arrays
 
 Seed = int | np.random.SeedSequence | None
 SavedArrays = Mapping[str, NDArray[Any]]
@@ -211,6 +211,8 @@ class CompiledAgent(Agent):
     """The named tuple, if its fields declare the first state."""
     declared: ClassVar[tuple[Declared, ...]]
     """The arrays that they declare."""
+    undeclared: ClassVar[tuple[str, ...]]
+    """The other fields."""
 
     state: Any  # a named tuple of its own class
     rank_kernel: ClassVar[Callable[..., None]]
@@ -223,6 +225,8 @@ class CompiledAgent(Agent):
         CompiledAgent._classes[cls.__module__, cls.__qualname__] = cls
         if "state_type" in vars(cls):
             cls.declared = declared(cls.state_type)
+            names = [array.name for array in cls.declared]
+            cls.undeclared = tuple(field for field in cls.state_type._fields if field not in names)
         static_kernels(cls, ("rank_kernel", "update_kernel", "count_kernel", "replace_kernel", "rank_available_kernel"))
 
     def __init__(self, n_items: int, n_positions: int, seed: Seed, **hyperparameters: Any) -> None:
@@ -241,10 +245,12 @@ class CompiledAgent(Agent):
         """Return the state before the first session: as its fields declare it, with `_first_values`."""
         if not hasattr(self, "state_type"):
             raise TypeError(f"{type(self).__name__} has neither a state_type nor an _initial_state")
-        fields, sizes = self.state_type._fields, self._state_sizes()
-        hyperparameters = {name: _own(value) for name, value in self.hyperparameters.items() if name in fields}
-        arrays = {array.name: array.first_value(sizes) for array in self.declared}
-        return self.state_type(**hyperparameters | arrays | self._first_values())
+        values = first_arrays(self.state_type, self._state_sizes())
+        for name in self.undeclared:
+            if name in self.hyperparameters:
+                values[name] = _own(self.hyperparameters[name])
+        values.update(self._first_values())
+        return self.state_type(**values)
 
     def _state_sizes(self) -> dict[str, int]:
         """Return the sizes by the letters that shapes of the state name."""
@@ -664,7 +670,7 @@ class ContextualAgent(CompiledAgent):
         return self.hyperparameters["n_features"]
 
     def _state_sizes(self) -> dict[str, int]:
-        return super()._state_sizes() | {"d": self.n_features}
+        return {"L": self.n_items, "K": self.n_positions, "d": self.hyperparameters["n_features"]}
 
     def _sessions_of(self, log: Any) -> tuple[Callable[..., None], tuple[NDArray[Any], ...]]:
         context = getattr(log, "context", None)

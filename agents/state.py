@@ -18,7 +18,7 @@ from __future__ import annotations
 import re
 from collections import namedtuple
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, lru_cache
 from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hints
 
 import numpy as np
@@ -39,21 +39,8 @@ class Declared(NamedTuple):
     first: Any
     """Value of all entries, or those of each; or `range`."""
 
-    def first_value(self, sizes: Mapping[str, int]) -> NDArray[Any]:
-        """Return the array before the first session.
 
-        Raises:
-            KeyError: the shape has a letter that ``sizes`` lacks.
-        """
-        lengths = [_parsed(length) for length in self.shape]
-        array = np.zeros([factor * (sizes[letter] if letter else 1) + addend for factor, letter, addend in lengths], self.kind)
-        if self.first is range:
-            array[...] = np.arange(array.shape[-1])
-        elif self.first != 0:
-            array[...] = self.first
-        return array
-
-
+@cache
 def declared(state: type) -> tuple[Declared, ...]:
     """Return the arrays that a named tuple declares."""
     arrays = []
@@ -65,19 +52,43 @@ def declared(state: type) -> tuple[Declared, ...]:
     return tuple(arrays)
 
 
+def first_arrays(state: type, sizes: Mapping[str, int]) -> dict[str, NDArray[Any]]:
+    """Return the arrays that a named tuple declares, as they are before the first session, by name.
+
+    Raises:
+        KeyError: a shape has a letter that ``sizes`` lacks.
+    """
+    arrays = {}
+    for name, kind, shape, first in _measured(state, tuple(sizes.items())):
+        arrays[name] = array = np.zeros(shape, kind)
+        if first is not None:
+            array[...] = first
+    return arrays
+
+
+@lru_cache
+def _measured(state: type, sizes: tuple[tuple[str, int], ...]) -> list[tuple[str, np.dtype[Any], tuple[int, ...], Any]]:
+    """Return name, kind, shape and first value, None for 0, of each array: once for all agents of the same sizes."""
+    lengths, arrays = dict(sizes), []
+    for name, kind, declared_shape, first in declared(state):
+        shape = tuple(_length(text, lengths) for text in declared_shape)
+        value = np.arange(shape[-1], dtype=kind) if first is range else np.array(first, kind)
+        arrays.append((name, np.dtype(kind), shape, value if value.any() else None))
+    return arrays
+
+
+def _length(text: str, sizes: Mapping[str, int]) -> int:
+    """Return the length that ``"L"``, ``"K+1"``, ``"2K+1"`` or ``"64"`` says."""
+    match = re.fullmatch(r"(\d*)(\D?)(?:\+(\d+))?", text)
+    if match is None:
+        raise ValueError(f"the length {text!r} in a state is not understood; expected L, K+1, 2K+1 or 64, for example")
+    factor, letter, addend = match.groups()
+    return int(factor or 1) * (sizes[letter] if letter else 1) + int(addend or 0)
+
+
 def joined(name: str, *states: type) -> Any:
     """Return a named tuple with the fields of several, of the module of the last one."""
     hints = {field: hint for state in states for field, hint in get_type_hints(state, include_extras=True).items()}
     state: Any = namedtuple(name, hints, module=states[-1].__module__)  # type: ignore[misc]  # fields are not written out
     state.__annotations__ = hints
     return state
-
-
-@cache
-def _parsed(length: str) -> tuple[int, str, int]:
-    """Return factor, letter and addend of ``"L"``, ``"K+1"``, ``"2K+1"`` or ``"64"``, which has no letter."""
-    match = re.fullmatch(r"(\d*)(\D?)(?:\+(\d+))?", length)
-    if match is None:
-        raise ValueError(f"the length {length!r} in a state is not understood; expected L, K+1, 2K+1 or 64, for example")
-    factor, letter, addend = match.groups()
-    return int(factor or 1), letter, int(addend or 0)

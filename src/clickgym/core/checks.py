@@ -18,7 +18,11 @@ MOST_NAMES = 5
 MOST_SESSIONS = 10**15
 """Of all that is played at once: at 10 ns a session, four months of a processor."""
 
-NUMBER = (int, float, np.integer, np.floating)
+INTEGER, NUMBER = (int, np.integer), (int, float, np.integer, np.floating)
+NO_NUMBER = (bool, np.timedelta64)
+"""What Python or NumPy calls an integer, and is none here."""
+SEEDS = (np.random.SeedSequence, np.random.BitGenerator, np.random.Generator)
+"""Of which NumPy makes generators."""
 MOST = 2**53
 """The largest count: up to here an integer and the float of the same value tell the same."""
 
@@ -54,12 +58,12 @@ def as_call(thing: object, **arguments: object) -> str:
 
 
 def _is_integer(value: Any) -> bool:
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool | np.timedelta64)  # which NumPy calls one
+    return isinstance(value, INTEGER) and not isinstance(value, NO_NUMBER)
 
 
 def _is_number(value: Any) -> bool:
     """Whether a value is a number that a float can hold; nan and infinities are."""
-    if isinstance(value, bool | np.timedelta64) or not isinstance(value, NUMBER):
+    if isinstance(value, NO_NUMBER) or not isinstance(value, NUMBER):
         return False
     return not isinstance(value, int) or abs(value) < 2**1023
 
@@ -382,7 +386,7 @@ def check_seed(seed: Any) -> int:
 
 def generator(seed: Any) -> np.random.Generator:
     """The generator of a seed: an integer from 0, None for a random one, or what NumPy makes generators of."""
-    if seed is not None and not isinstance(seed, np.random.SeedSequence | np.random.BitGenerator | np.random.Generator):
+    if seed is not None and not isinstance(seed, SEEDS):
         seed = check_seed(seed)
     return np.random.default_rng(seed)
 
