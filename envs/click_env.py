@@ -363,6 +363,7 @@ class ClickVectorEnv(Streams, VectorEnv[Any, NDArray[np.int64], Any]):
         self.action_space.available = self.mask
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self._seen = np.empty(self.model.n_items, np.int64)
+        self._everybody = np.ones(self.num_envs, np.bool_)
         self._truncated = False  # with NEXT_STEP: the next step is the reset of all streams
         self._forget()
 
@@ -514,7 +515,7 @@ class ClickVectorEnv(Streams, VectorEnv[Any, NDArray[np.int64], Any]):
         self._restart(seed)
         self._begin_count()
         nothing = np.zeros((self.num_envs, self.model.n_positions), np.int8)
-        return self._observe(nothing, first=True), self._firsts(np.ones(self.num_envs, np.bool_))
+        return self._observe(nothing, first=True), self._firsts(self._everybody)
 
     def _begin_count(self) -> None:
         """Count the sessions of the episodes from 0."""
@@ -543,7 +544,7 @@ class ClickVectorEnv(Streams, VectorEnv[Any, NDArray[np.int64], Any]):
     def _infos(self, infos: dict[str, Any], begins: NDArray[np.bool_] | None) -> dict[str, Any]:
         """The infos of sessions, and those of resets on the streams where a user begins."""
         if begins is None:
-            return self._masked(np.ones(self.num_envs, np.bool_), **infos)
+            return self._masked(self._everybody, **infos)
         return self._both(self._masked(~begins, **infos), self._firsts(begins))
 
     def _only(self, streams: NDArray[np.bool_], infos: Mapping[str, Any]) -> dict[str, Any]:

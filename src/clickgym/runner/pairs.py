@@ -70,7 +70,7 @@ def pair_of(
         if engine == "compiled" and obstacle:
             raise ValueError(f"engine='compiled' cannot serve {both}: {obstacle}")
         engine = "python" if engine == "python" or obstacle else "compiled"
-    _check_sizes(agent, place)
+    _check_built_for(agent, place)
     return Pair(agent, place, pair.kind, engine)
 
 
@@ -108,7 +108,7 @@ def _within_harmless(env: gym.Env) -> gym.Env:
 # --------------------------------------------------------------------------------------------- who cannot play at all
 
 
-def _check_sizes(agent: Agent | Learner, place: Place) -> None:
+def _check_built_for(agent: Agent | Learner, place: Place) -> None:
     for size, want in place.sizes._asdict().items():
         have = getattr(agent, size, None)
         if have is not None and have != want:
