@@ -7,7 +7,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from . import envs as envs
-from .core.lab import lab
+from .core.lab import lab as _lab
 from .core.later import loader
 from .envs import RecordRegret as RecordRegret
 from .envs import RecordVectorRegret as RecordVectorRegret
@@ -81,7 +81,7 @@ if not TYPE_CHECKING:  # or every name would be an object to a type checker, als
     _load = loader(__name__, _LATER)
 
     def __getattr__(name: str) -> object:
-        return getattr(lab(_OF_LAB[name]), name) if name in _OF_LAB else _load(name)
+        return getattr(_lab(_OF_LAB[name]), name) if name in _OF_LAB else _load(name)
 
 
 def __dir__() -> list[str]:
