@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections import OrderedDict, defaultdict
+from collections import OrderedDict
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ..core.checks import short
 from ..offline.stores import as_items, row_of, rows_of
 from .ids import Id, seed_of
-from .served import Event, Recipe, ReplayError, Served
+from .served import AGENT, BY_LOT, Event, Recipe, ReplayError, Served
 from .store import Store, insert, scalar
 
 SNAPSHOT = 200
@@ -187,41 +187,46 @@ class Agents:
 
     def _replay(self, served: Served) -> None:
         """Let an agent meet the events that it has not seen, in their order."""
-        since = "WHERE query = ? AND since > ? ORDER BY since"
-        slots: dict[int, list[tuple[int, int]]] = defaultdict(list)
-        for _, tick, slot, item, _ in rows_of(self._connection, "slots", since, served.number, served.tick):
-            slots[tick].append((slot, item))
-        for tick, is_shown, row in self._events_of(served):
+        since = served.tick
+        read = partial(rows_of, self._connection)
+        where, values = ("", []) if served.number == 0 else ("query = ? AND ", [served.number])
+        rows = list(read("impressions", f"WHERE {where}number > ? ORDER BY number", *values, since))
+        displays = list(rows)
+        for number in [*served.open]:
+            rows += [row for row in read("impressions", "WHERE number = ?", number) if (row[10] or 0) > since]
+        learned = [row for row in rows if row[10] is not None]
+        slots: dict[int, list[tuple[int, int]]] = {}
+        for _, tick, slot, item, _ in read("slots", "WHERE query = ? AND since > ? ORDER BY since", served.number, since):
+            slots.setdefault(tick, []).append((slot, item))
+        clicks = {row[0]: clicks_in_time(self._connection, row[0]) for row in learned}
+        events = sorted(
+            [(row[0], True, row) for row in displays] + [(row[10], False, row) for row in learned], key=lambda each: each[:2]
+        )
+        for tick, is_shown, row in events:
             if is_shown:
-                for slot, item in slots[tick]:
+                for slot, item in slots.pop(tick, ()):
                     served.place(slot, item, tick)
                 self._show_again(served, row)
             else:
-                served.learn(event_of(row, clicks_in_time(self._connection, row[0])), tick)
+                served.learn(event_of(row, clicks[row[0]]), tick)
         if not served.recipe.sees_features and (mask := _last_mask(self._connection, served)) is not None:
             items = [served.items[slot] for slot in np.flatnonzero(mask).tolist()]
             served.present = (items, mask, np.packbits(mask).tobytes())
 
-    def _events_of(self, served: Served) -> list[tuple[int, bool, Sequence[Any]]]:
-        """The impressions that an agent has not seen or learned: when, whether it is shown then, and its row."""
-        read = partial(rows_of, self._connection, "impressions")
-        where, values = ("query = ? AND ", [served.number]) if served.number else ("", [])
-        shown = list(read(f"WHERE {where}number > ? ORDER BY number", *values, served.tick))
-        waiting = [row for number in served.open for row in read("WHERE number = ?", number)]
-        learned = [row for row in shown + waiting if row[10] is not None and row[10] > served.tick]
-        events = [(row[0], True, row) for row in shown] + [(row[10], False, row) for row in learned]
-        return sorted(events, key=lambda each: each[:2])
-
     def _show_again(self, served: Served, row: Sequence[Any]) -> None:
         """Show a list as it was shown."""
         number, _, _, source, share, items, candidates, features, *_ = row
-        numbers = as_items(items).tolist()
-        if features is None:
-            again = served.show(number, source, share, numbers, mask=_mask(candidates, len(served.items)))
-        else:
+        by_agent, numbers = source in (AGENT, BY_LOT), as_items(items).tolist()
+        if features is not None:
             rows = as_items(candidates).tolist()
-            again = served.show(number, source, share, numbers, features=_matrix(features, len(rows)), rows=rows)
-        if again != numbers:
+            ranking = None if by_agent else [rows.index(item) for item in numbers]
+            there = served.show(number, source, share, features=_matrix(features, len(rows)), ranking=ranking)
+            again = [rows[row] for row in there]
+        else:
+            ranking = None if by_agent else [served.slot_of.get(item, -1) for item in numbers]
+            there = served.show(number, source, share, mask=_mask(candidates, len(served.items)), ranking=ranking)
+            again = [served.items[slot] for slot in there]
+        if by_agent and again != numbers:
             what = "the agent" if served.id is None else f"the agent of {short(served.id)}"
             raise ReplayError(
                 f"{what} showed another list in impression {number} than in its replay: the code of {served.recipe.name} has "

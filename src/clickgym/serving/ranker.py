@@ -435,25 +435,28 @@ class Ranker:
 
     def _rank_by_slots(self, query: Id, candidates: tuple[Id, ...] | None, now: int) -> Impression:
         served = self._agents.of_query(query)
-        changed = True
-        if served is not None and candidates in (None, served.candidates):
-            candidates, changed = served.candidates or tuple(self._item_ids[item] for item in served.present[0]), False
-        elif candidates is None:
+        if served is None and candidates is None:
             raise ValueError(f"the query {short(query)} is new; give its candidates")
-        else:
+        same = served is not None and (candidates is None or candidates == served.candidates)
+        if not same:
+            assert candidates is not None
             candidates = self._checked_candidates(candidates)
             capacity = self._checked_number(candidates, served)
+        elif served is not None:
+            candidates = served.candidates or tuple(self._item_ids[item] for item in served.present[0])
+        assert candidates is not None
         own_list = self._own_list(query, candidates)
         self._store.touch()
         if served is None:
             served = self._agents.new(query, capacity)
         number = self._next()
-        if changed:
+        if not same:
             items = [self._item(identity) for identity in candidates]
             self._agents.admit(served, items, candidates, number)
         _, mask, bits = served.present
         source, share = self._draw(number, served, own_list)
-        numbers = served.show(number, source, share, self._numbers(own_list), mask=mask)
+        ranking = None if source in (AGENT, BY_LOT) else [served.slot_of[self._items[one]] for one in own_list or ()]
+        numbers = [served.items[slot] for slot in served.show(number, source, share, mask=mask, ranking=ranking)]
         return self._record(served, (number, served.number, now, source, share, _blob(numbers), bits, None), numbers)
 
     def _rank_by_features(self, query: Id, candidates: Any, features: Any, now: int) -> Impression:
@@ -479,7 +482,8 @@ class Ranker:
         number = self._next()
         items = [self._item(identity) for identity in candidates]
         source, share = self._draw(number, served, own_list)
-        numbers = served.show(number, source, share, self._numbers(own_list), features=matrix, rows=items)
+        ranking = None if source in (AGENT, BY_LOT) else [candidates.index(one) for one in own_list or ()]
+        numbers = [items[row] for row in served.show(number, source, share, features=matrix, ranking=ranking)]
         of_query = self._agents.number_of(query)
         row = (number, of_query, now, source, share, _blob(numbers), _blob(items), matrix.tobytes())
         return self._record(served, row, numbers)
@@ -511,9 +515,6 @@ class Ranker:
         if len(ids) < self.n_positions:
             raise ValueError(f"{_list_of(query)} has {len(ids)} candidates; expected at least {self.n_positions}")
         return tuple(ids[: self.n_positions])
-
-    def _numbers(self, own_list: tuple[Id, ...] | None) -> list[int]:
-        return [self._items[one] for one in own_list or ()]
 
     def _draw(self, number: int, served: Served, own_list: tuple[Id, ...] | None) -> tuple[int, float | None]:
         """Who chooses a list, and with which probability production would."""
@@ -651,7 +652,7 @@ class Ranker:
         insert(self._connection, "impressions", *row)
         for place in (place for place, click in enumerate(clicked, 1) if click):
             insert(self._connection, "clicks", number, place, now, 0)
-        served.show(number, LOGGED, None, numbers, mask=mask)
+        served.show(number, LOGGED, mask=mask, ranking=[served.slot_of.get(item, -1) for item in numbers])
         served.learn(Event(number, LOGGED, None, clicked[:seen]), tick)
 
     # ------------------------------------------------------------------------------------------------------------- other

@@ -113,7 +113,7 @@ class Recipe:
         if self.sees_features:
             served = Served(0, None, agent, n_items, self)
             features = np.zeros((n_items, 1))
-            served.show(1, features=features, rows=range(n_items))
+            served.show(1, features=features)
             served.learn(Event(1, AGENT, features, [0] * self.n_positions))
             return
         served = Served(0, None, agent, n_items, self)
@@ -140,10 +140,6 @@ class Event(NamedTuple):
     features: NDArray[np.float64] | None
     clicks: list[int]
     share: float | None = None
-
-
-def _observation(features: NDArray[np.float64] | None) -> dict[str, NDArray[np.float64]] | None:
-    return None if features is None else {"features": features}
 
 
 class Served:
@@ -210,23 +206,22 @@ class Served:
         number: int,
         source: int = AGENT,
         share: float | None = None,
-        own_list: Sequence[int] = (),
         *,
         mask: NDArray[np.bool_] | None = None,
         features: NDArray[np.float64] | None = None,
-        rows: Sequence[int] | None = None,
+        ranking: list[int] | None = None,
     ) -> list[int]:
-        """Record that a list is shown.
+        """Record that a list is shown; the agent chooses it unless ``ranking`` is given.
 
         Args:
             number: of the impression.
             source, share: who chooses it, and with which probability production would.
-            own_list: the numbers of its items, where it is not the agent that chooses.
             mask: ``(L,)`` which slots could be shown.
-            features, rows: ``(L, d)`` what an agent sees that ranks by features, and the number of the item in each row.
+            features: ``(L, d)`` what the agent sees.
+            ranking: the list as the agent's own ids, if another has chosen it.
 
         Returns:
-            The numbers of its items.
+            The list as the agent's own ids.
         """
         self.tick = number
         self.events += 1
@@ -234,25 +229,19 @@ class Served:
             self.last[mask] = number
         if source in (BY_LOT, PRODUCTION):
             self._trials[number] = [source, share, None]
-        if source not in (AGENT, BY_LOT):
-            id_of = self.slot_of if rows is None else {item: row for row, item in enumerate(rows)}
-            self.open[number] = None, [id_of.get(item, -1) for item in own_list]
-            return list(own_list)
-        ids = self._choice(mask, features)
-        self.displays += 1
-        self.open[number] = getattr(self.agent, "display", self.displays), ids
-        items = self.items if rows is None else rows
-        return [items[each] for each in ids]
-
-    def _choice(self, mask: NDArray[np.bool_] | None, features: NDArray[np.float64] | None) -> list[int]:
-        """The agent's list as its own ids."""
+        if ranking is not None:
+            self.open[number] = None, ranking
+            return ranking
+        observation = None if features is None else {"features": features}
         agent: Any = self.agent
-        choice = agent.rank(_observation(features)) if mask is None else agent.rank(None, mask)
+        choice = agent.rank(observation) if mask is None else agent.rank(observation, mask)
         if not self.recipe.compiled:
             choice = check_ranking(choice, len(self.items), self.recipe.n_positions)
             if mask is not None and not mask[choice].all():
                 raise ValueError(f"{self.recipe.name} has shown an item that is no candidate: {choice.tolist()}")
+        self.displays += 1
         ids: list[int] = choice.tolist()
+        self.open[number] = getattr(self.agent, "display", self.displays), ids
         return ids
 
     def learn(self, event: Event, tick: int = -1) -> None:
@@ -272,7 +261,7 @@ class Served:
     def _learn_own(self, event: Event, ranking: NDArray[np.int64], display: int) -> None:
         clicks = np.full(self.recipe.n_positions, -1, np.int8)
         clicks[: len(event.clicks)] = event.clicks
-        observation = _observation(event.features)
+        observation = None if event.features is None else {"features": event.features}
         agent: Any = self.agent
         if self.recipe.compiled:
             agent.update(observation, ranking, clicks, display=display)  # it knows itself what was replaced since
@@ -299,8 +288,9 @@ class Served:
                 clicks = np.pad(clicks, (0, len(ranking) - seen), constant_values=-1)
             agent.learn(SimpleNamespace(rankings=ranking[None], clicks=clicks[None], context=context))
         else:
+            observation = None if event.features is None else {"features": event.features}
             clicks = np.pad(clicks, (0, len(whole) - seen), constant_values=-1)
-            agent.update(_observation(event.features), whole, clicks, float(clicks.clip(0).sum()))
+            agent.update(observation, whole, clicks, float(clicks.clip(0).sum()))
 
     def _count_trials(self) -> None:
         """Count what is known, in the order in which lists were shown: the order of clicks depends on the lists."""
