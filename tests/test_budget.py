@@ -18,13 +18,13 @@ BUDGET = {
     "agents": 7520,
     "src/clickgym/runner": 6380,
     "src/clickgym/offline": 7940,
-    "src/clickgym/serving": 1600,
+    "src/clickgym/serving": 1610,
     "src/clickgym": 345,
     "lab/src": 6030,
     "docs": 1710,
     "benchmarks": 3350,
     "tests": 32_600,
-    "lab/tests": 5500,
+    "lab/tests": 5520,
 }
 """Lines of each room; that of the library itself is of the files beside its rooms."""
 

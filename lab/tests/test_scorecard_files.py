@@ -101,6 +101,8 @@ def card():
 
 
 CALLS = [
+    (lambda: clickgym.bench("EpsilonGreedy:epsilon={0.1,0.2}"), ValueError, "epsilon has several values, which lists"),
+    (lambda: clickgym.bench("mine=TopRank", quick=True), ValueError, "labels are only for the agents and environments"),
     (lambda: clickgym.bench("Random", out=3), TypeError, "out is 3; expected a path"),
     (lambda: card().n_tasks("speed"), ValueError, "unknown ability 'speed'"),
     (lambda: card().save(3), TypeError, "folder is 3; expected a path"),

@@ -34,3 +34,9 @@ def test_shells_complete_the_names_of_studies(monkeypatch, capsys):
     with pytest.raises(SystemExit):
         main([])
     assert capsys.readouterr().out.split() == ["zoghi-fig1", "zoghi-fig2"]
+
+
+def test_show_tells_of_a_study(printed):
+    out = printed(["show", "zoghi-fig2"])
+    for word in ("Zoghi et al. 2017", "docs/studies/zoghi-fig2.md", "10,000,000", "BatchRank"):
+        assert word in out

@@ -7,6 +7,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from . import envs as envs
+from .core.lab import has_lab as _has_lab
 from .core.lab import lab as _lab
 from .core.later import loader
 from .envs import RecordRegret as RecordRegret
@@ -74,7 +75,8 @@ _LATER = {
 }
 _OF_LAB = {"Scorecard": "bench.card", "baselines": "bench.reference", "bench": "bench.card"}
 _ROOMS = {"runner", "serving"}
-__all__ = sorted({"RecordRegret", "RecordVectorRegret", "__version__", "envs", "register", *_LATER, *_OF_LAB} - _ROOMS)
+_OURS = {"RecordRegret", "RecordVectorRegret", "__version__", "envs", "register", *_LATER.keys() - _ROOMS}
+__all__ = sorted(_OURS | _OF_LAB.keys() if _has_lab() else _OURS)
 
 
 if not TYPE_CHECKING:  # or every name would be an object to a type checker, also one that there is not

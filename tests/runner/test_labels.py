@@ -112,7 +112,6 @@ def test_a_label_is_refused_where_it_means_nothing(capsys, tmp_path):
     for call in (
         lambda: clickgym.run("mine=TopRank", "PBMRank-v0", 10),
         lambda: clickgym.run("TopRank", "mine=PBMRank-v0", 10),
-        lambda: clickgym.bench("mine=TopRank", quick=True),
         lambda: clickgym.sweep(["PBMRank-v0"], {"other": "mine=TopRank"}, 10, 1),
     ):
         with pytest.raises(ValueError, match="labels are only for the agents and environments of a sweep"):

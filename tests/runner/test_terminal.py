@@ -167,7 +167,6 @@ def test_lines_of_finished_pairs_break_between_fields(width, results):
         ("ContextualUBMRank-v0", ["features", "theta"]),
         ("ndcg", ["first five positions"]),
         ("window_regret", ["since the checkpoint before"]),
-        ("zoghi-fig2", ["Zoghi et al. 2017", "docs/studies/zoghi-fig2.md", "10,000,000", "BatchRank"]),
     ],
 )
 def test_show_tells_of_every_kind(name, told, printed):
