@@ -21,7 +21,7 @@ BUDGET = {
     "src/clickgym/serving": 1610,
     "src/clickgym": 345,
     "lab/src": 6030,
-    "docs": 1710,
+    "docs": 1730,
     "benchmarks": 3350,
     "tests": 32_600,
     "lab/tests": 5520,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 __all__ = ["readable", "without"]
 
@@ -24,13 +24,13 @@ def without(lines: Sequence[str], headings: Sequence[str]) -> list[str]:
 
 
 def readable(lines: Sequence[str]) -> list[str]:
-    """A docstring whose sources are items, and whose stars before a name are stars.
+    """A docstring whose tables are lists of rows, whose sources are items, and whose stars before a name are stars.
 
     Example:
         >>> readable(["Source:", "    A. Author. *Title.*", "        Journal 2020.", "", "End, **given."])
-        ['Source:', '    - A. Author. *Title.* Journal 2020.', '', 'End, \\\\*\\\\*given.']
+        ['Source:', '    - A. Author. *Title.* Journal 2020.', '', 'End, \\\\*\\\\*given.', '']
     """
-    return [_plain(line) for line in _sources(_laws(lines))]
+    return [_plain(line) for line in _sources(_tables(_laws(lines)))]
 
 
 def _plain(line: str) -> str:
@@ -48,6 +48,30 @@ def _laws(lines: Sequence[str]) -> Iterator[str]:
             yield f"        - {line.strip()}"
         else:
             yield line
+
+
+def _tables(lines: Iterable[str]) -> Iterator[str]:
+    """Tables of Markdown as those of Sphinx."""
+    rows: list[str] = []
+    for line in [*lines, ""]:
+        if line.lstrip().startswith("| ") or re.match(r"\s*\|[-:|]+\|$", line):
+            rows.append(line)
+            continue
+        if rows:
+            indent = rows[0][: len(rows[0]) - len(rows[0].lstrip())]
+            yield from [f"{indent}.. list-table::", f"{indent}   :header-rows: 1", ""]
+            for row in rows:
+                cells = [cell.strip() for cell in row.strip().strip("|").split(" | ")]
+                if not re.fullmatch(r"\s*\|[-:|]+\|", row):
+                    for number, cell in enumerate(cells):
+                        yield f"{indent}   {'  ' if number else '* '}- {_code(cell)}"
+            yield ""
+            rows = []
+        yield line
+
+
+def _code(cell: str) -> str:
+    return re.sub(r"(?<!`)`([^`]+)`(?!`)", r"``\1``", cell)
 
 
 def _sources(lines: Iterator[str]) -> Iterator[str]:
