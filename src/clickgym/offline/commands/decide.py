@@ -11,7 +11,6 @@ import typer
 from ...core.console import Pdf, errors, output
 from ...core.progress import progress_bar
 from ...core.terminal import Column, print_table, say
-from ...envs import REWARDS
 from ...runner.commands.run import number
 from ...runner.progress import Progress
 from ..decision.all_queries import Decisions, decide_all
@@ -20,7 +19,7 @@ from ..decision.decide import decide as decide_
 from ..decision.evidence import LEVEL
 from ..decision.page import write_decision
 from ..decision.records import Decision
-from .logs import LOG_FORMAT, BadRows, Columns, Duplicates, MaxMemory, Repeated, Time, reading_of
+from .logs import LOG_FORMAT, BadRows, Columns, Cutoff, Duplicates, MaxMemory, Repeated, Reward, Time, reading_of
 
 MOST_ROWS = 20
 
@@ -54,13 +53,8 @@ def decide(
         metavar="T", help="Sessions per run of an agent, as [bold]100000[/] or [bold]1e5[/].",
     )] = "1e5",
     runs: Annotated[int, typer.Option(metavar="N", help="Runs per agent.")] = 5,
-    reward: Annotated[str, typer.Option(
-        metavar="|".join(REWARDS), help="Reward of a session: its number of clicks, 1 for at least one click, or 1 for a "
-        "satisfied user.",
-    )] = "clicks",
-    cutoff: Annotated[int | None, typer.Option(
-        metavar="N", help="Count only the first N positions.", show_default="all",
-    )] = None,
+    reward: Reward = "clicks",
+    cutoff: Cutoff = None,
     level: Annotated[float, typer.Option(
         metavar="P", help="The highest probability of recommending a list that is no better, by what was measured and by click "
         "models each; below 0.5.",

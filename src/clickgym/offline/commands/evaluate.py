@@ -16,12 +16,11 @@ from rich.console import Console
 from ...core.console import Json, compiling_told, errors, output, print_json
 from ...core.terminal import Column, print_table
 from ...core.terminal import say as tell
-from ...envs import REWARDS
 from ..comparison import Comparison, compare, read_sessions
 from ..evaluation import ESTIMATORS, Evaluation
 from ..log import ClickLog
 from ..verdict import REFITS
-from .logs import LOG_FORMAT, BadRows, Columns, Duplicates, MaxMemory, Repeated, Time, reading_of
+from .logs import LOG_FORMAT, BadRows, Columns, Cutoff, Duplicates, MaxMemory, Repeated, Reward, Time, reading_of
 
 EARNED = {"clicks": "Clicks", "any_click": "Lists with a click", "satisfaction": "Satisfied users"}
 
@@ -58,13 +57,8 @@ def evaluate(
         help="The policy that produced the log, written as --policy; or [bold]empirical[/], the frequencies of lists in the "
         "log.",
     )] = None,
-    reward: Annotated[str, typer.Option(
-        metavar="|".join(REWARDS), help="Reward of a session: its number of clicks, 1 for at least one click, or 1 for a "
-        "satisfied user.",
-    )] = "clicks",
-    cutoff: Annotated[int | None, typer.Option(
-        metavar="N", help="Count only the first N positions.", show_default="all",
-    )] = None,
+    reward: Reward = "clicks",
+    cutoff: Cutoff = None,
     on_policy: Annotated[Path | None, typer.Option(
         metavar="LOG", help="A click log of the evaluated policy itself, to compare the estimates with.", show_default=False,
     )] = None,

@@ -1,4 +1,4 @@
-"""Options that say how a command reads a click log."""
+"""Options that commands of click logs share: how a log is read, and what of a session counts."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import typer
 
 from ...core.console import errors
 from ...core.terminal import say
+from ...envs import REWARDS
 from ..readers import LOG_FORMATS
 from ..reading import Reading
 
@@ -36,6 +37,13 @@ Repeated = Annotated[str, typer.Option(
 )]  # fmt: skip
 MaxMemory = Annotated[str, typer.Option(
     metavar="SIZE", help="Maximum memory for the log: 5 bytes for each session and position, and the labels.",
+)]  # fmt: skip
+Reward = Annotated[str, typer.Option(
+    metavar="|".join(REWARDS), help="Reward of a session: its number of clicks, 1 for at least one click, or 1 for a satisfied "
+    "user.",
+)]  # fmt: skip
+Cutoff = Annotated[int | None, typer.Option(
+    metavar="N", help="Count only the first N positions.", show_default="all",
 )]  # fmt: skip
 
 
