@@ -44,6 +44,7 @@ test: $(INSTALLED)  ## the tests, without those of test-lab and test-slow
 
 test-lab: $(LAB)  ## tests of studies, scorecard, shipped results, website, examples and notebooks
 	$(PYTEST) -m "not slow" lab/tests
+	@# What the library offers with the lab alone is walked where the lab is installed.
 	$(BIN)/python -m pytest -q -m "not slow" tests/test_validation.py -k "bench or public_name"
 
 # Other people's libraries are installed here and not before; where that cannot be, the tests that need them are skipped.

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 FOLDERS = ("src", "envs", "agents", "lab/src")
-"""The folders of the package, those that there are: in the root of a tree, as in version 1.0, or below ``src/clickgym``."""
+"""The folders of the library and of the lab, from the root of a tree."""
 AROUND = 3
 """Lines of context on either side."""
 FUNCTION = 3
