@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.checks import as_call, check_within, unknown
+from ..core.checks import as_call, check_choice, check_within, unknown
 from ..core.notebook import html_table
 from ..core.trust import check_trust, from_file, looking_in
 from .task import Course
@@ -133,8 +133,7 @@ class Users(ABC):
 
     def check_reward(self, reward: str, cutoff: int | None) -> tuple[int, int]:
         """The kernels' code of a reward kind and the number of counted positions, both validated."""
-        if not isinstance(reward, str) or reward not in REWARDS:
-            raise ValueError(unknown("reward", reward, REWARDS))
+        check_choice("reward", reward, REWARDS)
         code = REWARDS.index(reward)
         if reward not in self.rewards:
             raise ValueError(f"{type(self).__name__} does not define the reward {reward!r}; it has {', '.join(self.rewards)}")

@@ -57,7 +57,8 @@ def as_call(thing: object, **arguments: object) -> str:
 # --------------------------------------------------------------------------------------------------------- single values
 
 
-def _is_integer(value: Any) -> bool:
+def is_integer(value: Any) -> bool:
+    """Whether a value is an integer of Python or NumPy; booleans are none."""
     return isinstance(value, INTEGER) and not isinstance(value, NO_NUMBER)
 
 
@@ -70,16 +71,16 @@ def _is_number(value: Any) -> bool:
 
 def check_count(name: str, value: Any, least: int = 1) -> int:
     """Check an integer of at least ``least`` (default 1); the ValueError names the parameter."""
-    if not _is_integer(value) or not least <= value <= MOST:
+    if not is_integer(value) or not least <= value <= MOST:
         expected = "a positive integer" if least == 1 else f"an integer of at least {least}"
-        limit = f", at most {MOST}" if _is_integer(value) and value > MOST else ""
+        limit = f", at most {MOST}" if is_integer(value) and value > MOST else ""
         raise ValueError(f"{name} is {short(value)}; expected {expected}{limit}")
     return int(value)
 
 
 def check_within(name: str, value: Any, least: int, most: int, bound: str = "") -> int:
     """Check an integer from ``least`` to ``most``, which messages explain by ``bound``; the ValueError names the parameter."""
-    if not _is_integer(value) or not least <= value <= most:
+    if not is_integer(value) or not least <= value <= most:
         raise ValueError(f"{name} is {short(value)}; expected an integer from {least} to {bound}{most}")
     return int(value)
 
@@ -250,7 +251,7 @@ def _are_integers(array: NDArray[Any], whole: bool) -> NDArray[np.bool_] | np.bo
     if array.dtype.kind == "f":
         return (array == np.floor(array)) & np.isfinite(array) & whole
     if array.dtype.kind == "O":
-        return np.vectorize(lambda value: _is_integer(value) or (whole and float(value).is_integer()), otypes=[bool])(array)
+        return np.vectorize(lambda value: is_integer(value) or (whole and float(value).is_integer()), otypes=[bool])(array)
     return np.True_
 
 
@@ -379,7 +380,7 @@ def check_positions(n_positions: Any, n_items: int, available: int | None = None
 
 def check_seed(seed: Any) -> int:
     """A seed: an integer from 0; the message of the ValueError says so."""
-    if not _is_integer(seed) or seed < 0:
+    if not is_integer(seed) or seed < 0:
         raise ValueError(f"seed is {short(seed)}; expected a non-negative integer")
     return int(seed)
 
@@ -393,7 +394,7 @@ def generator(seed: Any) -> np.random.Generator:
 
 def check_horizon(horizon: Any, least: int = 1, name: str = "horizon") -> int:
     """A horizon as an int: an integer, or a float without a fraction such as ``1e6``, of at least ``least``."""
-    whole = _is_integer(horizon) or (isinstance(horizon, float | np.floating) and horizon.is_integer())
+    whole = is_integer(horizon) or (isinstance(horizon, float | np.floating) and horizon.is_integer())
     if not whole or not least <= horizon <= MOST_SESSIONS:
         limit = f", at most {MOST_SESSIONS:,}" if whole and horizon > MOST_SESSIONS else ""
         raise ValueError(f"{name} is {short(horizon)}; expected an integer of at least {least}{limit}")

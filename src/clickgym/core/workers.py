@@ -11,9 +11,7 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
-import numpy as np
-
-from .checks import short
+from .checks import is_integer, short
 
 MOST_WORKERS = 1_000
 EVERY = 0.25
@@ -46,8 +44,7 @@ def _watch(parent: int) -> None:
 
 def check_workers(n_jobs: int) -> None:
     """Check a number of workers."""
-    whole = isinstance(n_jobs, int | np.integer) and not isinstance(n_jobs, bool)
-    if not whole or n_jobs == 0 or abs(n_jobs) > MOST_WORKERS:
+    if not is_integer(n_jobs) or n_jobs == 0 or abs(n_jobs) > MOST_WORKERS:
         raise ValueError(
             f"n_jobs is {short(n_jobs)}; expected a number of workers up to {MOST_WORKERS:,}, or -1 for one per processor"
         )

@@ -81,7 +81,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.checks import check_between, check_count, check_kind, check_seed, short, unknown
+from ..core.checks import check_between, check_choice, check_count, check_kind, check_seed, short
 from ..envs import ClickModel
 from .bootstrap import Resampling, in_units
 from .doubly_robust import DOUBLY_ROBUST, DoublyRobust, direct_columns
@@ -367,10 +367,8 @@ def _weigher(log: ClickLog, estimator: str, model: ClickModel | Estimator | None
 
 def check_estimator(estimator: str, reward: str = "clicks") -> None:
     """Check the names of an estimator and a reward, and that the estimator supports the reward."""
-    if not isinstance(estimator, str) or estimator not in ESTIMATORS:
-        raise ValueError(unknown("estimator", estimator, ESTIMATORS))
-    if not isinstance(reward, str) or reward not in CAN_ESTIMATE:
-        raise ValueError(unknown("reward", reward, CAN_ESTIMATE))
+    check_choice("estimator", estimator, ESTIMATORS)
+    check_choice("reward", reward, CAN_ESTIMATE)
     if estimator not in CAN_ESTIMATE[reward]:
         raise ValueError(f"the estimator {estimator!r} cannot tell {reward!r}; {', '.join(CAN_ESTIMATE[reward])} can")
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from ..core.checks import short, unknown
+from ..core.checks import is_integer, short, unknown
 
 
 def _are_words(value: Any) -> bool:
@@ -18,19 +18,15 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _is_integer(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
 WORDS = (_are_words, "a list of strings")
 EXPERIMENT_KEYS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "envs": WORDS,
     "agents": WORDS,
     "horizon": (_is_number, "a number, as 100_000 or 1e5"),
-    "runs": (_is_integer, "an integer"),
+    "runs": (is_integer, "an integer"),
     "instances": WORDS,
-    "seed": (_is_integer, "an integer"),
-    "checkpoints": (lambda value: isinstance(value, list) and all(map(_is_integer, value)), "a list of integers"),
+    "seed": (is_integer, "an integer"),
+    "checkpoints": (lambda value: isinstance(value, list) and all(map(is_integer, value)), "a list of integers"),
     "engine": (lambda value: isinstance(value, str), "a string"),
     "metrics": (lambda value: value == [] or _are_words(value), "a list of strings"),
 }

@@ -10,7 +10,7 @@ import gymnasium as gym
 from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker
 
 from ..agents import ITS_DISPLAYS, LAST_DISPLAY, Agent, CompiledAgent, Learner
-from ..core.checks import unknown
+from ..core.checks import check_choice
 from ..envs import CascadeMDP, ClickEnv, ContextualModel, EnumeratedAction
 from ..envs.registration import is_limit_of_id
 from .labels import UnsuitedError
@@ -56,8 +56,7 @@ def pair_of(
         ValueError: on an unknown engine, or one that cannot serve the pair; an agent that was built for other sizes.
         UnsuitedError: the agent cannot play the environment.
     """
-    if not isinstance(engine, str) or engine not in ENGINES:
-        raise ValueError(unknown("engine", engine, ENGINES))
+    check_choice("engine", engine, ENGINES)
     pair = Pair(agent, place, kind_of(type(agent)), "python")
     if isinstance(agent, Learner):
         _check_learner(agent, place)

@@ -9,7 +9,7 @@ from operator import attrgetter
 import numpy as np
 import polars
 
-from ...core.checks import check_between, check_count, check_horizon, check_labels, check_seed, unknown
+from ...core.checks import check_between, check_choice, check_count, check_horizon, check_labels, check_seed
 from ...envs import REWARDS
 from ...envs.instances import Instance
 from ..evaluation import LEAST_SESSIONS, Evaluation
@@ -45,8 +45,7 @@ class Settings:
         if not agents:
             raise ValueError("agents is empty; expected at least one")
         horizon, runs, seed = check_horizon(horizon), check_count("runs", runs), check_seed(seed)
-        if not isinstance(reward, str) or reward not in REWARDS:
-            raise ValueError(unknown("reward", reward, REWARDS))
+        check_choice("reward", reward, REWARDS)
         return cls(agents, horizon, runs, seed, reward, cutoff, check_between("level", level, 0, 0.5))
 
 
