@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -127,6 +128,17 @@ def kept_kernels():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(kernels, "_lies_in_package", lambda file: lies_in_package(file) or Path(file or "") in KEPT)
         yield
+
+
+@pytest.fixture(autouse=True)
+def own_modules(tmp_path_factory):
+    """Modules that a test wrote are not taken for those of the same name that another one writes."""
+    before = set(sys.modules)
+    yield
+    written = str(tmp_path_factory.getbasetemp())
+    for name in sys.modules.keys() - before:
+        if (getattr(sys.modules[name], "__file__", None) or "").startswith(written):
+            del sys.modules[name]
 
 
 @pytest.fixture(autouse=True)
