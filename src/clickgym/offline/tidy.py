@@ -21,17 +21,7 @@ from numpy.typing import NDArray
 from ..core.checks import check_choice
 from ..core.files import writing
 from .rows import COLUMNS, CONTEXT, Block, FrameTable, TextTable, check_columns, parquet_table, roles_of, tidy_text
-from .tables import (
-    NUMBER,
-    ROWS,
-    Fault,
-    Skipped,
-    check_kept,
-    check_size,
-    finite_number,
-    positive_probability,
-    whole_number,
-)
+from .tables import NUMBER, ROWS, Fault, Skipped, check_kept, check_size, finite_number, positive_probability, whole_number
 from .times import as_seconds
 
 DUPLICATES = ("refuse", "first")

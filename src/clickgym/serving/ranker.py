@@ -32,17 +32,7 @@ from ..core.checks import (
 )
 from ..offline.decision.decide import FALLBACK
 from ..offline.log import ClickLog
-from ..offline.stores import (
-    LOGGED,
-    log_of,
-    open_store,
-    reading,
-    row_of,
-    rows_of,
-    settings_of,
-    sum_of,
-    sum_of_impression,
-)
+from ..offline.stores import LOGGED, log_of, open_store, reading, row_of, rows_of, settings_of, sum_of, sum_of_impression
 from ..runner.labels import AgentLike
 from .ids import COLUMN, Id, check_id, check_ids, impression_id, impression_number, lot
 from .memory import Agents, clicks_in_time, event_of

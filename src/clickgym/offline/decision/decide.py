@@ -227,10 +227,7 @@ def conclude(models: Models, weighed: Weighed, task: Task) -> Decision:
 
 
 def open_log(
-    log: str | os.PathLike[str] | ClickLog,
-    settings: Settings,
-    log_format: str,
-    reading: Reading,
+    log: str | os.PathLike[str] | ClickLog, settings: Settings, log_format: str, reading: Reading
 ) -> tuple[str, ClickLog]:
     """What to call the log, and its sessions; refused are one of which nothing can be decided, and agents that cannot rank its
     lists."""
