@@ -52,7 +52,6 @@ from ..core.checks import (
     numbers,
     probability,
     short,
-    unknown,
 )
 from ..envs import (
     DEFAULT_INSTANCE,
@@ -69,6 +68,7 @@ from .features import DenoisingAutoencoder, TruncatedSVD
 from .judgements import Judgements
 
 Floats: TypeAlias = NDArray[np.float64]
+Places: TypeAlias = NDArray[np.int64]
 
 REDUCTIONS = ("none", "svd", "autoencoder")
 """What can be done about the dimension of documents' features."""
@@ -173,12 +173,14 @@ def contextual_instance(
     check_text("origin", origin)
     check_kind("judgements", judgements, Judgements, "judgements, as read_judgements returns them")
     _check_held_out(held_out, users)
-    clicks: _ByLabels | _ByGrades
     if users is None:
-        clicks = _ByLabels(("UBM",) if models is None else models, examination, n_items, n_positions, linear, floor)
+        source, bases = _bases(("UBM",) if models is None else models, examination, n_items, n_positions)
+        origin = "; ".join(filter(None, (origin, f"examination: {source.origin}")))
+        formula = "linear" if linear else "floor + (1 - floor) (2^label - 1) / 2^largest"
+        facts = {"attraction": formula, "floor": floor}
     else:
         _check_simulated(users, judgements, models=models, linear=linear, floor=floor, examination=examination)
-        clicks = _ByGrades(users, _number_of_grades(judgements, held_out), n_items, n_positions)
+        n_grades, facts = _number_of_grades(judgements, held_out), {"attraction": f"{users} users by grade"}
     how = _Features(normalise, reduce, dimension, seed)
     judgements, further = _folds(judgements, held_out, seed)
     entries = _entries(judgements, most_rated)
@@ -192,7 +194,12 @@ def contextual_instance(
         "users": None if table.users is None else table.users[raters],
         "candidates": [entries.places[group] for group in groups],
     }
-    contents, explained, words = clicks.models(entries.labels, groups, shared, table.held_out)
+    if users is None:
+        attraction = label_attraction(entries.labels, floor)
+        contents, explained, words = _by_labels(attraction, groups, shared, bases, linear)
+    else:
+        sizes = {"n_items": n_items, "n_positions": n_positions, "held_out": table.held_out}
+        contents, explained, words = _by_grades(entries.labels, groups, shared, users, n_grades, **sizes)
     n_candidates = len(np.unique(np.concatenate(shared["candidates"])))
     return Instance(
         name,
@@ -202,10 +209,10 @@ def contextual_instance(
             f"{len(groups):,} {table.raters}, {n_candidates:,} items, {contents[0].n_features} features; attraction {words}"
             + ("" if table.held_out is None else f"; {len(table.held_out['candidates']):,} queries held out")
         ),
-        origin="; ".join(filter(None, (origin, clicks.origin))),
+        origin=origin,
         estimation={
             "left_out": len(np.unique(entries.users)) - len(groups),
-            **clicks.facts,
+            **facts,
             "explained_by_linear_fit": round(explained, 4),
             "features": table.made_by,
             **({"normalised": normalise} if normalise != "largest" else {}),
@@ -267,52 +274,32 @@ def _entries(judgements: Judgements, most_rated: int | None) -> _Entries:
     return _Entries(judgements.users[entries], places, judgements.labels[entries])
 
 
-class _ByLabels:
+Contents = tuple[Sequence[ContextualModel], float, str]
+"""Click models, the share of their attraction that a linear function explains, and what their attraction is, in words."""
+
+
+def _by_labels(
+    attraction: Floats, groups: Sequence[Places], shared: dict[str, Any], bases: list[ClickModel], linear: bool
+) -> Contents:
     """Attraction from labels, and examination from an instance."""
-
-    def __init__(
-        self, models: Sequence[str], examination: str, n_items: int, n_positions: int, linear: bool, floor: float
-    ) -> None:
-        source, self._bases = _bases(models, examination, n_items, n_positions)
-        self._linear, self._floor = linear, floor
-        self.origin = f"examination: {source.origin}"
-        formula = "linear" if linear else "floor + (1 - floor) (2^label - 1) / 2^largest"
-        self.facts = {"attraction": formula, "floor": floor}
-
-    def models(
-        self, labels: Floats, groups: Sequence[NDArray[np.int64]], shared: dict[str, Any], held_out: dict[str, Any] | None
-    ) -> tuple[Sequence[ContextualModel], float, str]:
-        """The models, the share of their attraction that a linear function explains, and the description."""
-        attraction = label_attraction(labels, self._floor)
-        attractions = [attraction[group] for group in groups]
-        theta, explained = _linear_fit(shared, attractions)
-        if self._linear:
-            return [LinearModel(base, theta, **shared) for base in self._bases], explained, "linear in them"
-        words = f"from labels, {explained:.0%} of its variance linear in them"
-        return [LabelledModel(base, attraction=attractions, **shared) for base in self._bases], explained, words
+    attractions = [attraction[group] for group in groups]
+    theta, explained = _linear_fit(shared, attractions)
+    if linear:
+        return [LinearModel(base, theta, **shared) for base in bases], explained, "linear in them"
+    words = f"from labels, {explained:.0%} of its variance linear in them"
+    return [LabelledModel(base, attraction=attractions, **shared) for base in bases], explained, words
 
 
-class _ByGrades:
+def _by_grades(
+    labels: Floats, groups: Sequence[Places], shared: dict[str, Any], users: str, n_grades: int, **sizes: Any
+) -> Contents:
     """Users simulated by grades."""
-
-    origin = ""
-
-    def __init__(self, users: str, n_grades: int, n_items: int, n_positions: int) -> None:
-        self._users, self._n_grades, self._n_items, self._n_positions = users, n_grades, n_items, n_positions
-        self.facts = {"attraction": f"{users} users by grade"}
-
-    def models(
-        self, labels: Floats, groups: Sequence[NDArray[np.int64]], shared: dict[str, Any], held_out: dict[str, Any] | None
-    ) -> tuple[Sequence[ContextualModel], float, str]:
-        """As of `_ByLabels`."""
-        grades = integers("labels", labels, (None,), whole=True)
-        model = GradedModel(
-            self._users, shared["items"], shared["candidates"], [grades[group] for group in groups],
-            n_items=self._n_items, n_positions=self._n_positions, held_out=held_out,
-        ).of_grades(self._n_grades)  # fmt: skip
-        explained = _linear_fit(shared, model.attractions)[1]
-        kind = self._users.replace("_", " ")
-        return [model], explained, f"of {kind} users by {self._n_grades} grades, {explained:.0%} of its variance linear in them"
+    grades = integers("labels", labels, (None,), whole=True)
+    own = [grades[group] for group in groups]
+    model = GradedModel(users, shared["items"], shared["candidates"], own, **sizes).of_grades(n_grades)
+    explained = _linear_fit(shared, model.attractions)[1]
+    words = f"of {users.replace('_', ' ')} users by {n_grades} grades, {explained:.0%} of its variance linear in them"
+    return [model], explained, words
 
 
 def _check_held_out(held_out: Judgements | float, users: str | None) -> None:
@@ -342,8 +329,7 @@ def _bases(models: Sequence[str], examination: str, n_items: int, n_positions: i
         kind for kind, model in source.models.items() if isinstance(model, ClickModel) and len(model.item_parameters()) == 1
     ]
     for model in models:
-        if model not in offered:
-            raise ValueError(unknown("model", model, offered))
+        check_choice("model", model, offered)
     if not models or len(set(models)) < len(models):
         raise ValueError(f"models are {', '.join(models) or 'none'}; expected one or more of {', '.join(offered)}, each once")
     return source, [source.model(model, n_positions).with_items(attraction=np.zeros(n_items)) for model in models]

@@ -273,12 +273,7 @@ class ItemPositionPolicy(Policy):
         order = np.argsort(items)
         order = order[(action_dist[order] > 0).any(axis=1)]
         self.items, self.n_positions = items[order], action_dist.shape[1]
-        self._action_dist = action_dist[order]
-
-    @cached_property
-    def item_positions(self) -> Floats:
-        """``(L, K)`` probabilities that each candidate stands at each position."""
-        return self._action_dist
+        self.item_positions = action_dist[order]
 
     def prefix_probabilities(self, lists: NDArray[np.integer]) -> Floats:
         raise ValueError(LISTS_UNKNOWN)

@@ -112,8 +112,7 @@ class _ScanningEstimator(_CascadingEstimator, EMEstimator):
         """
         leaving_of_pairs = self.leaving_of_pairs
         n_sessions, n_positions = pairs.shape
-        last = np.empty(n_sessions, np.int32)
-        last_clicks(clicks, last)
+        last = last_clicks(clicks)
         certain = int(np.maximum(last, 0).sum())  # positions below the first that were surely examined
         displays, clicked, skipped = np.zeros((3, len(self._codes) + 1))
         passed, clicked_in_group = np.zeros((2, len(displays) if leaving_of_pairs else n_positions))

@@ -54,8 +54,7 @@ class CCMEstimator(EMEstimator):
 
     def _fit(self, pairs: Indices, clicks: Clicks) -> None:
         n_sessions, n_positions = pairs.shape
-        last = np.empty(n_sessions, np.int32)
-        last_clicks(clicks, last)
+        last = last_clicks(clicks)
         displays, clicked, skipped, passed, clicked_again = np.zeros((5, len(self._codes) + 1))
         count_certain(pairs, clicks, last, True, displays, clicked, skipped, passed, clicked_again)
         passed_skips = np.maximum(last, 0).sum() - passed.sum()  # positions above the last click without one
