@@ -45,7 +45,6 @@ MARK = re.compile(r"<!-- figures: (.*?) -->")
 WORDS = {3: "three", 5: "five", 6: "six", 7: "seven", 8: "eight", 11: "eleven", 13: "thirteen", 20: "twenty", 21: "twenty-one"}
 """Numbers that pages spell out."""
 
-GENERIC = ("PPO", "A2C", "DQN", "MaskablePPO", "RecurrentPPO")
 BASELINES = ("Oracle", "Fixed", "Random")
 
 Entries = Mapping[str, Mapping[str, Any]]
