@@ -276,7 +276,7 @@ def _fault_of_wal(file: BinaryIO) -> str:
     content = content.ljust(WAL_HEAD, b"\0")
     head, salts = np.frombuffer(content, ">u4"), content[16:24]
     order = "<>"[head[0] & 1] + "u4"
-    if not head[2] or (_sums(np.frombuffer(content, order)[None, :6], np.zeros((1, 2))) != head[6:]).any():
+    if not head[2] or (_sums(np.frombuffer(content, order)[None, :6], np.zeros((1, 2), np.uint32)) != head[6:]).any():
         return "has a damaged head"
     frame = np.dtype([("begin", order, 2), ("salts", ">u4", 2), ("sums", ">u4", 2), ("page", order, head[2] // 4)])
     before, n, broken, last, rest = head[None, 6:], 0, -1, -1, b""
