@@ -20,6 +20,7 @@ from ..core.files import write_whole
 from ..core.formats import finite, one_line
 from ..core.notebook import html_table
 from ..core.templates import templates
+from ..offline.distinct import grouped
 from ..offline.stores import LOGGED, as_items, at_one_moment, read_columns, rows_of, settings_of
 from .confidence import Interval, differences
 from .served import AGENT, BY_GUARD, BY_LOT, PRODUCTION
@@ -329,11 +330,10 @@ def _deepest(place: NDArray[np.int64], position: NDArray[np.int64], n: int) -> N
 
 def _changes(query: NDArray[np.int64], first: NDArray[np.int32]) -> tuple[int, int]:
     """Of how many queries both halves are long enough, and in how many of them the commonest first item is another."""
-    order = np.argsort(query, kind="stable")
     compared = changed = 0
-    for part in np.split(first[order], np.flatnonzero(np.diff(query[order])) + 1):
+    for part in grouped(query)[1]:
         if len(part) >= 2 * HALF:
-            halves = np.array_split(part, 2)
+            halves = np.array_split(first[part], 2)
             compared += 1
             changed += _commonest(halves[0]) != _commonest(halves[1])
     return compared, changed
