@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -135,21 +135,15 @@ class Store:
         self._lock, self._count = threading.Condition(threading.Lock()), threading.Lock()
         self._entering, self._batch, self._pending = 0, _Batch(), False
         self._touched = False
-        with self._faults():
+        with self._faults(), ExitStack() as undo:
             if path is not None:
                 self._file = _claim(path)
-            try:
-                if path is not None:
-                    check_wal(path)
-                self._connect()
-                try:
-                    self._prepare(DURABLE[durable])
-                except BaseException:
-                    self.connection.close()
-                    raise
-            except BaseException:
-                self._release()
-                raise
+                undo.callback(self._release)
+                check_wal(path)
+            self._connect()
+            undo.callback(lambda: self.connection.close())  # a migration connects again
+            self._prepare(DURABLE[durable])
+            undo.pop_all()
 
     def _connect(self) -> None:
         self.connection = sqlite3.connect(self.path or ":memory:", isolation_level=None, check_same_thread=False, timeout=5.0)
