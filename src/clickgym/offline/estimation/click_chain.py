@@ -14,7 +14,7 @@ from ...envs import ClickChainModel, ClickModel
 from ...envs.click_chain import Parameters, marginals
 from ..counting import count_certain, in_parallel, last_clicks, list_length, merge_tails
 from .cascading import blocks_of_queries
-from .estimator import Clicks, EMEstimator, Floats, Indices, log_prior, smoothed
+from .estimator import Clicks, EMEstimator, Floats, Indices, filled, log_prior, smoothed
 
 
 class CCMEstimator(EMEstimator):
@@ -95,14 +95,10 @@ class CCMEstimator(EMEstimator):
         return Parameters(self.attraction_, *chain)
 
     def _conditional(self, queries: Indices, pairs: Indices, clicks: Clicks) -> Floats:
-        result = np.empty(pairs.shape)
-        chain_conditional(pairs, clicks, self._parameters(), result)
-        return result
+        return filled(chain_conditional, pairs.shape, pairs, clicks, self._parameters())
 
     def _marginal(self, queries: Indices, pairs: Indices, clicks: Clicks) -> Floats:
-        result = np.empty(pairs.shape)
-        chain_marginal(pairs, self._parameters(), np.empty(self.n_positions_), result)
-        return result
+        return filled(chain_marginal, pairs.shape, pairs, self._parameters(), np.empty(self.n_positions_))
 
     def _click_model(self, query: int, pairs: Indices) -> ClickModel:
         α, after_skip, after_click, after_relevant = self._parameters()
