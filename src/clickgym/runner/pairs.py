@@ -161,6 +161,10 @@ def _check_axes_of_learner(agent: Learner, env: ClickEnv) -> None:
     axes: Any = env.axes
     learner = type(agent).__name__
     given = ", ".join(f"{name}={value!r}" for name, value in env.axes_arguments.items())
+    if axes.arrival is not None and agent.learns_from == LAST_DISPLAY:
+        raise UnsuitedError(
+            f"{learner} learns from sequences of sessions in their order, and cannot be run with late clicks ({given}); PPO can"
+        )
     if isinstance(env.model, CascadeMDP):
         raise UnsuitedError(
             f"{learner} cannot be run by name with users with a memory if other arguments change the sessions ({given})"
