@@ -187,6 +187,7 @@ def recipes() -> dict[Any, Call]:
     history: dict[str, Any] = {"items": [3, 1, 0, 2], "per_position": True, "last": 2, "horizon": 1e4}
     add(envs.HistoryObservation, env=scalar(), **history)
     add(envs.HistoryVectorObservation, env=vector(), **history)
+    add(envs.DelayedCredit, env=scalar())
     add(envs.RecordRegret, env=scalar(), checkpoints=[1, 5])
     add(envs.RecordVectorRegret, env=vector(), checkpoints=[1, 5])
     add(Meter, checkpoints=[1, 5], n_metrics=2)
