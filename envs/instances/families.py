@@ -12,7 +12,16 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.checks import check_at_least, check_between, check_choice, check_count, check_positions, check_seed, probability
+from ...core.checks import (
+    check_at_least,
+    check_between,
+    check_choice,
+    check_count,
+    check_positions,
+    check_seed,
+    check_within,
+    probability,
+)
 from ...core.files import check_memory, read_json
 from ..churn import NewItems
 from ..click_model import CLICK_MODELS, ClickModel
@@ -461,15 +470,16 @@ def _world(
     """
     for name, value in (("d_u", d_u), ("d_v", d_v), ("n_pool", n_pool), ("n_users", n_users)):
         check_count(name, value)
-    check_positions(n_positions, check_count("n_items", n_items))
+    check_positions(n_positions, check_within("n_items", n_items, 1, n_pool, "n_pool = "))
     probability("popularity", popularity)
     check_between("rate", rate, 0.0, 1.0)
     check_choice("features", features, FEATURES)
     check_seed(seed)
-    pairs = interaction_pairs(features, range(1, d_u + 1), range(d_u + 1, d_u + d_v + 1))
     bases, origin = _with_candidates(query, n_items, n_positions, n_pool, seed)
     tables = 6 + sum(2 + 2 * len(base.item_parameters()) for base, _ in bases)  # those at work here, and those of the models
-    check_memory(f"attractions of {n_users:,} users and {n_pool:,} items", 8 * n_users * n_pool * tables)
+    n_numbers = tables * n_users * n_pool + 8 * (n_users * d_u + n_pool * d_v) + 2 * (d_u + d_v) ** 2
+    check_memory(f"{n_users:,} users and {n_pool:,} items with {d_u} and {d_v} features", 8 * n_numbers)
+    pairs = interaction_pairs(features, range(1, d_u + 1), range(d_u + 1, d_u + d_v + 1))
     rng = np.random.default_rng(seed)
     users, items = (rows / (np.sqrt(2.0) * np.sqrt((rows**2).sum(axis=1, keepdims=True))) for rows in (
         rng.standard_normal((n_users, d_u)), rng.standard_normal((n_pool, d_v))
