@@ -23,9 +23,9 @@ attraction leave [0, 1], all are moved and scaled until they fit.
 They are cut after six decimals, which keeps instance files small.
 
 ``interactions`` adds *products* of features behind these, and one number scales all so that the largest norm is 1. For ratings
-``"products"`` multiplies U_a(i) by V_a(j), as the decomposition does, ``"outer"`` each U_a(i) by each V_b(j). ⚠ Queries have
-no features: for documents these are the squares of f, or each product of two entries of f once. Products are not written to the
-file: environments compute them in every session.
+``"products"`` multiplies U_a(i) by V_a(j), as the decomposition does, and ``"outer"`` each U_a(i) by each V_b(j). ⚠ Queries
+have no features: for documents these are the squares of f, or each product of two entries of f once. Products are not written
+to the file: environments compute them in every session.
 
 *Users by grades* (`GradedModel`) take the place of attraction and examination where ``users`` names them: documents must be
 judged in whole grades, from 0 to 4. Queries *held out* get no sessions; their features are made by what was fitted to the
