@@ -6,7 +6,7 @@ import contextlib
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 from zlib import crc32
 
 import numpy as np
@@ -387,7 +387,8 @@ HIDDEN = 32
 FEATURES = ("plain", *INTERACTIONS)
 """What agents see of a user u and an item v: c [u, v], or c [1, u, v] and products of their features."""
 
-Score = Callable[[np.random.Generator, NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]]
+Floats: TypeAlias = NDArray[np.float64]
+Score: TypeAlias = Callable[[np.random.Generator, Floats, Floats], Floats]
 
 
 @family("personal")
@@ -409,7 +410,7 @@ def _personal(
     if check_choice("form", form, ("bilinear", "inner")) == "inner" and d_u != d_v:
         raise ValueError(f"form is inner, d_u is {d_u} and d_v is {d_v}; expected as many features of users as of items")
 
-    def score(rng: np.random.Generator, users: NDArray[np.float64], items: NDArray[np.float64]) -> NDArray[np.float64]:
+    def score(rng: np.random.Generator, users: Floats, items: Floats) -> Floats:
         weights = rng.standard_normal((d_u, d_v)) if form == "bilinear" else np.eye(d_u)
         return _products(_products(users, weights.T), items)
 
@@ -431,10 +432,10 @@ def _network(
     query: str = DEFAULT_INSTANCE,
     seed: int = 0,
 ) -> Instance:
-    """Each user prefers other items: the score is a random network of sines, which no product shows (contextual models)"""
+    """Each user prefers other items: the score is a network of sines, beyond products of features (contextual models)"""
     check_at_least("gain", gain, 0, strictly=True)
 
-    def score(rng: np.random.Generator, users: NDArray[np.float64], items: NDArray[np.float64]) -> NDArray[np.float64]:
+    def score(rng: np.random.Generator, users: Floats, items: Floats) -> Floats:
         inputs = rng.standard_normal((HIDDEN, d_u + d_v))
         shifts, weights = rng.uniform(-np.pi, np.pi, HIDDEN), rng.standard_normal(HIDDEN)
         total = np.zeros((len(users), len(items)))
@@ -447,20 +448,10 @@ def _network(
     return _world(score, n_items, n_positions, d_u, d_v, n_pool, n_users, popularity, rate, features, query, seed)
 
 
-def _world(
-    score: Score,
-    n_items: int,
-    n_positions: int,
-    d_u: int,
-    d_v: int,
-    n_pool: int,
-    n_users: int,
-    popularity: float,
-    rate: float,
-    features: str,
-    query: str,
-    seed: int,
-) -> Instance:
+def _world(  # the arguments of the families, and their score
+    score: Score, n_items: int, n_positions: int, d_u: int, d_v: int, n_pool: int, n_users: int, popularity: float, rate: float,
+    features: str, query: str, seed: int,
+) -> Instance:  # fmt: skip
     """Users and items drawn at random, with the attraction ``σ(a z + b)`` of standardised scores z, a = `SHARPNESS`.
 
     ⚠ b is no constant: it is solved by bisection so that the mean attraction over all pairs is ``rate``, whatever the seed.
@@ -481,9 +472,8 @@ def _world(
     check_memory(f"{n_users:,} users and {n_pool:,} items with {d_u} and {d_v} features", 8 * n_numbers)
     pairs = interaction_pairs(features, range(1, d_u + 1), range(d_u + 1, d_u + d_v + 1))
     rng = np.random.default_rng(seed)
-    users, items = (rows / (np.sqrt(2.0) * np.sqrt((rows**2).sum(axis=1, keepdims=True))) for rows in (
-        rng.standard_normal((n_users, d_u)), rng.standard_normal((n_pool, d_v))
-    ))  # fmt: skip
+    drawn = [rng.standard_normal(shape) for shape in ((n_users, d_u), (n_pool, d_v))]
+    users, items = (rows / np.sqrt(2.0 * (rows**2).sum(axis=1, keepdims=True)) for rows in drawn)
     z = _standardised(score(rng, users, items))
     if popularity:
         popular = _standardised(rng.standard_normal(n_pool))
@@ -494,15 +484,14 @@ def _world(
         users = np.hstack([np.ones((n_users, 1)), users])
     scale = 1.0 / largest_norm(users, items, pairs)
     table = {"items": scale * items, "users": scale * users, "candidates": [np.arange(n_pool)] * n_users}
-    models = [
-        LabelledModel(base, attraction=attraction, **table, **{name: [values] * n_users for name, values in others.items()})
-        for base, others in bases
-    ]
-    described = f"users, items and their scores drawn at random; examination: {origin}"
-    return _of_models([model.with_interactions(pairs) for model in models], described)
+    models = []
+    for base, others in bases:
+        of_items = {name: [values] * n_users for name, values in others.items()}
+        models.append(LabelledModel(base, attraction=list(attraction), **table, **of_items).with_interactions(pairs))
+    return _of_models(models, f"users, items and their scores drawn at random; examination: {origin}")
 
 
-def _products(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray[np.float64]:
+def _products(first: Floats, second: Floats) -> Floats:
     """``first @ second.T``, summed in one order on every machine, so that a seed gives the same instance."""
     total = np.zeros((len(first), len(second)))
     for column in range(first.shape[1]):
@@ -510,14 +499,14 @@ def _products(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArra
     return total
 
 
-def _standardised(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+def _standardised(scores: Floats) -> Floats:
     spread = scores.std()
     if spread < 1e-9:
         raise ValueError("all scores are the same; expected more users, more items of the pool or more features")
     return (scores - scores.mean()) / spread
 
 
-def _attraction(z: NDArray[np.float64], rate: float) -> NDArray[np.float64]:
+def _attraction(z: Floats, rate: float) -> Floats:
     """``σ(a z + b)`` with the mean ``rate``: b by bisection, to 1e-12."""
     from scipy.special import expit, logit  # only here, for it takes longer to import than all the rest
 

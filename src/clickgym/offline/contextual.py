@@ -76,6 +76,8 @@ from .features import DenoisingAutoencoder, TruncatedSVD
 from .judgements import Judgements
 
 Floats: TypeAlias = NDArray[np.float64]
+Groups: TypeAlias = Sequence[NDArray[np.int64]]
+Pairs: TypeAlias = NDArray[np.int64]
 
 REDUCTIONS = ("none", "svd", "autoencoder")
 """What can be done about the dimension of documents' features."""
@@ -294,12 +296,7 @@ class _ByLabels:
         self.facts = {"attraction": formula, "floor": floor}
 
     def models(
-        self,
-        labels: Floats,
-        groups: Sequence[NDArray[np.int64]],
-        shared: dict[str, Any],
-        pairs: NDArray[np.int64],
-        held_out: dict[str, Any] | None,
+        self, labels: Floats, groups: Groups, shared: dict[str, Any], pairs: Pairs, held_out: dict[str, Any] | None
     ) -> tuple[Sequence[ContextualModel], float, str]:
         """The models, the share of their attraction that a linear function explains, and the description."""
         attraction = label_attraction(labels, self._floor)
@@ -324,12 +321,7 @@ class _ByGrades:
         self.facts = {"attraction": f"{users} users by grade"}
 
     def models(
-        self,
-        labels: Floats,
-        groups: Sequence[NDArray[np.int64]],
-        shared: dict[str, Any],
-        pairs: NDArray[np.int64],
-        held_out: dict[str, Any] | None,
+        self, labels: Floats, groups: Groups, shared: dict[str, Any], pairs: Pairs, held_out: dict[str, Any] | None
     ) -> tuple[Sequence[ContextualModel], float, str]:
         """As of `_ByLabels`."""
         grades = integers("labels", labels, (None,), whole=True)
@@ -513,7 +505,7 @@ def _cut(features: Floats) -> Floats:
     return np.trunc(features * 1e6) / 1e6
 
 
-def _pairs(interactions: str, shared: dict[str, Any]) -> NDArray[np.int64]:
+def _pairs(interactions: str, shared: dict[str, Any]) -> Pairs:
     """The pairs of features whose products are added; the first feature is the constant."""
     users, n_item_features = shared["users"], shared["items"].shape[1]
     if users is None:
@@ -522,22 +514,20 @@ def _pairs(interactions: str, shared: dict[str, Any]) -> NDArray[np.int64]:
     return interaction_pairs(interactions, range(1, n_user_features), range(n_user_features, n_user_features + n_item_features))
 
 
-def _scaled(shared: dict[str, Any], pairs: NDArray[np.int64]) -> dict[str, Any]:
+def _scaled(shared: dict[str, Any], pairs: Pairs) -> dict[str, Any]:
     """Features whose largest norm is 1 with the products; the constant is cut first, so that no product grows by the cut."""
     users, items, candidates = shared["users"], shared["items"], shared["candidates"]
     norm = largest_norm(np.zeros((len(candidates), 0)) if users is None else users, items, pairs, candidates)
     constant = (items if users is None else users)[0, 0]
     scaled = _cut(constant / norm)
-    tables = {name: None if shared[name] is None else _cut(shared[name] * (scaled / constant)) for name in ("users", "items")}
+    tables: dict[str, Any] = {"items": _cut(items * (scaled / constant))}
+    tables["users"] = None if users is None else _cut(users * (scaled / constant))
     tables["items" if users is None else "users"][:, 0] = scaled
     return shared | tables
 
 
-def _linear_fit(
-    shared: dict[str, Any], attractions: list[Floats], pairs: NDArray[np.int64]
-) -> tuple[Floats, float, list[Floats]]:
-    """θ* with attractions in [0, 1], the share of the variance that it explains before it is moved there, and these
-    attractions."""
+def _linear_fit(shared: dict[str, Any], attractions: list[Floats], pairs: Pairs) -> tuple[Floats, float, list[Floats]]:
+    """θ* with attractions in [0, 1], the share of the variance explained before it is moved there, and these attractions."""
     sizes = list(map(len, shared["candidates"]))
     n_features = sum(shared[name].shape[1] for name in ("users", "items") if shared[name] is not None) + len(pairs)
     check_memory(f"a linear fit of {sum(sizes):,} candidates with {n_features:,} features", 24 * sum(sizes) * n_features)
