@@ -99,6 +99,15 @@ def test_click_rates_depend_neither_on_seed_nor_on_family(family, rate, populari
         assert np.linalg.norm(x, axis=1).max() == pytest.approx(1.0, abs=1e-12)
 
 
+@pytest.mark.parametrize("features", ["products", "outer"])
+def test_one_number_scales_all_pairs(features):
+    """A scale for each pair would make all norms 1, and the first feature different from pair to pair."""
+    x = all_features(model_of(f"personal:features={features},popularity=0.25,{SMALL}"))
+    norms = np.linalg.norm(x, axis=1)
+    assert np.ptp(x[:, 0]) == 0
+    assert norms.min() < 0.95 < norms.max()
+
+
 def test_examination_and_satisfaction_are_those_of_the_linear_family():
     sizes = "n_pool=60,n_users=4,seed=2"
     ours, linear = load_instance(f"personal:{sizes}"), load_instance(f"linear:{sizes}")
