@@ -150,6 +150,10 @@ class StableBaselines(Learner):
     """The ways in which its policy can name lists; the first is the default."""
     settings: ClassVar[Mapping[str, Setting]]
     """The hyper-parameters with their defaults."""
+    masked: ClassVar[tuple[Actions, ...]] = ("rankings",)
+    """The ways to name lists in which it obeys masks, if it knows them."""
+    with_features: ClassVar[Mapping[str, Any]] = {}
+    """Other defaults where candidates have features."""
     tuned: ClassVar[Mapping[str, Any] | None] = None
     """What ``settings=tuned`` stands for, as in ``PPO:settings=tuned``: values that `clickgym tune` proposed."""
     measured: ClassVar[Measured]
@@ -176,18 +180,28 @@ class StableBaselines(Learner):
         self.hyperparameters: dict[str, Any] = {
             name: check(name, hyperparameters.get(name, default)) for name, (default, check, _) in self.settings.items()
         } | {name: hyperparameters[name] for name in others}
+        self._of_features = {name: value for name, value in self.with_features.items() if name not in hyperparameters}
         self.n_envs = self.hyperparameters["n_envs"]
         representations = self.representations
         if actions is not None and actions not in representations:
             raise ValueError(unknown("actions", actions, representations))
         self.actions = actions or representations[0]
         self.rng = generator(seed)
-        self.items = self.rng.permutation(self.n_items)
+        order = self.rng.permutation(self.n_items)
+        self.items = np.arange(self.n_items) if self.actions == "rankings" else order
         self.model: Any = None
         if "n_epochs" in self.settings:
             rollout, batch_size = self.n_envs * self.hyperparameters["n_steps"], self.hyperparameters["batch_size"]
             if batch_size == 1 or rollout % batch_size:
                 raise ValueError(f"batch_size is {batch_size}; expected a divisor of n_envs * n_steps = {rollout} above 1")
+
+    @classmethod
+    def takes_candidates(cls) -> bool:
+        return not set(cls.masked).isdisjoint(cls.representations)
+
+    @property
+    def obeys_masks(self) -> bool:
+        return self.actions in self.masked
 
     def _check_names(self, names: Sequence[str]) -> None:
         """Raise TypeError on hyper-parameters that the library's class does not take."""
@@ -220,6 +234,8 @@ class StableBaselines(Learner):
         if policy_kwargs:
             arguments["policy_kwargs"] = policy_kwargs
         policy, taken = next(iter(self.algorithm().policy_aliases), "MlpPolicy"), self._taken()
+        if self.actions == "rankings":
+            from .plackett_luce import PlackettLuceActorCritic as policy
         if self.discount is None:
             gamma = 1.0 if self.actions == "items" else 0.0
         else:  # of a session; each of its choices has its share
@@ -253,6 +269,8 @@ class StableBaselines(Learner):
         set_random_seed(seed)  # here, for given a seed the library would also reseed the streams with it
         with _one_thread(), _logger(log) as logger, contextlib.suppress(_EnoughError):
             if self.model is None:
+                if "features" in getattr(envs.observation_space, "spaces", ()):
+                    self.hyperparameters |= self._of_features
                 self.model = self.algorithm()(env=envs, **self.arguments())
             else:
                 self.model.set_env(envs)
@@ -386,7 +404,7 @@ class PPO(_CanTrainBefore):
     """
 
     paper = "Schulman et al. 2017; stable-baselines3"
-    representations = ("codes", "scores", "items")
+    representations = ("rankings", "codes", "scores", "items")
     measured = Measured(10.0, 7.4)
     settings: ClassVar = {
         "n_envs": Setting(64, check_count, _STREAMS),
@@ -414,6 +432,7 @@ class PPO(_CanTrainBefore):
         "ent_coef": 0.01,
         "clip_range": 0.3,
     }
+    with_features: ClassVar = {"learning_rate": 3e-4}
     meta: ClassVar = {"n_steps": 8, "batch_size": 256, "net_arch": (32,), "log_std_init": -3.0, "gamma": 0.8}
 
 
@@ -446,7 +465,7 @@ class A2C(_CanTrainBefore):
     """
 
     paper = "Mnih et al. 2016; stable-baselines3"
-    representations = ("codes", "scores", "items")
+    representations = ("rankings", "codes", "scores", "items")
     measured = Measured(6.1, 4.1)
     settings: ClassVar = {
         "n_envs": Setting(64, check_count, f"{_STREAMS}; the sessions of a gradient step"),
@@ -549,6 +568,7 @@ class MaskablePPO(StableBaselines):
     paper = "Huang and Ontañón 2022; sb3-contrib"
     package = "sb3_contrib"
     representations = ("items",)
+    masked = ("items",)
     measured = Measured(3.7, 18.0)
     settings: ClassVar = _AS_PPO | {
         "n_steps": Setting(20, check_count, "choices: 4 sessions of each stream where K = 5, as for PPO"),
@@ -556,10 +576,6 @@ class MaskablePPO(StableBaselines):
     }
     search_space: ClassVar = PPO.search_space | {"n_steps": (5, 10, 20, 40), "batch_size": (160, 320, 640, 1280)}
     tuned: ClassVar = {}
-
-    @classmethod
-    def takes_candidates(cls) -> bool:
-        return True
 
 
 class DQN(StableBaselines):
@@ -747,6 +763,7 @@ class _Adopted(StableBaselines):
 
     paper = "your own"
     settings: ClassVar = {"n_envs": Setting(8, check_count, "")}
+    masked = ("items",)
     adopted: ClassVar[Any]
 
     def algorithm(self) -> Any:
@@ -755,6 +772,10 @@ class _Adopted(StableBaselines):
     @classmethod
     def takes_candidates(cls) -> bool:
         return "use_masking" in inspect.signature(cls.adopted.learn).parameters
+
+    @property
+    def obeys_masks(self) -> bool:
+        return self.takes_candidates()
 
     @property
     def representations(self) -> tuple[Actions, ...]:  # type: ignore[override]

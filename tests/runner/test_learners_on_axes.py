@@ -114,7 +114,12 @@ def test_what_was_replaced_and_what_is_available_are_seen():
 @pytest.mark.parametrize(
     ("learner", "env", "message"),
     [
-        (("PPO", {}), {"available": 3}, r"PPO supports no masks .*\(available=3\); MaskablePPO can$"),
+        (
+            ("PPO", {"actions": "codes"}),
+            {"available": 3},
+            r"PPO supports no masks .*=codes.*\(available=3\); .* MaskablePPO can$",
+        ),
+        (("A2C", {"actions": "items"}), {"available": 3}, r"A2C supports no masks with actions=items"),
         (("DQN", {}), {"available": 3}, r"DQN supports no masks"),
         (("PPO", {"protocol": "meta"}), {"churn": 0.1}, r"protocol='meta' reads clicks .* cannot be run with churn=0.1$"),
     ],

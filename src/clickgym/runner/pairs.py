@@ -165,9 +165,10 @@ def _check_axes_of_learner(agent: Learner, env: ClickEnv) -> None:
         raise UnsuitedError(
             f"{learner} cannot be run by name with users with a memory if other arguments change the sessions ({given})"
         )
-    if axes.available is not None and not agent.takes_candidates():
+    if axes.available is not None and not agent.obeys_masks:
         raise UnsuitedError(
-            f"{learner} supports no masks and cannot choose from a subset of the items ({given}); MaskablePPO can"
+            f"{learner} supports no masks with actions={agent.actions}, and cannot choose from a subset of the items ({given}); "
+            "PPO and A2C with actions=rankings can, and MaskablePPO can"
         )
     if agent.training is not None and (axes.arrival is not None or axes.changes_items):
         raise UnsuitedError(

@@ -6,7 +6,7 @@ from copy import deepcopy
 from typing import Any
 
 import numpy as np
-from gymnasium.spaces import Box, Dict, flatdim
+from gymnasium.spaces import Box, Dict, MultiBinary, flatdim
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
@@ -28,19 +28,20 @@ class InTurn(VectorEnv[Any, NDArray[np.int64], Any]):
     with three parts: how often each item was on each position, how often it was clicked there, and how many sessions arrived.
     The first two are shares of the sessions that arrived, and replaced items do not count. The third is a share of the most
     sessions that can arrive. If clicks arrive at once, the array begins with the clicks instead. The replaced item follows,
-    one-hot, and then the items that the next list can show.
+    one-hot, and then the items that the next list can show; with ``mask_apart`` they are an entry ``available`` of their own.
 
     Args:
         env: that has been reset; users without a memory.
         num_envs: n.
         meter: counts the sessions, in their order.
         metrics: what is measured besides.
+        mask_apart: if items can be unavailable, observe a `Dict` of ``available`` ``(L,)`` and ``seen``, the array.
     """
 
     action_space: Any
     single_observation_space: Any
 
-    def __init__(self, env: ClickEnv, num_envs: int, meter: Meter, metrics: Metrics) -> None:
+    def __init__(self, env: ClickEnv, num_envs: int, meter: Meter, metrics: Metrics, mask_apart: bool = False) -> None:
         self.metadata = {"autoreset_mode": AutoresetMode.SAME_STEP}
         self.num_envs, self.meter = num_envs, meter
         self._env, self._metrics, self._contexts = env, metrics, metrics.contexts(env)
@@ -49,12 +50,16 @@ class InTurn(VectorEnv[Any, NDArray[np.int64], Any]):
         self.action_space = batch_space(env.action_space, num_envs)
         self._mask = None if env.axes is None or env.axes.available is None else np.ones((num_envs, n_items), np.bool_)
         self.action_space.available = self._mask
+        self._apart = mask_apart and self._mask is not None
         space = env.observation_space
         self.single_observation_space = space
         if isinstance(space, Dict):
             late = 2 * n_positions * n_items + 1 if "n_arrived" in space.spaces else flatdim(space["clicks"])
             size = late + n_items * sum(name in space.spaces for name in ("replaced", "available"))
-            self.single_observation_space = Box(0, 1, (size,))
+            self.single_observation_space = Box(0, 1, (size - n_items * self._apart,))
+            if self._apart:
+                seen = self.single_observation_space
+                self.single_observation_space = Dict(available=MultiBinary(n_items), seen=seen)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
@@ -92,13 +97,16 @@ class InTurn(VectorEnv[Any, NDArray[np.int64], Any]):
         draw_all_available(coming)
         self._mask[0], self._mask[1:] = axes.mask[0], coming.mask
 
-    def _seen(self, observations: list[Any]) -> NDArray[Any]:
+    def _seen(self, observations: list[Any]) -> Any:
         """The observations ``(n, ...)`` of the streams."""
         if not isinstance(self._env.observation_space, Dict):
             return np.array(observations)
         seen = np.stack([self._flat(observation) for observation in observations])
-        if self._mask is not None:
-            seen[:, -self._mask.shape[1] :] = self._mask
+        if self._mask is None:
+            return seen
+        if self._apart:
+            return {"available": self._mask.astype(np.int8), "seen": seen[:, : -self._mask.shape[1]]}
+        seen[:, -self._mask.shape[1] :] = self._mask
         return seen
 
     def _flat(self, observation: dict[str, Any]) -> NDArray[np.float32]:
