@@ -168,7 +168,7 @@ def open_folder(out: Path, part: Part) -> dict[Trial, polars.DataFrame]:
     check_agreement(str(out), parts, part)
     trials = trials_of([part])
     done = _read_finished(out, trials, parts)
-    if len(done) < len(trials):
+    if len(done) < len(trials) or not set(trials) <= set(trials_of(parts)):  # what is done may have another name there
         if parts and not (out / TRIALS).exists():  # the folder was passed on with its tables only
             _write_trials(out, _read_finished(out, trials_of(parts), parts))
         if not _is_among(part, parts):
