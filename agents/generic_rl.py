@@ -63,6 +63,8 @@ class Measured(NamedTuple):
     """The mean regret, in percent of that of random lists."""
     seconds: float
     """The time of the fastest run on one core, because other work on the machine can only add time."""
+    actions: Actions | None = None
+    """By which it was measured; None where that is the first of the class."""
 
 
 _at_least_0 = partial(check_at_least, least=0)
@@ -393,11 +395,11 @@ class PPO(_CanTrainBefore):
                     ρ = π(a|o) / π_old,  ρ' = clip(ρ, 1 − ε, 1 + ε)        (ε: clip_range)
                     step of Adam up mean min(ρ Â, ρ' Â) + ent_coef entropy(π) − ½ (r − V(o))²
 
-    Over three models, the regret of its last tenth was 2 % to 13 % of random lists'. The percentages are of random lists' total
-    regret in 10⁵ sessions, over three random position-based models (L = 10, K = 5) on which the defaults had 7.1 %. Cheaper,
-    and hardly worse, is one gradient step on one session of each of many streams (``n_envs=256, n_steps=1, batch_size=256,
-    n_epochs=1, learning_rate=3e-3``): 10.8 % in 2.0 s where the defaults had 9.7 % in 8.2 s (9 runs each, in ``uniform:seed=0``
-    to ``2``).
+    By ``actions=codes``: over three models, the regret of its last tenth was 2 % to 13 % of random lists'. The percentages are
+    of random lists' total regret in 10⁵ sessions, over three random position-based models (L = 10, K = 5) on which the
+    defaults had 7.1 %. Cheaper, and hardly worse, is one gradient step on one session of each of many streams (``n_envs=256,
+    n_steps=1, batch_size=256, n_epochs=1, learning_rate=3e-3``): 10.8 % in 2.0 s where the defaults had 9.7 % in 8.2 s (9 runs
+    each, in ``uniform:seed=0`` to ``2``).
 
     Source: Schulman, Wolski, Dhariwal, Radford, Klimov, *Proximal policy optimization algorithms*, arXiv 2017; implemented as
     for `StableBaselines`.
@@ -405,7 +407,7 @@ class PPO(_CanTrainBefore):
 
     paper = "Schulman et al. 2017; stable-baselines3"
     representations = ("rankings", "codes", "scores", "items")
-    measured = Measured(10.0, 7.4)
+    measured = Measured(10.0, 7.4, "codes")
     settings: ClassVar = {
         "n_envs": Setting(64, check_count, _STREAMS),
         "n_steps": Setting(4, check_count, "an update every 64 · 4 = 256 sessions; every 1024: 23 %, every 2048: 43 %"),
@@ -466,7 +468,7 @@ class A2C(_CanTrainBefore):
 
     paper = "Mnih et al. 2016; stable-baselines3"
     representations = ("rankings", "codes", "scores", "items")
-    measured = Measured(6.1, 4.1)
+    measured = Measured(6.1, 4.1, "codes")
     settings: ClassVar = {
         "n_envs": Setting(64, check_count, f"{_STREAMS}; the sessions of a gradient step"),
         "n_steps": Setting(1, check_count, "a gradient step every 64 sessions; 2 steps, at three times the rate: 11.1 %"),

@@ -298,7 +298,9 @@ def _algorithms() -> str:
     rows = []
     for name, learner in LEARNERS.items():
         regret, seconds = f"{learner.measured.regret} %", f"{learner.measured.seconds:.0f}"
-        rows.append((f"`{name}`", learner.package, f"`{learner.representations[0]}`", regret, seconds))
+        actions = learner.measured.actions
+        label = f"{name}:actions={actions}" if actions else name
+        rows.append((f"`{label}`", learner.package, f"`{actions or learner.representations[0]}`", regret, seconds))
     return _table(("name", "library", "a list is", "regret", "seconds"), rows)
 
 
