@@ -117,7 +117,7 @@ def test_what_was_replaced_and_what_is_available_are_seen():
         (
             ("PPO", {"actions": "codes"}),
             {"available": 3},
-            r"PPO supports no masks .*=codes.*\(available=3\); .* MaskablePPO can$",
+            r"PPO supports no masks .*codes.*\(available=3\); .* MaskablePPO can$",
         ),
         (("A2C", {"actions": "items"}), {"available": 3}, r"A2C supports no masks with actions=items"),
         (("DQN", {}), {"available": 3}, r"DQN supports no masks"),

@@ -167,7 +167,7 @@ def _check_axes_of_learner(agent: Learner, env: ClickEnv) -> None:
         )
     if axes.available is not None and not agent.obeys_masks:
         raise UnsuitedError(
-            f"{learner} supports no masks with actions={agent.actions}, and cannot choose from a subset of the items ({given}); "
+            f"{learner} supports no masks with actions={agent.actions} and cannot choose from a subset of the items ({given}); "
             "PPO and A2C with actions=rankings can, and MaskablePPO can"
         )
     if agent.training is not None and (axes.arrival is not None or axes.changes_items):
