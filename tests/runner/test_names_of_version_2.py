@@ -1,5 +1,6 @@
 """What PPO and A2C mean in files that version 2 wrote: codes, under the name that says so."""
 
+import hashlib
 import io
 import json
 import re
@@ -7,6 +8,7 @@ import tarfile
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import polars
 import pytest
 
@@ -95,12 +97,14 @@ def test_the_renamed_agents_are_those_whose_first_actions_are_rankings():
 
 
 @pytest.mark.parametrize("name", [name for name in THEN if "actions=codes" not in name])
-def test_seeds_and_fingerprints_of_what_version_2_played_are_those_of_then(name):
-    """Version 2 made both of the name itself; a digest of them stands in `data/v2.0/sweep`."""
+def test_seeds_and_files_of_what_version_2_played_are_those_of_then(name):
+    """Version 2 made them of the name itself."""
     assert name_then(name_now(name)) == name
-    label = Trial("PBMRank-v0", "yandex-9982", name_now(name), 1)
-    as_then = label._replace(agent="no agent of this version")._digest(name)
-    assert label._digest().hexdigest() == as_then.hexdigest()
+    digest = hashlib.sha256(f"PBMRank-v0\nyandex-9982\n{name}\n1".encode())
+    key = tuple(np.frombuffer(digest.digest(), np.uint32).tolist())
+    trial = Trial("PBMRank-v0", "yandex-9982", name_now(name), 1)
+    assert trial.file == f"{digest.hexdigest()[:20]}.parquet"
+    assert [*trial.seeds(3)] == np.random.SeedSequence(3, spawn_key=key).generate_state(2, np.uint64).tolist()
 
 
 def test_the_new_meaning_has_seeds_files_and_fingerprints_of_its_own():
