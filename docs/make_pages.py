@@ -298,9 +298,7 @@ def _algorithms() -> str:
     rows = []
     for name, learner in LEARNERS.items():
         regret, seconds = f"{learner.measured.regret} %", f"{learner.measured.seconds:.0f}"
-        actions = learner.measured.actions
-        label = f"{name}:actions={actions}" if actions else name
-        rows.append((f"`{label}`", learner.package, f"`{actions or learner.representations[0]}`", regret, seconds))
+        rows.append((f"`{name}`", learner.package, f"`{learner.representations[0]}`", regret, seconds))
     return _table(("name", "library", "a list is", "regret", "seconds"), rows)
 
 
