@@ -5,6 +5,7 @@ import json
 import re
 import runpy
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import polars
@@ -108,6 +109,17 @@ def test_pages_of_the_study_show_the_label(page):
     text = (ROOT / page).read_text(encoding="utf-8")
     assert "PPO:actions=codes" in text
     assert not re.search(r"\| PPO \||clickbait PPO:? \d|\(habit\), PPO has", text)
+
+
+@pytest.mark.parametrize("name", ["PPO", "PPO:settings=tuned"])
+def test_pages_find_ppo_in_sweeps_of_either_version(monkeypatch, name):
+    """Those that are played again by version 3 have PPO as it is; until then it is by codes."""
+    prose = runpy.run_path(str(ROOT / "docs" / "prose.py"))
+    of = {"then": [clickgym.runner.name_now(name), "DQN"], "now": [name, "DQN"]}
+    namespace = prose["played"].__globals__
+    monkeypatch.setitem(namespace, "sweep", lambda which: SimpleNamespace(config={"agents": of[which]}))
+    assert [prose["played"](which, name) for which in of] == [clickgym.runner.name_now(name), name]
+    assert prose["played"]("now", "DQN") == "DQN"
 
 
 # ------------------------------------------------------------------------------------------- folders of `clickgym bench`
