@@ -122,7 +122,7 @@ def name_then(spec: str) -> str:
 
 
 def other_meaning(where: str, spec: str, label: str) -> ValueError:
-    """The error where results of version 2 are gone on with under a name that means something else by now.
+    """The error where results of version 2 are resumed under a name that means something else by now.
 
     Args:
         where: they are.

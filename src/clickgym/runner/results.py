@@ -179,7 +179,7 @@ def open_folder(out: Path, part: Part) -> dict[Trial, polars.DataFrame]:
 
 
 def _check_names(out: Path, parts: Iterable[Part], new: Part) -> None:
-    """Refuse to go on with results of version 2 under a name that means something else by now."""
+    """Refuse to resume results of version 2 under a name that means something else by now."""
     there = {(label, spec_of(part, "agents", label)) for part in parts for label in part["agents"]}
     for label in new["agents"]:
         spec = spec_of(new, "agents", label)
