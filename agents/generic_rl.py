@@ -428,7 +428,15 @@ class PPO(_CanTrainBefore):
         "ent_coef": (0.0, 0.001, 0.003, 0.01, 0.03),
         "clip_range": (0.1, 0.2, 0.3),
     }
-    tuned: ClassVar = {"n_envs": 32, "learning_rate": 0.00467, "n_steps": 8, "n_epochs": 5, "ent_coef": 0.01, "clip_range": 0.3}
+    tuned: ClassVar = {
+        "actions": "codes",
+        "n_envs": 32,
+        "learning_rate": 0.00467,
+        "n_steps": 8,
+        "n_epochs": 5,
+        "ent_coef": 0.01,
+        "clip_range": 0.3,
+    }
     with_features: ClassVar = {"learning_rate": 3e-4}
     meta: ClassVar = {"n_steps": 8, "batch_size": 256, "net_arch": (32,), "log_std_init": -3.0, "gamma": 0.8}
 
@@ -472,7 +480,7 @@ class A2C(_CanTrainBefore):
         "net_arch": Setting((64, 64), _sizes, _THE_SAME),
     }
     search_space: ClassVar = _SEARCHED | {"n_steps": (1, 2, 4, 8), "ent_coef": (0.0, 0.001, 0.003, 0.01, 0.03)}
-    tuned: ClassVar = {"n_envs": 32, "learning_rate": 0.00647, "net_arch": (32,), "ent_coef": 0.003}
+    tuned: ClassVar = {"actions": "codes", "n_envs": 32, "learning_rate": 0.00647, "net_arch": (32,), "ent_coef": 0.003}
     meta: ClassVar = {"n_steps": 4, "net_arch": (32,), "log_std_init": -3.0, "gamma": 0.8}
 
 

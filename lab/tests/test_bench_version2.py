@@ -32,7 +32,7 @@ from clickgym_lab.bench.leaderboard import header, leaderboard, row_of
 from clickgym_lab.bench.pages import leaderboard_html
 from clickgym_lab.bench.play import blocks, play, play_one, suited
 from clickgym_lab.bench.protocol import CURRENT, DEVELOPMENT
-from clickgym_lab.bench.reference import machine
+from clickgym_lab.bench.reference import agent_of, machine
 from clickgym_lab.bench.score import holm, pairs, scored, standing
 from clickgym_lab.bench.submission import read_submission
 from clickgym_lab.bench.task_set import GROUPS, Group, Place, task_set
@@ -194,7 +194,7 @@ def test_the_results_that_ship_are_those_of_this_version():
 def test_every_agent_that_was_played_is_a_published_one_and_all_are_small():
     """An agent that came since has no file until it is played."""
     files = {file.stem: file.stat().st_size for file in CURRENT.data.glob("*.parquet")}
-    assert set(files) <= set(make.PLAYERS)
+    assert set(files) <= {agent_of(name) for name in make.PLAYERS}
     assert "UBMTS" in files
     assert sum(files.values()) < 6_000_000
 
