@@ -11,7 +11,7 @@ from gymnasium.spaces import Dict, Discrete
 from numpy.typing import ArrayLike, NDArray
 
 from ..core.checks import as_call, check_count, check_flag, check_positions, generator, short, unknown
-from ..envs.codecs import CODECS, Draft, flat_draft, next_left
+from ..envs.codecs import CODECS, Draft, flat_draft, flat_features, next_left
 from ..envs.spaces import RankedList
 from .agent import Agent, Seed
 from .learner import Actions
@@ -23,7 +23,8 @@ class FrozenPolicy(Agent):
     The policy observes what the environment returns. A policy that was trained on a wrapper of observations
     (`HistoryObservation`) needs the environment in the same wrapper: ``clickgym.run(agent, HistoryObservation(env, items))``.
     A policy that chooses items one by one is called K times for each list. It observes what `ItemByItem` returns, or, if its
-    observation space is an array, one array, as the algorithms of this package do. The state of a recurrent policy is kept
+    observation space is an array, one array, as the algorithms of this package do. Where every session has other candidates, a
+    policy that observes an array is given their features, candidate by candidate, as these algorithms are. The state of a recurrent policy is kept
     from session to session, or from item to item if an episode was one list.
 
     Args:
@@ -89,7 +90,9 @@ class FrozenPolicy(Agent):
                 f"{n_items} items are {expected}"
             )
         self._space = getattr(model, "observation_space", None)  # None: whatever it is given
-        self._flat = self._space is not None and not isinstance(self._space, Dict)  # where items are chosen one by one
+        self._flat = self._space is not None and not isinstance(
+            self._space, Dict
+        )  # one array, also where items are chosen one by one or have features
         self._rng, self._begun = generator(seed), False
         self._state: Any = None
 
@@ -98,6 +101,8 @@ class FrozenPolicy(Agent):
         return as_call(self, n_items=self.n_items, n_positions=self.n_positions, model=model, actions=self.actions)
 
     def rank(self, observation: Any) -> NDArray[np.int64]:
+        if self._flat and isinstance(observation, Mapping) and "features" in observation:
+            observation = flat_features(observation)
         if not self._begun and not self.deterministic and hasattr(self.model, "set_random_seed"):
             self.model.set_random_seed(int(self._rng.integers(2**31)))
         if isinstance(self._codec, Draft):

@@ -549,10 +549,6 @@ class MaskablePPO(StableBaselines):
     search_space: ClassVar = PPO.search_space | {"n_steps": (5, 10, 20, 40), "batch_size": (160, 320, 640, 1280)}
     tuned: ClassVar = {}
 
-    @classmethod
-    def takes_candidates(cls) -> bool:
-        return True
-
 
 class DQN(StableBaselines):
     """Deep Q-learning (stable-baselines3) on the stream of sessions.
@@ -743,10 +739,6 @@ class _Adopted(StableBaselines):
 
     def algorithm(self) -> Any:
         return self.adopted
-
-    @classmethod
-    def takes_candidates(cls) -> bool:
-        return "use_masking" in inspect.signature(cls.adopted.learn).parameters
 
     @property
     def representations(self) -> tuple[Actions, ...]:  # type: ignore[override]

@@ -19,6 +19,8 @@ Actions = Literal["codes", "scores", "lists", "items"]
 ``scores``, one real number for each item, by which items are sorted (`ScoresVectorAction`); ``lists``, the number of a list
 among all lists (`EnumeratedVectorAction`); ``items``, one item per step from the top of the list down, in episodes of one list
 (`ItemByItemVector`)."""
+OF_ITEMS: tuple[Actions, ...] = ("scores", "items")
+"""Those whose numbers stand for the same items in every session, so that items that cannot be shown are left out."""
 
 
 class Training(NamedTuple):
@@ -68,10 +70,9 @@ class Learner(ABC):
     model: Any = None
     rng: np.random.Generator
 
-    @classmethod
-    def takes_candidates(cls) -> bool:
-        """Whether it can choose among a part of the items, that is whether it obeys masks."""
-        return False
+    def takes_candidates(self) -> bool:
+        """Whether it can choose among a part of the items: its actions decide."""
+        return self.actions in OF_ITEMS
 
     @classmethod
     def can_replace(cls) -> bool:

@@ -30,7 +30,8 @@ class ItemChoices(VectorWrapper):
         last = env.single_observation_space
         lists: Any = env.single_action_space
         size = lists.n_items + lists.n_positions + flatdim(last)
-        self.single_observation_space = Box(0, 1 if isinstance(last, MultiBinary) else np.inf, (size,))
+        least, most = (0, 1) if isinstance(last, MultiBinary) else (min(0, np.min(last.low)), np.inf)
+        self.single_observation_space = Box(least, most, (size,))
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
 
     def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:

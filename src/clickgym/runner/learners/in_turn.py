@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from ...envs import ClickEnv
 from ...envs.available import available_state, draw_all_available
 from ...envs.guests import regret_of
+from ...envs.present import deal_round
 from ...envs.wrappers.regret import Meter
 from ..metrics import Metrics
 
@@ -28,7 +29,8 @@ class InTurn(VectorEnv[Any, NDArray[np.int64], Any]):
     with three parts: how often each item was on each position, how often it was clicked there, and how many sessions arrived.
     The first two are shares of the sessions that arrived, and replaced items do not count. The third is a share of the most
     sessions that can arrive. If clicks arrive at once, the array begins with the clicks instead. The replaced item follows,
-    one-hot, and then the items that the next list can show.
+    one-hot, and then the items that the next list can show. Where every session has other candidates, the array has the
+    features of those of the stream's next session instead of clicks, which were on others.
 
     Args:
         env: that has been reset; users without a memory.
@@ -53,8 +55,9 @@ class InTurn(VectorEnv[Any, NDArray[np.int64], Any]):
         self.single_observation_space = space
         if isinstance(space, Dict):
             late = 2 * n_positions * n_items + 1 if "n_arrived" in space.spaces else flatdim(space["clicks"])
-            size = late + n_items * sum(name in space.spaces for name in ("replaced", "available"))
-            self.single_observation_space = Box(0, 1, (size,))
+            size = flatdim(space["features"]) if "features" in space.spaces else late
+            size += n_items * sum(name in space.spaces for name in ("replaced", "available"))
+            self.single_observation_space = Box(-1 if "features" in space.spaces else 0, 1, (size,))
         self.observation_space = batch_space(self.single_observation_space, num_envs)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
@@ -96,16 +99,31 @@ class InTurn(VectorEnv[Any, NDArray[np.int64], Any]):
         """The observations ``(n, ...)`` of the streams."""
         if not isinstance(self._env.observation_space, Dict):
             return np.array(observations)
+        if "features" in observations[-1]:
+            observations = self._coming(observations[-1])
         seen = np.stack([self._flat(observation) for observation in observations])
         if self._mask is not None:
             seen[:, -self._mask.shape[1] :] = self._mask
         return seen
 
+    def _coming(self, first: dict[str, Any]) -> list[dict[str, Any]]:
+        """The candidates of the next n sessions, of which those of the first are observed: the environment will draw the same."""
+        task, coming = self._env.task, deepcopy(self._env.np_random)
+        drawn, scratch = deepcopy(task.round), np.empty(0)
+        observations = [first]
+        for _ in range(1, self.num_envs):
+            coming.random(self._env.model.n_positions)  # the clicks
+            deal_round(task.pool, drawn, task.parameters, coming, task.code, scratch)
+            observations.append({**first, "features": drawn.features.copy()})
+        return observations
+
     def _flat(self, observation: dict[str, Any]) -> NDArray[np.float32]:
         """One observation as one array; in the place of the mask zeros."""
         n_items, n_positions = self._env.model.n_items, self._env.model.n_positions
         parts = [observation["clicks"]]
-        if "n_arrived" in observation:
+        if "features" in observation:
+            parts = [observation["features"]]
+        elif "n_arrived" in observation:
             n_arrived, most = observation["n_arrived"], len(observation["displays"])
             rankings, clicks = observation["rankings"][:n_arrived], observation["clicks"][:n_arrived]
             is_same = ~observation["void"][:n_arrived] if "void" in observation else np.ones(rankings.shape, np.bool_)
