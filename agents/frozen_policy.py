@@ -24,8 +24,8 @@ class FrozenPolicy(Agent):
     (`HistoryObservation`) needs the environment in the same wrapper: ``clickgym.run(agent, HistoryObservation(env, items))``.
     A policy that chooses items one by one is called K times for each list. It observes what `ItemByItem` returns, or, if its
     observation space is an array, one array, as the algorithms of this package do. Where every session has other candidates, a
-    policy that observes an array is given their features, candidate by candidate, as these algorithms are. The state of a recurrent policy is kept
-    from session to session, or from item to item if an episode was one list.
+    policy that observes an array is given their features, candidate by candidate, as these algorithms are. The state of a
+    recurrent policy is kept from session to session, or from item to item if an episode was one list.
 
     Args:
         n_items: L.
@@ -90,9 +90,7 @@ class FrozenPolicy(Agent):
                 f"{n_items} items are {expected}"
             )
         self._space = getattr(model, "observation_space", None)  # None: whatever it is given
-        self._flat = self._space is not None and not isinstance(
-            self._space, Dict
-        )  # one array, also where items are chosen one by one or have features
+        self._flat = self._space is not None and not isinstance(self._space, Dict)  # it observes one array
         self._rng, self._begun = generator(seed), False
         self._state: Any = None
 

@@ -14,7 +14,7 @@ from clickgym.runner.pairs import pair_of
 
 pytest.importorskip("sb3_contrib")
 
-from clickgym.runner.learners.flat_observation import FlatObservation
+from clickgym.runner.learners.observed_state import ObservedState
 from clickgym.runner.learners.play import play_learner
 
 ENV = "CascadeMDPRank-v0"
@@ -25,7 +25,7 @@ def streams(n=6, **arguments):
 
 
 def test_the_state_is_seen_one_hot_beside_the_clicks():
-    plain, envs = streams(), FlatObservation(streams())
+    plain, envs = streams(), ObservedState(streams())
     seen, _ = plain.reset(seed=0)
     flat, _ = envs.reset(seed=0)
     lists, ends = np.tile([0, 1, 2, 3], (6, 1)), 0

@@ -1,4 +1,4 @@
-"""The sessions of one environment with late clicks, bots or changing items, as a vector environment for learners."""
+"""The sessions of one environment in turn, as a vector environment for learners: with late clicks, bots, other candidates."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ...envs import ClickEnv
 from ...envs.available import available_state, draw_all_available
-from ...envs.guests import regret_of
+from ...envs.guests import clicks_of, regret_of
 from ...envs.present import deal_round
 from ...envs.wrappers.regret import Meter
 from ..metrics import Metrics
@@ -76,12 +76,12 @@ class InTurn(VectorEnv[Any, NDArray[np.int64], Any]):
             contexts = self._metrics.as_shown(self._contexts)
             observation, rewards[b], _, _, info = self._env.step(ranking)
             observations.append(observation)
-            clicks = info["true_clicks"]
+            clicks = info.get("true_clicks", clicks_of(observation))
             if info.get("bot", False):
                 clicks = np.zeros_like(clicks)
             elif self._metrics.summed and self.meter.step < self.meter.horizon:
                 self._metrics.kernel(contexts, ranking, clicks, info["expected_reward"], self.meter.totals, 3)
-            self.meter.add(regret_of(info), info["realised_reward"], int(clicks.sum()))
+            self.meter.add(regret_of(info), info.get("realised_reward", rewards[b]), int(clicks.sum()))
         self._draw_masks()
         return self._seen(observations), rewards, never, never.copy(), {}
 
@@ -107,7 +107,7 @@ class InTurn(VectorEnv[Any, NDArray[np.int64], Any]):
         return seen
 
     def _coming(self, first: dict[str, Any]) -> list[dict[str, Any]]:
-        """The candidates of the next n sessions, of which those of the first are observed: the environment will draw the same."""
+        """The candidates of the next n sessions, of which the first are observed: the environment will draw the same."""
         task, coming = self._env.task, deepcopy(self._env.np_random)
         drawn, scratch = deepcopy(task.round), np.empty(0)
         observations = [first]

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-from gymnasium.spaces import Dict
 from gymnasium.vector import AutoresetMode, VectorEnv
 from numpy.typing import NDArray
 
@@ -26,8 +25,8 @@ from ..loop import OnChunk
 from ..metrics import Metrics
 from ..pairs import Pair
 from .family import FamilyVectorEnv, family
-from .flat_observation import FlatObservation
 from .in_turn import InTurn
+from .observed_state import ObservedState
 from .vec_env import StableBaselinesVecEnv
 
 WRAPPERS: dict[Actions, Callable[..., VectorEnv]] = {
@@ -42,8 +41,8 @@ def play_learner(pair: Pair, meter: Meter, metrics: Metrics, on_chunk: OnChunk |
     """Let a learner play up to the meter's horizon; the environment must have been reset.
 
     It plays streams of its own: a `ClickVectorEnv` of the environment's click model, seeded from the environment's generator.
-    If clicks come late or from bots, or if items change, it plays the sessions of the environment itself in turn (`InTurn`);
-    only users with a memory, who come back, have streams among bots, too.
+    If clicks come late or from bots, or if items or candidates change, it plays the sessions of the environment itself in turn
+    (`InTurn`); but users with a memory, who come back, have streams of their own among bots, too.
     Sessions are counted step by step, and within a step stream by stream. The last step may play up to ``n_envs - 1`` sessions
     beyond the horizon, which do not count. A learner that was trained before (`train`) plays one stream, with frozen weights.
 
@@ -60,7 +59,8 @@ def play_learner(pair: Pair, meter: Meter, metrics: Metrics, on_chunk: OnChunk |
     agent: Learner = pair.agent
     click_env: ClickEnv = pair.place.core
     n_envs = agent.n_envs if agent.training is None else 1
-    if click_env.axes is None or isinstance(click_env.model, CascadeMDP):
+    users = click_env.model
+    if isinstance(users, CascadeMDP) or (click_env.axes is None and not isinstance(users, ContextualModel)):
         envs = _streams(agent, _recorded(agent, click_env, n_envs, meter, metrics))
         envs.seed(int(click_env.np_random.integers(2**31)))
     else:
@@ -86,16 +86,17 @@ def play_learner(pair: Pair, meter: Meter, metrics: Metrics, on_chunk: OnChunk |
 
 def _recorded(agent: Learner, click_env: ClickEnv, n_envs: int, meter: Meter, metrics: Metrics) -> RecordVectorRegret:
     """Streams of an environment's users, each with generators of its own, and the meter that counts them."""
-    task, users = click_env.task, click_env.model
-    if isinstance(users, CascadeMDP):
-        agent.discount = users.discount
+    task = click_env.task
+    remembers = isinstance(task.model, CascadeMDP)
+    if remembers:
+        agent.discount = task.model.discount
     recorded = RecordVectorRegret(
         ClickVectorEnv(
-            users,
+            task.model,
             n_envs,
             REWARDS[task.code],
             task.cutoff,
-            reference=None if isinstance(users, CascadeMDP | ContextualModel) else task.optimal_ranking,
+            reference=None if remembers else task.optimal_ranking,
             bots=click_env.axes_arguments.get("bots"),
             autoreset_mode=AutoresetMode.SAME_STEP,
         )
@@ -138,10 +139,10 @@ def _streams(agent: Learner, envs: VectorEnv) -> StableBaselinesVecEnv:
     """What the library plays on: with actions of the learner's kind, and histories where it was trained to read them."""
     if agent.training is not None:
         envs = HistoryVectorObservation(envs, agent.items, per_position=True, horizon=agent.training.episode)
-    elif isinstance(envs.single_observation_space, Dict):
-        envs = FlatObservation(envs)
-    options = {"across_lists": True} if agent.actions == "items" and agent.discount is not None else {}
-    return StableBaselinesVecEnv(WRAPPERS[agent.actions](envs, agent.items, **options))
+    if agent.discount is None:
+        return StableBaselinesVecEnv(WRAPPERS[agent.actions](envs, agent.items))
+    options = {"across_lists": True} if agent.actions == "items" else {}
+    return StableBaselinesVecEnv(WRAPPERS[agent.actions](ObservedState(envs), agent.items, **options))
 
 
 LONGEST = 10.0

@@ -1,25 +1,21 @@
-"""The observation of a learner as one array: features of candidates, or clicks and state of users with a memory."""
+"""The observation of a learner for users with a memory: clicks and state as one array."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, flatdim
+from gymnasium.spaces import Dict, Discrete, MultiBinary, flatdim
 from gymnasium.vector import VectorEnv, VectorWrapper
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
-from ...envs.codecs import flat_features
 
-
-class FlatObservation(VectorWrapper):
-    """Observation: the features of the coming candidates, candidate by candidate, and nothing else, because the clicks were on
-    other candidates. For users with a memory: the last clicks, then the state one-hot, then the sessions left one-hot if their
-    number is fixed.
+class ObservedState(VectorWrapper):
+    """Observation: the last clicks, then the state one-hot, then the sessions left one-hot if their number is fixed.
 
     Args:
-        env: a vector environment of users who meet other candidates in every session, or who have a memory.
+        env: a vector environment of users with a memory.
     """
 
     def __init__(self, env: VectorEnv) -> None:
@@ -29,10 +25,8 @@ class FlatObservation(VectorWrapper):
         self._ones = {
             name: np.eye(int(space.n), dtype=np.int8) for name, space in spaces.items() if isinstance(space, Discrete)
         }
-        if "features" in spaces.spaces:
-            self.single_observation_space = Box(-1.0, 1.0, (flatdim(spaces["features"]),))
-        else:
-            self.single_observation_space = MultiBinary(flatdim(spaces["clicks"]) + sum(map(len, self._ones.values())))
+        size = flatdim(spaces["clicks"]) + sum(map(len, self._ones.values()))
+        self.single_observation_space = MultiBinary(size)
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
 
     def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
@@ -45,7 +39,5 @@ class FlatObservation(VectorWrapper):
             infos["final_obs"][:] = [last if last is None else self._flat(last) for last in infos["final_obs"]]
         return self._flat(observations), rewards, terminations, truncations, infos
 
-    def _flat(self, seen: dict[str, Any]) -> NDArray[Any]:
-        if "features" in seen:
-            return flat_features(seen)
+    def _flat(self, seen: dict[str, Any]) -> NDArray[np.int8]:
         return np.concatenate([seen["clicks"], *(ones[seen[name]] for name, ones in self._ones.items())], axis=-1)
