@@ -37,9 +37,12 @@ def test_a_learner_plays_every_axis_up_to_the_horizon(name, axes):
 
 
 @pytest.mark.parametrize("axes", [{"available": 3}, *slow(ALL | {"available": 2})])
-def test_masks_make_lists_of_what_is_available(axes):
+@pytest.mark.parametrize(
+    ("name", "actions"), [("MaskablePPO", "items"), ("DQN", "items"), ("SAC", "scores"), *slow(("RecurrentPPO", "scores"))]
+)
+def test_lists_are_made_of_what_is_available(name, actions, axes):
     """Any other list would be refused by the environment."""
-    result = clickgym.run(quick("MaskablePPO", seed=0), ClickEnv(SMALL, **axes), 101, seed=0)
+    result = clickgym.run(quick(name, actions=actions, seed=0), ClickEnv(SMALL, **axes), 101, seed=0)
     assert result.steps[-1] == 101
     assert result.regret[-1] > 0
 
@@ -114,8 +117,9 @@ def test_what_was_replaced_and_what_is_available_are_seen():
 @pytest.mark.parametrize(
     ("learner", "env", "message"),
     [
-        (("PPO", {}), {"available": 3}, r"PPO supports no masks .*\(available=3\); MaskablePPO can$"),
-        (("DQN", {}), {"available": 3}, r"DQN supports no masks"),
+        (("PPO", {"actions": "codes"}), {"available": 3}, r"PPO with actions='codes' cannot .*\(available=3\), because its"),
+        (("RecurrentPPO", {}), {"available": 3}, r"mean other items in every session; with actions='scores' they do not$"),
+        (("DQN", {"actions": "lists"}), {"available": 3}, r"with actions='items' they do not$"),
         (("PPO", {"protocol": "meta"}), {"churn": 0.1}, r"protocol='meta' reads clicks .* cannot be run with churn=0.1$"),
     ],
 )
@@ -125,13 +129,15 @@ def test_a_learner_that_cannot_is_refused_before_any_work(learner, env, message)
         clickgym.run(LEARNERS[name](4, 2, **arguments), ClickEnv(SMALL, **env), 50, seed=0)
 
 
-def test_before_users_with_a_memory_learners_meet_no_bots():
-    with pytest.raises(
-        UnsuitedError,
-        match=r"A2C cannot be run by name with users with a memory if other arguments change "
-        "the sessions",
-    ):
-        clickgym.run("A2C", "CascadeMDPRank-v0:bots=quit:share=0.1", 50, seed=0)
+def test_before_users_with_a_memory_bots_have_a_share_of_every_stream():
+    """Every report is false where the share is 1 - 1e-9: nothing but the target's click. Regret and reward are the users'."""
+    all_false = "CascadeMDPRank-v0:bots=quit:share=0.999999999"
+    result = clickgym.run("A2C", all_false, 300, seed=0, metrics=["any_click"])
+    assert result.metrics["any_click"][-1] > 30
+    assert 0 < result.reward[-1]
+    assert 0 < result.regret[-1] < 300
+    with pytest.raises(UnsuitedError, match=r"of which no sessions are the first \(bots='quit:first=5'\); bots of a share= can"):
+        clickgym.run("A2C", "CascadeMDPRank-v0:bots=quit:first=5", 50, seed=0)
 
 
 def test_axes_at_their_defaults_change_nothing():
