@@ -11,8 +11,8 @@ from gymnasium.spaces import Dict, Discrete
 from numpy.typing import ArrayLike, NDArray
 
 from ..core.checks import as_call, check_count, check_flag, check_positions, generator, short, unknown
-from ..envs.codecs import CODECS, Draft, flat_draft, flat_features, next_left
-from ..envs.spaces import RankedList
+from ..envs.codecs import CODECS, Codec, Draft, flat_draft, next_left, order_of_items
+from ..envs.spaces import RankedList, check_ranking
 from .agent import Agent, Seed
 from .learner import Actions
 
@@ -34,7 +34,8 @@ class FrozenPolicy(Agent):
             ``episode_start``, ``deterministic`` and (item by item) ``action_masks`` with those that it takes. It returns the
             action; if it takes ``state``, a tuple of the action and the next state.
         actions: how it names lists, that is the wrapper of its training: ``"codes"`` (`LehmerAction`), ``"scores"``
-            (`ScoresAction`), ``"lists"`` (`EnumeratedAction`) or ``"items"`` (`ItemByItem`).
+            (`ScoresAction`), ``"lists"`` (`EnumeratedAction`), ``"items"`` (`ItemByItem`), or ``"rankings"`` (no wrapper:
+            actions are lists, as of `PlackettLuceActorCritic`).
         items: ``(L,)`` the order of items that the wrapper was given; None is ``0..L-1``. A trained `Learner` has it in its
             attribute ``items``.
         deterministic: whether to take the most probable action; False draws an action.
@@ -72,8 +73,8 @@ class FrozenPolicy(Agent):
         predict = getattr(model, "predict", model)
         if isinstance(model, type) or not callable(predict):
             raise TypeError(f"model is {short(model)}; expected a trained model with a method predict, or a function")
-        if not isinstance(actions, str) or actions not in (*CODECS, "items"):
-            raise ValueError(unknown("actions", actions, (*CODECS, "items")))
+        if not isinstance(actions, str) or actions not in ("rankings", *CODECS, "items"):
+            raise ValueError(unknown("actions", actions, ("rankings", *CODECS, "items")))
         self.model, self.actions = model, actions
         self.deterministic = check_flag("deterministic", deterministic)
         self._predict: Callable[..., Any] = predict
@@ -82,8 +83,12 @@ class FrozenPolicy(Agent):
         named = ("state", "episode_start", "deterministic", "action_masks")
         self._takes = {name for name in named if name in parameters or (takes_any and name != "action_masks")}
         lists = RankedList(self.n_items, self.n_positions)
-        self._codec = Draft(lists, items) if actions == "items" else CODECS[actions](lists, items)
-        expected = Discrete(self.n_items) if isinstance(self._codec, Draft) else self._codec.space
+        self._items = order_of_items(items, self.n_items)
+        self._codec: Draft | Codec | None = None  # None: actions are lists
+        if actions != "rankings":
+            self._codec = Draft(lists, items) if actions == "items" else CODECS[actions](lists, items)
+        spaces = {"rankings": lists, "items": Discrete(self.n_items)}
+        expected = self._codec.space if isinstance(self._codec, Codec) else spaces[actions]
         if getattr(model, "action_space", expected) != expected:
             raise ValueError(
                 f"the actions of the model are {model.action_space}; actions={actions!r} for lists of {n_positions} out of "
@@ -99,14 +104,21 @@ class FrozenPolicy(Agent):
         return as_call(self, n_items=self.n_items, n_positions=self.n_positions, model=model, actions=self.actions)
 
     def rank(self, observation: Any) -> NDArray[np.int64]:
-        if self._flat and isinstance(observation, Mapping) and "features" in observation:
-            observation = flat_features(observation)
+        if isinstance(observation, Mapping) and "features" in observation and self._space is not None:
+            if self._flat:
+                observation = np.asarray(observation["features"], np.float32).ravel()
+            else:  # not all that the environment shows
+                observation = {name: entry for name, entry in observation.items() if name in self._space.spaces}
         if not self._begun and not self.deterministic and hasattr(self.model, "set_random_seed"):
             self.model.set_random_seed(int(self._rng.integers(2**31)))
         if isinstance(self._codec, Draft):
             ranking = self._item_by_item(self._codec, observation)
         else:
-            ranking = self._codec.decode(self._act(observation, not self._begun))
+            action = self._act(observation, not self._begun)
+            if self._codec is None:
+                ranking = self._items[check_ranking(action, self.n_items, self.n_positions)]
+            else:
+                ranking = self._codec.decode(action)
         self._begun = True
         return ranking
 

@@ -150,6 +150,8 @@ class StableBaselines(Learner):
     """The ways in which its policy can name lists; the first is the default."""
     settings: ClassVar[Mapping[str, Setting]]
     """The hyper-parameters with their defaults."""
+    with_features: ClassVar[Mapping[str, Any]] = {}
+    """Other defaults where candidates have features."""
     tuned: ClassVar[Mapping[str, Any] | None] = None
     """What ``settings=tuned`` stands for, as in ``PPO:settings=tuned``: values that `clickgym tune` proposed."""
     measured: ClassVar[Measured]
@@ -176,13 +178,15 @@ class StableBaselines(Learner):
         self.hyperparameters: dict[str, Any] = {
             name: check(name, hyperparameters.get(name, default)) for name, (default, check, _) in self.settings.items()
         } | {name: hyperparameters[name] for name in others}
+        self._of_features = {name: value for name, value in self.with_features.items() if name not in hyperparameters}
         self.n_envs = self.hyperparameters["n_envs"]
         representations = self.representations
         if actions is not None and actions not in representations:
             raise ValueError(unknown("actions", actions, representations))
         self.actions = actions or representations[0]
         self.rng = generator(seed)
-        self.items = self.rng.permutation(self.n_items)
+        order = self.rng.permutation(self.n_items)
+        self.items = np.arange(self.n_items) if self.actions == "rankings" else order
         self.model: Any = None
         if "n_epochs" in self.settings:
             rollout, batch_size = self.n_envs * self.hyperparameters["n_steps"], self.hyperparameters["batch_size"]
@@ -220,6 +224,8 @@ class StableBaselines(Learner):
         if policy_kwargs:
             arguments["policy_kwargs"] = policy_kwargs
         policy, taken = next(iter(self.algorithm().policy_aliases), "MlpPolicy"), self._taken()
+        if self.actions == "rankings":
+            from .plackett_luce import PlackettLuceActorCritic as policy
         if self.discount is None:
             gamma = 1.0 if self.actions == "items" else 0.0
         else:  # of a session; each of its choices has its share
@@ -253,6 +259,8 @@ class StableBaselines(Learner):
         set_random_seed(seed)  # here, for given a seed the library would also reseed the streams with it
         with _one_thread(), _logger(log) as logger, contextlib.suppress(_EnoughError):
             if self.model is None:
+                if "features" in getattr(envs.observation_space, "spaces", ()):
+                    self.hyperparameters |= self._of_features
                 self.model = self.algorithm()(env=envs, **self.arguments())
             else:
                 self.model.set_env(envs)
@@ -386,7 +394,7 @@ class PPO(_CanTrainBefore):
     """
 
     paper = "Schulman et al. 2017; stable-baselines3"
-    representations = ("codes", "scores", "items")
+    representations = ("rankings", "codes", "scores", "items")
     measured = Measured(10.0, 7.4)
     settings: ClassVar = {
         "n_envs": Setting(64, check_count, _STREAMS),
@@ -406,6 +414,7 @@ class PPO(_CanTrainBefore):
         "clip_range": (0.1, 0.2, 0.3),
     }
     tuned: ClassVar = {"n_envs": 32, "learning_rate": 0.00467, "n_steps": 8, "n_epochs": 5, "ent_coef": 0.01, "clip_range": 0.3}
+    with_features: ClassVar = {"learning_rate": 3e-4}
     meta: ClassVar = {"n_steps": 8, "batch_size": 256, "net_arch": (32,), "log_std_init": -3.0, "gamma": 0.8}
 
 
@@ -438,7 +447,7 @@ class A2C(_CanTrainBefore):
     """
 
     paper = "Mnih et al. 2016; stable-baselines3"
-    representations = ("codes", "scores", "items")
+    representations = ("rankings", "codes", "scores", "items")
     measured = Measured(6.1, 4.1)
     settings: ClassVar = {
         "n_envs": Setting(64, check_count, f"{_STREAMS}; the sessions of a gradient step"),

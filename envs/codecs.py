@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import gymnasium as gym
@@ -298,9 +297,3 @@ def flat_draft(observation: dict[str, Any]) -> NDArray[np.float32]:
     placed, last = observation["placed"], observation["observation"]
     position = placed.any(axis=-1)
     return np.concatenate([placed.any(axis=-2), position, last.reshape(*position.shape[:-1], -1)], axis=-1, dtype=np.float32)
-
-
-def flat_features(observation: Mapping[str, Any]) -> NDArray[np.float32]:
-    """The features of the coming candidates as one array, candidate by candidate; of one stream or of several."""
-    features = np.asarray(observation["features"], np.float32)
-    return features.reshape(*features.shape[:-2], -1)

@@ -1,5 +1,6 @@
 """Generic reinforcement learning where clicks come late, from bots, or on items that come and go."""
 
+import gymnasium as gym
 import numpy as np
 import pytest
 from slow import slow
@@ -129,14 +130,25 @@ def test_a_learner_that_cannot_is_refused_before_any_work(learner, env, message)
         clickgym.run(LEARNERS[name](4, 2, **arguments), ClickEnv(SMALL, **env), 50, seed=0)
 
 
-def test_before_users_with_a_memory_bots_have_a_share_of_every_stream():
-    """Every report is false where the share is 1 - 1e-9: nothing but the target's click. Regret and reward are the users'."""
-    all_false = "CascadeMDPRank-v0:bots=quit:share=0.999999999"
-    result = clickgym.run("A2C", all_false, 300, seed=0, metrics=["any_click"])
-    assert result.metrics["any_click"][-1] > 30
-    assert 0 < result.reward[-1]
-    assert 0 < result.regret[-1] < 300
-    with pytest.raises(UnsuitedError, match=r"of which no sessions are the first \(bots='quit:first=5'\); bots of a share= can"):
+@pytest.mark.parametrize(("share", "is_heard"), [(0.999999999, False), (0.5, True)])
+def test_before_users_with_a_memory_the_learner_gets_the_reports_of_bots_and_regret_is_that_of_the_users(share, is_heard):
+    """A corrupted session reports nothing but the target's click, and the target is never shown."""
+    from clickgym.runner.learners.play import _recorded
+
+    env = gym.make(f"CascadeMDPRank-v0:bots=quit:share={share}:target=11").unwrapped
+    env.reset(seed=0)
+    meter = Meter(range(1, 401), 1)
+    envs = _recorded(LEARNERS["A2C"](12, 4, seed=0), env, 8, meter, Metrics(["any_click"]))
+    envs.reset(seed=0)
+    rewards = [envs.step(np.tile([3, 1, 0, 2], (8, 1)))[1].sum() for _ in range(50)]
+    assert (sum(rewards) > 0) == is_heard
+    assert sum(rewards) < meter.reward[-1] == meter.clicks[-1] == meter.metrics[-1, 0]
+    assert (np.diff(meter.regret) > 0).any()
+
+
+def test_before_users_with_a_memory_no_sessions_are_the_first():
+    message = r"of which no sessions are the first \(bots='quit:first=5'\); bots of a share= can"
+    with pytest.raises(UnsuitedError, match=message):
         clickgym.run("A2C", "CascadeMDPRank-v0:bots=quit:first=5", 50, seed=0)
 
 

@@ -6,7 +6,7 @@ from copy import deepcopy
 from typing import Any
 
 import numpy as np
-from gymnasium.spaces import Box, Dict, flatdim
+from gymnasium.spaces import Box, Dict, MultiBinary, flatdim
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
@@ -29,20 +29,22 @@ class InTurn(VectorEnv[Any, NDArray[np.int64], Any]):
     with three parts: how often each item was on each position, how often it was clicked there, and how many sessions arrived.
     The first two are shares of the sessions that arrived, and replaced items do not count. The third is a share of the most
     sessions that can arrive. If clicks arrive at once, the array begins with the clicks instead. The replaced item follows,
-    one-hot, and then the items that the next list can show. Where every session has other candidates, the array has the
-    features of those of the stream's next session instead of clicks, which were on others.
+    one-hot. Where every session has other candidates, the array has the features of those of the stream's next session instead
+    of all this, because the clicks were on others. At the end are the items that the next list can show.
 
     Args:
         env: that has been reset; users without a memory.
         num_envs: n.
         meter: counts the sessions, in their order.
         metrics: what is measured besides.
+        apart: if candidates have features, or items can be unavailable, observe a `Dict` of ``features`` ``(L, d)``, or
+            ``seen``, an array of the rest, and ``available`` ``(L,)``.
     """
 
     action_space: Any
     single_observation_space: Any
 
-    def __init__(self, env: ClickEnv, num_envs: int, meter: Meter, metrics: Metrics) -> None:
+    def __init__(self, env: ClickEnv, num_envs: int, meter: Meter, metrics: Metrics, apart: bool = False) -> None:
         self.metadata = {"autoreset_mode": AutoresetMode.SAME_STEP}
         self.num_envs, self.meter = num_envs, meter
         self._env, self._metrics, self._contexts = env, metrics, metrics.contexts(env)
@@ -55,9 +57,13 @@ class InTurn(VectorEnv[Any, NDArray[np.int64], Any]):
         self.single_observation_space = space
         if isinstance(space, Dict):
             late = 2 * n_positions * n_items + 1 if "n_arrived" in space.spaces else flatdim(space["clicks"])
-            size = flatdim(space["features"]) if "features" in space.spaces else late
-            size += n_items * sum(name in space.spaces for name in ("replaced", "available"))
-            self.single_observation_space = Box(-1 if "features" in space.spaces else 0, 1, (size,))
+            seen: Any = Box(0, 1, (late + n_items * ("replaced" in space.spaces),))
+            entries = {"features": space["features"]} if "features" in space.spaces else {"seen": seen}
+            if self._mask is not None:
+                entries["available"] = MultiBinary(n_items)
+            self._apart = apart and entries.keys() != {"seen"}
+            flat = Box(-1 if "features" in entries else 0, 1, (sum(map(flatdim, entries.values())),))
+            self.single_observation_space = Dict(entries) if self._apart else flat
         self.observation_space = batch_space(self.single_observation_space, num_envs)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
@@ -95,35 +101,36 @@ class InTurn(VectorEnv[Any, NDArray[np.int64], Any]):
         draw_all_available(coming)
         self._mask[0], self._mask[1:] = axes.mask[0], coming.mask
 
-    def _seen(self, observations: list[Any]) -> NDArray[Any]:
+    def _seen(self, observations: list[Any]) -> Any:
         """The observations ``(n, ...)`` of the streams."""
         if not isinstance(self._env.observation_space, Dict):
             return np.array(observations)
         if "features" in observations[-1]:
-            observations = self._coming(observations[-1])
-        seen = np.stack([self._flat(observation) for observation in observations])
+            entries = {"features": self._coming(observations[-1]["features"])}
+        else:
+            entries = {"seen": np.stack([self._flat(observation) for observation in observations])}
         if self._mask is not None:
-            seen[:, -self._mask.shape[1] :] = self._mask
-        return seen
+            entries["available"] = self._mask.astype(np.int8)
+        if self._apart:
+            return entries
+        return np.concatenate([part.reshape(self.num_envs, -1) for part in entries.values()], axis=1, dtype=np.float32)
 
-    def _coming(self, first: dict[str, Any]) -> list[dict[str, Any]]:
-        """The candidates of the next n sessions, of which the first are observed: the environment will draw the same."""
+    def _coming(self, first: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The features ``(n, L, d)`` of the next n sessions, from those of the first: the environment will draw the same."""
         task, coming = self._env.task, deepcopy(self._env.np_random)
         drawn, scratch = deepcopy(task.round), np.empty(0)
-        observations = [first]
-        for _ in range(1, self.num_envs):
+        features = np.tile(first, (self.num_envs, 1, 1))
+        for b in range(1, self.num_envs):
             coming.random(self._env.model.n_positions)  # the clicks
             deal_round(task.pool, drawn, task.parameters, coming, task.code, scratch)
-            observations.append({**first, "features": drawn.features.copy()})
-        return observations
+            features[b] = drawn.features
+        return features
 
     def _flat(self, observation: dict[str, Any]) -> NDArray[np.float32]:
-        """One observation as one array; in the place of the mask zeros."""
+        """One observation as one array, without the mask."""
         n_items, n_positions = self._env.model.n_items, self._env.model.n_positions
         parts = [observation["clicks"]]
-        if "features" in observation:
-            parts = [observation["features"]]
-        elif "n_arrived" in observation:
+        if "n_arrived" in observation:
             n_arrived, most = observation["n_arrived"], len(observation["displays"])
             rankings, clicks = observation["rankings"][:n_arrived], observation["clicks"][:n_arrived]
             is_same = ~observation["void"][:n_arrived] if "void" in observation else np.ones(rankings.shape, np.bool_)
@@ -134,6 +141,4 @@ class InTurn(VectorEnv[Any, NDArray[np.int64], Any]):
             parts = [shown, clicked, np.array([n_arrived / most])]
         if "replaced" in observation:
             parts.append(np.arange(n_items) == observation["replaced"])
-        if "available" in observation:
-            parts.append(np.zeros(n_items))
         return np.concatenate([np.ravel(part) for part in parts], dtype=np.float32)

@@ -29,7 +29,14 @@ from .in_turn import InTurn
 from .observed_state import ObservedState
 from .vec_env import StableBaselinesVecEnv
 
+
+def _as_they_are(envs: VectorEnv, items: NDArray[np.int64]) -> VectorEnv:
+    """Return streams without a wrapper: their actions are lists of ids."""
+    return envs
+
+
 WRAPPERS: dict[Actions, Callable[..., VectorEnv]] = {
+    "rankings": _as_they_are,
     "codes": LehmerVectorAction,
     "scores": ScoresVectorAction,
     "lists": EnumeratedVectorAction,
@@ -64,7 +71,7 @@ def play_learner(pair: Pair, meter: Meter, metrics: Metrics, on_chunk: OnChunk |
         envs = _streams(agent, _recorded(agent, click_env, n_envs, meter, metrics))
         envs.seed(int(click_env.np_random.integers(2**31)))
     else:
-        envs = _streams(agent, InTurn(click_env, n_envs, meter, metrics))
+        envs = _streams(agent, InTurn(click_env, n_envs, meter, metrics, apart=agent.actions == "rankings"))
     reported = 0
 
     def on_step() -> bool:
