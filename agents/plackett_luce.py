@@ -106,7 +106,7 @@ class _Observation(BaseFeaturesExtractor):
     """Split observations into `Inputs`: with features those of the candidates, otherwise all entries as one array."""
 
     def __init__(self, observation_space: Any) -> None:
-        entries = observation_space.spaces if isinstance(observation_space, Dict) else {"": observation_space}
+        entries: dict[str, Any] = observation_space.spaces if isinstance(observation_space, Dict) else {"": observation_space}
         if "features" in entries:
             size = entries["features"].shape[1]
         else:
@@ -229,9 +229,7 @@ class PlackettLuceActorCritic(ActorCriticPolicy):
         **others: Any,
     ) -> None:
         if features_extractor_class is not _Observation:
-            raise ValueError(
-                f"{type(self).__name__} has its own extractor, which keeps masks; features_extractor_class is none"
-            )
+            raise ValueError(f"{type(self).__name__} has an extractor of its own, and takes no features_extractor_class")
         _check_spaces(type(self).__name__, observation_space, action_space)
         self.sees_features = isinstance(observation_space, Dict) and "features" in observation_space.spaces
         super().__init__(
