@@ -117,6 +117,7 @@ class StableBaselines(Learner):
     3. The last step plays all streams, though the horizon may end within it; those sessions (fewer than ``n_envs``) are not
        counted.
     4. torch runs in one thread: the networks are too small for more.
+    5. Where every session has other candidates, their features are observed, and not the last clicks, which were on others.
 
     The library draws from the global generators of Python, NumPy and torch, which `learn` therefore seeds: one seed gives one
     run, as long as nothing else in the process draws from them meanwhile.

@@ -74,6 +74,22 @@ def pair_of(
     return Pair(agent, place, pair.kind, engine)
 
 
+def why_not(agent: Agent | Learner, place: Place) -> str:
+    """The reason why an agent cannot play in a place; empty if it can.
+
+    Example:
+        >>> from clickgym.agents import PIE
+        >>> from clickgym.runner.make import place_of
+        >>> why_not(PIE(10, 5), place_of("PBMRank-v0:available=7"))
+        'PIE cannot choose from a subset of the items (available=7)'
+    """
+    try:
+        pair_of(agent, place)
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
 # ------------------------------------------------------------------------------------------------------ compiled or not
 
 
