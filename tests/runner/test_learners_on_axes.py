@@ -135,7 +135,7 @@ def test_before_users_with_a_memory_the_learner_gets_the_reports_of_bots_and_reg
     """A corrupted session reports nothing but the target's click, and the target is never shown."""
     from clickgym.runner.learners.play import _recorded
 
-    env = gym.make(f"CascadeMDPRank-v0:bots=quit:share={share}:target=11").unwrapped
+    env = gym.make("CascadeMDPRank-v0", bots=f"quit:share={share}:target=11").unwrapped
     env.reset(seed=0)
     meter = Meter(range(1, 401), 1)
     envs = _recorded(LEARNERS["A2C"](12, 4, seed=0), env, 8, meter, Metrics(["any_click"]))
