@@ -362,12 +362,12 @@ class PPO(_CanTrainBefore):
 
     Idea:
         Proximal policy optimisation (PPO) knows nothing about users and positions: a list is an action, and the clicks are its
-        reward. A neural network gives the probabilities of actions, and another output of it estimates the reward to expect. A
-        list is coded as K numbers, drawn independently, each of which selects one of the items that are left (a Lehmer code).
-        After every few sessions of many parallel streams, gradient steps make actions more likely that earned more than
-        expected. The change is clipped, so the same sessions can serve for several gradient steps before they are out of date.
-        It works with any reward and click model, but needs many more sessions than a bandit algorithm and, with independent
-        positions, may settle on a suboptimal list.
+        reward. A neural network gives a score of each item, and another output of it estimates the reward to expect. A list is
+        drawn from the top down: each item in proportion to exp(score), among those that are left (`PlackettLuceActorCritic`).
+        After every few sessions of many parallel streams, gradient steps make lists more likely that earned more than expected.
+        The change is clipped, so the same sessions can serve for several gradient steps before they are out of date. It works
+        with any reward and click model, and with masks, but needs many more sessions than a bandit algorithm, and may settle on
+        a suboptimal list.
 
     Algorithm:
         ::
@@ -376,7 +376,7 @@ class PPO(_CanTrainBefore):
             repeat until the horizon:
                 n_steps times, in each of n_envs streams:
                     observe o, the clicks of the stream's last session
-                    draw the code a = (a_1 … a_K) of a list from π(·|o);  show this list
+                    draw the list a = (a_1 … a_K) from π(·|o), in proportion to exp(score);  show it
                     observe the clicks and the reward r;  keep (o, a, r, π_old = π(a|o))
                 Â = r − V(o) for each session, the advantage (discount 0: sessions are independent)
                 n_epochs times, for each random batch of batch_size of these sessions:
@@ -384,11 +384,11 @@ class PPO(_CanTrainBefore):
                     ρ = π(a|o) / π_old,  ρ' = clip(ρ, 1 − ε, 1 + ε)        (ε: clip_range)
                     step of Adam up mean min(ρ Â, ρ' Â) + ent_coef entropy(π) − ½ (r − V(o))²
 
-    Over three models, the regret of its last tenth was 2 % to 13 % of random lists'. The percentages are of random lists' total
-    regret in 10⁵ sessions, over three random position-based models (L = 10, K = 5) on which the defaults had 7.1 %. Cheaper,
-    and hardly worse, is one gradient step on one session of each of many streams (``n_envs=256, n_steps=1, batch_size=256,
-    n_epochs=1, learning_rate=3e-3``): 10.8 % in 2.0 s where the defaults had 9.7 % in 8.2 s (9 runs each, in ``uniform:seed=0``
-    to ``2``).
+    ``actions="codes"`` is what version 2.0 played: K numbers, drawn independently, each of which selects one of the items that
+    are left (a Lehmer code). The percentages in the table are with codes, of random lists' total regret in 10⁵ sessions, over
+    three random position-based models (L = 10, K = 5) on which the defaults had 7.1 %. Cheaper, and with codes hardly worse, is
+    one gradient step on one session of each of many streams (``n_envs=256, n_steps=1, batch_size=256, n_epochs=1,
+    learning_rate=3e-3``): 10.8 % in 2.0 s where the defaults had 9.7 % in 8.2 s (9 runs each, in ``uniform:seed=0`` to ``2``).
 
     Source: Schulman, Wolski, Dhariwal, Radford, Klimov, *Proximal policy optimization algorithms*, arXiv 2017; implemented as
     for `StableBaselines`.
@@ -402,7 +402,12 @@ class PPO(_CanTrainBefore):
         "n_steps": Setting(4, check_count, "an update every 64 · 4 = 256 sessions; every 1024: 23 %, every 2048: 43 %"),
         "batch_size": Setting(128, check_count, "two gradient steps per pass; 256: 8.3 %, 64 (with 32 streams, 8 steps): 13 %"),
         "n_epochs": Setting(4, check_count, "passes over a rollout; of 1024, 10 raised 23 % to 28 % at 3 times the cost"),
-        "learning_rate": Setting(1e-3, _above_0, "three times the library's; on rollouts of 1024, 3e-3 raised 23 % to 31 %"),
+        "learning_rate": Setting(
+            1e-3,
+            _above_0,
+            "three times the library's; on rollouts of 1024, 3e-3 raised 23 % to 31 %; 3e-4 where candidates have features, "
+            "because 1e-3 collapses late there",
+        ),
         "ent_coef": Setting(0.0, _at_least_0, f"{_EXPLORATION}; 0.01: 8.3 %"),
         "clip_range": Setting(0.2, _above_0, "of the paper"),
         "net_arch": Setting((64, 64), _sizes, f"{_THE_SAME}; one layer of 32, at batches of 256, raised 8.3 % to 14 %"),
@@ -424,7 +429,7 @@ class A2C(_CanTrainBefore):
 
     Idea:
         Advantage actor-critic (A2C) knows nothing about users and positions: a list is an action, and the clicks are its
-        reward. A neural network gives the probabilities of lists, coded as for `PPO`, and another output of it estimates the
+        reward. A neural network gives scores, by which lists are drawn as for `PPO`, and another output of it estimates the
         reward to expect. After every step of many parallel streams, one gradient step makes lists more likely that earned more
         than expected. The gradient is right on average and needs no clipping, because the policy that is changed has drawn the
         lists itself. Each session is used only once and gradients are noisy, so it needs many sessions. It may settle on a
@@ -437,7 +442,7 @@ class A2C(_CanTrainBefore):
             repeat until the horizon:
                 n_steps times, in each of n_envs streams:
                     observe o, the clicks of the stream's last session
-                    draw the code a = (a_1 … a_K) of a list from π(·|o);  show this list
+                    draw the list a = (a_1 … a_K) from π(·|o), in proportion to exp(score);  show it
                     observe the clicks and the reward r
                 Â = r − V(o) for each of them, the advantage (discount 0: sessions are independent)
                 one step of RMSProp up mean Â log π(a|o) + ent_coef entropy(π) − ½ (r − V(o))²
@@ -452,7 +457,7 @@ class A2C(_CanTrainBefore):
     measured = Measured(6.1, 4.1)
     settings: ClassVar = {
         "n_envs": Setting(64, check_count, f"{_STREAMS}; the sessions of a gradient step"),
-        "n_steps": Setting(1, check_count, "a gradient step every 64 sessions; 2 steps, at three times the rate: 11.1 %"),
+        "n_steps": Setting(1, check_count, "a gradient step every 64 sessions; with codes, 2 at three times the rate: 11.1 %"),
         "learning_rate": Setting(1e-3, _above_0, "near the library's 7e-4"),
         "ent_coef": Setting(0.0, _at_least_0, _EXPLORATION),
         "net_arch": Setting((64, 64), _sizes, _THE_SAME),
@@ -471,8 +476,8 @@ class RecurrentPPO(StableBaselines):
     Idea:
         RecurrentPPO is `PPO` for users whose behaviour depends on more than the last observation. The policy and the value each
         read the stream of sessions through a recurrent network (an LSTM), whose state remembers clicks of earlier sessions.
-        Lists are coded and weights are changed as by `PPO`, and the gradient also runs back through the sessions since the last
-        change. Here there is little to remember: sessions of different users are independent, and the state of users with a
+        Lists are coded as K numbers (`LehmerVectorAction`), and weights are changed as by `PPO`, where the gradient also runs
+        back through the sessions since the last change. Here there is little to remember: sessions of different users are independent, and the state of users with a
         memory is observed. RecurrentPPO therefore shows what a memory costs where none is needed: more time per session, and
         more weights to learn.
 
