@@ -80,7 +80,7 @@ def why_not(agent: Agent | Learner, place: Place) -> str:
     Example:
         >>> from clickgym.agents import PIE
         >>> from clickgym.runner.make import place_of
-        >>> why_not(PIE(10, 5), place_of("PBMRank-v0:available=7"))
+        >>> why_not(PIE(10, 5, horizon=100), place_of("PBMRank-v0:available=7"))
         'PIE cannot choose from a subset of the items (available=7)'
     """
     try:
