@@ -63,7 +63,8 @@ class Learner(ABC):
     engine: ClassVar[str]
     """The library whose training loop it uses."""
     learns_from: ClassVar[str] = "the rewards that arrive"
-    """As of `clickgym.agents.Agent`."""
+    """As of `clickgym.agents.Agent`. By default, the reward of a step is that of the clicks that arrive in it, also if they
+    belong to earlier lists."""
     search_space: ClassVar[SearchSpace] = {}
     """The search space of `clickgym.tune`, as of `clickgym.agents.Agent`."""
 

@@ -178,6 +178,10 @@ def _check_axes_of_learner(agent: Learner, env: ClickEnv) -> None:
     axes: Any = env.axes
     learner = type(agent).__name__
     given = ", ".join(f"{name}={value!r}" for name, value in env.axes_arguments.items())
+    if axes.arrival is not None and agent.learns_from == LAST_DISPLAY:
+        raise UnsuitedError(
+            f"{learner} learns from sequences of sessions in their order, and cannot be run with late clicks ({given}); PPO can"
+        )
     if isinstance(env.model, CascadeMDP) and axes.bots.first:
         raise UnsuitedError(
             f"{learner} learns on parallel streams of users with a memory, of which no sessions are the first ({given}); "

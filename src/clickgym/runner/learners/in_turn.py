@@ -15,6 +15,7 @@ from ...envs import ClickEnv
 from ...envs.available import available_state, draw_all_available
 from ...envs.guests import clicks_of, regret_of
 from ...envs.present import deal_round
+from ...envs.wrappers.delayed_credit import max_open, own_rewards
 from ...envs.wrappers.regret import Meter
 from ..metrics import Metrics
 
@@ -43,6 +44,11 @@ class InTurn(VectorEnv[Any, NDArray[np.int64], Any]):
 
     action_space: Any
     single_observation_space: Any
+    arrivals: tuple[int, list[tuple[int, int, float]]] | None = None
+    """How many steps were taken, and the lists that arrived with the last, in the order of arrival: the step, from 1, and the
+    stream on which each was shown, and its own reward. None: clicks come at once."""
+    max_open: int
+    """How many lists can wait for their clicks, if these come late."""
 
     def __init__(self, env: ClickEnv, num_envs: int, meter: Meter, metrics: Metrics, apart: bool = False) -> None:
         self.metadata = {"autoreset_mode": AutoresetMode.SAME_STEP}
@@ -65,6 +71,8 @@ class InTurn(VectorEnv[Any, NDArray[np.int64], Any]):
             flat = Box(-1 if "features" in entries else 0, 1, (sum(map(flatdim, entries.values())),))
             self.single_observation_space = Dict(entries) if self._apart else flat
         self.observation_space = batch_space(self.single_observation_space, num_envs)
+        if env.axes is not None and env.axes.arrival is not None:
+            self.arrivals, self.max_open = (0, []), max_open(env)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Begin an episode, in which the environment goes on; with a seed it begins anew."""
@@ -77,11 +85,12 @@ class InTurn(VectorEnv[Any, NDArray[np.int64], Any]):
     ) -> tuple[Any, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
         """Show ``(n, K)`` lists to the next n users; the rewards ``(n,)`` are of what arrived as each session ended."""
         rewards, never = np.empty(self.num_envs), np.zeros(self.num_envs, np.bool_)
-        observations = []
+        observations, arrived = [], []
         for b, ranking in enumerate(np.asarray(actions, np.int64)):
             contexts = self._metrics.as_shown(self._contexts)
             observation, rewards[b], _, _, info = self._env.step(ranking)
             observations.append(observation)
+            arrived += self._arrived(b, observation)
             clicks = info.get("true_clicks", clicks_of(observation))
             if info.get("bot", False):
                 clicks = np.zeros_like(clicks)
@@ -89,7 +98,16 @@ class InTurn(VectorEnv[Any, NDArray[np.int64], Any]):
                 self._metrics.kernel(contexts, ranking, clicks, info["expected_reward"], self.meter.totals, 3)
             self.meter.add(regret_of(info), info.get("realised_reward", rewards[b]), int(clicks.sum()))
         self._draw_masks()
+        if self.arrivals is not None:
+            self.arrivals = self.arrivals[0] + 1, arrived
         return self._seen(observations), rewards, never, never.copy(), {}
+
+    def _arrived(self, stream: int, observation: Any) -> list[tuple[int, int, float]]:
+        """What arrives with a session, as in `arrivals`."""
+        if self.arrivals is None:
+            return []
+        now = (self.arrivals[0] + 1) * self.num_envs + stream - int(observation["display"].item())
+        return [(*divmod(now + display, self.num_envs), reward) for display, reward in own_rewards(self._env, observation)]
 
     def _draw_masks(self) -> None:
         """Write which items the next n sessions can show: the environment will draw the same."""
