@@ -498,3 +498,8 @@ def test_a_mutant_whose_lines_are_gone_or_ambiguous_has_no_place(tmp_path, patch
     (tmp_path / "envs").mkdir()
     (tmp_path / "envs" / "sums.py").write_text(source)
     assert patches.place_of(patch, tmp_path) is None
+
+
+def test_tests_aim_at_every_mutant_that_is_written_down(patches):
+    mutations = importlib.import_module("mutations")
+    assert all(mutations.aim_at(patch).tests for patch in patches.read(mutations.WRITTEN))
