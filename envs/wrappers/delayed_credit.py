@@ -17,19 +17,15 @@ from ..spaces import RankedList
 
 def own_rewards(env: ClickEnv, observation: dict[str, Any]) -> list[tuple[int, float]]:
     """The displays that arrived with an observation of ``env``, ascending, each with the reward of its own list."""
-    n_arrived, axes = int(observation["n_arrived"]), env.axes
-    assert axes is not None
-    assert axes.arrival_state is not None
-    rewards = axes.arrival_state.rewards[0, :n_arrived]
-    return sorted(zip(observation["displays"][:n_arrived].tolist(), rewards.tolist(), strict=True))
+    state: Any = env.axes and env.axes.arrival_state
+    arrived = slice(int(observation["n_arrived"]))
+    return sorted(zip(observation["displays"][arrived].tolist(), state.rewards[0, arrived].tolist(), strict=True))
 
 
 def max_open(env: ClickEnv) -> int:
     """How many displays can wait for their clicks in ``env``, which has been reset."""
-    axes = env.axes
-    assert axes is not None
-    assert axes.arrival_state is not None
-    return axes.arrival_state.due.shape[1]
+    state: Any = env.axes and env.axes.arrival_state
+    return state.due.shape[1]
 
 
 class Transition(NamedTuple):
@@ -121,20 +117,20 @@ class DelayedCredit(gym.Wrapper, RecordConstructorArgs):
         RecordConstructorArgs.__init__(self)
         gym.Wrapper.__init__(self, env)
         self.action_space = ListsOfOwnLoops(env.action_space)
-        self.dropped = 0
-        self._core, self._display = env.unwrapped, 0
-        self._open: dict[int, tuple[Any, NDArray[np.int64]]] = {}
+        self._core = env.unwrapped
+        self._is_late = self._core.axes is not None and self._core.axes.arrival is not None
         self._observation: Any = None
-        self._nothing: dict[str, Any] = {}
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Begin an episode. With a seed, and the first time, a new stream of sessions begins, and no display is open."""
         observation, info = self.env.reset(seed=seed, options=options)
         if seed is not None or self._observation is None:
             self._display = self.dropped = 0
-            self._open.clear()
-            self._nothing = {}
-        self._observation = self._frugal(observation)
+            self._open: dict[int, tuple[Any, NDArray[np.int64]]] = {}
+            # Most observations of a batch have no arrivals, but rows for all of them: these share their rows.
+            rows = ("displays", "rankings", "clicks", "void") if self._is_late else ()
+            self._nothing = {name: observation[name].copy() for name in rows if name in observation}
+        self._observation = observation
         return observation, info
 
     def step(self, action: ArrayLike) -> tuple[Any, float, bool, bool, dict[str, Any]]:
@@ -142,27 +138,13 @@ class DelayedCredit(gym.Wrapper, RecordConstructorArgs):
         observation, reward, terminated, truncated, info = self.env.step(action)
         self._display = int(info.get("display", self._display + 1))
         self._open[self._display] = self._observation, np.array(action, np.int64)
-        arrived = [(self._display, float(reward))]
-        if self._is_late:
-            arrived = own_rewards(self._core, observation)
+        arrived = own_rewards(self._core, observation) if self._is_late else [(self._display, float(reward))]
         info["transitions"] = [
             Transition(*self._open.pop(display), own, display) for display, own in arrived if display in self._open
         ]
         while self._is_late and len(self._open) > max_open(self._core):
             del self._open[next(iter(self._open))]
             self.dropped += 1
-        self._observation = self._frugal(observation)
+        is_empty = self._is_late and not observation["n_arrived"]
+        self._observation = {**observation, **self._nothing} if is_empty else observation
         return observation, float(reward), terminated, truncated, info
-
-    @property
-    def _is_late(self) -> bool:
-        return self._core.axes is not None and self._core.axes.arrival is not None
-
-    def _frugal(self, observation: Any) -> Any:
-        """An observation to be kept. Where nothing arrived, its empty rows, of which a batch has many, are shared by all."""
-        if not self._is_late or observation["n_arrived"]:
-            return observation
-        if not self._nothing:
-            rows = ("displays", "rankings", "clicks", "void")
-            self._nothing = {name: observation[name].copy() for name in rows if name in observation}
-        return {**observation, **self._nothing}

@@ -44,11 +44,11 @@ class InTurn(VectorEnv[Any, NDArray[np.int64], Any]):
 
     action_space: Any
     single_observation_space: Any
-    arrivals: tuple[int, list[tuple[int, int, float]]] | None = None
-    """How many steps were taken, and the lists that arrived with the last, in the order of arrival: the step, from 1, and the
-    stream on which each was shown, and its own reward. None: clicks come at once."""
+    arrivals: tuple[int, list[tuple[int, float]]] | None = None
+    """None if clicks come at once; else the display of the first list of the last step, and the displays that arrived in this
+    step, in the order of arrival, each with the reward of its own list."""
     max_open: int
-    """How many lists can wait for their clicks, if these come late."""
+    """How many displays can wait for their clicks, if these come late."""
 
     def __init__(self, env: ClickEnv, num_envs: int, meter: Meter, metrics: Metrics, apart: bool = False) -> None:
         self.metadata = {"autoreset_mode": AutoresetMode.SAME_STEP}
@@ -85,12 +85,14 @@ class InTurn(VectorEnv[Any, NDArray[np.int64], Any]):
     ) -> tuple[Any, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
         """Show ``(n, K)`` lists to the next n users; the rewards ``(n,)`` are of what arrived as each session ended."""
         rewards, never = np.empty(self.num_envs), np.zeros(self.num_envs, np.bool_)
-        observations, arrived = [], []
+        observations = []
+        arrived: list[tuple[int, float]] = []
         for b, ranking in enumerate(np.asarray(actions, np.int64)):
             contexts = self._metrics.as_shown(self._contexts)
             observation, rewards[b], _, _, info = self._env.step(ranking)
             observations.append(observation)
-            arrived += self._arrived(b, observation)
+            if self.arrivals is not None:
+                arrived += own_rewards(self._env, observation)
             clicks = info.get("true_clicks", clicks_of(observation))
             if info.get("bot", False):
                 clicks = np.zeros_like(clicks)
@@ -99,15 +101,8 @@ class InTurn(VectorEnv[Any, NDArray[np.int64], Any]):
             self.meter.add(regret_of(info), info.get("realised_reward", rewards[b]), int(clicks.sum()))
         self._draw_masks()
         if self.arrivals is not None:
-            self.arrivals = self.arrivals[0] + 1, arrived
+            self.arrivals = int(observations[0]["display"].item()), arrived
         return self._seen(observations), rewards, never, never.copy(), {}
-
-    def _arrived(self, stream: int, observation: Any) -> list[tuple[int, int, float]]:
-        """What arrives with a session, as in `arrivals`."""
-        if self.arrivals is None:
-            return []
-        now = (self.arrivals[0] + 1) * self.num_envs + stream - int(observation["display"].item())
-        return [(*divmod(now + display, self.num_envs), reward) for display, reward in own_rewards(self._env, observation)]
 
     def _draw_masks(self) -> None:
         """Write which items the next n sessions can show: the environment will draw the same."""
