@@ -14,9 +14,10 @@ try:
     from stable_baselines3.common.preprocessing import get_flattened_obs_dim
     from stable_baselines3.common.torch_layers import BaseFeaturesExtractor, MlpExtractor
     from torch import Tensor, nn
-except ImportError:
+except ImportError as error:
     raise ImportError(
-        'PlackettLuceActorCritic is a policy class for stable_baselines3; install it: pip install "clickgym[rl]"'
+        'PlackettLuceActorCritic is a policy class for stable_baselines3; install it: pip install "clickgym[rl]"',
+        name=error.name,
     ) from None
 
 Inputs = tuple[Tensor, Tensor | None]

@@ -92,8 +92,6 @@ class DelayedCredit(gym.Wrapper, RecordConstructorArgs):
     Raises:
         TypeError: ``env`` is another environment, or its actions are not ranked lists.
 
-    Source: section "How it learns" of the documentation page of generic RL; a wrapper of this package.
-
     Example:
         >>> import gymnasium as gym, clickgym
         >>> from clickgym.envs import DelayedCredit

