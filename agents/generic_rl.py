@@ -389,7 +389,7 @@ class PPO(_CanTrainBefore):
     Algorithm:
         ::
 
-            put the items in a random order;  draw the weights of policy π and value V
+            draw the weights of policy π and value V
             repeat until the horizon:
                 n_steps times, in each of n_envs streams:
                     observe o, the clicks of the stream's last session
@@ -455,7 +455,7 @@ class A2C(_CanTrainBefore):
     Algorithm:
         ::
 
-            put the items in a random order;  draw the weights of policy π and value V
+            draw the weights of policy π and value V
             repeat until the horizon:
                 n_steps times, in each of n_envs streams:
                     observe o, the clicks of the stream's last session
