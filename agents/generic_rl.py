@@ -32,7 +32,7 @@ from ..core.checks import (
 )
 from ..core.event_files import quiet_writers
 from ..core.files import writing
-from .agent import Seed
+from .agent import ITS_DISPLAYS, LAST_DISPLAY, Seed
 from .learner import Actions, Learner, Training
 from .search_space import Range, SearchSpace
 
@@ -117,6 +117,10 @@ class StableBaselines(Learner):
     3. The last step plays all streams, though the horizon may end within it; those sessions (fewer than ``n_envs``) are not
        counted.
     4. torch runs in one thread: the networks are too small for more.
+    5. Where every session has other candidates, their features are observed, and not the last clicks, which were on others.
+    6. If clicks come late, a list gets its own reward when it arrives (`DelayedRollouts`, `DelayedReplay`). This does not hold
+       for classes of users' own (``sb3_contrib:TRPO``): their loop is not known, and the reward of a step is that of the
+       clicks that arrive in it. RecurrentPPO is refused, because its sequences need the rewards in the order of sessions.
 
     The library draws from the global generators of Python, NumPy and torch, which `learn` therefore seeds: one seed gives one
     run, as long as nothing else in the process draws from them meanwhile.
@@ -141,6 +145,7 @@ class StableBaselines(Learner):
     """
 
     engine = "stable-baselines3"
+    learns_from = ITS_DISPLAYS
     click_models = "any"
     paper: ClassVar[str]
     """The paper and the library of the algorithm."""
@@ -150,8 +155,6 @@ class StableBaselines(Learner):
     """The ways in which its policy can name lists; the first is the default."""
     settings: ClassVar[Mapping[str, Setting]]
     """The hyper-parameters with their defaults."""
-    masked: ClassVar[tuple[Actions, ...]] = ("rankings",)
-    """The ways to name lists in which it obeys masks, if it knows them."""
     with_features: ClassVar[Mapping[str, Any]] = {}
     """Other defaults where candidates have features."""
     tuned: ClassVar[Mapping[str, Any] | None] = None
@@ -195,14 +198,6 @@ class StableBaselines(Learner):
             if batch_size == 1 or rollout % batch_size:
                 raise ValueError(f"batch_size is {batch_size}; expected a divisor of n_envs * n_steps = {rollout} above 1")
 
-    @classmethod
-    def takes_candidates(cls) -> bool:
-        return not set(cls.masked).isdisjoint(cls.representations)
-
-    @property
-    def obeys_masks(self) -> bool:
-        return self.actions in self.masked
-
     def _check_names(self, names: Sequence[str]) -> None:
         """Raise TypeError on hyper-parameters that the library's class does not take."""
         taken = self._taken()
@@ -243,11 +238,24 @@ class StableBaselines(Learner):
         always = {"policy": policy, "device": "cpu", "gamma": gamma}
         return {name: value for name, value in always.items() if taken is None or name in taken} | arguments
 
+    @property
+    def _choices(self) -> int:
+        """How many steps choose a list."""
+        return self.n_positions if self.actions == "items" else 1
+
+    def _algorithm_for(self, envs: VecEnv) -> Any:
+        """Return the library's class; where clicks come late, one that gives rewards to the lists that earned them."""
+        is_late = envs.has_attr("arrivals") and envs.get_attr("arrivals", 0)[0] is not None
+        if not is_late or self.learns_from != ITS_DISPLAYS:
+            return self.algorithm()
+        from .delayed_credit import with_delayed_credit
+
+        return with_delayed_credit(self.algorithm(), self._choices)
+
     def learn(self, envs: VecEnv, sessions: int, on_step: Callable[[], bool], log: Path | None = None) -> None:
         from stable_baselines3.common.utils import set_random_seed
 
-        every = max(sessions // 200, 1)
-        choices = self.n_positions if self.actions == "items" else 1
+        every, choices = max(sessions // 200, 1), self._choices
         logged, going_on = 0, True
 
         def after_step(*_: Any) -> bool:
@@ -271,7 +279,7 @@ class StableBaselines(Learner):
             if self.model is None:
                 if "features" in getattr(envs.observation_space, "spaces", ()):
                     self.hyperparameters |= self._of_features
-                self.model = self.algorithm()(env=envs, **self.arguments())
+                self.model = self._algorithm_for(envs)(env=envs, **self.arguments())
             else:
                 self.model.set_env(envs)
             self.model.action_space.seed(seed)
@@ -520,6 +528,7 @@ class RecurrentPPO(StableBaselines):
 
     paper = "Schulman et al. 2017, with an LSTM; sb3-contrib"
     package = "sb3_contrib"
+    learns_from = LAST_DISPLAY  # its sequences need the reward of every session, in the order of sessions
     representations = ("codes", "scores")
     measured = Measured(8.4, 15.8)
     settings: ClassVar = _AS_PPO | {
@@ -573,7 +582,6 @@ class MaskablePPO(StableBaselines):
     paper = "Huang and Ontañón 2022; sb3-contrib"
     package = "sb3_contrib"
     representations = ("items",)
-    masked = ("items",)
     measured = Measured(3.7, 18.0)
     settings: ClassVar = _AS_PPO | {
         "n_steps": Setting(20, check_count, "choices: 4 sessions of each stream where K = 5, as for PPO"),
@@ -767,20 +775,12 @@ class _Adopted(StableBaselines):
     """A user's class in the style of stable-baselines3, with its own defaults."""
 
     paper = "your own"
+    learns_from = Learner.learns_from  # its loop is not known here, so its lists cannot be given their rewards
     settings: ClassVar = {"n_envs": Setting(8, check_count, "")}
-    masked = ("items",)
     adopted: ClassVar[Any]
 
     def algorithm(self) -> Any:
         return self.adopted
-
-    @classmethod
-    def takes_candidates(cls) -> bool:
-        return "use_masking" in inspect.signature(cls.adopted.learn).parameters
-
-    @property
-    def obeys_masks(self) -> bool:
-        return self.takes_candidates()
 
     @property
     def representations(self) -> tuple[Actions, ...]:  # type: ignore[override]

@@ -27,6 +27,8 @@ from clickgym.core.templates import templates
 from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, MEMORY, load_instance
 from clickgym.runner import PUBLISHED, STANDS, name_now, stands
 from clickgym.runner.describe import abilities
+from clickgym.runner.make import place_of, player_of
+from clickgym.runner.pairs import why_not
 from clickgym.runner.reports.exports import to_markdown
 from clickgym_lab.bench.boards import REPOSITORY, boards_notes, boards_tables, source_file
 from clickgym_lab.bench.conclusions import RECOMMENDING, conclusions, own_agent, referee
@@ -83,6 +85,7 @@ def marked_parts() -> dict[tuple[Path, str], str]:
         (DOCS / "scoreboard.md", "results"): _scoreboard(),
         (DOCS / "contextual.md", "sweep"): _regrets("contextual"),
         (DOCS / "rl.md", "algorithms"): _algorithms(),
+        (DOCS / "rl.md", "places"): _places(),
         (DOCS / "rl.md", "defaults"): _defaults(),
         (DOCS / "rl.md", "tuned"): _tuned(),
         (DOCS / "rl.md", "relatives"): _regrets("relatives"),
@@ -300,6 +303,34 @@ def _algorithms() -> str:
         regret, seconds = f"{learner.measured.regret} %", f"{learner.measured.seconds:.0f}"
         rows.append((f"`{name}`", learner.package, f"`{learner.representations[0]}`", regret, seconds))
     return _table(("name", "library", "a list is", "regret", "seconds"), rows)
+
+
+PLAYED = {
+    "plain": "PBMRank-v0",
+    "contextual": "ContextualPBMRank-v0",
+    "arrival": "PBMRank-v0:arrival=batch:20",
+    "bots": "PBMRank-v0:bots=farm:share=0.1",
+    "churn": "PBMRank-v0:churn=0.01",
+    "available": "PBMRank-v0:available=7",
+    "memory": "CascadeMDPRank-v0",
+    "memory, bots": "CascadeMDPRank-v0:bots=quit:share=0.1",
+}
+"""The columns of the table of what learners play, and an environment of each."""
+
+
+def _places() -> str:
+    """Which learner plays where, by which actions; and the reasons where the default does not."""
+    rows, reasons = [], []
+    for name, learner in LEARNERS.items():
+        rows.append([f"`{name}`"])
+        for column, env in PLAYED.items():
+            place = place_of(env)
+            ways = {way: why_not(player_of((name, {"actions": way})).make(place), place) for way in learner.representations}
+            plays = next((f"`{way}`" for way, reason in ways.items() if not reason), "–")
+            rows[-1].append(plays)
+            reasons += [f"- `{name}`, {column}: {reason}." for reason in list(ways.values())[:1] if reason]
+    environments = ", ".join(f"`{env}`" for env in PLAYED.values())
+    return "\n".join([_table(("", *PLAYED), rows), "", f"The columns are those of {environments}.", "", *reasons])
 
 
 def _defaults() -> str:
