@@ -46,8 +46,9 @@ def declared(state: type) -> tuple[Declared, ...]:
     arrays = []
     for name, hint in get_type_hints(state, include_extras=True).items():
         if get_origin(hint) is Annotated:
-            array, shape, *first = get_args(hint)
-            (kind,) = get_args(get_args(array)[1])  # NDArray[kind] is ndarray[..., dtype[kind]]
+            kind, shape, *first = get_args(hint)
+            while arguments := get_args(kind):  # NDArray[kind] is ndarray[..., dtype[kind]], from NumPy 2.5 on by another name
+                kind = arguments[-1]
             arrays.append(Declared(name, np.dtype(kind).name, tuple(shape.split()), first[0] if first else 0))
     return tuple(arrays)
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 import numpy as np
 import pytest
 from edge_cases import EVERY_AGENT, draw
+from typing_extensions import TypeAliasType
 
 from clickgym.agents import CompiledAgent
 from clickgym.agents.cascade import UCB1State
@@ -27,6 +28,18 @@ class State(NamedTuple):
     prior: Floats
     given: Floats
     scale: float
+
+
+Kind = TypeVar("Kind", bound=np.generic)
+Alias = TypeAliasType("Alias", np.ndarray[tuple[Any, ...], np.dtype[Kind]], type_params=(Kind,))
+
+
+class StateOfAliases(NamedTuple):
+    clicks: Annotated[Alias[np.int64], "L K"]
+
+
+def test_arrays_are_known_by_the_name_that_numpy_gives_them_since_2_5():
+    assert [field.kind for field in declared(StateOfAliases)] == ["int64"]
 
 
 @kernel
