@@ -536,7 +536,7 @@ def _linear_fit(shared: dict[str, Any], attractions: list[Floats], pairs: Pairs)
         x = np.hstack([np.repeat(shared["users"], sizes, axis=0), x])
     x = with_products(x, pairs)
     y = np.concatenate(attractions)
-    theta: Floats = np.linalg.lstsq(x, y, rcond=None)[0]
+    theta: Floats = np.linalg.lstsq(x, y, rcond=None)[0].astype(np.float64, copy=False)
     fitted = x @ theta
     variance = float(((y - y.mean()) ** 2).sum())
     # Of equal attractions the variance is rounding error, or 0.
