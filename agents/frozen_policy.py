@@ -23,8 +23,9 @@ class FrozenPolicy(Agent):
     The policy observes what the environment returns. A policy that was trained on a wrapper of observations
     (`HistoryObservation`) needs the environment in the same wrapper: ``clickgym.run(agent, HistoryObservation(env, items))``.
     A policy that chooses items one by one is called K times for each list. It observes what `ItemByItem` returns, or, if its
-    observation space is an array, one array, as the algorithms of this package do. The state of a recurrent policy is kept
-    from session to session, or from item to item if an episode was one list.
+    observation space is an array, one array, as the algorithms of this package do. Where every session has other candidates, a
+    policy that observes an array is given their features, candidate by candidate, as these algorithms are. The state of a
+    recurrent policy is kept from session to session, or from item to item if an episode was one list.
 
     Args:
         n_items: L.
@@ -94,7 +95,7 @@ class FrozenPolicy(Agent):
                 f"{n_items} items are {expected}"
             )
         self._space = getattr(model, "observation_space", None)  # None: whatever it is given
-        self._flat = self._space is not None and not isinstance(self._space, Dict)  # where items are chosen one by one
+        self._flat = self._space is not None and not isinstance(self._space, Dict)  # it observes one array
         self._rng, self._begun = generator(seed), False
         self._state: Any = None
 
@@ -103,6 +104,11 @@ class FrozenPolicy(Agent):
         return as_call(self, n_items=self.n_items, n_positions=self.n_positions, model=model, actions=self.actions)
 
     def rank(self, observation: Any) -> NDArray[np.int64]:
+        if isinstance(observation, Mapping) and "features" in observation and self._space is not None:
+            if self._flat:
+                observation = np.asarray(observation["features"], np.float32).ravel()
+            else:  # not all that the environment shows
+                observation = {name: entry for name, entry in observation.items() if name in self._space.spaces}
         if not self._begun and not self.deterministic and hasattr(self.model, "set_random_seed"):
             self.model.set_random_seed(int(self._rng.integers(2**31)))
         if isinstance(self._codec, Draft):

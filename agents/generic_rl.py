@@ -117,7 +117,8 @@ class StableBaselines(Learner):
     3. The last step plays all streams, though the horizon may end within it; those sessions (fewer than ``n_envs``) are not
        counted.
     4. torch runs in one thread: the networks are too small for more.
-    5. If clicks come late, a list gets its own reward when it arrives (`DelayedRollouts`, `DelayedReplay`). This does not hold
+    5. Where every session has other candidates, their features are observed, and not the last clicks, which were on others.
+    6. If clicks come late, a list gets its own reward when it arrives (`DelayedRollouts`, `DelayedReplay`). This does not hold
        for classes of users' own (``sb3_contrib:TRPO``): their loop is not known, and the reward of a step is that of the
        clicks that arrive in it. RecurrentPPO is refused, because its sequences need the rewards in the order of sessions.
 
@@ -154,8 +155,6 @@ class StableBaselines(Learner):
     """The ways in which its policy can name lists; the first is the default."""
     settings: ClassVar[Mapping[str, Setting]]
     """The hyper-parameters with their defaults."""
-    masked: ClassVar[tuple[Actions, ...]] = ("rankings",)
-    """The ways to name lists in which it obeys masks, if it knows them."""
     with_features: ClassVar[Mapping[str, Any]] = {}
     """Other defaults where candidates have features."""
     tuned: ClassVar[Mapping[str, Any] | None] = None
@@ -198,14 +197,6 @@ class StableBaselines(Learner):
             rollout, batch_size = self.n_envs * self.hyperparameters["n_steps"], self.hyperparameters["batch_size"]
             if batch_size == 1 or rollout % batch_size:
                 raise ValueError(f"batch_size is {batch_size}; expected a divisor of n_envs * n_steps = {rollout} above 1")
-
-    @classmethod
-    def takes_candidates(cls) -> bool:
-        return not set(cls.masked).isdisjoint(cls.representations)
-
-    @property
-    def obeys_masks(self) -> bool:
-        return self.actions in self.masked
 
     def _check_names(self, names: Sequence[str]) -> None:
         """Raise TypeError on hyper-parameters that the library's class does not take."""
@@ -398,7 +389,7 @@ class PPO(_CanTrainBefore):
     Algorithm:
         ::
 
-            put the items in a random order;  draw the weights of policy π and value V
+            draw the weights of policy π and value V
             repeat until the horizon:
                 n_steps times, in each of n_envs streams:
                     observe o, the clicks of the stream's last session
@@ -445,7 +436,15 @@ class PPO(_CanTrainBefore):
         "ent_coef": (0.0, 0.001, 0.003, 0.01, 0.03),
         "clip_range": (0.1, 0.2, 0.3),
     }
-    tuned: ClassVar = {"n_envs": 32, "learning_rate": 0.00467, "n_steps": 8, "n_epochs": 5, "ent_coef": 0.01, "clip_range": 0.3}
+    tuned: ClassVar = {
+        "actions": "codes",
+        "n_envs": 32,
+        "learning_rate": 0.00467,
+        "n_steps": 8,
+        "n_epochs": 5,
+        "ent_coef": 0.01,
+        "clip_range": 0.3,
+    }
     with_features: ClassVar = {"learning_rate": 3e-4}
     meta: ClassVar = {"n_steps": 8, "batch_size": 256, "net_arch": (32,), "log_std_init": -3.0, "gamma": 0.8}
 
@@ -464,7 +463,7 @@ class A2C(_CanTrainBefore):
     Algorithm:
         ::
 
-            put the items in a random order;  draw the weights of policy π and value V
+            draw the weights of policy π and value V
             repeat until the horizon:
                 n_steps times, in each of n_envs streams:
                     observe o, the clicks of the stream's last session
@@ -489,7 +488,7 @@ class A2C(_CanTrainBefore):
         "net_arch": Setting((64, 64), _sizes, _THE_SAME),
     }
     search_space: ClassVar = _SEARCHED | {"n_steps": (1, 2, 4, 8), "ent_coef": (0.0, 0.001, 0.003, 0.01, 0.03)}
-    tuned: ClassVar = {"n_envs": 32, "learning_rate": 0.00647, "net_arch": (32,), "ent_coef": 0.003}
+    tuned: ClassVar = {"actions": "codes", "n_envs": 32, "learning_rate": 0.00647, "net_arch": (32,), "ent_coef": 0.003}
     meta: ClassVar = {"n_steps": 4, "net_arch": (32,), "log_std_init": -3.0, "gamma": 0.8}
 
 
@@ -583,7 +582,6 @@ class MaskablePPO(StableBaselines):
     paper = "Huang and Ontañón 2022; sb3-contrib"
     package = "sb3_contrib"
     representations = ("items",)
-    masked = ("items",)
     measured = Measured(3.7, 18.0)
     settings: ClassVar = _AS_PPO | {
         "n_steps": Setting(20, check_count, "choices: 4 sessions of each stream where K = 5, as for PPO"),
@@ -779,19 +777,10 @@ class _Adopted(StableBaselines):
     paper = "your own"
     learns_from = Learner.learns_from  # its loop is not known here, so its lists cannot be given their rewards
     settings: ClassVar = {"n_envs": Setting(8, check_count, "")}
-    masked = ("items",)
     adopted: ClassVar[Any]
 
     def algorithm(self) -> Any:
         return self.adopted
-
-    @classmethod
-    def takes_candidates(cls) -> bool:
-        return "use_masking" in inspect.signature(cls.adopted.learn).parameters
-
-    @property
-    def obeys_masks(self) -> bool:
-        return self.takes_candidates()
 
     @property
     def representations(self) -> tuple[Actions, ...]:  # type: ignore[override]

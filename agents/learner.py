@@ -25,6 +25,8 @@ Actions = Literal["rankings", "codes", "scores", "items", "lists"]
 | `items` | one item; a list takes K steps | `Discrete` | `ItemByItemVector` | MaskablePPO (masks); DQN, PPO, A2C |
 | `lists` | the number of a list among all | `Discrete` | `EnumeratedVectorAction` | DQN |
 """
+OF_ITEMS: tuple[Actions, ...] = ("rankings", "scores", "items")
+"""Those that stand for the same items in every session, so that items that cannot be shown are left out."""
 
 
 class Training(NamedTuple):
@@ -76,15 +78,9 @@ class Learner(ABC):
     model: Any = None
     rng: np.random.Generator
 
-    @classmethod
-    def takes_candidates(cls) -> bool:
-        """Whether it can choose among a part of the items, that is whether it obeys masks."""
-        return False
-
-    @property
-    def obeys_masks(self) -> bool:
-        """Whether it does so with its ``actions``."""
-        return self.takes_candidates()
+    def takes_candidates(self) -> bool:
+        """Whether it can choose among a part of the items: its actions decide."""
+        return self.actions in OF_ITEMS
 
     @classmethod
     def can_replace(cls) -> bool:

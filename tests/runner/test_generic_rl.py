@@ -217,16 +217,11 @@ def test_bad_hyperparameters_are_named(arguments: dict[str, Any], message: str) 
         PPO(10, 5, **arguments)
 
 
-def test_in_a_contextual_environment_the_library_steps_itself() -> None:
+def test_in_a_contextual_environment_the_library_can_step_itself() -> None:
     _vec_env()
     import stable_baselines3
 
-    env = gym.make("ContextualPBMRank-v0")
-    with pytest.raises(
-        ValueError, match="PPO cannot be run by name in a contextual environment, because it observes no features"
-    ):
-        clickgym.run(clickgym.make_agent("PPO", env), env, 10)
-    recorded = clickgym.RecordRegret(env)
+    recorded = clickgym.RecordRegret(gym.make("ContextualPBMRank-v0"))
     model = stable_baselines3.PPO("MultiInputPolicy", LehmerAction(recorded), n_steps=32, batch_size=32, gamma=0.0, seed=0)
     model.learn(64)
     assert recorded.meter.step == 64
