@@ -1,5 +1,9 @@
 """What ranks: the interface of agents and the published algorithms; no click model and no session lies here."""
 
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from ..core.later import loader
 from .agent import ANY_LIST as ANY_LIST
 from .agent import ITS_DISPLAYS as ITS_DISPLAYS
 from .agent import LAST_DISPLAY as LAST_DISPLAY
@@ -14,6 +18,9 @@ from .per_state import PerState as PerState
 from .published import *  # noqa: F403
 from .published import AGENTS, CONTEXTUAL_AGENTS, LEARNERS
 from .search_space import Range as Range
+
+if TYPE_CHECKING:
+    from .plackett_luce import PlackettLuceActorCritic as PlackettLuceActorCritic
 
 STATE_AGENTS: dict[str, type[StateAgent]] = {agent.__name__: agent for agent in (PerState, CascadeVI)}
 """The agents that see the state of users with a memory, by name."""
@@ -38,3 +45,9 @@ __all__ = [
     *STATE_AGENTS,
     *LEARNERS,
 ]
+
+if find_spec("stable_baselines3"):  # or a star import would fail
+    __all__ += ["PlackettLuceActorCritic"]
+
+if not TYPE_CHECKING:  # it imports torch
+    __getattr__ = loader(__name__, {"PlackettLuceActorCritic": ".plackett_luce"})

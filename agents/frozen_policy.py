@@ -11,8 +11,8 @@ from gymnasium.spaces import Dict, Discrete
 from numpy.typing import ArrayLike, NDArray
 
 from ..core.checks import as_call, check_count, check_flag, check_positions, generator, short, unknown
-from ..envs.codecs import CODECS, Draft, flat_draft, next_left
-from ..envs.spaces import RankedList
+from ..envs.codecs import CODECS, Codec, Draft, flat_draft, next_left, order_of_items
+from ..envs.spaces import RankedList, check_ranking
 from .agent import Agent, Seed
 from .learner import Actions
 
@@ -23,8 +23,9 @@ class FrozenPolicy(Agent):
     The policy observes what the environment returns. A policy that was trained on a wrapper of observations
     (`HistoryObservation`) needs the environment in the same wrapper: ``clickgym.run(agent, HistoryObservation(env, items))``.
     A policy that chooses items one by one is called K times for each list. It observes what `ItemByItem` returns, or, if its
-    observation space is an array, one array, as the algorithms of this package do. The state of a recurrent policy is kept
-    from session to session, or from item to item if an episode was one list.
+    observation space is an array, one array, as the algorithms of this package do. Where every session has other candidates, a
+    policy that observes an array is given their features, candidate by candidate, as these algorithms are. The state of a
+    recurrent policy is kept from session to session, or from item to item if an episode was one list.
 
     Args:
         n_items: L.
@@ -33,7 +34,8 @@ class FrozenPolicy(Agent):
             ``episode_start``, ``deterministic`` and (item by item) ``action_masks`` with those that it takes. It returns the
             action; if it takes ``state``, a tuple of the action and the next state.
         actions: how it names lists, that is the wrapper of its training: ``"codes"`` (`LehmerAction`), ``"scores"``
-            (`ScoresAction`), ``"lists"`` (`EnumeratedAction`) or ``"items"`` (`ItemByItem`).
+            (`ScoresAction`), ``"lists"`` (`EnumeratedAction`), ``"items"`` (`ItemByItem`), or ``"rankings"`` (no wrapper:
+            actions are lists, as of `PlackettLuceActorCritic`).
         items: ``(L,)`` the order of items that the wrapper was given; None is ``0..L-1``. A trained `Learner` has it in its
             attribute ``items``.
         deterministic: whether to take the most probable action; False draws an action.
@@ -71,8 +73,8 @@ class FrozenPolicy(Agent):
         predict = getattr(model, "predict", model)
         if isinstance(model, type) or not callable(predict):
             raise TypeError(f"model is {short(model)}; expected a trained model with a method predict, or a function")
-        if not isinstance(actions, str) or actions not in (*CODECS, "items"):
-            raise ValueError(unknown("actions", actions, (*CODECS, "items")))
+        if not isinstance(actions, str) or actions not in ("rankings", *CODECS, "items"):
+            raise ValueError(unknown("actions", actions, ("rankings", *CODECS, "items")))
         self.model, self.actions = model, actions
         self.deterministic = check_flag("deterministic", deterministic)
         self._predict: Callable[..., Any] = predict
@@ -81,15 +83,19 @@ class FrozenPolicy(Agent):
         named = ("state", "episode_start", "deterministic", "action_masks")
         self._takes = {name for name in named if name in parameters or (takes_any and name != "action_masks")}
         lists = RankedList(self.n_items, self.n_positions)
-        self._codec = Draft(lists, items) if actions == "items" else CODECS[actions](lists, items)
-        expected = Discrete(self.n_items) if isinstance(self._codec, Draft) else self._codec.space
+        self._items = order_of_items(items, self.n_items)
+        self._codec: Draft | Codec | None = None  # None: actions are lists
+        if actions != "rankings":
+            self._codec = Draft(lists, items) if actions == "items" else CODECS[actions](lists, items)
+        spaces = {"rankings": lists, "items": Discrete(self.n_items)}
+        expected = self._codec.space if isinstance(self._codec, Codec) else spaces[actions]
         if getattr(model, "action_space", expected) != expected:
             raise ValueError(
                 f"the actions of the model are {model.action_space}; actions={actions!r} for lists of {n_positions} out of "
                 f"{n_items} items are {expected}"
             )
         self._space = getattr(model, "observation_space", None)  # None: whatever it is given
-        self._flat = self._space is not None and not isinstance(self._space, Dict)  # where items are chosen one by one
+        self._flat = self._space is not None and not isinstance(self._space, Dict)  # it observes one array
         self._rng, self._begun = generator(seed), False
         self._state: Any = None
 
@@ -98,12 +104,21 @@ class FrozenPolicy(Agent):
         return as_call(self, n_items=self.n_items, n_positions=self.n_positions, model=model, actions=self.actions)
 
     def rank(self, observation: Any) -> NDArray[np.int64]:
+        if isinstance(observation, Mapping) and "features" in observation and self._space is not None:
+            if self._flat:
+                observation = np.asarray(observation["features"], np.float32).ravel()
+            else:  # not all that the environment shows
+                observation = {name: entry for name, entry in observation.items() if name in self._space.spaces}
         if not self._begun and not self.deterministic and hasattr(self.model, "set_random_seed"):
             self.model.set_random_seed(int(self._rng.integers(2**31)))
         if isinstance(self._codec, Draft):
             ranking = self._item_by_item(self._codec, observation)
         else:
-            ranking = self._codec.decode(self._act(observation, not self._begun))
+            action = self._act(observation, not self._begun)
+            if self._codec is None:
+                ranking = self._items[check_ranking(action, self.n_items, self.n_positions)]
+            else:
+                ranking = self._codec.decode(action)
         self._begun = True
         return ranking
 

@@ -32,7 +32,7 @@ from ..core.checks import (
 )
 from ..core.event_files import quiet_writers
 from ..core.files import writing
-from .agent import Seed
+from .agent import ITS_DISPLAYS, LAST_DISPLAY, Seed
 from .learner import Actions, Learner, Training
 from .search_space import Range, SearchSpace
 
@@ -117,6 +117,10 @@ class StableBaselines(Learner):
     3. The last step plays all streams, though the horizon may end within it; those sessions (fewer than ``n_envs``) are not
        counted.
     4. torch runs in one thread: the networks are too small for more.
+    5. Where every session has other candidates, their features are observed, and not the last clicks, which were on others.
+    6. If clicks come late, a list gets its own reward when it arrives (`DelayedRollouts`, `DelayedReplay`). This does not hold
+       for classes of users' own (``sb3_contrib:TRPO``): their loop is not known, and the reward of a step is that of the
+       clicks that arrive in it. RecurrentPPO is refused, because its sequences need the rewards in the order of sessions.
 
     The library draws from the global generators of Python, NumPy and torch, which `learn` therefore seeds: one seed gives one
     run, as long as nothing else in the process draws from them meanwhile.
@@ -141,6 +145,7 @@ class StableBaselines(Learner):
     """
 
     engine = "stable-baselines3"
+    learns_from = ITS_DISPLAYS
     click_models = "any"
     paper: ClassVar[str]
     """The paper and the library of the algorithm."""
@@ -150,6 +155,8 @@ class StableBaselines(Learner):
     """The ways in which its policy can name lists; the first is the default."""
     settings: ClassVar[Mapping[str, Setting]]
     """The hyper-parameters with their defaults."""
+    with_features: ClassVar[Mapping[str, Any]] = {}
+    """Other defaults where candidates have features."""
     tuned: ClassVar[Mapping[str, Any] | None] = None
     """What ``settings=tuned`` stands for, as in ``PPO:settings=tuned``: values that `clickgym tune` proposed."""
     measured: ClassVar[Measured]
@@ -176,13 +183,15 @@ class StableBaselines(Learner):
         self.hyperparameters: dict[str, Any] = {
             name: check(name, hyperparameters.get(name, default)) for name, (default, check, _) in self.settings.items()
         } | {name: hyperparameters[name] for name in others}
+        self._of_features = {name: value for name, value in self.with_features.items() if name not in hyperparameters}
         self.n_envs = self.hyperparameters["n_envs"]
         representations = self.representations
         if actions is not None and actions not in representations:
             raise ValueError(unknown("actions", actions, representations))
         self.actions = actions or representations[0]
         self.rng = generator(seed)
-        self.items = self.rng.permutation(self.n_items)
+        order = self.rng.permutation(self.n_items)
+        self.items = np.arange(self.n_items) if self.actions == "rankings" else order
         self.model: Any = None
         if "n_epochs" in self.settings:
             rollout, batch_size = self.n_envs * self.hyperparameters["n_steps"], self.hyperparameters["batch_size"]
@@ -220,6 +229,8 @@ class StableBaselines(Learner):
         if policy_kwargs:
             arguments["policy_kwargs"] = policy_kwargs
         policy, taken = next(iter(self.algorithm().policy_aliases), "MlpPolicy"), self._taken()
+        if self.actions == "rankings":
+            from .plackett_luce import PlackettLuceActorCritic as policy
         if self.discount is None:
             gamma = 1.0 if self.actions == "items" else 0.0
         else:  # of a session; each of its choices has its share
@@ -227,11 +238,24 @@ class StableBaselines(Learner):
         always = {"policy": policy, "device": "cpu", "gamma": gamma}
         return {name: value for name, value in always.items() if taken is None or name in taken} | arguments
 
+    @property
+    def _choices(self) -> int:
+        """How many steps choose a list."""
+        return self.n_positions if self.actions == "items" else 1
+
+    def _algorithm_for(self, envs: VecEnv) -> Any:
+        """Return the library's class; where clicks come late, one that gives rewards to the lists that earned them."""
+        is_late = envs.has_attr("arrivals") and envs.get_attr("arrivals", 0)[0] is not None
+        if not is_late or self.learns_from != ITS_DISPLAYS:
+            return self.algorithm()
+        from .delayed_credit import with_delayed_credit
+
+        return with_delayed_credit(self.algorithm(), self._choices)
+
     def learn(self, envs: VecEnv, sessions: int, on_step: Callable[[], bool], log: Path | None = None) -> None:
         from stable_baselines3.common.utils import set_random_seed
 
-        every = max(sessions // 200, 1)
-        choices = self.n_positions if self.actions == "items" else 1
+        every, choices = max(sessions // 200, 1), self._choices
         logged, going_on = 0, True
 
         def after_step(*_: Any) -> bool:
@@ -253,7 +277,9 @@ class StableBaselines(Learner):
         set_random_seed(seed)  # here, for given a seed the library would also reseed the streams with it
         with _one_thread(), _logger(log) as logger, contextlib.suppress(_EnoughError):
             if self.model is None:
-                self.model = self.algorithm()(env=envs, **self.arguments())
+                if "features" in getattr(envs.observation_space, "spaces", ()):
+                    self.hyperparameters |= self._of_features
+                self.model = self._algorithm_for(envs)(env=envs, **self.arguments())
             else:
                 self.model.set_env(envs)
             self.model.action_space.seed(seed)
@@ -353,21 +379,21 @@ class PPO(_CanTrainBefore):
 
     Idea:
         Proximal policy optimisation (PPO) knows nothing about users and positions: a list is an action, and the clicks are its
-        reward. A neural network gives the probabilities of actions, and another output of it estimates the reward to expect. A
-        list is coded as K numbers, drawn independently, each of which selects one of the items that are left (a Lehmer code).
-        After every few sessions of many parallel streams, gradient steps make actions more likely that earned more than
-        expected. The change is clipped, so the same sessions can serve for several gradient steps before they are out of date.
-        It works with any reward and click model, but needs many more sessions than a bandit algorithm and, with independent
-        positions, may settle on a suboptimal list.
+        reward. A neural network gives a score of each item, and another output of it estimates the reward to expect. A list is
+        drawn from the top down: each item in proportion to exp(score), among those that are left (`PlackettLuceActorCritic`).
+        After every few sessions of many parallel streams, gradient steps make lists more likely that earned more than expected.
+        The change is clipped, so the same sessions can serve for several gradient steps before they are out of date. It works
+        with any reward and click model, and with masks, but needs many more sessions than a bandit algorithm, and may settle on
+        a suboptimal list.
 
     Algorithm:
         ::
 
-            put the items in a random order;  draw the weights of policy π and value V
+            draw the weights of policy π and value V
             repeat until the horizon:
                 n_steps times, in each of n_envs streams:
                     observe o, the clicks of the stream's last session
-                    draw the code a = (a_1 … a_K) of a list from π(·|o);  show this list
+                    draw the list a = (a_1 … a_K) from π(·|o), in proportion to exp(score);  show it
                     observe the clicks and the reward r;  keep (o, a, r, π_old = π(a|o))
                 Â = r − V(o) for each session, the advantage (discount 0: sessions are independent)
                 n_epochs times, for each random batch of batch_size of these sessions:
@@ -375,25 +401,30 @@ class PPO(_CanTrainBefore):
                     ρ = π(a|o) / π_old,  ρ' = clip(ρ, 1 − ε, 1 + ε)        (ε: clip_range)
                     step of Adam up mean min(ρ Â, ρ' Â) + ent_coef entropy(π) − ½ (r − V(o))²
 
-    Over three models, the regret of its last tenth was 2 % to 13 % of random lists'. The percentages are of random lists' total
-    regret in 10⁵ sessions, over three random position-based models (L = 10, K = 5) on which the defaults had 7.1 %. Cheaper,
-    and hardly worse, is one gradient step on one session of each of many streams (``n_envs=256, n_steps=1, batch_size=256,
-    n_epochs=1, learning_rate=3e-3``): 10.8 % in 2.0 s where the defaults had 9.7 % in 8.2 s (9 runs each, in ``uniform:seed=0``
-    to ``2``).
+    ``actions="codes"`` is what version 2.0 played: K numbers, drawn independently, each of which selects one of the items that
+    are left (a Lehmer code). The percentages in the table are with codes, of random lists' total regret in 10⁵ sessions, over
+    three random position-based models (L = 10, K = 5) on which the defaults had 7.1 %. Cheaper, and with codes hardly worse, is
+    one gradient step on one session of each of many streams (``n_envs=256, n_steps=1, batch_size=256, n_epochs=1,
+    learning_rate=3e-3``): 10.8 % in 2.0 s where the defaults had 9.7 % in 8.2 s (9 runs each, in ``uniform:seed=0`` to ``2``).
 
     Source: Schulman, Wolski, Dhariwal, Radford, Klimov, *Proximal policy optimization algorithms*, arXiv 2017; implemented as
     for `StableBaselines`.
     """
 
     paper = "Schulman et al. 2017; stable-baselines3"
-    representations = ("codes", "scores", "items")
-    measured = Measured(10.0, 7.4)
+    representations = ("rankings", "codes", "scores", "items")
+    measured = Measured(4.3, 7.4)
     settings: ClassVar = {
         "n_envs": Setting(64, check_count, _STREAMS),
         "n_steps": Setting(4, check_count, "an update every 64 · 4 = 256 sessions; every 1024: 23 %, every 2048: 43 %"),
         "batch_size": Setting(128, check_count, "two gradient steps per pass; 256: 8.3 %, 64 (with 32 streams, 8 steps): 13 %"),
         "n_epochs": Setting(4, check_count, "passes over a rollout; of 1024, 10 raised 23 % to 28 % at 3 times the cost"),
-        "learning_rate": Setting(1e-3, _above_0, "three times the library's; on rollouts of 1024, 3e-3 raised 23 % to 31 %"),
+        "learning_rate": Setting(
+            1e-3,
+            _above_0,
+            "three times the library's; on rollouts of 1024, 3e-3 raised 23 % to 31 %; 3e-4 where candidates have features, "
+            "because 1e-3 collapses late there",
+        ),
         "ent_coef": Setting(0.0, _at_least_0, f"{_EXPLORATION}; 0.01: 8.3 %"),
         "clip_range": Setting(0.2, _above_0, "of the paper"),
         "net_arch": Setting((64, 64), _sizes, f"{_THE_SAME}; one layer of 32, at batches of 256, raised 8.3 % to 14 %"),
@@ -405,7 +436,16 @@ class PPO(_CanTrainBefore):
         "ent_coef": (0.0, 0.001, 0.003, 0.01, 0.03),
         "clip_range": (0.1, 0.2, 0.3),
     }
-    tuned: ClassVar = {"n_envs": 32, "learning_rate": 0.00467, "n_steps": 8, "n_epochs": 5, "ent_coef": 0.01, "clip_range": 0.3}
+    tuned: ClassVar = {
+        "actions": "codes",
+        "n_envs": 32,
+        "learning_rate": 0.00467,
+        "n_steps": 8,
+        "n_epochs": 5,
+        "ent_coef": 0.01,
+        "clip_range": 0.3,
+    }
+    with_features: ClassVar = {"learning_rate": 3e-4}
     meta: ClassVar = {"n_steps": 8, "batch_size": 256, "net_arch": (32,), "log_std_init": -3.0, "gamma": 0.8}
 
 
@@ -414,7 +454,7 @@ class A2C(_CanTrainBefore):
 
     Idea:
         Advantage actor-critic (A2C) knows nothing about users and positions: a list is an action, and the clicks are its
-        reward. A neural network gives the probabilities of lists, coded as for `PPO`, and another output of it estimates the
+        reward. A neural network gives scores, by which lists are drawn as for `PPO`, and another output of it estimates the
         reward to expect. After every step of many parallel streams, one gradient step makes lists more likely that earned more
         than expected. The gradient is right on average and needs no clipping, because the policy that is changed has drawn the
         lists itself. Each session is used only once and gradients are noisy, so it needs many sessions. It may settle on a
@@ -423,11 +463,11 @@ class A2C(_CanTrainBefore):
     Algorithm:
         ::
 
-            put the items in a random order;  draw the weights of policy π and value V
+            draw the weights of policy π and value V
             repeat until the horizon:
                 n_steps times, in each of n_envs streams:
                     observe o, the clicks of the stream's last session
-                    draw the code a = (a_1 … a_K) of a list from π(·|o);  show this list
+                    draw the list a = (a_1 … a_K) from π(·|o), in proportion to exp(score);  show it
                     observe the clicks and the reward r
                 Â = r − V(o) for each of them, the advantage (discount 0: sessions are independent)
                 one step of RMSProp up mean Â log π(a|o) + ent_coef entropy(π) − ½ (r − V(o))²
@@ -438,17 +478,17 @@ class A2C(_CanTrainBefore):
     """
 
     paper = "Mnih et al. 2016; stable-baselines3"
-    representations = ("codes", "scores", "items")
-    measured = Measured(6.1, 4.1)
+    representations = ("rankings", "codes", "scores", "items")
+    measured = Measured(3.3, 4.1)
     settings: ClassVar = {
         "n_envs": Setting(64, check_count, f"{_STREAMS}; the sessions of a gradient step"),
-        "n_steps": Setting(1, check_count, "a gradient step every 64 sessions; 2 steps, at three times the rate: 11.1 %"),
+        "n_steps": Setting(1, check_count, "a gradient step every 64 sessions; with codes, 2 at three times the rate: 11.1 %"),
         "learning_rate": Setting(1e-3, _above_0, "near the library's 7e-4"),
         "ent_coef": Setting(0.0, _at_least_0, _EXPLORATION),
         "net_arch": Setting((64, 64), _sizes, _THE_SAME),
     }
     search_space: ClassVar = _SEARCHED | {"n_steps": (1, 2, 4, 8), "ent_coef": (0.0, 0.001, 0.003, 0.01, 0.03)}
-    tuned: ClassVar = {"n_envs": 32, "learning_rate": 0.00647, "net_arch": (32,), "ent_coef": 0.003}
+    tuned: ClassVar = {"actions": "codes", "n_envs": 32, "learning_rate": 0.00647, "net_arch": (32,), "ent_coef": 0.003}
     meta: ClassVar = {"n_steps": 4, "net_arch": (32,), "log_std_init": -3.0, "gamma": 0.8}
 
 
@@ -461,10 +501,10 @@ class RecurrentPPO(StableBaselines):
     Idea:
         RecurrentPPO is `PPO` for users whose behaviour depends on more than the last observation. The policy and the value each
         read the stream of sessions through a recurrent network (an LSTM), whose state remembers clicks of earlier sessions.
-        Lists are coded and weights are changed as by `PPO`, and the gradient also runs back through the sessions since the last
-        change. Here there is little to remember: sessions of different users are independent, and the state of users with a
-        memory is observed. RecurrentPPO therefore shows what a memory costs where none is needed: more time per session, and
-        more weights to learn.
+        Lists are coded as K numbers (`LehmerVectorAction`), and weights are changed as by `PPO`, where the gradient also runs
+        back through the sessions since the last change. Here there is little to remember: sessions of different users are
+        independent, and the state of users with a memory is observed. RecurrentPPO therefore shows what a memory costs where
+        none is needed: more time per session, and more weights to learn.
 
     Algorithm:
         ::
@@ -488,6 +528,7 @@ class RecurrentPPO(StableBaselines):
 
     paper = "Schulman et al. 2017, with an LSTM; sb3-contrib"
     package = "sb3_contrib"
+    learns_from = LAST_DISPLAY  # its sequences need the reward of every session, in the order of sessions
     representations = ("codes", "scores")
     measured = Measured(8.4, 15.8)
     settings: ClassVar = _AS_PPO | {
@@ -548,10 +589,6 @@ class MaskablePPO(StableBaselines):
     }
     search_space: ClassVar = PPO.search_space | {"n_steps": (5, 10, 20, 40), "batch_size": (160, 320, 640, 1280)}
     tuned: ClassVar = {}
-
-    @classmethod
-    def takes_candidates(cls) -> bool:
-        return True
 
 
 class DQN(StableBaselines):
@@ -738,15 +775,12 @@ class _Adopted(StableBaselines):
     """A user's class in the style of stable-baselines3, with its own defaults."""
 
     paper = "your own"
+    learns_from = Learner.learns_from  # its loop is not known here, so its lists cannot be given their rewards
     settings: ClassVar = {"n_envs": Setting(8, check_count, "")}
     adopted: ClassVar[Any]
 
     def algorithm(self) -> Any:
         return self.adopted
-
-    @classmethod
-    def takes_candidates(cls) -> bool:
-        return "use_masking" in inspect.signature(cls.adopted.learn).parameters
 
     @property
     def representations(self) -> tuple[Actions, ...]:  # type: ignore[override]

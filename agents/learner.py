@@ -14,11 +14,19 @@ from .search_space import SearchSpace
 if TYPE_CHECKING:
     from stable_baselines3.common.vec_env import VecEnv
 
-Actions = Literal["codes", "scores", "lists", "items"]
-"""How the actions of a policy name a list: ``codes``, one number for each position, drawn independently (`LehmerVectorAction`);
-``scores``, one real number for each item, by which items are sorted (`ScoresVectorAction`); ``lists``, the number of a list
-among all lists (`EnumeratedVectorAction`); ``items``, one item per step from the top of the list down, in episodes of one list
-(`ItemByItemVector`)."""
+Actions = Literal["rankings", "codes", "scores", "items", "lists"]
+"""How the actions of a policy name a list.
+
+| actions | one of them is | its space | wrapper | who takes them |
+|---|---|---|---|---|
+| `rankings` | the list itself | `RankedList` | none | PPO, A2C (`PlackettLuceActorCritic`; masks) |
+| `codes` | K numbers, each counts the items left | `MultiDiscrete` | `LehmerVectorAction` | PPO, A2C, RecurrentPPO |
+| `scores` | L numbers that sort the items | `Box` | `ScoresVectorAction` | SAC, TD3; PPO, A2C, RecurrentPPO |
+| `items` | one item; a list takes K steps | `Discrete` | `ItemByItemVector` | MaskablePPO (masks); DQN, PPO, A2C |
+| `lists` | the number of a list among all | `Discrete` | `EnumeratedVectorAction` | DQN |
+"""
+OF_ITEMS: tuple[Actions, ...] = ("rankings", "scores", "items")
+"""Those that stand for the same items in every session, so that items that cannot be shown are left out."""
 
 
 class Training(NamedTuple):
@@ -42,7 +50,8 @@ class Learner(ABC):
         n_items, n_positions: L and K.
         n_envs: the number of parallel streams.
         items: ``(L,)`` a random order of the items, in which its actions number them. The ids of items therefore contain no
-            information, even if an instance is stored in order of attraction.
+            information, even if an instance is stored in order of attraction. Rankings hold the ids themselves (``0..L-1``):
+            that policy treats all ids alike, because the initial weights of its outputs are exchangeable.
         actions: how its policy names a list.
         training: None, or its training on other instances, with histories as observations; it is then measured with frozen
             weights.
@@ -54,7 +63,8 @@ class Learner(ABC):
     engine: ClassVar[str]
     """The library whose training loop it uses."""
     learns_from: ClassVar[str] = "the rewards that arrive"
-    """As of `clickgym.agents.Agent`."""
+    """As of `clickgym.agents.Agent`. By default, the reward of a step is that of the clicks that arrive in it, also if they
+    belong to earlier lists."""
     search_space: ClassVar[SearchSpace] = {}
     """The search space of `clickgym.tune`, as of `clickgym.agents.Agent`."""
 
@@ -68,10 +78,9 @@ class Learner(ABC):
     model: Any = None
     rng: np.random.Generator
 
-    @classmethod
-    def takes_candidates(cls) -> bool:
-        """Whether it can choose among a part of the items, that is whether it obeys masks."""
-        return False
+    def takes_candidates(self) -> bool:
+        """Whether it can choose among a part of the items: its actions decide."""
+        return self.actions in OF_ITEMS
 
     @classmethod
     def can_replace(cls) -> bool:

@@ -25,8 +25,10 @@ from clickgym.core.files import read_json
 from clickgym.core.formats import amount, duration, markdown_table, markdown_text, regret_text
 from clickgym.core.templates import templates
 from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, MEMORY, load_instance
-from clickgym.runner import PUBLISHED, STANDS, stands
+from clickgym.runner import PUBLISHED, STANDS, name_now, stands
 from clickgym.runner.describe import abilities
+from clickgym.runner.make import place_of, player_of
+from clickgym.runner.pairs import why_not
 from clickgym.runner.reports.exports import to_markdown
 from clickgym_lab.bench.boards import REPOSITORY, boards_notes, boards_tables, source_file
 from clickgym_lab.bench.conclusions import RECOMMENDING, conclusions, own_agent, referee
@@ -35,6 +37,7 @@ from clickgym_lab.bench.leaderboard import Place, row_of
 from clickgym_lab.bench.leaderboard import header as heads
 from clickgym_lab.bench.pages import leaderboard_html
 from clickgym_lab.bench.protocol import CURRENT, Board
+from clickgym_lab.bench.reference import agent_of
 from clickgym_lab.studies import STUDIES
 from clickgym_lab.studies.page import figure_name
 from clickgym_lab.studies.page import page as study_page
@@ -82,6 +85,7 @@ def marked_parts() -> dict[tuple[Path, str], str]:
         (DOCS / "scoreboard.md", "results"): _scoreboard(),
         (DOCS / "contextual.md", "sweep"): _regrets("contextual"),
         (DOCS / "rl.md", "algorithms"): _algorithms(),
+        (DOCS / "rl.md", "places"): _places(),
         (DOCS / "rl.md", "defaults"): _defaults(),
         (DOCS / "rl.md", "tuned"): _tuned(),
         (DOCS / "rl.md", "relatives"): _regrets("relatives"),
@@ -270,8 +274,8 @@ def _rows(places: Iterable[Place], board: Board) -> list[list[str]]:
     rows = []
     for place in places:
         cells = dict(zip(heads(CURRENT, board), row_of(place, CURRENT, board), strict=True))
-        name, comma, setting = place.agent.partition(",")
-        cells["agent"] = f"[`{name}`](../{source_file(name)}){comma}{setting}"
+        name, comma, setting = place.agent.partition(", ")
+        cells["agent"] = f"[`{name}`](../{source_file(agent_of(name))}){comma}{setting}"
         cells["overall"] = cells["overall"].replace(" ", "\N{NO-BREAK SPACE}")
         rows.append([*cells.values()])
     return rows
@@ -301,6 +305,34 @@ def _algorithms() -> str:
     return _table(("name", "library", "a list is", "regret", "seconds"), rows)
 
 
+PLAYED = {
+    "plain": "PBMRank-v0",
+    "contextual": "ContextualPBMRank-v0",
+    "arrival": "PBMRank-v0:arrival=batch:20",
+    "bots": "PBMRank-v0:bots=farm:share=0.1",
+    "churn": "PBMRank-v0:churn=0.01",
+    "available": "PBMRank-v0:available=7",
+    "memory": "CascadeMDPRank-v0",
+    "memory, bots": "CascadeMDPRank-v0:bots=quit:share=0.1",
+}
+"""The columns of the table of what learners play, and an environment of each."""
+
+
+def _places() -> str:
+    """Which learner plays where, by which actions; and the reasons where the default does not."""
+    rows, reasons = [], []
+    for name, learner in LEARNERS.items():
+        rows.append([f"`{name}`"])
+        for column, env in PLAYED.items():
+            place = place_of(env)
+            ways = {way: why_not(player_of((name, {"actions": way})).make(place), place) for way in learner.representations}
+            plays = next((f"`{way}`" for way, reason in ways.items() if not reason), "–")
+            rows[-1].append(plays)
+            reasons += [f"- `{name}`, {column}: {reason}." for reason in list(ways.values())[:1] if reason]
+    environments = ", ".join(f"`{env}`" for env in PLAYED.values())
+    return "\n".join([_table(("", *PLAYED), rows), "", f"The columns are those of {environments}.", "", *reasons])
+
+
 def _defaults() -> str:
     rows = [
         (f"`{name}`" if row == 0 else "", f"`{argument}`", str(setting.default), setting.why)
@@ -319,7 +351,8 @@ def tuning(name: str) -> Tuning:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", ".*made with other versions", UserWarning)
         budget = config["result"]["budget"]
-        return tune(f"{name}:{searched}", config["envs"], budget, **arguments, out=TUNED / name, progress=False)
+        agent = f"{name_now(name)}:{searched}".replace("codes:", "codes,")
+        return tune(agent, config["envs"], budget, **arguments, out=TUNED / name, progress=False)
 
 
 def _tuned() -> str:
@@ -332,7 +365,7 @@ def _tuned() -> str:
         tuned, tuned_seconds = _cost(f"{name}:settings=tuned") if settings else ("–", "–")
         chosen = f"`{settings}`" if settings else "no trial was better than the defaults"
         most = f"`{first}` ({share:.2f}), `{second}` ({other:.2f})"
-        rows.append((f"`{name}`", regret, tuned, seconds, tuned_seconds, chosen, most))
+        rows.append((f"`{prose.played('learners', name)}`", regret, tuned, seconds, tuned_seconds, chosen, most))
     return _table(("agent", "regret", "tuned", "seconds", "tuned", "`settings=tuned` stands for", "matter most"), rows)
 
 
@@ -340,7 +373,7 @@ def _cost(agent: str) -> tuple[str, str]:
     """The regret of an agent in percent of random lists', mean and range of its runs; and the seconds of the fastest run."""
     results = prose.sweep("learners")
     shares = prose.shares_of_random(agent, results.config["horizon"])
-    seconds = results.timings.filter(agent=agent)["seconds"].min()
+    seconds = results.timings.filter(agent=prose.played("learners", agent))["seconds"].min()
     return f"{shares.mean():.1f} % ({shares.min():.0f} to {shares.max():.0f})", f"{seconds:.0f}"
 
 

@@ -28,6 +28,7 @@ from clickgym import Results
 from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS, STATE_AGENTS
 from clickgym.core.statistics import worst_tenth
 from clickgym.envs import ENVIRONMENTS, list_instances, load_instance
+from clickgym.runner import name_now
 from clickgym.runner.theory import assumptions
 from clickgym_lab.bench import conclusions
 from clickgym_lab.bench.leaderboard import Place, leaderboard, tables_of
@@ -313,7 +314,7 @@ def memory(agent: str) -> Curves:
     return next(part for part in curves("when-rl-pays").values() if agent in part.agents)
 
 
-MYOPIC, GENERIC = ("CascadeKLUCB", "PerState"), ("PPO", "DQN", "MaskablePPO", "RecurrentPPO")
+MYOPIC, GENERIC = ("CascadeKLUCB", "PerState"), ("PPO:actions=codes", "DQN", "MaskablePPO", "RecurrentPPO")
 
 
 def spent(users: str, agent: str, step: int = 10**6) -> float:
@@ -424,7 +425,6 @@ def kept(part: str, agent: str, sessions: int = 100_000, exchanged: float = warm
 
 # ------------------------------------------------------------------------------------------ generic reinforcement learning
 
-FOUR = ("PPO", "A2C", "DQN", "SAC")
 LINEAR, RATED = (f"ContextualUBMRank-v0:instance=movielens{kind}.json" for kind in ("-linear", ""))
 
 
@@ -434,9 +434,17 @@ def sweep(name: str) -> Results:
     return Results(DOCS / "sweeps" / name)
 
 
+def played(name: str, agent: str) -> str:
+    """What a sweep calls an agent: PPO and A2C played codes in version 2, and have this name until they are played again."""
+    return agent if agent in sweep(name).config["agents"] else name_now(agent)
+
+
+FOUR = tuple(played("rl", agent) for agent in ("PPO", "A2C", "DQN", "SAC"))
+
+
 def mean(name: str, agent: str, step: int, env: str = PBM) -> float:
     """The mean regret of a sweep after so many sessions."""
-    return float(sweep(name).frame.filter(env=env, agent=agent, step=step)["regret"].mean())
+    return float(sweep(name).frame.filter(env=env, agent=played(name, agent), step=step)["regret"].mean())
 
 
 def beside(bandit: str, step: int) -> list[float]:
@@ -454,7 +462,7 @@ def from_on(bandit: str, sign: int) -> int:
 def rates(agents: Sequence[str], start: int, stop: int) -> NDArray[np.float64]:
     """``(agents, runs)`` the loss per session between two steps in the PBM."""
     rows = sweep("rl").frame.filter(col("step").is_in([start, stop]), env=PBM).sort("run", "step")
-    at = np.stack([rows.filter(agent=agent)["regret"].to_numpy().reshape(-1, 2) for agent in agents])
+    at = np.stack([rows.filter(agent=played("rl", agent))["regret"].to_numpy().reshape(-1, 2) for agent in agents])
     return np.asarray(np.diff(at, axis=-1)[..., 0] / (stop - start))
 
 
@@ -462,7 +470,7 @@ def shares_of_random(agent: str, step: int) -> polars.Series:
     """``(runs,)`` the regret in the sweep of learners, in percent of that of random lists."""
     frame = sweep("learners").frame.filter(step=step)
     random = frame.filter(agent="Random").group_by("instance").agg(random=col("regret").mean())
-    runs = frame.filter(agent=agent).join(random, on="instance")
+    runs = frame.filter(agent=played("learners", agent)).join(random, on="instance")
     return 100 * runs["regret"] / runs["random"]
 
 

@@ -31,6 +31,7 @@ from .wrappers.actions import (
     ScoresAction,
     ScoresVectorAction,
 )
+from .wrappers.delayed_credit import DelayedCredit
 from .wrappers.history import HistoryObservation, HistoryVectorObservation
 from .wrappers.regret import RecordRegret, RecordVectorRegret
 
@@ -55,6 +56,7 @@ __all__ = [
     "ContextualClickEnv",
     "ContextualClickVectorEnv",
     "ContextualModel",
+    "DelayedCredit",
     "DocumentClickThroughModel",
     "EnumeratedAction",
     "EnumeratedVectorAction",

@@ -43,6 +43,7 @@ def check_click_model(model: type[ClickModel] | ClickModel) -> None:
     Raises:
         AssertionError: the model has faults; the message has a line for each.
         TypeError: it is no click model.
+        ValueError: it is an object with fewer items or positions.
 
     Example:
         >>> import clickgym
@@ -61,6 +62,8 @@ def check_click_model(model: type[ClickModel] | ClickModel) -> None:
         raise TypeError(
             f"{short(model)} is no click model; expected a subclass of clickgym.envs.ClickModel, or an object of one"
         )
+    if isinstance(model, ClickModel) and (model.n_items < 4 or model.n_positions < 3):
+        raise ValueError(f"{short(model)} is too small to be checked; expected at least 4 items and 3 positions")
     trial = _Trial(model_class, model if isinstance(model, ClickModel) else None)
     then = [trial.parameters, trial.sessions, trial.probabilities, trial.rewards, trial.counted, trial.optimum, trial.files]
     then += [trial.documentation, trial.environments] if model_class.environments else []

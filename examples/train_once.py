@@ -20,7 +20,7 @@ import clickgym
 from clickgym.agents import Learner
 
 ONCE = ["PPO:protocol=meta", "PPO:protocol=meta,family=uniform"]
-ANEW = ["Random", "EpsilonGreedy", "TopRank", "CascadeKLUCB", "PBMHB", "PPO"]
+ANEW = ["Random", "EpsilonGreedy", "TopRank", "CascadeKLUCB", "PBMHB", "PPO:actions=codes"]
 STEPS = [100, 1_000, 10_000]
 REAL = ("yandex-986-3", "yandex-990", "yandex-9910", "yandex-99761", "yandex-9", "yandex-9941", "yandex-99954", "yandex-98721")
 

@@ -15,6 +15,10 @@ import pytest
 from reference_agents import MODELS
 
 from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS
+from clickgym.envs import CONTEXTUAL, ENVIRONMENTS
+
+REGISTERED = {env_id: env for env_id, env in (ENVIRONMENTS | CONTEXTUAL).items() if env.default_instance}
+"""The environments that need no argument."""
 
 BESIDES_PBM = {
     "Fixed": "CM DCM UBM TPBM",
@@ -73,8 +77,8 @@ CONTEXTUAL_PAIRS = {(name, kind) for name in CONTEXTUAL_AGENTS for kind in BY_FE
 
 
 def model_of(env_id: str) -> str:
-    """``"PBM"`` of ``"NonStationaryPBMRank-v0"``: the longest of the names that fit, as TPBM ends like PBM."""
-    return max((kind for kind in MODELS if env_id.endswith(f"{kind}Rank-v0")), key=len)
+    """``"PBM"`` of ``"NonStationaryPBMRank-v0"``."""
+    return REGISTERED[env_id].click_model.short
 
 
 def by_pair(names: Iterable[str], kinds: Iterable[str] = tuple(MODELS)) -> Any:
@@ -83,8 +87,11 @@ def by_pair(names: Iterable[str], kinds: Iterable[str] = tuple(MODELS)) -> Any:
 
 
 def by_id(names: Iterable[str], ids: Iterable[str], most: int = 9) -> Any:
-    """Parameters ``name`` and ``env_id`` of a test; an agent meets the forms of a model in turns, an id so many at most."""
-    forms = defaultdict(list)
+    """Parameters ``name`` and ``env_id`` of a test; an agent meets the forms of a model in turns, an id so many at most.
+
+    Ids that need an instance or parameters are left out.
+    """
+    forms, ids = defaultdict(list), [env_id for env_id in ids if env_id in REGISTERED]
     for env_id in ids:
         forms[model_of(env_id)].append(env_id)
     turns = {pair: number for kind in forms for number, pair in enumerate(pair for pair in sorted(PAIRS) if pair[1] == kind)}

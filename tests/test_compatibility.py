@@ -223,6 +223,8 @@ def experiment(request, tmp_path, monkeypatch):
     if request.param == "v2.0":
         pytest.importorskip("stable_baselines3")
         unpack(V20 / "sweep" / "sweep.tar.xz", tmp_path / "sweep")
+        file = tmp_path / "sweep" / "experiment.toml"
+        file.write_text(file.read_text().replace("little=PPO:", "little=PPO:actions=codes,"))  # what PPO meant then
     else:
         shutil.copytree(V10 / "sweep", tmp_path / "sweep")
     shutil.copytree(tmp_path / "sweep" / "results", tmp_path / "then")
@@ -273,8 +275,12 @@ def test_a_sweep_plays_what_is_missing_and_ends_with_the_same_table(experiment):
 
 @pytest.mark.usefixtures("undrawn")
 def test_an_experiment_file_gives_the_table_of_then(experiment):
+    """But for the learner where clicks come late: 2.0 gave their rewards to lists that had not earned them."""
     assert main(["run", "experiment.toml", "--out", "again", "--jobs", "1"]) == 0
-    assert read_results("again")[0].equals(read_results(experiment)[0])
+    is_late = (polars.col("agent") == "little") & polars.col("env").str.contains("arrival")
+    now, then = (read_results(folder)[0] for folder in ("again", experiment))
+    assert now.filter(~is_late).equals(then.filter(~is_late))
+    assert now.shape == then.shape
 
 
 # --------------------------------------------------------------------------------------------------------------- tunings

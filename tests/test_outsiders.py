@@ -71,7 +71,7 @@ def rewards_of(env, n_sessions=20, seed=0):
 # Gymnasium's wrappers ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("env_id", clickgym.envs.CONTEXTUAL)
+@pytest.mark.parametrize("env_id", [key for key, env in clickgym.envs.CONTEXTUAL.items() if env.default_instance])
 def test_a_contextual_observation_flattens(env_id):
     env, plain = FlattenObservation(gym.make(env_id)), gym.make(env_id)
     n_items, n_features = plain.observation_space["features"].shape

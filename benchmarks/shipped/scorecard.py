@@ -23,20 +23,21 @@ from rich.console import Console
 from clickgym.agents import Learner
 from clickgym.core.files import make_folder, read_json, write_whole
 from clickgym.core.templates import templates
-from clickgym.runner import PUBLISHED, AgentLike, Progress, player_of
+from clickgym.runner import PUBLISHED, AgentLike, Progress, name_now, player_of
 from clickgym.runner.results import read_results
 from clickgym_lab.bench.leaderboard import sources_of
 from clickgym_lab.bench.lines import compact, may_be_anchors, origin_of
 from clickgym_lab.bench.play import blocks, n_sessions, play, suited
 from clickgym_lab.bench.protocol import ADDED, ANCHORS, CURRENT, DEVELOPMENT, Protocol
-from clickgym_lab.bench.reference import PUBLISHED_LINE, SAFE_LINE, TUNED_LINE, Line, curves_of, line_name, lines
+from clickgym_lab.bench.reference import PUBLISHED_LINE, SAFE_LINE, TUNED_LINE, Line, agent_of, curves_of, line_name, lines
 from clickgym_lab.bench.task import Task
 from clickgym_lab.bench.tuned import BUDGET, development_tasks, tune_line
 from clickgym_lab.shipped import Shipped, fingerprints, read_shipped, write_shipped
 
 TOO_DEAR = ("SAC", "TD3", "PairRank")
 """Two of generic RL and a fit to all pairs in every session: each would cost as much as all others together."""
-PLAYERS = [name for name in PUBLISHED if name not in TOO_DEAR]
+PLAYERS = [name_now(name) for name in PUBLISHED if name not in TOO_DEAR]
+"""Those of version 2 of the scorecard: PPO and A2C are by codes, as in version 2 of the package."""
 GUARDED = ("UBMTS",)
 """Agents that have no tuned line, but one that is safe."""
 COMMAND = "python benchmarks/shipped/scorecard.py results/reference"
@@ -88,7 +89,7 @@ def make(
     maker = _Maker(protocol, development, out, jobs, budget, Console(stderr=True))
     make_folder(protocol.data)
     for name in agents or PLAYERS:
-        if not (protocol.data / f"{name}.parquet").exists():
+        if not (protocol.data / f"{agent_of(name)}.parquet").exists():
             _make_agent(maker, name)
         _play_added(maker, name)
     if anchors:
@@ -112,12 +113,12 @@ def _make_agent(maker: _Maker, name: str) -> None:
     if name in GUARDED:
         safe = Line(line_name(name, SAFE_LINE), f"{name}:safe=true", {"settings": "safe"})
         results += _play_line(maker, SAFE_LINE, safe, tasks)
-    write_shipped(maker.protocol.data / f"{name}.parquet", results)
+    write_shipped(maker.protocol.data / f"{agent_of(name)}.parquet", results)
 
 
 def _play_added(maker: _Maker, name: str) -> None:
     """Play the tasks that were added since the file of an agent was written, with all its lines."""
-    file = maker.protocol.data / f"{name}.parquet"
+    file = maker.protocol.data / f"{agent_of(name)}.parquet"
     before = read_shipped(file)
     there = {each.part for each in before}
     tasks = [task for part, block in blocks(maker.protocol.added).items() if part not in there for task in block]
@@ -135,7 +136,8 @@ def _tuned(maker: _Maker, name: str) -> Line | None:
     player = player_of(name)
     agent: Any = player.maker
     if player.kind is Learner:
-        return Line(line_name(name, TUNED_LINE), f"{name}:settings=tuned", {"settings": "tuned"}) if agent.tuned else None
+        spec = f"{name}{',' if ':' in name else ':'}settings=tuned"
+        return Line(line_name(name, TUNED_LINE), spec, {"settings": "tuned"}) if agent.tuned else None
     tasks = {task.ability for task in suited(player, maker.development.candidates)}
     boards = maker.protocol.boards_of(sources_of(player), tasks)
     if not player.search_space or not boards or not suited(player, development_tasks(maker.development, boards[0])):

@@ -180,7 +180,7 @@ def parts() -> dict[str, dict[str, Any]]:
     table: dict[str, dict[str, Any]] = {
         "Agents": dict(AGENTS),
         "Agents that see features, or states": CONTEXTUAL_AGENTS | STATE_AGENTS,
-        "Generic reinforcement learning": dict(LEARNERS),
+        "Generic reinforcement learning": LEARNERS | {"PlackettLuceActorCritic": agents.PlackettLuceActorCritic},
         "Click models and other users": dict(sorted(users.items())),
         "Estimation of click models": {each.__name__: each for each in MODEL_ESTIMATORS.values()},
     }

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ...core.checks import check_count, check_positions, integers, is_sequence, short, unknown
 from ..dynamic_bayesian import DynamicBayesianModel
+from .interactions import with_products
 from .model import LabelledModel
 
 Probabilities = tuple[float, ...]
@@ -188,14 +189,18 @@ class GradedModel(LabelledModel):
 
     def before(self, behaviour: str) -> GradedModel:
         """The same documents for users with another behaviour."""
-        return GradedModel(**(self._arguments() | {"behaviour": behaviour})).of_grades(self.n_grades)
+        return self._changed(behaviour=behaviour)
 
     def with_positions(self, n_positions: int) -> GradedModel:
-        return GradedModel(**(self._arguments() | {"n_positions": n_positions})).of_grades(self.n_grades)
+        return self._changed(n_positions=n_positions)
+
+    def _changed(self, **arguments: Any) -> GradedModel:
+        made = GradedModel(**(self._arguments() | arguments)).of_grades(self.n_grades)
+        return made.with_interactions(self.interactions)
 
     @classmethod
-    def described(cls, n_grades: int | None = None, **parameters: Any) -> Self:
-        made = cls(**parameters)
+    def described(cls, interactions: ArrayLike | None = None, n_grades: int | None = None, **parameters: Any) -> Self:
+        made = super().described(interactions, **parameters)
         return made if n_grades is None else made.of_grades(n_grades)
 
     def _arguments(self) -> dict[str, Any]:
@@ -213,7 +218,7 @@ class GradedModel(LabelledModel):
         lists = {"candidates": _lists(self.candidates), "grades": _lists(self.grades)}
         held_out = None if self.held_out is None else {key: _lists(of) for key, of in self.held_out._asdict().items()}
         # Only where it is news: descriptions without it, and their digests, stay as they were.
-        more = {} if self.n_grades == self._fewest_grades else {"n_grades": self.n_grades}
+        more = self._interactions() | ({} if self.n_grades == self._fewest_grades else {"n_grades": self.n_grades})
         return {"model": self.name()} | self._arguments() | {"items": self.items.tolist(), **lists, "held_out": held_out} | more
 
     def held_out_ndcg(self, best: Callable[[NDArray[np.float64]], NDArray[np.int64]], cutoff: int = 10) -> float:
@@ -249,7 +254,7 @@ class GradedModel(LabelledModel):
             discounts = rank_discounts(min(cutoff, len(gain)))
             ideal = float(np.sort(gain)[::-1][: len(discounts)] @ discounts)
             if ideal > 0:
-                ranking = met[best(self.items[numbers[met]])]
+                ranking = met[best(with_products(self.items[numbers[met]], self.interactions))]
                 total += float(gain[ranking[: len(discounts)]] @ discounts) / ideal
         return total / len(self.held_out.candidates)
 

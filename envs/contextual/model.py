@@ -6,7 +6,8 @@ Letters beside those of the package: d features, M users, N items of the pool fr
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from copy import copy
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,6 +16,7 @@ from ...core.checks import check_within, integers, is_sequence, numbers, probabi
 from ...core.notebook import html_table
 from ..click_model import ClickModel, click_model_of
 from ..users import Users
+from .interactions import largest_norm
 from .round import Pool, Rounds
 
 ROUNDING = 1e-9  # by how much sums may miss a bound
@@ -30,6 +32,7 @@ class ContextualModel(Users, abstract=True):
     Attributes:
         base: the click model of the users; what belongs to items is replaced in every session, and only their number L matters.
         mean: the click model of a session whose candidates all are as the mean candidate. `at` gives that of any session.
+        interactions: ``(Q, 2)`` the pairs of features whose products are further features (`LabelledModel.with_interactions`).
 
     Args:
         base: the click model of the users, or its ``to_dict()``.
@@ -43,6 +46,7 @@ class ContextualModel(Users, abstract=True):
 
     pool: Pool
     mean: ClickModel
+    interactions: NDArray[np.int64] = np.zeros((0, 2), np.int64)
 
     def __init__(
         self,
@@ -113,7 +117,7 @@ class ContextualModel(Users, abstract=True):
     @property
     def n_features(self) -> int:
         """d, the number of features of a candidate."""
-        return self.items.shape[1] + (0 if self.users is None else self.users.shape[1])
+        return self.items.shape[1] + (0 if self.users is None else self.users.shape[1]) + len(self.interactions)
 
     @property
     def same_candidates(self) -> bool:
@@ -191,6 +195,7 @@ class ContextualModel(Users, abstract=True):
             entries=np.concatenate([np.zeros(0, np.int64), *candidates]),
             entry_attraction=entry_attraction,
             entry_others=np.array(entry_others, np.float64).reshape(n_others, len(entry_attraction)),
+            pairs=self.interactions,
         )
 
         def mean(of_items: NDArray[np.float64], of_entries: NDArray[np.float64]) -> float:
@@ -350,12 +355,59 @@ class LabelledModel(ContextualModel):
         places = order[np.searchsorted(self.candidates[user][order], candidates)]
         return self._with_items([self.labels[name][user][places] for name in self.base.item_parameters()])
 
+    def with_interactions(self, interactions: ArrayLike) -> Self:
+        """The same users and items, with products of features as further features of each candidate.
+
+        Agents then see ``x = [U(i), V(j), z]``, where ``z_q = x_a x_b / x_0`` for the q-th pair (a, b). The first feature x_0
+        must be a constant c, so that x is c times ``[1, u, v, u_a v_b, ...]``. Clicks and attractions stay as they are.
+        Products are computed in every session; no table of users × candidates × features is made.
+
+        Args:
+            interactions: ``(Q, 2)`` pairs of places in ``[U(i), V(j)]``.
+
+        Raises:
+            ValueError: a place that no feature has, a first feature that is not a positive constant, or ``‖x‖₂ > 1`` for some
+                candidate.
+
+        Example:
+            >>> from clickgym.envs import PositionBasedModel
+            >>> base, items = PositionBasedModel([0, 0], [1.0, 0.5]), [[0.5, 0.2], [0.5, 0.4]]
+            >>> model = LabelledModel(base, candidates=[[0, 1]], attraction=[[0.9, 0.1]], items=items)
+            >>> model.with_interactions([[1, 1]]).n_features
+            3
+        """
+        n_features = self.items.shape[1] + self._users_part.shape[1]
+        pairs = integers("interactions", interactions, (None, 2), 0, n_features, empty=True).copy()
+        first = (self._users_part if self._users_part.shape[1] else self.items)[:, 0]
+        if len(pairs) and (first[0] <= 0 or np.ptp(first) > 0):
+            ends = f"from {first.min():g} to {first.max():g}"
+            raise ValueError(f"the first feature goes {ends}; interactions need the same positive number for all")
+        norm = largest_norm(self._users_part, self.items, pairs, self.candidates) if len(pairs) else 0.0
+        if norm > 1 + ROUNDING:
+            raise ValueError(
+                f"the features of some user and item, products included, have the norm {norm:g}; expected at most 1"
+            )
+        made = copy(self)
+        made.interactions, made.pool = pairs, self.pool._replace(pairs=pairs)
+        return made
+
+    @classmethod
+    def described(cls, interactions: ArrayLike | None = None, **parameters: Any) -> Self:
+        made = cls(**parameters)
+        return made if interactions is None else made.with_interactions(interactions)
+
+    def _interactions(self) -> dict[str, Any]:
+        # Only where there are some: descriptions without them, and their digests, stay as they were.
+        return {"interactions": self.interactions.tolist()} if len(self.interactions) else {}
+
     def to_dict(self) -> dict[str, Any]:
-        return self._describe() | {name: [values.tolist() for values in lists] for name, lists in self.labels.items()}
+        labels = {name: [values.tolist() for values in lists] for name, lists in self.labels.items()}
+        return self._describe() | labels | self._interactions()
 
     def with_positions(self, n_positions: int) -> LabelledModel:
         base = self.base.with_positions(n_positions)
-        return LabelledModel(base, self.candidates, items=self.items, users=self.users, **self.labels)
+        made = LabelledModel(base, self.candidates, items=self.items, users=self.users, **self.labels)
+        return made.with_interactions(self.interactions)
 
 
 def _numbers(user: int, values: ArrayLike, n_items: int) -> NDArray[np.int64]:

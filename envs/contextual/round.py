@@ -36,6 +36,7 @@ class Pool(NamedTuple):
     entries: NDArray[np.int64]  # (E,) the item of each entry; none: every user may meet every item
     entry_attraction: NDArray[np.float64]  # (E,) the attraction of each entry
     entry_others: NDArray[np.float64]  # (P, E)
+    pairs: NDArray[np.int64]  # (Q, 2) the features whose products, divided by the first, are further features
 
 
 class Round(NamedTuple):
@@ -97,6 +98,9 @@ def deal(pool, drawn, rng):  # type: ignore[no-untyped-def]
             drawn.features[a, j] = pool.users[user, j]
         for j in range(pool.items.shape[1]):
             drawn.features[a, n_user_features + j] = pool.items[item, j]
+        for q in range(len(pool.pairs)):
+            product = drawn.features[a, pool.pairs[q, 0]] * drawn.features[a, pool.pairs[q, 1]]
+            drawn.features[a, n_user_features + pool.items.shape[1] + q] = product / drawn.features[a, 0]
         place = a
         while place > 0 and drawn.attraction[drawn.candidates[place - 1]] < attraction:
             drawn.candidates[place] = drawn.candidates[place - 1]
@@ -228,7 +232,7 @@ class RoundTask:
         self.round = Round(
             user=np.zeros(1, np.int64),
             items=np.zeros(n_items, np.int64),
-            features=np.zeros((n_items, pool.users.shape[1] + pool.items.shape[1])),
+            features=np.zeros((n_items, pool.users.shape[1] + pool.items.shape[1] + len(pool.pairs))),
             attraction=np.zeros(n_items),
             others=np.zeros((len(pool.item_others), n_items)),
             best=np.arange(base.n_positions),

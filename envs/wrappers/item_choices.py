@@ -27,10 +27,11 @@ class ItemChoices(VectorWrapper):
     def __init__(self, env: VectorEnv, items: ArrayLike | None = None, *, across_lists: bool = False) -> None:
         self._by_item = ItemByItemVector(env, items, across_lists=across_lists)
         super().__init__(self._by_item)
-        last = env.single_observation_space
+        last: Any = env.single_observation_space
         lists: Any = env.single_action_space
         size = lists.n_items + lists.n_positions + flatdim(last)
-        self.single_observation_space = Box(0, 1 if isinstance(last, MultiBinary) else np.inf, (size,))
+        least, most = (0, 1) if isinstance(last, MultiBinary) else (min(0, np.min(last.low)), np.inf)
+        self.single_observation_space = Box(least, most, (size,))
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
 
     def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:

@@ -21,6 +21,8 @@ def test_a_model_may_be_given_in_place_of_its_class():
     clickgym.check_click_model(PositionBasedModel([0.5, 0.4, 0.3, 0.2, 0.1], [1.0, 0.5, 0.25]))
     with pytest.raises(TypeError, match="int'> is no click model; expected a subclass"):
         clickgym.check_click_model(int)
+    with pytest.raises(ValueError, match="is too small to be checked; expected at least 4 items and 3 positions"):
+        clickgym.check_click_model(PositionBasedModel([0.5, 0.4, 0.3], [1.0, 0.5]))
 
 
 class Parameters(NamedTuple):

@@ -55,7 +55,7 @@ LABELLED = {
 }
 REWARDS = [(name, reward, m) for name, base in BASES.items() for reward in base.rewards for m in (None, 2)]
 ITEMS_OF_MEAN = np.concatenate([np.mean(USERS, axis=0), np.mean(ITEMS, axis=0)])
-by_id = pytest.mark.parametrize("env_id", CONTEXTUAL)
+by_id = pytest.mark.parametrize("env_id", [env_id for env_id, env in CONTEXTUAL.items() if env.default_instance])
 by_model = pytest.mark.parametrize("name", MODELS)
 by_reward = pytest.mark.parametrize(("name", "reward", "cutoff"), REWARDS)
 

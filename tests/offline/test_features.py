@@ -12,6 +12,7 @@ from scipy.sparse.linalg import svds
 
 import clickgym
 from clickgym.command_line import main
+from clickgym.envs.contextual.interactions import with_products
 from clickgym.offline import (
     DenoisingAutoencoder,
     Judgements,
@@ -291,6 +292,7 @@ def test_the_most_rated_items_only():
         ({"models": ("UBM", "UBM")}, r"models\[1\] is 'UBM', as models\[0\]; expected each once"),
         ({"reduce": "pca"}, "unknown reduction 'pca'"),
         ({"reduce": "svd"}, "ratings have no features to change"),
+        ({"interactions": "plain"}, r"unknown interactions 'plain' \(there is: none, products, outer\)"),
         ({"floor": 1.5}, "floor is 1.5; expected a probability"),
         ({"n_positions": 11}, "n_positions is 11"),
         ({"dimension": 13}, "n_components is 13; expected at most 12"),
@@ -301,6 +303,63 @@ def test_the_most_rated_items_only():
 def test_wrong_arguments_of_an_instance_are_named(arguments, message):
     with pytest.raises(ValueError, match=message):
         contextual_instance(some_ratings(), **arguments)
+
+
+@pytest.mark.parametrize(("interactions", "n_products"), [("products", 4), ("outer", 16)])
+def test_products_of_ratings_are_those_of_user_and_item(interactions, n_products):
+    """All features are those without products times one number, up to their six decimals."""
+    plain, crossed = (
+        contextual_instance(some_ratings(), n_items=8, n_positions=3, dimension=4, interactions=each).model(
+            "LabelledModel of UBM"
+        )
+        for each in ("none", interactions)
+    )
+    assert crossed.n_features == 9 + n_products
+    assert crossed.attractions[3].tolist() == plain.attractions[3].tolist()
+    x, before = with_products(fitted(crossed), crossed.interactions), fitted(plain)
+    scale = x[0, 0] / before[0, 0]
+    np.testing.assert_allclose(x[:, :9], scale * before, atol=3e-6)
+    u, v = before[:, 1:5] / before[:, :1], before[:, 5:9] / before[:, :1]
+    products = u * v if interactions == "products" else (u[:, :, None] * v[:, None]).reshape(len(u), 16)
+    np.testing.assert_allclose(x[:, 9:], x[0, 0] * products, atol=1e-5)
+    assert np.linalg.norm(x, axis=1).max() == pytest.approx(1.0, abs=1e-5)
+    assert np.linalg.norm(x, axis=1).max() <= 1.0
+
+
+@pytest.mark.parametrize("make", [some_ratings, some_documents])
+def test_linear_attraction_may_be_linear_in_products(make):
+    arguments = {"n_items": 8, "n_positions": 3, "dimension": 2, "interactions": "products"}
+    given, linear = (contextual_instance(make(), linear=linear, **arguments) for linear in (False, True))
+    model, labelled = linear.model("LabelledModel of UBM"), given.model("LabelledModel of UBM")
+    x = with_products(fitted(model), model.interactions)
+    y = np.concatenate(model.attractions)
+    np.testing.assert_allclose(x @ np.linalg.lstsq(x, y, rcond=None)[0], y, atol=1e-9)
+    best = x @ np.linalg.lstsq(x, np.concatenate(labelled.attractions), rcond=None)[0]
+    assert np.corrcoef(y, best)[0, 1] == pytest.approx(1.0)
+    without = contextual_instance(make(), **arguments | {"interactions": "none"})
+    assert linear.estimation["explained_by_linear_fit"] >= without.estimation["explained_by_linear_fit"]
+
+
+@pytest.mark.parametrize(("interactions", "n_products"), [("products", 7), ("outer", 28)])
+@pytest.mark.parametrize("arguments", [{}, {"users": "navigational", "normalise": "query", "held_out": 0.4}])
+def test_products_of_documents_are_those_of_their_own_features(interactions, n_products, arguments):
+    instance = contextual_instance(some_documents(), n_items=6, n_positions=3, interactions=interactions, **arguments)
+    model = next(iter(instance.models.values()))
+    assert model.n_features == 8 + n_products
+    x = with_products(model.items, model.interactions)
+    f = x[0, 1:8] / x[0, 0]
+    products = f**2 if interactions == "products" else np.outer(f, f)[np.triu_indices(7)]
+    np.testing.assert_allclose(x[0, 8:], x[0, 0] * products, atol=1e-9)
+    assert np.linalg.norm(x[np.concatenate(model.candidates)], axis=1).max() <= 1.0
+    assert instance.estimation["interactions"] == interactions
+
+
+def test_a_linear_fit_that_no_memory_holds_is_refused(monkeypatch):
+    monkeypatch.setattr("clickgym.core.files._memory", lambda: 10_000)
+    with pytest.raises(
+        ValueError, match=r"a linear fit of \d+ candidates with 25 features would take .* kB of memory; 10.0 kB"
+    ):
+        contextual_instance(some_ratings(), n_items=8, n_positions=3, dimension=4, interactions="outer")
 
 
 def test_only_ratings_are_reduced_to_the_most_rated():
@@ -374,6 +433,9 @@ def test_the_command_makes_an_instance_that_loads_and_runs(tmp_path, capsys):
         assert env.unwrapped.instance == "films"
         result = clickgym.run(clickgym.make_agent("C2UCB", env, seed=0), env, 100, seed=0)
         assert result.engine == "compiled"
+    assert main([*command, "--positions", "3", "--dimension", "2", "--interactions", "outer"]) == 0
+    assert "9 features; attraction from labels" in capsys.readouterr().out
+    assert gym.make("ContextualUBMRank-v0", instance=str(tmp_path / "films.json")).unwrapped.model.n_features == 5 + 4
     assert json.loads((tmp_path / "films.json").read_text())["origin"].startswith(
         "made by clickgym from ratings.csv; examination"
     )

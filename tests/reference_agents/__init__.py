@@ -18,9 +18,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from click_stories import STORIES, make_model
 
 from clickgym.agents import AGENTS, CompiledAgent
 from clickgym.envs import (
+    CLICK_MODELS,
     CascadeModel,
     ClickChainModel,
     ClickModel,
@@ -121,7 +123,10 @@ MODELS: dict[str, ClickModel] = {
     "CCM": ClickChainModel([0.2, 0.7, 0.1, 0.5, 0.3], 0.9, 0.8, 0.3, n_positions=3),
     "TPBM": TrustBiasModel([0.2, 0.7, 0.1, 0.5, 0.3], [0.9, 0.4, 0.6]),
 }
-"""One small model of every class, none of them with its items in order."""
+"""One small model of every class, none of them with its items in order; of a class that is not named here, a random one."""
+for _short, _class in CLICK_MODELS.items():
+    if _class in STORIES:
+        MODELS.setdefault(_short, make_model(_class, 5, 3, np.random.default_rng(0).random))
 
 each_model = pytest.mark.parametrize(
     "model",

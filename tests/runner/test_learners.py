@@ -319,7 +319,8 @@ def test_tensorboard_has_the_training_before(tmp_path: Path) -> None:
 def test_tuned_settings_go_by_name(name: str) -> None:
     env = gym.make("PBMRank-v0")
     agent = clickgym.make_agent(f"{name}:settings=tuned", env, seed=0)
-    tuned, defaults = LEARNERS[name].tuned, clickgym.make_agent(name, env, seed=0).hyperparameters
+    tuned, defaults = dict(LEARNERS[name].tuned), clickgym.make_agent(name, env, seed=0).hyperparameters
+    assert agent.actions == tuned.pop("actions", LEARNERS[name].representations[0])  # by codes, if it was tuned by them
     assert set(tuned) <= set(LEARNERS[name].search_space)
     assert agent.hyperparameters == {**defaults, **{key: agent.hyperparameters[key] for key in tuned}}
     assert repr(agent) == repr(LEARNERS[name](10, 5, seed=0, **tuned))

@@ -202,8 +202,8 @@ def test_other_versions_warn_once_and_are_recorded(tmp_path, capsys):
 
 
 def test_a_configuration_of_a_later_format_is_named(tmp_path):
-    (tmp_path / "config.json").write_text('{"format": 3, "parts": []}')
-    with pytest.raises(ValueError, match="is of format 3, of a later version of clickgym; expected at most 2"):
+    (tmp_path / "config.json").write_text('{"format": 4, "parts": []}')
+    with pytest.raises(ValueError, match="is of format 4, of a later version of clickgym; expected at most 3"):
         read_results(tmp_path)
 
 

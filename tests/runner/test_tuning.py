@@ -321,10 +321,10 @@ def test_a_folder_of_something_else_is_refused(tmp_path):
         ('"finals": ', '"finals": "many", "was": '),
         ('"random": [', '"random": [3, '),
         ('"budget": ', '"budget": "many", "was": '),
-        ('"format": 1', '"format": 2'),
+        ('"format": 3', '"format": 4'),
     ):
         config.write_text(whole.replace(old, new))
-        with pytest.raises(ValueError, match=r"tuning\.json (cannot be read|is of format 2, of a later version)"):
+        with pytest.raises(ValueError, match=r"tuning\.json (cannot be read|is of format 4, of a later version)"):
             tune(out=tmp_path / "tuned", budget=3000)
     config.write_text(whole)
     trials = tmp_path / "tuned" / "trials.parquet"

@@ -22,6 +22,11 @@ attraction leave [0, 1], all are moved and scaled until they fit.
 
 They are cut after six decimals, which keeps instance files small.
 
+``interactions`` adds *products* of features behind these, and one number scales all so that the largest norm is 1. For ratings
+``"products"`` multiplies U_a(i) by V_a(j), as the decomposition does, and ``"outer"`` each U_a(i) by each V_b(j). ⚠ Queries
+have no features: for documents these are the squares of f, or each product of two entries of f once. Products are not written
+to the file: environments compute them in every session.
+
 *Users by grades* (`GradedModel`) take the place of attraction and examination where ``users`` names them: documents must be
 judged in whole grades, from 0 to 4. Queries *held out* get no sessions; their features are made by what was fitted to the
 others.
@@ -53,6 +58,7 @@ from ..core.checks import (
     probability,
     short,
 )
+from ..core.files import check_memory
 from ..envs import (
     DEFAULT_INSTANCE,
     ClickModel,
@@ -64,12 +70,14 @@ from ..envs import (
     load_instance,
 )
 from ..envs.contextual.graded import MOST_GRADES, fewest_grades
+from ..envs.contextual.interactions import INTERACTIONS, interaction_pairs, largest_norm, with_products
 from .distinct import grouped
 from .features import DenoisingAutoencoder, TruncatedSVD
 from .judgements import Judgements
 
 Floats: TypeAlias = NDArray[np.float64]
-Places: TypeAlias = NDArray[np.int64]
+Groups: TypeAlias = Sequence[NDArray[np.int64]]
+Pairs: TypeAlias = NDArray[np.int64]
 
 REDUCTIONS = ("none", "svd", "autoencoder")
 """What can be done about the dimension of documents' features."""
@@ -111,6 +119,7 @@ def contextual_instance(
     normalise: str = "largest",
     reduce: str = "none",
     dimension: int = 10,
+    interactions: str = "none",
     most_rated: int | None = None,
     held_out: Judgements | float = 0.0,
     examination: str = DEFAULT_INSTANCE,
@@ -135,6 +144,7 @@ def contextual_instance(
             its least value in a query to 0 and the largest to 1.
         reduce: of documents' features: one of `REDUCTIONS`.
         dimension: of the singular value decomposition (ratings have twice that many features and a constant) or of the code.
+        interactions: ``"none"``, or which products of features are further features, ``"products"`` or ``"outer"``.
         most_rated: of ratings, keep only so many items, those with the most; None keeps all.
         held_out: for simulated users: documents of further queries, or the share of the queries, drawn by ``seed``, that no
             session is about, for `GradedModel.held_out_ndcg`. Features beyond those of the judgements are left out; with
@@ -171,17 +181,16 @@ def contextual_instance(
     check_flag("linear", linear)
     check_choice("reduction", reduce, REDUCTIONS)
     check_choice("normalisation", normalise, NORMALISATIONS)
+    check_choice("interactions", interactions, ("none", *INTERACTIONS))
     check_text("origin", origin)
     check_kind("judgements", judgements, Judgements, "judgements, as read_judgements returns them")
     _check_held_out(held_out, users)
+    clicks: _ByLabels | _ByGrades
     if users is None:
-        source, bases = _bases(("UBM",) if models is None else models, examination, n_items, n_positions)
-        origin = "; ".join(filter(None, (origin, f"examination: {source.origin}")))
-        formula = "linear" if linear else "floor + (1 - floor) (2^label - 1) / 2^largest"
-        facts = {"attraction": formula, "floor": floor}
+        clicks = _ByLabels(("UBM",) if models is None else models, examination, n_items, n_positions, linear, floor)
     else:
         _check_simulated(users, judgements, models=models, linear=linear, floor=floor, examination=examination)
-        n_grades, facts = _number_of_grades(judgements, held_out), {"attraction": f"{users} users by grade"}
+        clicks = _ByGrades(users, _number_of_grades(judgements, held_out), n_items, n_positions)
     how = _Features(normalise, reduce, dimension, seed)
     judgements, further = _folds(judgements, held_out, seed)
     entries = _entries(judgements, most_rated)
@@ -195,12 +204,10 @@ def contextual_instance(
         "users": None if table.users is None else table.users[raters],
         "candidates": [entries.places[group] for group in groups],
     }
-    if users is None:
-        attraction = label_attraction(entries.labels, floor)
-        contents, explained, words = _by_labels(attraction, groups, shared, bases, linear)
-    else:
-        sizes = {"n_items": n_items, "n_positions": n_positions, "held_out": table.held_out}
-        contents, explained, words = _by_grades(entries.labels, groups, shared, users, n_grades, **sizes)
+    pairs = _pairs(interactions, shared)
+    if len(pairs):
+        shared = _scaled(shared, pairs)
+    contents, explained, words = clicks.models(entries.labels, groups, shared, pairs, table.held_out)
     n_candidates = len(np.unique(np.concatenate(shared["candidates"])))
     return Instance(
         name,
@@ -210,13 +217,14 @@ def contextual_instance(
             f"{len(groups):,} {table.raters}, {n_candidates:,} items, {contents[0].n_features} features; attraction {words}"
             + ("" if table.held_out is None else f"; {len(table.held_out['candidates']):,} queries held out")
         ),
-        origin=origin,
+        origin="; ".join(filter(None, (origin, clicks.origin))),
         estimation={
             "left_out": len(np.unique(entries.users)) - len(groups),
-            **facts,
+            **clicks.facts,
             "explained_by_linear_fit": round(explained, 4),
             "features": table.made_by,
             **({"normalised": normalise} if normalise != "largest" else {}),
+            **({"interactions": interactions} if interactions != "none" else {}),
             "seed": seed,
         },
     )
@@ -275,32 +283,55 @@ def _entries(judgements: Judgements, most_rated: int | None) -> _Entries:
     return _Entries(judgements.users[entries], places, judgements.labels[entries])
 
 
-Contents = tuple[Sequence[ContextualModel], float, str]
-"""Click models, the share of their attraction that a linear function explains, and what their attraction is, in words."""
-
-
-def _by_labels(
-    attraction: Floats, groups: Sequence[Places], shared: dict[str, Any], bases: list[ClickModel], linear: bool
-) -> Contents:
+class _ByLabels:
     """Attraction from labels, and examination from an instance."""
-    attractions = [attraction[group] for group in groups]
-    theta, explained = _linear_fit(shared, attractions)
-    if linear:
-        return [LinearModel(base, theta, **shared) for base in bases], explained, "linear in them"
-    words = f"from labels, {explained:.0%} of its variance linear in them"
-    return [LabelledModel(base, attraction=attractions, **shared) for base in bases], explained, words
+
+    def __init__(
+        self, models: Sequence[str], examination: str, n_items: int, n_positions: int, linear: bool, floor: float
+    ) -> None:
+        source, self._bases = _bases(models, examination, n_items, n_positions)
+        self._linear, self._floor = linear, floor
+        self.origin = f"examination: {source.origin}"
+        formula = "linear" if linear else "floor + (1 - floor) (2^label - 1) / 2^largest"
+        self.facts = {"attraction": formula, "floor": floor}
+
+    def models(
+        self, labels: Floats, groups: Groups, shared: dict[str, Any], pairs: Pairs, held_out: dict[str, Any] | None
+    ) -> tuple[Sequence[ContextualModel], float, str]:
+        """The models, the share of their attraction that a linear function explains, and the description."""
+        attraction = label_attraction(labels, self._floor)
+        attractions = [attraction[group] for group in groups]
+        theta, explained, fitted = _linear_fit(shared, attractions, pairs)
+        words = "linear in them" if self._linear else f"from labels, {explained:.0%} of its variance linear in them"
+        if self._linear and not len(pairs):
+            return [LinearModel(base, theta, **shared) for base in self._bases], explained, words
+        if self._linear:
+            attractions = fitted
+        models = [LabelledModel(base, attraction=attractions, **shared).with_interactions(pairs) for base in self._bases]
+        return models, explained, words
 
 
-def _by_grades(
-    labels: Floats, groups: Sequence[Places], shared: dict[str, Any], users: str, n_grades: int, **sizes: Any
-) -> Contents:
+class _ByGrades:
     """Users simulated by grades."""
-    grades = integers("labels", labels, (None,), whole=True)
-    own = [grades[group] for group in groups]
-    model = GradedModel(users, shared["items"], shared["candidates"], own, **sizes).of_grades(n_grades)
-    explained = _linear_fit(shared, model.attractions)[1]
-    words = f"of {users.replace('_', ' ')} users by {n_grades} grades, {explained:.0%} of its variance linear in them"
-    return [model], explained, words
+
+    origin = ""
+
+    def __init__(self, users: str, n_grades: int, n_items: int, n_positions: int) -> None:
+        self._users, self._n_grades, self._n_items, self._n_positions = users, n_grades, n_items, n_positions
+        self.facts = {"attraction": f"{users} users by grade"}
+
+    def models(
+        self, labels: Floats, groups: Groups, shared: dict[str, Any], pairs: Pairs, held_out: dict[str, Any] | None
+    ) -> tuple[Sequence[ContextualModel], float, str]:
+        """As of `_ByLabels`."""
+        grades = integers("labels", labels, (None,), whole=True)
+        model = GradedModel(
+            self._users, shared["items"], shared["candidates"], [grades[group] for group in groups],
+            n_items=self._n_items, n_positions=self._n_positions, held_out=held_out,
+        ).of_grades(self._n_grades).with_interactions(pairs)  # fmt: skip
+        explained = _linear_fit(shared, model.attractions, pairs)[1]
+        kind = self._users.replace("_", " ")
+        return [model], explained, f"of {kind} users by {self._n_grades} grades, {explained:.0%} of its variance linear in them"
 
 
 def _check_held_out(held_out: Judgements | float, users: str | None) -> None:
@@ -466,13 +497,38 @@ def _cut(features: Floats) -> Floats:
     return np.trunc(features * 1e6) / 1e6
 
 
-def _linear_fit(shared: dict[str, Any], attractions: list[Floats]) -> tuple[Floats, float]:
-    """θ* with attractions in [0, 1], and the share of the variance that it explains before it is moved there."""
+def _pairs(interactions: str, shared: dict[str, Any]) -> Pairs:
+    """The pairs of features whose products are added; the first feature is the constant."""
+    users, n_item_features = shared["users"], shared["items"].shape[1]
+    if users is None:
+        return interaction_pairs(interactions, range(1, n_item_features), range(1, n_item_features))
+    n_user_features = users.shape[1]
+    return interaction_pairs(interactions, range(1, n_user_features), range(n_user_features, n_user_features + n_item_features))
+
+
+def _scaled(shared: dict[str, Any], pairs: Pairs) -> dict[str, Any]:
+    """Features whose largest norm is 1 with the products; the constant is cut first, so that no product grows by the cut."""
+    users, items, candidates = shared["users"], shared["items"], shared["candidates"]
+    norm = largest_norm(np.zeros((len(candidates), 0)) if users is None else users, items, pairs, candidates)
+    constant = (items if users is None else users)[0, 0]
+    scaled = _cut(constant / norm)
+    tables: dict[str, Any] = {"items": _cut(items * (scaled / constant))}
+    tables["users"] = None if users is None else _cut(users * (scaled / constant))
+    tables["items" if users is None else "users"][:, 0] = scaled
+    return shared | tables
+
+
+def _linear_fit(shared: dict[str, Any], attractions: list[Floats], pairs: Pairs) -> tuple[Floats, float, list[Floats]]:
+    """θ* with attractions in [0, 1], the share of the variance explained before it is moved there, and these attractions."""
+    sizes = list(map(len, shared["candidates"]))
+    n_features = sum(shared[name].shape[1] for name in ("users", "items") if shared[name] is not None) + len(pairs)
+    check_memory(f"a linear fit of {sum(sizes):,} candidates with {n_features:,} features", 24 * sum(sizes) * n_features)
     x = shared["items"][np.concatenate(shared["candidates"])]
     if shared["users"] is not None:
-        x = np.hstack([np.repeat(shared["users"], list(map(len, shared["candidates"])), axis=0), x])
+        x = np.hstack([np.repeat(shared["users"], sizes, axis=0), x])
+    x = with_products(x, pairs)
     y = np.concatenate(attractions)
-    theta: Floats = np.linalg.lstsq(x, y, rcond=None)[0]
+    theta: Floats = np.linalg.lstsq(x, y, rcond=None)[0].astype(np.float64, copy=False)
     fitted = x @ theta
     variance = float(((y - y.mean()) ** 2).sum())
     # Of equal attractions the variance is rounding error, or 0.
@@ -480,4 +536,4 @@ def _linear_fit(shared: dict[str, Any], attractions: list[Floats]) -> tuple[Floa
     least, most = min(float(fitted.min()), 0.0), max(float(fitted.max()), 1.0)
     theta /= most - least
     theta[0] -= least / (most - least) / x[0, 0]  # the first feature is the constant
-    return theta, explained
+    return theta, explained, np.split((x @ theta).clip(0.0, 1.0), np.cumsum(sizes)[:-1])

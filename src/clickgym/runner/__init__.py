@@ -8,7 +8,19 @@ from typing import TYPE_CHECKING
 
 from ..core.later import loader
 from .describe import STANDS, Description, TableOfWords, learns, needs, stands
-from .labels import PUBLISHED, AgentLike, UnsuitedError, by_label, digest, fingerprint, model_digest, parse_spec, source_digest
+from .labels import (
+    PUBLISHED,
+    AgentLike,
+    UnsuitedError,
+    by_label,
+    digest,
+    fingerprint,
+    model_digest,
+    name_now,
+    other_meaning,
+    parse_spec,
+    source_digest,
+)
 from .loop import AgentError
 from .make import Place, Player, make_agent, make_env, place_of, player_of
 from .metrics import Metrics, wrong_pairs
@@ -24,8 +36,8 @@ if TYPE_CHECKING:
 __all__ = [
     "PUBLISHED", "STANDS", "AgentError", "AgentLike", "Callback", "Description", "Metrics", "Pair", "Place", "Player",
     "Progress", "Result", "TableOfWords", "Trial", "UnsuitedError", "by_label", "digest", "fingerprint", "learns",
-    "make_agent", "make_env", "model_digest", "needs", "pair_of", "parse_spec", "place_of", "player_of", "run",
-    "search_space_of", "source_digest", "stands", "wrong_pairs",
+    "make_agent", "make_env", "model_digest", "name_now", "needs", "other_meaning", "pair_of", "parse_spec", "place_of",
+    "player_of", "run", "search_space_of", "source_digest", "stands", "wrong_pairs",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:  # they need data frames and a terminal

@@ -314,7 +314,7 @@ class Metrics:
         """
         agent, env = pair.agent, pair.place.core
         for name in self.summed:
-            if METRICS[name].contextual and METRICS[name].of_the_round and pair.kind is Learner:
+            if METRICS[name].context is user_context and pair.kind is Learner:
                 raise ValueError(f"the metric {name!r} cannot be measured for {agent!r}, which runs on its own streams")
         for name in self.learned:
             if pair.kind in (CompiledAgent, StateAgent) or not callable(getattr(agent, "best", None)):

@@ -10,6 +10,7 @@ import gymnasium as gym
 from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker
 
 from ..agents import ITS_DISPLAYS, LAST_DISPLAY, Agent, CompiledAgent, Learner
+from ..agents.learner import OF_ITEMS
 from ..core.checks import check_choice
 from ..envs import CascadeMDP, ClickEnv, ContextualModel, EnumeratedAction
 from ..envs.registration import is_limit_of_id
@@ -71,6 +72,22 @@ def pair_of(
         engine = "python" if engine == "python" or obstacle else "compiled"
     _check_built_for(agent, place)
     return Pair(agent, place, pair.kind, engine)
+
+
+def why_not(agent: Agent | Learner, place: Place) -> str:
+    """The reason why an agent cannot play in a place; empty if it can.
+
+    Example:
+        >>> from clickgym.agents import PIE
+        >>> from clickgym.runner.make import place_of
+        >>> why_not(PIE(10, 5, horizon=100), place_of("PBMRank-v0:available=7"))
+        'PIE cannot choose from a subset of the items (available=7)'
+    """
+    try:
+        pair_of(agent, place)
+    except ValueError as error:
+        return str(error)
+    return ""
 
 
 # ------------------------------------------------------------------------------------------------------ compiled or not
@@ -136,14 +153,14 @@ def _check_learner(agent: Learner, place: Place) -> None:
     bypass = f"{name} learns on streams of its own, which would bypass {type(layer).__name__}"
     if not isinstance(layer, ClickEnv):
         raise UnsuitedError(bypass)
-    if isinstance(layer.model, ContextualModel):
-        raise UnsuitedError(
-            f"{name} cannot be run by name in a contextual environment, because it observes no features; wrap "
-            "the environment in RecordRegret and let the library's own algorithm step it"
-        )
     if type(layer).step is not ClickEnv.step:
         raise UnsuitedError(bypass)
-    if layer.task.model is not layer.model:
+    if isinstance(layer.model, ContextualModel):
+        if agent.training is not None:
+            raise UnsuitedError(
+                "protocol='meta' reads the history of items, and where every session has other candidates an item has none"
+            )
+    elif layer.task.model is not layer.model:
         raise UnsuitedError(
             f"{name} learns on parallel streams, each with a clock of its own, so that it cannot be run with "
             f"users who change at given steps ({type(layer.model).__name__})"
@@ -161,13 +178,20 @@ def _check_axes_of_learner(agent: Learner, env: ClickEnv) -> None:
     axes: Any = env.axes
     learner = type(agent).__name__
     given = ", ".join(f"{name}={value!r}" for name, value in env.axes_arguments.items())
-    if isinstance(env.model, CascadeMDP):
+    if axes.arrival is not None and agent.learns_from == LAST_DISPLAY:
         raise UnsuitedError(
-            f"{learner} cannot be run by name with users with a memory if other arguments change the sessions ({given})"
+            f"{learner} learns from sequences of sessions in their order, and cannot be run with late clicks ({given}); PPO can"
+        )
+    if isinstance(env.model, CascadeMDP) and axes.bots.first:
+        raise UnsuitedError(
+            f"{learner} learns on parallel streams of users with a memory, of which no sessions are the first ({given}); "
+            "bots of a share= can be there"
         )
     if axes.available is not None and not agent.takes_candidates():
+        way = next((way for way in getattr(agent, "representations", OF_ITEMS) if way in OF_ITEMS), OF_ITEMS[0])
         raise UnsuitedError(
-            f"{learner} supports no masks and cannot choose from a subset of the items ({given}); MaskablePPO can"
+            f"{learner} with actions={agent.actions!r} cannot choose from a subset of the items ({given}), because its actions "
+            f"would mean other items in every session; with actions={way!r} they do not"
         )
     if agent.training is not None and (axes.arrival is not None or axes.changes_items):
         raise UnsuitedError(

@@ -35,9 +35,10 @@ from ..core.notebook import html_table
 from ..core.statistics import half_width
 from ..core.workers import check_workers
 from .callback import Callback
-from .labels import AgentLike, EnvLike, by_label, in_braces, written
+from .labels import FORMAT, AgentLike, EnvLike, by_label, fingerprint, in_braces, name_now, other_meaning, written
 from .make import Place, Player, player_of
 from .progress import TuningProgress, listener_of
+from .results import table_named_now
 from .run import checkpoint_steps
 from .sampler import Sampler
 from .search import Space, check_fit, combinations, contains, search_space_of
@@ -47,7 +48,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 CONFIG, TRIALS, RUNS = "tuning.json", "trials.parquet", "runs-"
-FORMAT = 1
 BATCH = 8
 """Trials that are proposed at once: a fixed number, so that results do not depend on that of workers."""
 MOST_COMBINATIONS = 64
@@ -373,21 +373,24 @@ def _open(folder: Path, job: _Job) -> tuple[dict[str, Any], list[Row]]:
         if others := sorted(path.name for path in folder.iterdir() if not is_draft(path)):
             raise ValueError(f"{folder} holds no tuning, but {others[0]}; choose another folder")
         return config, []
-    before = _read_config(folder, config)
+    before = _read_config(folder, config, job)
     if not (folder / TRIALS).exists():
         return before, []
     with reading(folder / TRIALS, "is damaged", CURE):
         content = (folder / TRIALS).read_bytes()
         check_seal(content)
-        trials = polars.read_parquet(io.BytesIO(content)).select(list(_schema(job)))
+        metadata = polars.read_parquet_metadata(io.BytesIO(content))
+        trials = table_named_now(polars.read_parquet(io.BytesIO(content)), metadata).select(list(_schema(job)))
         return before, polars.DataFrame(trials, _schema(job)).rows(named=True)
 
 
-def _read_config(folder: Path, config: Mapping[str, Any]) -> dict[str, Any]:
+def _read_config(folder: Path, config: Mapping[str, Any], job: _Job) -> dict[str, Any]:
     """The configuration of a folder, which must be that of the same tuning."""
     with reading(folder / CONFIG, "cannot be read", CURE):
         before = read_json(folder / CONFIG)
         later = before["format"] > FORMAT
+        if is_renamed := before["format"] < FORMAT:
+            before |= {"format": FORMAT, "agent": name_now(before["agent"])}
         changed = {key: (before[key], config[key]) for key in IDENTITY if before[key] != config[key]}
         differ = _other_versions(before["versions"], config["versions"])
         before["random"] = [[str(env), str(name), float(regret)] for env, name, regret in before.get("random", [])]
@@ -396,6 +399,10 @@ def _read_config(folder: Path, config: Mapping[str, Any]) -> dict[str, Any]:
             before["result"]["budget"] = int(before["result"]["budget"])
     if later:
         raise ValueError(f"{folder / CONFIG} is of format {before['format']}, of a later version of clickgym")
+    spec = job.player.label or job.label
+    there = (before["agent"], before["sources"].get(job.label))
+    if is_renamed and spec != (then := name_now(spec)) and (there[0] == then or there[1] == fingerprint(then)):
+        raise other_meaning(str(folder), spec, job.label)
     if changed:
         words = "; ".join(f"{key}: {short(there)} there, {short(now)} now" for key, (there, now) in changed.items())
         raise ValueError(f"{folder} holds another tuning ({words}); choose another folder")

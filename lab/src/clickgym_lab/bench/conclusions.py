@@ -54,7 +54,7 @@ def recommended(protocol: Protocol = CURRENT) -> dict[str, str]:
 
 def is_tuned(place: Place) -> bool:
     """Whether it is the tuned line of its agent."""
-    return place.agent == line_name(agent_of(place.agent), TUNED_LINE)
+    return place.agent.endswith(f", {TUNED_LINE}")
 
 
 def is_learner(place: Place) -> bool:

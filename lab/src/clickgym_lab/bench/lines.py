@@ -88,5 +88,5 @@ def may_be_anchors(table: polars.DataFrame) -> polars.DataFrame:
     Args:
         table: with ``agent`` and ``ability``.
     """
-    agent = col("agent").str.split(",").list.first()
+    agent = col("agent").str.extract("^([^,:]*)")
     return table.filter(~agent.is_in(NO_ANCHOR), ~agent.is_in(LISTED) | col("ability").str.starts_with("safety"))

@@ -43,10 +43,10 @@ def agent_of(line: str) -> str:
     """The agent of a line, by its name in results.
 
     Example:
-        >>> agent_of("CascadeKLUCB, tuned"), agent_of("CascadeKLUCB")
-        ('CascadeKLUCB', 'CascadeKLUCB')
+        >>> agent_of("CascadeKLUCB, tuned"), agent_of("PPO:actions=codes")
+        ('CascadeKLUCB', 'PPO')
     """
-    return line.partition(",")[0]
+    return line.partition(",")[0].partition(":")[0]
 
 
 def first_lines(names: Iterable[str], *without: str) -> list[str]:
@@ -96,7 +96,7 @@ class Line(NamedTuple):
             >>> Line("CascadeKLUCB, tuned", "CascadeKLUCB:c=0.5", {"score": 0.01}).changes
             'c from 3.0 to 0.5'
         """
-        return changes_of(self.agent) if self.tuning else ""
+        return changes_of(self.agent.replace("actions=codes,", "")) if self.tuning else ""  # codes are the line's, not tuned
 
 
 def changes_of(agent: str) -> str:

@@ -18,7 +18,7 @@ from clickgym.core.checks import check_path
 from clickgym.core.files import read_json
 from clickgym.runner import PUBLISHED
 
-from .card import CONFIG, PLAYS
+from .card import CONFIG, PLAYS, config_now
 from .play import COLUMNS, blocks, read_block
 from .protocol import CURRENT, Protocol
 from .reference import machine
@@ -187,7 +187,7 @@ def _checked(where: Path, table: polars.DataFrame) -> polars.DataFrame:
 def _config(folder: Path, protocol: Protocol) -> dict[str, Any]:
     """What a folder says of itself; it must be of this version."""
     try:
-        config = read_json(folder / CONFIG)
+        config = config_now(read_json(folder / CONFIG))
     except FileNotFoundError:
         raise ValueError(f"{folder} holds no {CONFIG}; expected a folder that clickgym bench --out wrote") from None
     if not config.get("finished"):

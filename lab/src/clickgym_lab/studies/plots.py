@@ -25,7 +25,7 @@ SOLID, DASHED, DOTTED = "-", (0, (4, 1.5)), (0, (1, 1.2))
 _OVERRIDES: dict[Look, str] = {
     (ORANGE, SOLID): "CascadeKLUCB CascadeUCB1 CMLinUCB",
     (ORANGE, DASHED): "CascadeKLUCB:feedback=first_click CascadeUCB1:feedback=first_click PerState",
-    (BLUE, SOLID): "BatchRank PBMPIE UBMLinUCB PPO GLRCascadeKLUCB RankedExp3:gamma=0.01",
+    (BLUE, SOLID): "BatchRank PBMPIE UBMLinUCB PPO:actions=codes GLRCascadeKLUCB RankedExp3:gamma=0.01",
     (BLUE, DASHED): "MergeRank GLRCascadeUCB",
     (GREY, SOLID): "RankedExp3 RankedKLUCB C2UCB",
     (GREEN, SOLID): "TopRank CascadeDUCB PBMTS LinearTS DCMLinUCB DQN TopRank:delta=2e-07",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from . import (
     churn,
     click_farms,
+    features_or_networks,
     first_everywhere,
     he2020,
     lagree2016,
@@ -44,6 +45,7 @@ FURTHER = (
     churn,
     warm_start,
     first_everywhere,
+    features_or_networks,
 )
 """Of ours: on what later papers say of their algorithms, and on clicks as they come."""
 

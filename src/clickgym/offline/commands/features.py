@@ -53,6 +53,10 @@ def features(
     dimension: Annotated[int, typer.Option(
         metavar="N", help="Number of features after the reduction; for ratings, N features of the user and N of the item.",
     )] = 10,
+    interactions: Annotated[str, typer.Option(
+        metavar="none|products|outer", help="Add products of features: of the user's with the item's at the same place, or all "
+        "of them; of documents their squares, or all products of two.",
+    )] = "none",
     items: Annotated[int | None, typer.Option(
         metavar="N", help="Use only the N items with most ratings.", show_default="all",
     )] = None,
@@ -77,6 +81,10 @@ def features(
 
       clickgym run ContextualUBMRank-v0 --instance movielens.json --agents UBMLinUCB C2UCB --horizon 1e5 --out films
 
+    The same with products of user's and film's features, so that linear agents can learn what each user prefers:
+
+      clickgym features ml-latest-small/ratings.csv --interactions products --out movielens-products.json
+
     Documents of queries, with their features reduced to ten:
 
       clickgym features rank.train.gz --reduce svd --dimension 10 --out letor.json
@@ -95,8 +103,8 @@ def features(
     judgements = read_judgements(data)
     instance = contextual_instance(
         judgements, model, users=users, n_items=candidates, n_positions=positions, linear=linear, floor=floor,
-        normalise=normalise, reduce=reduce, dimension=dimension, most_rated=items, held_out=apart, examination=examination,
-        seed=seed, name=out.stem, origin=f"made by clickgym from {data.name}",
+        normalise=normalise, reduce=reduce, dimension=dimension, interactions=interactions, most_rated=items, held_out=apart,
+        examination=examination, seed=seed, name=out.stem, origin=f"made by clickgym from {data.name}",
     )  # fmt: skip
     instance.save(out)
     console, left_out = output(), instance.estimation["left_out"]

@@ -16,7 +16,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from numpy.typing import NDArray
 
 from ...agents.learner import Actions, Learner
-from ...envs import REWARDS, CascadeMDP, ClickEnv, ClickVectorEnv, RecordVectorRegret
+from ...envs import REWARDS, CascadeMDP, ClickEnv, ClickVectorEnv, ContextualModel, RecordVectorRegret
 from ...envs.wrappers.actions import EnumeratedVectorAction, LehmerVectorAction, ScoresVectorAction
 from ...envs.wrappers.history import HistoryVectorObservation
 from ...envs.wrappers.item_choices import ItemChoices
@@ -29,7 +29,14 @@ from .in_turn import InTurn
 from .observed_state import ObservedState
 from .vec_env import StableBaselinesVecEnv
 
+
+def _as_they_are(envs: VectorEnv, items: NDArray[np.int64]) -> VectorEnv:
+    """Return streams without a wrapper: their actions are lists of ids."""
+    return envs
+
+
 WRAPPERS: dict[Actions, Callable[..., VectorEnv]] = {
+    "rankings": _as_they_are,
     "codes": LehmerVectorAction,
     "scores": ScoresVectorAction,
     "lists": EnumeratedVectorAction,
@@ -41,7 +48,8 @@ def play_learner(pair: Pair, meter: Meter, metrics: Metrics, on_chunk: OnChunk |
     """Let a learner play up to the meter's horizon; the environment must have been reset.
 
     It plays streams of its own: a `ClickVectorEnv` of the environment's click model, seeded from the environment's generator.
-    If clicks come late or from bots, or if items change, it plays the sessions of the environment itself in turn (`InTurn`).
+    If clicks come late or from bots, or if items or candidates change, it plays the sessions of the environment itself in turn
+    (`InTurn`); but users with a memory, who come back, have streams of their own among bots, too.
     Sessions are counted step by step, and within a step stream by stream. The last step may play up to ``n_envs - 1`` sessions
     beyond the horizon, which do not count. A learner that was trained before (`train`) plays one stream, with frozen weights.
 
@@ -58,11 +66,12 @@ def play_learner(pair: Pair, meter: Meter, metrics: Metrics, on_chunk: OnChunk |
     agent: Learner = pair.agent
     click_env: ClickEnv = pair.place.core
     n_envs = agent.n_envs if agent.training is None else 1
-    if click_env.axes is None:
+    users = click_env.model
+    if isinstance(users, CascadeMDP) or (click_env.axes is None and not isinstance(users, ContextualModel)):
         envs = _streams(agent, _recorded(agent, click_env, n_envs, meter, metrics))
         envs.seed(int(click_env.np_random.integers(2**31)))
     else:
-        envs = _streams(agent, InTurn(click_env, n_envs, meter, metrics))
+        envs = _streams(agent, InTurn(click_env, n_envs, meter, metrics, apart=agent.actions == "rankings"))
     reported = 0
 
     def on_step() -> bool:
@@ -95,6 +104,7 @@ def _recorded(agent: Learner, click_env: ClickEnv, n_envs: int, meter: Meter, me
             REWARDS[task.code],
             task.cutoff,
             reference=None if remembers else task.optimal_ranking,
+            bots=click_env.axes_arguments.get("bots"),
             autoreset_mode=AutoresetMode.SAME_STEP,
         )
     )

@@ -1,0 +1,281 @@
+"""A policy class for PPO and A2C of stable-baselines3 whose actions are ranked lists. Imports torch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Space
+
+try:
+    import torch
+    from stable_baselines3.common.distributions import MultiCategoricalDistribution
+    from stable_baselines3.common.policies import ActorCriticPolicy
+    from stable_baselines3.common.preprocessing import get_flattened_obs_dim
+    from stable_baselines3.common.torch_layers import BaseFeaturesExtractor, MlpExtractor
+    from torch import Tensor, nn
+except ImportError as error:
+    raise ImportError(
+        'PlackettLuceActorCritic is a policy class for stable_baselines3; install it: pip install "clickgym[rl]"',
+        name=error.name,
+    ) from None
+
+Inputs = tuple[Tensor, Tensor | None]
+"""What a network reads, ``(B, D)`` or ``(B, L, d)``, and the mask ``(B, L)`` of available items; None: all are."""
+
+
+class PlackettLuceDistribution(MultiCategoricalDistribution):
+    """The law of a list whose items are drawn one after the other, each in proportion to exp(score) among those that are left.
+
+    Args:
+        n_positions: K.
+        n_outputs: how many outputs the layer of the scores has: L, or 1 if one network scores each candidate.
+    """
+
+    def __init__(self, n_positions: int, n_outputs: int) -> None:
+        super().__init__([n_outputs] * n_positions)
+        self.n_positions, self.n_outputs = n_positions, n_outputs
+        self._choices: Tensor | None = None
+
+    def proba_distribution_net(self, latent_dim: int) -> nn.Module:
+        """Return the layer that computes scores."""
+        return nn.Linear(latent_dim, self.n_outputs)
+
+    def proba_distribution(self, action_logits: Tensor, available: Tensor | None = None) -> PlackettLuceDistribution:
+        """Set the scores.
+
+        Args:
+            action_logits: ``(B, L)`` scores.
+            available: ``(B, L)`` booleans, the items that can be shown; None: all. The scores of others become -∞.
+
+        Raises:
+            ValueError: fewer than K items are available.
+        """
+        if available is not None:
+            fewest = int(available.sum(dim=1).min())
+            if fewest < self.n_positions:
+                raise ValueError(f"a list shows {self.n_positions} items, but only {fewest} are available")
+            action_logits = action_logits.masked_fill(~available, -torch.inf)
+        self.scores, self._choices = action_logits, None
+        return self
+
+    def log_prob(self, actions: Tensor) -> Tensor:
+        """Return the log-probabilities ``(B,)`` of lists ``(B, K)``, and remember the lists for `entropy`.
+
+        Raises:
+            ValueError: a list shows an item that is not available, or one twice; or scores are nan.
+        """
+        lists = actions.long()
+        shown = nn.functional.one_hot(lists, self.scores.shape[1])
+        placed = (shown.cumsum(dim=1) - shown).bool()
+        # By masks, and not by subtracting what was chosen from the total: where the policy is sure, nothing would be left.
+        self._choices = self.scores[:, None].masked_fill(placed, -torch.inf).log_softmax(dim=2)
+        chosen = self._choices.gather(2, lists[..., None])[..., 0]
+        bad = ~chosen.isfinite().all(dim=1)
+        if bad.any():
+            row = int(bad.nonzero()[0, 0])
+            if self.scores[row].isnan().any():
+                raise ValueError("scores of items are nan: learning has diverged; a smaller learning rate may help")
+            raise ValueError(f"bad ranking {lists[row].tolist()}: it shows an item that is not available, or an item twice")
+        return chosen.sum(dim=1)
+
+    def entropy(self) -> Tensor:
+        """Return ``(B,)`` the sum over positions of the entropy of the choice there, given the items above, in nats.
+
+        It is along the lists that `log_prob` was last given. Its mean over drawn lists is the entropy of the law of lists.
+        """
+        if self._choices is None:
+            raise ValueError("entropy is computed along lists: call log_prob with them first")
+        return -(self._choices.exp() * self._choices.masked_fill(self._choices.isneginf(), 0)).sum(dim=(1, 2))
+
+    def sample(self) -> Tensor:
+        """Draw lists ``(B, K)``: the K largest sums of a score and Gumbel noise."""
+        # torch draws exponentials above 0; the logarithm of a uniform number could be that of 0.
+        return self._first(self.scores.detach() - torch.empty_like(self.scores).exponential_().log())
+
+    def mode(self) -> Tensor:
+        """Return the most probable lists ``(B, K)``: the K largest scores, in decreasing order."""
+        return self._first(self.scores)
+
+    def _first(self, values: Tensor) -> Tensor:
+        """The K items of largest value; equal values in random order, so that ids tell nothing."""
+        order = torch.rand(values.shape, device=values.device).argsort(dim=1)
+        return order.gather(1, values.gather(1, order).topk(self.n_positions, dim=1).indices)
+
+
+class _Observation(BaseFeaturesExtractor):
+    """Split observations into `Inputs`: with features those of the candidates, otherwise all entries as one array."""
+
+    def __init__(self, observation_space: Any) -> None:
+        entries: dict[str, Any] = observation_space.spaces if isinstance(observation_space, Dict) else {"": observation_space}
+        if "features" in entries:
+            size = entries["features"].shape[1]
+        else:
+            size = sum(_size(name, space) for name, space in entries.items())
+        super().__init__(observation_space, size)
+        self._entries = list(entries)
+        self._n_items = _size("replaced", entries["replaced"]) if "replaced" in entries else 0
+
+    def forward(self, observations: Any) -> Inputs:
+        if not isinstance(observations, dict):
+            return observations.flatten(1), None
+        available = observations["available"] > 0 if "available" in observations else None
+        if "features" in observations:
+            return observations["features"], available
+        return torch.cat([self._flat(name, observations[name]) for name in self._entries], dim=1), available
+
+    def _flat(self, name: str, values: Tensor) -> Tensor:
+        if name != "replaced":
+            return values.flatten(1)
+        return nn.functional.one_hot(values[:, 0].long() + 1, self._n_items + 1)[:, 1:].float()  # -1: none
+
+
+def _size(name: str, space: Space) -> int:
+    """How many inputs of the network an entry of the observation is."""
+    return int(space.high[0]) + 1 if name == "replaced" and isinstance(space, Box) else get_flattened_obs_dim(space)
+
+
+class _Networks(MlpExtractor):
+    """The hidden layers of policy and value; where candidates have features, they are applied to each candidate."""
+
+    def forward_actor(self, features: Any) -> Any:
+        inputs, available = features
+        return super().forward_actor(inputs), available
+
+    def forward_critic(self, features: Any) -> Tensor:
+        inputs, available = features
+        latent = super().forward_critic(inputs)
+        if latent.dim() == 2:
+            return latent
+        if available is None:
+            return latent.mean(dim=1)
+        return (latent * available[..., None]).sum(dim=1) / available.sum(dim=1, keepdim=True)
+
+
+class PlackettLuceActorCritic(ActorCriticPolicy):
+    """A policy that draws ranked lists by the Plackett–Luce law, for PPO and A2C of stable-baselines3.
+
+    Pass the class in place of ``"MlpPolicy"``, with an environment whose action space is a `RankedList`; no wrapper is needed.
+    Set the discount to 0, because sessions are independent.
+
+    Idea:
+        A network gives each item a score. The first item of the list is drawn with probability proportional to exp(score), the
+        second in the same way among the items that are left, and so on. The probability of a list is known, so algorithms that
+        follow its gradient need nothing else. The choice at each position depends on the items above, one pass through the
+        network gives the whole list, and a higher score makes an item more probable at the top of the list.
+
+    Algorithm:
+        ::
+
+            s = scores of the items, (L,);  s_i = -inf for each item i that is not available
+            draw:     the K largest of s_i + G_i in decreasing order,  G_i = -log E_i,  E_i exponential
+            mode:     the K largest of s_i in decreasing order;  equal scores in random order
+            log π(d_1 … d_K) = Σ_k [ s_{d_k} - log Σ_{i not in d_1 … d_{k-1}} exp s_i ]
+            entropy:  Σ_k H(π(· | d_1 … d_{k-1})) along the list d whose probability was asked for
+            scores and value:
+                without features: hidden layers on the observation, then a layer to L scores, and one to a value
+                with features x_i of each candidate i:
+                    s_i = score(f(x_i)), one network for all candidates;  value(mean over candidates of g(x_i))
+
+    The observation decides about the networks. Without features, all its entries are read, and the hidden layers are those of
+    the library (tanh). If it is a `Dict` with ``features`` ``(L, d)``, only these are read, by hidden layers with ReLU. Another
+    order of candidates then gives the same scores in that order and the same value, for any number of candidates. In both cases
+    the entry ``available`` is the mask.
+
+    These rules hold:
+
+    1. The log-sums are computed by masking. If the weights of chosen items were subtracted from the total, nothing would be
+       left in float32 where the policy is sure, and the gradient would be wrong there.
+    2. Scores of unavailable items are -∞ before anything else. (Scores multiplied by the mask would be 0, and not excluded.)
+    3. The entropy of the law of lists has no closed form. The sum above has exactly this mean over drawn lists, a small
+       deviation, and nearly the right gradient: it lacks the derivative of the law of the items above. (Without a value the
+       library takes -log π of the list, whose gradient is 0 in the mean.) It is at most log L + … + log (L - K + 1).
+    4. All choices of a list have the advantage of the list, and PPO clips one ratio per list, as the library does.
+    5. Ids of items carry no information: outputs have exchangeable initial weights, and ties are broken at random.
+
+    Args:
+        observation_space: an array or a `Dict`, as above.
+        action_space: `RankedList`, or ``MultiDiscrete([L] * K)``.
+        lr_schedule: as for the library's policies.
+        activation_fn: of the hidden layers; None is ReLU with features and tanh otherwise.
+        **others: as for ``ActorCriticPolicy``, but no extractor of features; ``net_arch`` are the sizes of the hidden layers,
+            (64, 64) if it is not given.
+
+    Raises:
+        ValueError: on spaces that it cannot serve; while learning, if fewer than K items are available.
+
+    Source: Plackett, *The analysis of permutations*, Applied Statistics 1975; the policy class is of this package.
+
+    Example:
+        >>> import gymnasium as gym
+        >>> from stable_baselines3 import PPO
+        >>> from clickgym.agents import PlackettLuceActorCritic
+        >>> env = gym.make("clickgym:PBMRank-v0")
+        >>> model = PPO(PlackettLuceActorCritic, env, n_steps=64, gamma=0.0, seed=0, device="cpu").learn(128)
+        >>> ranking, _ = model.predict(env.reset(seed=0)[0], deterministic=True)
+        >>> ranking in env.action_space
+        True
+    """
+
+    action_dist: PlackettLuceDistribution
+
+    def __init__(
+        self,
+        observation_space: Space,
+        action_space: Space,
+        lr_schedule: Any,
+        *,
+        activation_fn: type[nn.Module] | None = None,
+        features_extractor_class: type[BaseFeaturesExtractor] = _Observation,
+        **others: Any,
+    ) -> None:
+        if features_extractor_class is not _Observation:
+            raise ValueError(f"{type(self).__name__} has an extractor of its own, and takes no features_extractor_class")
+        _check_spaces(type(self).__name__, observation_space, action_space)
+        self.sees_features = isinstance(observation_space, Dict) and "features" in observation_space.spaces
+        super().__init__(
+            observation_space,
+            action_space,
+            lr_schedule,
+            activation_fn=activation_fn or (nn.ReLU if self.sees_features else nn.Tanh),
+            features_extractor_class=features_extractor_class,
+            **others,
+        )
+
+    def _build_mlp_extractor(self) -> None:
+        self.mlp_extractor = _Networks(self.features_dim, self.net_arch, self.activation_fn, self.device)
+
+    def _build(self, lr_schedule: Any) -> None:
+        sizes = self.action_space.nvec  # type: ignore[attr-defined]
+        self.action_dist = PlackettLuceDistribution(len(sizes), 1 if self.sees_features else int(sizes[0]))
+        super()._build(lr_schedule)
+
+    def _get_action_dist_from_latent(self, latent_pi: Any) -> PlackettLuceDistribution:
+        latent, available = latent_pi
+        scores = self.action_net(latent)
+        return self.action_dist.proba_distribution(scores[..., 0] if self.sees_features else scores, available)
+
+
+def _check_spaces(name: str, observation_space: Space, action_space: Space) -> None:
+    """Refuse spaces that the policy cannot serve."""
+    sizes = action_space.nvec if isinstance(action_space, MultiDiscrete) else np.zeros(0)
+    if sizes.ndim != 1 or not len(sizes) or (sizes != sizes[0]).any() or sizes[0] < len(sizes):
+        raise ValueError(
+            f"{name} draws ranked lists: expected the action space RankedList or MultiDiscrete([L] * K), without a wrapper of "
+            f"actions; got {action_space!r}"
+        )
+    n_items = int(sizes[0])
+    entries = observation_space.spaces if isinstance(observation_space, Dict) else {"": observation_space}
+    for entry, space in entries.items():
+        where = f"{name} cannot read the observation{f' {entry!r}' if entry else ''}, {space}: "
+        if not isinstance(space, Box | Discrete | MultiBinary | MultiDiscrete):
+            raise ValueError(where + "expected Box, Discrete, MultiBinary or MultiDiscrete")
+        if entry == "available" and space.shape != (n_items,):
+            raise ValueError(where + f"expected one entry for each of {n_items} items")
+        if entry == "features" and (len(space.shape or ()) != 2 or space.shape[0] != n_items):  # type: ignore[index]
+            raise ValueError(where + f"expected one row for each of {n_items} items")
+        if entry != "replaced" and isinstance(space, Box) and space.dtype == np.int64:
+            raise ValueError(
+                where + "numbers of items and displays are no quantities (clicks that come late: clickgym.run with "
+                "'PPO:actions=rankings' observes them as tables)"
+            )

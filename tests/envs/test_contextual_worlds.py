@@ -1,0 +1,352 @@
+"""The families personal and network, and products of features: their laws, what linear functions can reach in them, engines."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from scipy.optimize import brentq
+from scipy.special import expit
+
+import clickgym
+from clickgym.envs import CONTEXTUAL, ClickEnv, LabelledModel, PositionBasedModel, Users, load_instance
+from clickgym.envs.contextual.interactions import interaction_pairs, with_products
+
+CHI = np.array([1.0, 0.75, 0.56, 0.42, 0.32])
+SMALL = "n_users=100,n_pool=300,n_items=10"
+PBM = "LabelledModel of PBM"
+
+
+def model_of(name):
+    return load_instance(name).models[PBM]
+
+
+def all_features(model):
+    """``(M N, d)`` the features of every item for every user, as agents see them."""
+    n_users, n_items = len(model.users), len(model.items)
+    plain = np.hstack([np.repeat(model.users, n_items, axis=0), np.tile(model.items, (n_users, 1))])
+    return with_products(plain, model.interactions)
+
+
+# ------------------------------------------------------------------------------------------------------------------ laws
+
+
+def world(family, features, seed, n_users, n_pool, d, gain=2.0, inner=False, popularity=0.0, rate=0.2):
+    """Attractions ``(M, N)`` and features ``(M, N, d)`` by the definition, pair by pair."""
+    rng = np.random.default_rng(seed)
+    users, items = rng.normal(size=(n_users, d)), rng.normal(size=(n_pool, d))
+    users /= np.sqrt(2) * np.linalg.norm(users, axis=1, keepdims=True)
+    items /= np.sqrt(2) * np.linalg.norm(items, axis=1, keepdims=True)
+    if family == "personal":
+        z = users @ (np.eye(d) if inner else rng.normal(size=(d, d))) @ items.T
+    else:
+        a, beta, w = rng.normal(size=(32, 2 * d)), rng.uniform(-np.pi, np.pi, 32), rng.normal(size=32)
+        both = np.sqrt(2) * np.array([[[*u, *v] for v in items] for u in users])
+        z = np.sin(gain * (both @ a.T) / np.sqrt(2) + beta) @ w
+    z = (z - z.mean()) / z.std()
+    extra = np.zeros((n_pool, 0))
+    if popularity:
+        p = rng.normal(size=n_pool)
+        p = (p - p.mean()) / p.std()
+        z = np.sqrt(1 - popularity) * z + np.sqrt(popularity) * p
+        z, extra = (z - z.mean()) / z.std(), p[:, None] / 4
+    b = brentq(lambda b: expit(2 * z + b).mean() - rate, -50, 50, xtol=1e-14)
+    products = {
+        "plain": lambda u, v, e: [*u, *v, *e],
+        "products": lambda u, v, e: [1, *u, *v, *e, *(u * v)],
+        "outer": lambda u, v, e: [1, *u, *v, *e, *np.outer(u, v).ravel()],
+    }[features]
+    x = np.array([[products(u, v, e) for v, e in zip(items, extra, strict=True)] for u in users])
+    return expit(2 * z + b), x / np.linalg.norm(x, axis=2).max()
+
+
+@pytest.mark.parametrize("features", ["plain", "products", "outer"])
+@pytest.mark.parametrize(
+    ("family", "d", "arguments", "options"),
+    [
+        ("personal", 5, "", {}),
+        ("personal", 4, ",d_u=4,d_v=4,form=inner,rate=0.4", {"inner": True, "rate": 0.4}),
+        ("personal", 5, ",popularity=0.25", {"popularity": 0.25}),
+        ("network", 3, "", {}),
+        ("network", 2, ",d_u=2,d_v=2,gain=0.7,popularity=0.5,rate=0.05", {"gain": 0.7, "popularity": 0.5, "rate": 0.05}),
+    ],
+)
+def test_attractions_and_features_have_the_law_of_the_family(family, d, arguments, options, features):
+    """Told apart: other orders of draws, a scale for each pair, products without the main effects, b for each user."""
+    model = model_of(f"{family}:n_users=12,n_pool=30,seed=4,features={features}{arguments}")
+    attraction, x = world(family, features, 4, 12, 30, d, **options)
+    np.testing.assert_allclose(model.attractions, attraction, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(all_features(model), x.reshape(12 * 30, -1), rtol=0, atol=1e-12)
+    assert model.n_features == x.shape[2]
+
+
+@pytest.mark.parametrize("family", ["personal", "network"])
+@pytest.mark.parametrize("rate", [0.02, 0.2, 0.6])
+@pytest.mark.parametrize("popularity", [0.0, 0.25])
+def test_click_rates_depend_neither_on_seed_nor_on_family(family, rate, popularity):
+    for seed in range(3):
+        model = model_of(f"{family}:rate={rate},popularity={popularity},seed={seed},features=outer,{SMALL}")
+        gamma = np.array(model.attractions)
+        assert abs(gamma.mean() - rate) < 1e-9
+        logits = np.log(gamma / (1 - gamma))
+        assert logits.std() == pytest.approx(2.0)
+        # One b for all users: their means differ. With one b each, this variance would be 0.
+        assert logits.mean(axis=1).std() > 1e-3
+        x = all_features(model)
+        assert np.isfinite(x).all()
+        assert np.linalg.norm(x, axis=1).max() == pytest.approx(1.0, abs=1e-12)
+
+
+@pytest.mark.parametrize("features", ["products", "outer"])
+def test_one_number_scales_all_pairs(features):
+    """A scale for each pair would make all norms 1, and the first feature different from pair to pair."""
+    x = all_features(model_of(f"personal:features={features},popularity=0.25,{SMALL}"))
+    norms = np.linalg.norm(x, axis=1)
+    assert np.ptp(x[:, 0]) == 0
+    assert norms.min() < 0.95 < norms.max()
+
+
+def test_examination_and_satisfaction_are_those_of_the_linear_family():
+    sizes = "n_pool=60,n_users=4,seed=2"
+    ours, linear = load_instance(f"personal:{sizes}"), load_instance(f"linear:{sizes}")
+    assert [kind.split()[-1] for kind in ours.models] == [kind.split()[-1] for kind in linear.models]
+    for kind, model in ours.models.items():
+        other = linear.models[f"LinearModel of {kind.split()[-1]}"]
+        assert model.base == other.base
+        for name, values in other.others.items():
+            np.testing.assert_array_equal(model.labels[name], [values] * 4)
+
+
+# --------------------------------------------------------------------------------- what can be learned, and what cannot
+
+
+def top_sets(attraction):
+    return {frozenset(np.argsort(-of_user)[:5].tolist()) for of_user in attraction}
+
+
+def test_users_prefer_different_items():
+    """Of 100 users; in the linear family all prefer the same ones."""
+    linear = load_instance("linear").models["LinearModel of PBM"].pool
+    assert len(top_sets(linear.user_attraction[:, None] + linear.item_attraction)) == 1
+    for family in ("personal", "network"):
+        for seed in range(3):
+            assert len(top_sets(model_of(f"{family}:seed={seed}").attractions[:100])) >= 75
+
+
+@cache
+def sessions():
+    """5,000 users, and their 10 candidates of 300."""
+    rng = np.random.default_rng(0)
+    return rng.integers(100, size=5000), rng.random((5000, 300)).argsort(axis=1)[:, :10]
+
+
+def lost(gamma, x):
+    """What the best linear function of the features loses in expected clicks, as a share of random lists."""
+    x = np.hstack([x, np.ones((len(x), 1))])  # harmless where there is a constant
+    fitted = (x @ np.linalg.lstsq(x, gamma.ravel(), rcond=None)[0]).reshape(gamma.shape)
+    users, candidates = sessions()
+    shown, predicted = gamma[users[:, None], candidates], fitted[users[:, None], candidates]
+    best = (np.sort(shown, axis=1)[:, ::-1][:, :5] @ CHI).mean()
+    listed = (np.take_along_axis(shown, np.argsort(-predicted, axis=1)[:, :5], axis=1) @ CHI).mean()
+    return (best - listed) / (best - (shown[:, :5] @ CHI).mean())
+
+
+FLOORS = {
+    "personal": (0.88, 0.61, 0.00),
+    "personal:popularity=0.25": (0.52, 0.41, 0.00),
+    "personal:form=inner": (0.91, 0.00, 0.00),
+    "network": (0.76, 0.64, 0.52),
+    "network:gain=1,d_u=5,d_v=5": (0.43, 0.38, 0.18),
+    "network:gain=3": (0.87, 0.84, 0.77),
+}
+"""Shares lost with plain features, with products u∘v and with u ⊗ v: means over three seeds, from another implementation."""
+
+
+@pytest.mark.parametrize("name", FLOORS)
+def test_linear_functions_lose_what_was_measured_elsewhere(name):
+    """The seeds are the same, the sessions are not: 5,000 of them leave a standard error below 0.01 of the share."""
+    losses = []
+    for seed in range(3):
+        separator = "," if ":" in name else ":"
+        model = model_of(f"{name}{separator}seed={seed},features=outer,{SMALL}")
+        gamma, x = np.array(model.attractions), all_features(model)
+        d = model.users.shape[1] - 1
+        n_plain = x.shape[1] - d**2
+        same_place = [n_plain + a * d + a for a in range(d)]
+        losses.append([lost(gamma, x[:, :n_plain]), lost(gamma, x[:, [*range(n_plain), *same_place]]), lost(gamma, x)])
+    np.testing.assert_allclose(np.mean(losses, axis=0), FLOORS[name], rtol=0, atol=0.03)
+
+
+def test_products_need_the_main_effects_beside_them():
+    model = model_of(f"personal:popularity=0.25,features=outer,{SMALL}")
+    gamma, x = np.array(model.attractions), all_features(model)
+    assert lost(gamma, x) < 0.01
+    assert lost(gamma, x[:, -25:]) > 0.1
+
+
+def test_other_numbers_of_items_change_nothing_else():
+    model = model_of("network:n_pool=30,n_users=3,features=outer")
+    order = np.random.default_rng(0).permutation(30)
+    gamma = [of_user[order] for of_user in model.attractions]
+    again = LabelledModel(model.base, [range(30)] * 3, gamma, model.items[order], model.users)
+    again = again.with_interactions(model.interactions)
+    shown = np.arange(20)
+    assert again.at(2, shown).attraction.tolist() == model.at(2, order[shown]).attraction.tolist()
+    np.testing.assert_array_equal(all_features(again).reshape(3, 30, -1), all_features(model).reshape(3, 30, -1)[:, order])
+
+
+# ---------------------------------------------------------------------------------------------------------- environments
+
+
+@pytest.mark.parametrize("name", ["personal:features=outer,seed=1", "network:features=products", "personal:popularity=0.3"])
+@pytest.mark.parametrize("axes", [{}, {"available": 12}, {"arrival": "delay:3"}])
+def test_a_session_shows_the_features_and_attractions_of_its_user_and_candidates(name, axes):
+    env = gym.make("ContextualPBMRank-v0", instance=name, **axes).unwrapped
+    observation, _ = env.reset(seed=0)
+    for _ in range(20):
+        now, model = env.task.round, env.model
+        user, items = int(now.user[0]), now.items
+        plain = np.hstack([np.tile(model.users[user], (20, 1)), model.items[items]])
+        np.testing.assert_array_equal(observation["features"], with_products(plain, model.interactions))
+        np.testing.assert_array_equal(now.attraction, model.attractions[user][items])
+        assert env.observation_space.contains(observation)
+        observation, *_ = env.step(np.flatnonzero(observation.get("available", np.ones(20)))[:5])
+
+
+def test_regret_is_against_the_best_list_of_the_user():
+    env = gym.make("ContextualPBMRank-v0", instance="personal:features=products").unwrapped
+    env.reset(seed=0)
+    for _ in range(20):
+        now = env.task.round
+        best = env.model.at(int(now.user[0]), now.items).optimal_ranking()
+        *_, info = env.step(best)
+        assert info["regret"] == pytest.approx(0.0, abs=1e-12)
+
+
+def test_streams_see_products_too():
+    envs = gym.make_vec("ContextualPBMRank-v0", num_envs=3, instance="personal:features=outer")
+    observations, _ = envs.reset(seed=0)
+    model = envs.unwrapped.model
+    for features in observations["features"]:
+        np.testing.assert_array_equal(features, with_products(features[:, :11], model.interactions))
+        assert (features[:, :6] == features[0, :6]).all()
+
+
+@pytest.mark.parametrize("env_id", CONTEXTUAL)
+@pytest.mark.parametrize("name", ["personal:features=outer", "network:features=products"])
+def test_engines_agree_in_every_click_model(env_id, name):
+    outcomes = []
+    for engine in ("compiled", "python"):
+        env = gym.make(env_id, instance=f"{name},n_pool=40,n_users=8", n_positions=3)
+        agent = clickgym.make_agent("C2UCB", env, seed=5)
+        result = clickgym.run(agent, env, 150, seed=7, checkpoints=range(1, 151), engine=engine)
+        assert result.engine == engine
+        outcomes.append([result.regret, result.reward, result.clicks, *env.unwrapped.task.round, *agent.state])
+    for one, other in zip(*outcomes, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+# ------------------------------------------------------------------------------------------------------ models and files
+
+
+@pytest.mark.parametrize(
+    "name", ["personal:features=outer,popularity=0.2", "network:features=products", "network", "judged:features=products"]
+)
+def test_a_file_holds_the_same_world(name, tmp_path):
+    sizes = "n_queries=3,n_held_out=2,n_documents=12" if name.startswith("judged") else "n_pool=25,n_users=3"
+    instance = load_instance(f"{name}{',' if ':' in name else ':'}{sizes}")
+    instance.save(tmp_path / "world.json")
+    again = load_instance(tmp_path / "world.json")
+    for kind, model in instance.models.items():
+        assert again.models[kind] == model
+        assert again.models[kind].n_features == model.n_features
+        np.testing.assert_array_equal(again.models[kind].pool.pairs, model.interactions)
+        shorter = again.model(kind, 2)
+        assert (shorter.n_positions, shorter.n_features) == (2, model.n_features)
+
+
+def test_a_description_without_products_is_as_it_was():
+    assert "interactions" not in model_of("personal:n_pool=20,n_users=2").to_dict()
+    assert "interactions" not in load_instance("judged:n_queries=1,n_held_out=1").models["GradedModel of DBN"].to_dict()
+
+
+def test_users_by_grades_see_products_in_sessions_and_in_queries_held_out():
+    model = load_instance("judged:n_features=3,features=outer,n_queries=4,n_held_out=2").models["GradedModel of DBN"]
+    assert model.n_features == 1 + 3 + 6
+    assert np.linalg.norm(with_products(model.items, model.interactions), axis=1).max() == pytest.approx(1.0)
+    for same in (model, model.before("perfect"), model.of_grades(5), Users.from_dict(model.to_dict()), model.with_positions(3)):
+        assert same.n_features == 10
+        seen = []
+        same.held_out_ndcg(lambda features, seen=seen: seen.append(features) or np.arange(len(features)))
+        for features in seen:
+            np.testing.assert_array_equal(features, with_products(features[:, :4], model.interactions))
+        observation, _ = ClickEnv(same).reset(seed=0)
+        assert observation["features"].shape == (10, 10)
+
+
+def test_without_products_documents_are_those_of_before():
+    plain, squares = (
+        load_instance(f"judged:features={features}").models["GradedModel of DBN"] for features in ("plain", "products")
+    )
+    np.testing.assert_array_equal(np.concatenate(plain.grades), np.concatenate(squares.grades))
+    ratio = squares.items / plain.items
+    assert np.ptp(ratio) < 1e-12
+
+
+def test_pairs_have_the_order_of_the_outer_product():
+    u, v = np.array([2.0, 3.0]), np.array([5.0, 7.0, 11.0])
+    x = with_products(np.array([[1.0, *u, *v]]), interaction_pairs("outer", range(1, 3), range(3, 6)))
+    np.testing.assert_array_equal(x[0, 6:], np.outer(u, v).ravel())
+
+
+BASE = PositionBasedModel([0, 0], [1.0, 0.5])
+ITEMS = [[0.5, 0.2], [0.5, 0.4]]
+
+
+@pytest.mark.parametrize(
+    ("items", "pairs", "message"),
+    [
+        (ITEMS, [[1, 2]], r"interactions\[0, 1\] is 2; expected"),
+        (ITEMS, [1, 1], r"interactions has shape \(2,\); expected"),
+        (ITEMS, [[0.5, 1]], "interactions"),
+        ([[0.5, 0.2], [0.4, 0.4]], [[1, 1]], "the first feature goes from 0.4 to 0.5; interactions need the same positive"),
+        ([[0.0, 0.2], [0.0, 0.4]], [[1, 1]], "the first feature goes from 0 to 0; interactions need the same positive"),
+        ([[0.1, 0.2], [0.1, 0.9]], [[1, 1]], "products included, have the norm 8.*; expected at most 1"),
+    ],
+)
+def test_wrong_interactions_are_named(items, pairs, message):
+    model = LabelledModel(BASE, candidates=[[0, 1]], attraction=[[0.9, 0.1]], items=items)
+    with pytest.raises(ValueError, match=message):
+        model.with_interactions(pairs)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("personal:form=cubic", "unknown form 'cubic'"),
+        ("personal:features=all", "unknown features 'all'"),
+        ("personal:d_v=4,features=products", "as many features of users as of items, not 5 and 4; try outer"),
+        ("personal:d_v=4,form=inner", "form is inner, d_u is 5 and d_v is 4"),
+        ("personal:d_u=0", "d_u is 0; expected a positive integer"),
+        ("personal:rate=0", r"rate is 0.0; expected a number in \(0, 1\)"),
+        ("personal:rate=1", r"rate is 1.0; expected a number in \(0, 1\)"),
+        ("personal:popularity=1.5", r"popularity is 1.5; expected a probability in \[0, 1\]"),
+        ("personal:n_pool=5", "n_items is 20; expected an integer from 1 to n_pool = 5"),
+        ("personal:n_users=0", "n_users is 0; expected a positive integer"),
+        ("personal:n_positions=21", "n_positions"),
+        ("personal:seed=-1", "seed is -1"),
+        ("personal:n_users=1,n_pool=1,n_items=1,n_positions=1", "all scores are the same; expected more users, more items"),
+        ("network:gain=0", "gain is 0.0; expected a finite number > 0"),
+        ("network:form=inner", "unknown argument 'form'"),
+        ("personal:n_users=1000000,n_pool=1000000", "1,000,000 users and 1,000,000 items .* would take .* of memory; .* are"),
+        ("personal:d_u=10000000,d_v=10,n_users=2", "would take .* of memory; .* are available"),
+        ("judged:features=cubic", "unknown features 'cubic'"),
+        ("judged:features=outer,n_features=1000000,n_queries=1", "products of 1,000,000 .* would take .* of memory"),
+    ],
+)  # fmt: skip
+def test_wrong_arguments_of_the_families_are_named_in_one_line(name, message):
+    with pytest.raises(ValueError, match=message) as caught:
+        load_instance(name)
+    assert "\n" not in str(caught.value)
