@@ -660,7 +660,7 @@ UNWALKED_METHODS = {
         "Meter.add", "Meter.advance", "DynamicBayesianModel.click_satisfies", "DependentClickModel.click_satisfies",
         "ClickModel.click_satisfies",
     },
-    "passes its arguments on to the constructor": {"GradedModel.described"},
+    "passes its arguments on to the constructor": {"GradedModel.described", "LabelledModel.described"},
 }  # fmt: skip
 ALWAYS_REFUSED = {"Users.relabelled": "candidates change", "GradedModel.held_out_ndcg": "the recipe holds out no queries"}
 

@@ -100,7 +100,7 @@ def draw(evidence: Evidence) -> Figure:
             ]
             colour, dashes = look_of(agent, axes)
             axes.plot(FEATURES, [each.mean() for each in percents], color=colour, linestyle=dashes, marker="o", label=agent)
-        axes.set(yscale="log", title=f"{world}, PBM", xlabel="features")
+        axes.set(yscale="log", ylim=(0.1, 150), title=f"{world}, PBM", xlabel="features")
         axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
     panels[0].set_ylabel(f"regret, % of {RANDOM}")
     return finish(figure, panels[:1], evidence, "What agents are told, and what they lose", "means over the instances")
