@@ -61,7 +61,7 @@ def told_less(
 ) -> Finding:
     """Whether one agent with some features has less regret, multiplied by a number, than another with other features."""
     low = by * _ends(evidence, better, world, with_features, model)
-    what = f" ({by:g} times {with_features}, {than})"
+    what = f" ({f'{by:g} times ' if by != 1 else ''}{with_features}, {than})"
     return versus(low, _ends(evidence, worse, world, than, model), what, "over 5 instances")
 
 
