@@ -24,16 +24,7 @@ import numpy as np
 from estimation import HELD_OUT, SESSIONS, simulated
 from report import publish, table
 
-from clickgym.offline import (
-    CCMEstimator,
-    ClickLog,
-    DBNEstimator,
-    DCMEstimator,
-    PBMEstimator,
-    UBMEstimator,
-    hold_out,
-    read_tidy,
-)
+from clickgym.offline import CCMEstimator, ClickLog, DBNEstimator, DCMEstimator, PBMEstimator, UBMEstimator, hold_out, read_tidy
 from clickgym.offline.estimation.estimator import EMEstimator
 
 TOL, CHUNK = 1e-7, 100

@@ -27,12 +27,13 @@ from functools import cache, partial
 from typing import Any
 
 import numpy as np
-from exam import examined, interval_text, parser_of
+from exam import by_last_click, examined, interval_text, parser_of
 from numpy.typing import NDArray
 from scipy import special
 
 import clickgym
 from clickgym import envs
+from clickgym.core.formats import markdown_table
 from clickgym.core.kernels import specialise
 from clickgym.offline import ClickLog
 from clickgym.offline.decision.decide import AGENTS, weigh
@@ -222,11 +223,7 @@ def _model(kind: str, n_items: int, n_positions: int, ranges: Ranges) -> Callabl
     elif kind in ("PBM", "trust bias"):
         make = partial(envs.PositionBasedModel if kind == "PBM" else envs.TrustBiasModel, examination=examination)
     elif kind == "UBM":
-        rows = np.zeros((n_positions, n_positions))
-        for k, last in itertools.product(range(n_positions), range(n_positions)):
-            if last <= k:  # as far below the last click as a position is below the top
-                rows[k, last] = examination[k - last] * (rng.uniform(0.7, 1.0) if last else 1.0)
-        make = partial(envs.UserBrowsingModel, examination=rows)
+        make = partial(envs.UserBrowsingModel, examination=by_last_click(examination, rng, 0.7))
     elif kind == "DBN":
         after = {"satisfaction": rng.uniform(0.05, 0.8, n_items), "perseverance": rng.uniform(0.6, 0.98)}
         make = partial(envs.DynamicBayesianModel, **after, n_positions=n_positions)
@@ -604,28 +601,26 @@ def _chance(simulated: Simulated, production: tuple[int, ...]) -> dict[str, floa
 # -------------------------------------------------------------------------------------------------------------- summary
 
 
+LOGS = ("log", "logs", "recommended", "of them measured", "worse in truth", "worst", "worse at the end", "chances", "found")
+CHANCES: Sequence[str] = ("sessions", "chances", "found", "95 %")
+
+
 def summary(rows: Sequence[dict[str, Any]]) -> str:
     """The tables, as Markdown: by kind of log, and of all but those apart; and chances by the number of sessions."""
     counted = [row for row in rows if row["kind"] not in APART]
-    lines = [
-        "| log | logs | recommended | of them measured | worse in truth | worst | worse at the end | chances | found |",
-        "|---|---|---|---|---|---|---|---|---|",
-        *(_line(kind, [row for row in rows if row["kind"] == kind]) for kind in KINDS),
-        _line("all", counted),
-        *(_line(f"apart: {kind}", [row for row in rows if row["kind"] == kind]) for kind in APART),
-        "",
-        "| sessions | chances | found | 95 % |",
-        "|---|---|---|---|",
-    ]
+    by_kind = {kind: [row for row in rows if row["kind"] == kind] for kind in (*KINDS, *APART)}
+    table, bands = [LOGS, *(_line(kind, by_kind[kind]) for kind in KINDS), _line("all", counted)], [CHANCES]
+    table += [_line(f"apart: {kind}", by_kind[kind]) for kind in APART]
     for low, high in BANDS:
         chances = [_found(row) for row in counted if row["chance"] and low <= row["sessions"] < high]
         name = f"{low:,} to {high:,}" if low and high < 10**9 else f"from {low:,}" if low else f"up to {high:,}"
-        lines.append(f"| {name} | {len(chances)} | {' | '.join(_share(sum(chances), len(chances)))} |")
+        bands.append((name, str(len(chances)), *_share(sum(chances), len(chances))))
     recommended = [each for row in counted for each in row["recommended"]]
     worse = sum(min(each["gain"]) < -ROUNDING for each in recommended)
     same = [row["same"] for row in counted if "same" in row]
-    lines += ["", f"Worse in truth: {worse} of {len(recommended)}; {' '.join(_share(worse, len(recommended)))}."]
-    return "\n".join([*lines, f"Shuffled files decided like those in the order of time: {sum(same)} of {len(same)}."])
+    told = f"Worse in truth: {worse} of {len(recommended)}; {' '.join(_share(worse, len(recommended)))}."
+    shuffled = f"Shuffled files decided like those in the order of time: {sum(same)} of {len(same)}."
+    return "\n".join([*markdown_table(table), "", *markdown_table(bands), "", told, shuffled])
 
 
 def _found(row: dict[str, Any]) -> bool:
@@ -639,14 +634,14 @@ def _share(count: int, n: int) -> tuple[str, str]:
     return f"{count / n:.1%}", interval_text(count, n)
 
 
-def _line(kind: str, rows: Sequence[dict[str, Any]]) -> str:
+def _line(kind: str, rows: Sequence[dict[str, Any]]) -> Sequence[str]:
     recommended = [each for row in rows for each in row["recommended"]]
     worse = [gain for each in recommended if (gain := min(each["gain"])) < -ROUNDING]
     at_end = sum(min(each["end"]) < -ROUNDING for each in recommended)
     measured = sum(each["verdict"] == "better" for each in recommended)
     chances = [_found(row) for row in rows if row["chance"]]
     counts = (len(rows), len(recommended), measured, len(worse), f"{min(worse):.1%}" if worse else "–", at_end)
-    return f"| {' | '.join(map(str, [kind, *counts, len(chances), sum(chances)]))} |"
+    return [*map(str, (kind, *counts, len(chances), sum(chances)))]
 
 
 def main() -> None:

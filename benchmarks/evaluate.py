@@ -21,9 +21,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from exam import examined, interval_text, parser_of
+from exam import by_last_click, examined, interval_text, parser_of
 
 import clickgym
+from clickgym.core.formats import markdown_table
 from clickgym.envs import (
     CascadeModel,
     ClickChainModel,
@@ -56,11 +57,7 @@ def users(kind: str, rng: np.random.Generator) -> ClickModel:
     if kind == "DCM":
         return DependentClickModel(attraction, np.sort(rng.uniform(0.05, 0.95, n_positions))[::-1])
     if kind == "UBM":
-        rows = np.zeros((n_positions, n_positions))
-        for k, last in itertools.product(range(n_positions), range(n_positions)):
-            if last <= k:  # as far below the last click as a position is below the top
-                rows[k, last] = examination[k - last] * (rng.uniform(0.5, 1.0) if last else 1.0)
-        return UserBrowsingModel(attraction, rows)
+        return UserBrowsingModel(attraction, by_last_click(examination, rng, 0.5))
     if kind == "DBN":
         satisfaction, perseverance = rng.uniform(0.05, 0.95, n_items), rng.uniform(0.5, 1.0)
         return DynamicBayesianModel(attraction, satisfaction, perseverance, n_positions=n_positions)
@@ -125,31 +122,28 @@ def _judged(compared: Comparison, policy: str) -> dict[str, Any]:
 # -------------------------------------------------------------------------------------------------------------- summary
 
 
+LISTS = ("users", "lists", "firm", "right", "against the truth", "not different", "no verdict")
+INTERVALS = ("estimator", "intervals of the value", "covered", "intervals of the difference", "covered")
+
+
 def summary(rows: Sequence[dict[str, Any]]) -> str:
     """The tables, as Markdown: verdicts by model, and intervals by estimator."""
-    lines = [
-        "| users | lists | firm | right | against the truth | not different | no verdict |",
-        "|---|---|---|---|---|---|---|",
-        *(_verdicts(kind, [row for row in rows if row["model"] == kind]) for kind in MODELS),
-        _verdicts("all", rows),
-        "",
-        "| estimator | intervals of the value | covered | intervals of the difference | covered |",
-        "|---|---|---|---|---|",
-    ]
+    verdicts = [_verdicts(kind, [row for row in rows if row["model"] == kind]) for kind in MODELS]
     lists = [each for row in rows for each in row["lists"]]
     estimators = dict.fromkeys(by["estimator"] for each in lists for by in each["by"])
-    return "\n".join([*lines, *(_coverage(name, lists) for name in (*estimators, "all"))])
+    coverage = [_coverage(name, lists) for name in (*estimators, "all")]
+    return "\n".join([*markdown_table([LISTS, *verdicts, _verdicts("all", rows)]), "", *markdown_table([INTERVALS, *coverage])])
 
 
-def _verdicts(kind: str, rows: Sequence[dict[str, Any]]) -> str:
+def _verdicts(kind: str, rows: Sequence[dict[str, Any]]) -> list[str]:
     lists = [each for row in rows for each in row["lists"]]
     signs = [FIRM.get(each["verdict"], 0) * np.sign(each["difference"]) for each in lists]
     right, wrong, none = signs.count(1), signs.count(-1), sum(each["verdict"] == "no verdict" for each in lists)
     shares = [right + wrong, right, f"{wrong} {interval_text(wrong, len(lists))}", len(lists) - right - wrong - none, none]
-    return f"| {' | '.join(map(str, [kind, len(lists), *shares]))} |"
+    return [*map(str, (kind, len(lists), *shares))]
 
 
-def _coverage(name: str, lists: Sequence[dict[str, Any]]) -> str:
+def _coverage(name: str, lists: Sequence[dict[str, Any]]) -> list[str]:
     """Of an estimator; or of all, without the verdicts."""
     pairs = [(each, by) for each in lists for by in each["by"]]
     pairs = [(each, by) for each, by in pairs if by["estimator"] == name or (name == "all" and by["value"])]
@@ -157,7 +151,7 @@ def _coverage(name: str, lists: Sequence[dict[str, Any]]) -> str:
     for what, truth in (("value", "truth"), ("difference", "difference")):
         covered = [by[what][0] <= each[truth] <= by[what][1] for each, by in pairs if by[what]]
         cells += [str(len(covered)), f"{np.mean(covered):.1%} {interval_text(sum(covered), len(covered))}" if covered else "–"]
-    return f"| {' | '.join(cells)} |"
+    return cells
 
 
 def main() -> None:

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import joblib
+import numpy as np
+from numpy.typing import NDArray
 from scipy.stats import binomtest
 
 Row = dict[str, Any]
@@ -49,6 +51,14 @@ def _rows(file: Path) -> list[Row]:
 
 def _key(row: Row, names: Sequence[str]) -> tuple[Any, ...]:
     return tuple(row[name] for name in names)
+
+
+def by_last_click(examination: NDArray[np.float64], rng: np.random.Generator, least: float) -> NDArray[np.float64]:
+    """Examination probabilities of a UBM: as far below the last click as a position is below the top, times ``least`` to 1."""
+    rows = np.zeros((len(examination), len(examination)))
+    for k, last in zip(*np.tril_indices(len(rows)), strict=True):
+        rows[k, last] = examination[k - last] * (rng.uniform(least, 1.0) if last else 1.0)
+    return rows
 
 
 def interval_text(count: int, n: int) -> str:

@@ -20,7 +20,7 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from report import publish, table
+from report import Timed, publish, table
 from scipy.stats import t
 
 import clickgym
@@ -33,30 +33,21 @@ for old, new in (("int", int), ("float", float), ("bool", bool)):  # names that 
         setattr(np, old, new)
 
 
-class Peer(Agent):
-    """Another project's algorithm, timed.
-
-    Args:
-        choose: the list for the features of the candidates, or for None.
-        learn: takes the list and the clicks.
-    """
+class Peer(Timed):
+    """Another project's algorithm, which has numbers of its own for the items."""
 
     def __init__(self, choose: Callable[[Any], Any], learn: Callable[[Any, Any], object], seed: int, n_items: int) -> None:
-        self.choose, self.learn, self.seconds = choose, learn, 0.0
+        super().__init__(choose, learn)
         self.names = np.random.default_rng(seed).permutation(n_items)  # what the peer calls each item
         self.items = np.argsort(self.names)
 
     def rank(self, observation: Any) -> np.ndarray:
-        features = observation["features"][self.items] if isinstance(observation, dict) else None
-        start = time.process_time()
-        self.chosen = np.asarray(self.choose(features))
-        self.seconds += time.process_time() - start
+        features = {"features": observation["features"][self.items]} if isinstance(observation, dict) else None
+        self.chosen = super().rank(features)
         return self.items[self.chosen]
 
     def update(self, observation: Any, ranking: np.ndarray, clicks: np.ndarray, reward: float) -> None:
-        start = time.process_time()
-        self.learn(self.chosen, clicks)
-        self.seconds += time.process_time() - start
+        super().update(observation, self.chosen, clicks, reward)
 
 
 def of_bandits_to_rank(module: str, name: str, **arguments: Any) -> Callable[[gym.Env, int], Peer]:

@@ -12,15 +12,7 @@ from report import publish, seconds_per_session, table
 from clickgym.envs import ClickEnv, GradedModel
 
 SIZES = ((10, 20, 1_000), (10, 20, 10_000), (100, 20, 1_000), (10, 300, 1_000))  # L, d, T
-AGENTS = (
-    "PDGD",
-    "PairRank",
-    "PairRank:growth=0.01",
-    "DBGD",
-    "MGD",
-    "MGD:leaving=probabilistic",
-    "COLTR",
-)
+AGENTS = ("PDGD", "PairRank", "PairRank:growth=0.01", "DBGD", "MGD", "MGD:leaving=probabilistic", "COLTR")
 
 
 def documents(n_items: int, n_features: int) -> gym.Env:

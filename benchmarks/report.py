@@ -15,13 +15,16 @@ import platform
 import re
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import gymnasium as gym
+import numpy as np
 
 import clickgym
+from clickgym.agents import Agent
 
 README = Path(__file__).with_name("README.md")
 PACKAGES = ("clickgym", "gymnasium", "numpy", "numba")
@@ -35,6 +38,32 @@ def seconds_per_session(
     start = time.process_time()
     clickgym.run(agent, env, n, seed=seed, checkpoints=[n], engine=engine)
     return (time.process_time() - start) / n
+
+
+class Timed(Agent):
+    """Another library's algorithm as an agent, which times itself, and learns from the last display.
+
+    Args:
+        choose: the list for the features of the candidates, or for None.
+        learn: takes the list and the clicks.
+    """
+
+    learns_from = "the last display"
+
+    def __init__(self, choose: Callable[[Any], Any], learn: Callable[[Any, Any], object]) -> None:
+        self.choose, self.learn, self.seconds = choose, learn, 0.0
+
+    def rank(self, observation: Any) -> np.ndarray:
+        return np.asarray(self._timed(self.choose, observation["features"] if isinstance(observation, dict) else None))
+
+    def update(self, observation: Any, ranking: np.ndarray, clicks: np.ndarray, reward: float) -> None:
+        self._timed(self.learn, ranking, clicks)
+
+    def _timed(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        start = time.process_time()
+        result = function(*arguments)
+        self.seconds += time.process_time() - start
+        return result
 
 
 def machine() -> str:

@@ -22,11 +22,10 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from report import publish, table
+from report import Timed, publish, table
 
 import clickgym
 from clickgym import Ranker
-from clickgym.agents import Agent
 from clickgym.core.files import in_bytes
 from clickgym.offline import fit_models, read_log
 from clickgym.offline.stores import sum_of, sum_of_click, sum_of_impression
@@ -142,54 +141,31 @@ def large(folder: Path) -> list[list[str]]:
         values = (LARGE + 1000, sum_of("tick", LARGE + 1000))
         connection.execute("UPDATE settings SET value = ?, checksum = ? WHERE name = 'tick'", values)
         connection.execute("COMMIT")
-    begin = time.perf_counter()
+    times = [time.perf_counter()]
     ranker = Ranker(n_positions=K, store=store)
-    opened = time.perf_counter() - begin
-    begin = time.perf_counter()
+    times.append(time.perf_counter())
     log = read_log(store)
-    read = time.perf_counter() - begin
-    begin = time.perf_counter()
+    times.append(time.perf_counter())
     fit_models(log, ["PBM"], test_share=0.2)
-    fitted = time.perf_counter() - begin
+    times.append(time.perf_counter())
     del log
-    begin = time.perf_counter()
     ranker.report()
-    reported = time.perf_counter() - begin
+    times.append(time.perf_counter())
     ranker.shut_down()
     size = in_bytes(store.stat().st_size)
     store.unlink()
-    cells = (f"{seconds:.2f}" if seconds < 10 else f"{seconds:.0f}" for seconds in (opened, read, fitted, reported))
+    cells = (f"{seconds:.2f}" if seconds < 10 else f"{seconds:.0f}" for seconds in np.diff(times))
     return [[f"{LARGE:,} impressions, {n_queries:,} queries, {size}", *cells]]
 
 
 # --------------------------------------------------------------------------------------------------------- other libraries
 
 
-class Timed(Agent):
-    """Another library as an agent, which times itself."""
-
-    learns_from = "the last display"
-
-    def __init__(self, choose: Callable[[], Any], learn: Callable[[Any, Any], object]) -> None:
-        self.choose, self.learn, self.seconds = choose, learn, 0.0
-
-    def rank(self, observation: Any) -> np.ndarray:
-        start = time.process_time()
-        ranking = np.asarray(self.choose())
-        self.seconds += time.process_time() - start
-        return ranking
-
-    def update(self, observation: Any, ranking: np.ndarray, clicks: np.ndarray, reward: float) -> None:
-        start = time.process_time()
-        self.learn(ranking, clicks)
-        self.seconds += time.process_time() - start
-
-
 def of_ranker(seed: int, store: Path | None = None) -> Timed:
     ranker, shown = Ranker("CascadeTS", n_positions=K, seed=seed, store=store), []
     items = list(range(10))
 
-    def choose() -> list[Any]:
+    def choose(features: None) -> list[Any]:
         shown[:] = [ranker.rank("query", items)]
         return shown[0].items
 
@@ -207,7 +183,7 @@ def of_mabwiser(seed: int) -> Timed:
     bandit = MAB(list(range(10)), LearningPolicy.ThompsonSampling(), seed=seed)
     bandit.fit(list(range(10)), [0] * 10)
 
-    def choose() -> np.ndarray:
+    def choose(features: None) -> np.ndarray:
         drawn = bandit.predict_expectations()
         return np.array(sorted(drawn, key=drawn.get, reverse=True)[:K])
 
@@ -221,7 +197,7 @@ def of_vowpal_wabbit(seed: int) -> Timed:
     head = ["ccb shared | query"] + [f"ccb action |i item={i}" for i in range(10)]
     last: list[Any] = []
 
-    def choose() -> list[int]:
+    def choose(features: None) -> list[int]:
         last[:] = bandit.predict([*head, *(f"ccb slot |p place={k}" for k in range(K))])
         return [slot[0][0] for slot in last]
 

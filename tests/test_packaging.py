@@ -73,7 +73,7 @@ def test_every_package_is_listed():
 def test_the_wheel_holds_the_package_and_nothing_else(distributions):
     (wheel,) = distributions.glob("*.whl")
     shipped = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
-    suffixes = (".bib", ".css", ".html", ".js", ".json", ".md", ".parquet", ".py", ".tex", ".toml")
+    suffixes = (".bib", ".css", ".html", ".js", ".json", ".md", ".parquet", ".py", ".sql", ".tex", ".toml")
     assert shipped == {"clickgym/py.typed"}.union(*map(files_in_package, suffixes))
 
 

@@ -87,7 +87,7 @@ def kinds(folder: Path) -> dict[str, Kind]:
         "config.json, report": Kind((finished[2],), lambda _: _results(out)),
         "config.json, sweep over it": Kind((finished[2],), lambda _: _sweep(out)),
         "saved agent": Kind((folder / "agent.npz",), _agent),
-        "policy (.npz)": Kind((folder / "policy.npz",), lambda path: _policy(path)),
+        "policy (.npz)": Kind((folder / "policy.npz",), _policy),
         "log (.parquet)": Kind((folder / "log.parquet",), _log),
         "log (.csv.gz)": Kind((folder / "log.csv.gz",), _log),
         "log (.csv)": Kind((folder / "log.csv",), _log, checked=False),

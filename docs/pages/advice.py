@@ -176,10 +176,7 @@ WITHSTANDS = {
     "bots": "bots may click for some time",
     "late clicks": "clicks arrive late or in batches",
 }
-TRIED = {
-    "bots": ("click-farms", "bots=farm:first=1000"),
-    "late clicks": ("late-clicks", "arrival=batch:1000"),
-}
+TRIED = {"bots": ("click-farms", "bots=farm:first=1000"), "late clicks": ("late-clicks", "arrival=batch:1000")}
 """Where the loss of an agent under what it withstands is measured: a part of a study, and arguments of its environment."""
 
 

@@ -40,12 +40,7 @@ BY_FILE = {
 """The families of files whose agents say nothing that tells their family."""
 BY_NEEDS = {"state": "Users with a memory", "judged documents": "Learned rankers", "features": "Linear"}
 """The families of agents that need such knowledge."""
-BY_USERS = {
-    "changes": "Nonstationary",
-    "alike": "Elimination and sorting",
-    "PBM": "Position-based",
-    "CM": "Cascade",
-}
+BY_USERS = {"changes": "Nonstationary", "alike": "Elimination and sorting", "PBM": "Position-based", "CM": "Cascade"}
 """The families of the other agents, by the first of these words in their `click_models`."""
 
 ON_PAGE = ("Idea", "Algorithm", "Source", "Deviations from the paper")

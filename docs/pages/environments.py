@@ -13,18 +13,7 @@ from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, MEMORY, load_instance
 from clickgym.envs.registration import EPISODE, Environment
 from clickgym.runner.describe import arguments
 
-from .measured import (
-    AGENTS,
-    ROUNDS,
-    SESSIONS,
-    STREAMS,
-    clicks_by_position,
-    exact,
-    parameters,
-    queries,
-    returns,
-    session,
-)
+from .measured import AGENTS, ROUNDS, SESSIONS, STREAMS, clicks_by_position, exact, parameters, queries, returns, session
 
 ROUND: dict[str, Any] = {"L": [0.6, 0.4, 0.2, 0.1], "K": [0.9, 0.5], "KK": [[0.9, 0.0], [0.5, 0.7]], "": 0.8}
 """Small round parameters by shape, for an example that every model has."""

@@ -115,6 +115,8 @@ def test_what_is_best_already_is_kept():
     assert found.verdict == "not better"
     assert found.recommended == found.production.labels == ("d", "c", "b")
     assert found.headline == "Keep the list in production"
+    assert found.proposal.labels == found.production.labels
+    assert any(sentence.endswith("learned the list in production.") for sentence in found.summary)
 
 
 @pytest.mark.usefixtures("undrawn")

@@ -40,7 +40,7 @@ def log_of_blocks(blocks):
 def measured(log, level=LEVEL):
     """OTHER by `measure`: what was measured, or why nothing was; without the list of the rest."""
     shown = DistinctLists(log, "clicks", None)
-    gains, _, refused = measure(log, shown, np.array(PRODUCTION), level)
+    gains, refused = measure(log, shown, np.array(PRODUCTION), level)
     (found,) = [each for each in (*gains, *refused) if each.labels == ("d", "b", "a")]
     return found, len(gains)
 
@@ -229,10 +229,10 @@ def test_lists_refused_are_not_counted_among_those_compared():
         LABELS, ("shoes",),
     )  # fmt: skip
     shown = DistinctLists(log, "clicks", None)
-    gains, lists, refused = measure(log, shown, np.array(PRODUCTION), LEVEL)
+    gains, refused = measure(log, shown, np.array(PRODUCTION), LEVEL)
     assert [each.labels for each in refused] == [("e", "b", "c")]
-    assert [ranking.tolist() for ranking in lists] == [OTHER]
     (gain,) = gains
+    assert gain.labels == tuple(LABELS[item] for item in OTHER)
     assert gain.p_value == pytest.approx(NormalDist().cdf(-gain.difference / gain.standard_error))
 
 
@@ -288,9 +288,9 @@ def test_lengths_at_which_both_lists_are_one_tell_of_no_gain():
         np.zeros(2000), LABELS, ("shoes",),
     )  # fmt: skip
     shown = DistinctLists(both, "clicks", None)
-    ((found,), _, _) = measure(both, shown, np.array(PRODUCTION), LEVEL)
+    ((found,), _) = measure(both, shown, np.array(PRODUCTION), LEVEL)
     whole = both[(both.items >= 0).all(axis=1)]
-    ((alone,), _, _) = measure(whole, DistinctLists(whole, "clicks", None), np.array(PRODUCTION), LEVEL)
+    ((alone,), _) = measure(whole, DistinctLists(whole, "clicks", None), np.array(PRODUCTION), LEVEL)
     assert alone.difference == pytest.approx(0.2)
     assert found.difference == pytest.approx(0.1)
     assert found.p_value == pytest.approx(alone.p_value)

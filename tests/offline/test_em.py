@@ -37,8 +37,7 @@ LONG = ("DCM EM", "PBM per query", "UBM per query")
 def test_sessions_with_the_same_last_click_and_the_same_items_from_there_are_merged():
     log = small_log(7, 500)
     order, _, pairs = by_query(log.queries, log.items, len(log.item_labels))
-    last = np.empty(len(log), np.int32)
-    last_clicks(log.clicks[order], last)
+    last = last_clicks(log.clicks[order])
     expected: dict[tuple[int, ...], int] = {}
     for end, row in zip(last.tolist(), pairs.tolist(), strict=True):
         kind = (end, *row[end if end >= 0 else 1 :])

@@ -25,7 +25,7 @@ from clickgym import Ranker
 from clickgym.agents import Agent
 from clickgym.command_line import main
 from clickgym.offline import read_log
-from clickgym.offline.stores import VERSION
+from clickgym.offline.stores import VERSION, check_wal
 from clickgym.serving.served import ReplayError
 
 posix = pytest.mark.skipif(os.name != "posix", reason="signals and limits of POSIX")
@@ -523,6 +523,8 @@ def test_a_write_ahead_log_that_lost_its_end_is_refused_unless_the_machine_was_r
         (content[:-1000], "ends in the middle of a frame"),
         (content[: -4120 + 5], "ends in the middle of a frame"),
         (content[:20], "has a damaged head"),
+        (bytes(32) + content[32:], "has a damaged head"),
+        (content[: 32 + 100], "ends in the middle of a frame"),
         (content[:32] + bytes(4120) + content[32 + 4120 :], "is damaged in frame 1 of"),
         (content[:-1] + bytes([content[-1] ^ 1]), "is damaged in frame"),
     ):
@@ -532,6 +534,8 @@ def test_a_write_ahead_log_that_lost_its_end_is_refused_unless_the_machine_was_r
                 call(store)
     wal.write_bytes(content[: -4120 + 24])  # killed between the two writes of the last frame
     read_log(store)
+    wal.write_bytes(content[: 32 + 24])  # or of the first one
+    check_wal(store)
     wal.write_bytes(content[:-1000])
     os.utime(wal, (1e9, 1e9))  # before the machine started: power was lost
     Ranker(store=store, **store_damage.SETTINGS).shut_down()

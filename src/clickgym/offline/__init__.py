@@ -19,15 +19,7 @@ from .features import DenoisingAutoencoder, TruncatedSVD
 from .fitting import Fitted, fit_models, hold_out, query_instance
 from .judgements import Judgements, read_judgements, read_letor, read_ratings
 from .log import ClickLog, ItemPositionLog, write_tidy
-from .policies import (
-    FixedPolicy,
-    ItemPositionPolicy,
-    ListPolicy,
-    PlackettLucePolicy,
-    Policy,
-    UniformPolicy,
-    empirical_policies,
-)
+from .policies import FixedPolicy, ItemPositionPolicy, ListPolicy, PlackettLucePolicy, Policy, UniformPolicy, empirical_policies
 from .readers import read_log, read_open_bandit, read_tidy, read_yandex_personalized, read_yandex_relevance
 from .verdict import Verdict
 

@@ -220,8 +220,7 @@ def read_sessions(
         return log
     if isinstance(log, ItemPositionLog):
         raise ValueError("a log of the Open Bandit Dataset has no queries to choose from")
-    if not isinstance(query, str) or query not in log.query_labels:
-        raise ValueError(unknown("query", query, log.query_labels))
+    check_choice("query", query, log.query_labels)
     return replace(log[log.queries == log.query_labels.index(query)], notes=log.notes)
 
 

@@ -57,7 +57,6 @@ from ..core.checks import (
     numbers,
     probability,
     short,
-    unknown,
 )
 from ..core.files import check_memory
 from ..envs import (
@@ -72,6 +71,7 @@ from ..envs import (
 )
 from ..envs.contextual.graded import MOST_GRADES, fewest_grades
 from ..envs.contextual.interactions import INTERACTIONS, interaction_pairs, largest_norm, with_products
+from .distinct import grouped
 from .features import DenoisingAutoencoder, TruncatedSVD
 from .judgements import Judgements
 
@@ -361,8 +361,7 @@ def _bases(models: Sequence[str], examination: str, n_items: int, n_positions: i
         kind for kind, model in source.models.items() if isinstance(model, ClickModel) and len(model.item_parameters()) == 1
     ]
     for model in models:
-        if model not in offered:
-            raise ValueError(unknown("model", model, offered))
+        check_choice("model", model, offered)
     if not models or len(set(models)) < len(models):
         raise ValueError(f"models are {', '.join(models) or 'none'}; expected one or more of {', '.join(offered)}, each once")
     return source, [source.model(model, n_positions).with_items(attraction=np.zeros(n_items)) for model in models]
@@ -395,16 +394,9 @@ def _number_of_grades(judgements: Judgements, held_out: Judgements | float) -> i
     return fewest_grades(max(int(of.max()) for of in grades))
 
 
-def _by_user(entry_users: NDArray[np.int32]) -> tuple[NDArray[np.int32], list[NDArray[np.int64]]]:
-    """The users that there are, and where the entries of each stand."""
-    order = np.argsort(entry_users, kind="stable")
-    users, starts = np.unique(entry_users[order], return_index=True)
-    return users, np.split(order, starts[1:])
-
-
 def _groups(users: NDArray[np.int32], n_items: int) -> tuple[NDArray[np.int32], list[NDArray[np.int64]]]:
     """The users with enough candidates for a session, and the entries of each."""
-    raters, groups = _by_user(users)
+    raters, groups = grouped(users)
     enough = [len(group) >= n_items for group in groups]
     if not any(enough):
         raise ValueError(
@@ -418,7 +410,7 @@ def _query_features(judgements: Judgements, further: Judgements | None, how: _Fe
     if further is None:
         return _Table(None, _document_features([judgements], how)[0], None, "queries", how.reduce)
     items, others = _document_features([judgements, further], how)
-    groups = _by_user(further.users)[1]
+    groups = grouped(further.users)[1]
     places = len(items) + np.unique(further.items, return_inverse=True)[1]
     grades = integers("labels held out", further.labels, (None,), whole=True)
     holdout = {"candidates": [places[group] for group in groups], "grades": [grades[group] for group in groups]}
@@ -491,7 +483,7 @@ def _within_queries(judgements: Judgements, features: sparse.csr_array) -> Float
     if len(places) > features.shape[0]:
         raise ValueError("a document is judged for two queries; normalise = 'query' needs documents of one query each")
     scaled = features.toarray()
-    for group in _by_user(judgements.users)[1]:
+    for group in grouped(judgements.users)[1]:
         rows = places[group]
         rows_of_query = scaled[rows]
         least = rows_of_query.min(axis=0)

@@ -102,14 +102,12 @@ def number_pairs(queries, items, order, codes, number_of, numbers):  # type: ign
             numbers[row, k] = number_of[item] if item >= 0 else -1
 
 
-@kernel
-def last_clicks(clicks, last):  # type: ignore[no-untyped-def]
-    """The position of each session's last click, -1 without clicks."""
-    for session in range(len(clicks)):
-        last[session] = -1
-        for k in range(clicks.shape[1]):
-            if clicks[session, k]:
-                last[session] = k
+def last_clicks(clicks: NDArray[np.int8]) -> Ints:
+    """``(N,)`` the position of each session's last click, -1 without clicks."""
+    last = np.full(len(clicks), -1, np.int32)
+    for k, clicked in enumerate(clicks.T):
+        last[clicked > 0] = k
+    return last
 
 
 @kernel

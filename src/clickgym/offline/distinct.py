@@ -40,6 +40,18 @@ def sorted_distinct(rows: NDArray[Any]) -> tuple[NDArray[Any], Indices, Indices]
     return rows[first[order]], np.argsort(order)[index], counts[order]
 
 
+def grouped(keys: NDArray[Any]) -> tuple[NDArray[Any], list[Indices]]:
+    """The distinct keys in increasing order, and where each stands, in increasing order.
+
+    Example:
+        >>> grouped(np.array([5, 3, 5]))
+        (array([3, 5]), [array([1]), array([0, 2])])
+    """
+    order = np.argsort(keys, kind="stable")
+    values, starts = np.unique(keys[order], return_index=True)
+    return values, np.split(order, starts[1:])[: len(values)]
+
+
 def repeated_sessions(
     times: NDArray[Any] | None, queries: NDArray[np.int32], items: NDArray[np.int32], clicks: NDArray[np.int8]
 ) -> NDArray[np.bool_]:

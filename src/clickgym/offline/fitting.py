@@ -25,7 +25,6 @@ from ..core.checks import (
     check_seed,
     check_share,
     check_text,
-    unknown,
 )
 from ..envs import ClickModel, DependentClickModel
 from ..envs.instances import Instance
@@ -259,8 +258,7 @@ def _check_models(models: tuple[str, ...], per_query: bool) -> tuple[str, ...]:
     models = tuple(MODEL_ESTIMATORS) if models == ("all",) else models
     check_flag("per_query", per_query)
     for name in models:
-        if name not in MODEL_ESTIMATORS:
-            raise ValueError(unknown("model", name, MODEL_ESTIMATORS))
+        check_choice("model", name, MODEL_ESTIMATORS)
         if per_query and not MODEL_ESTIMATORS[name].offers_per_query:
             offered = [other for other, estimator in MODEL_ESTIMATORS.items() if estimator.offers_per_query]
             raise ValueError(f"{name} has no examination probabilities per query; {' and '.join(offered)} have")

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..core.checks import as_array, as_call, check_count, check_kind, check_positions, integers, numbers
-from .distinct import sorted_distinct
+from .distinct import grouped, sorted_distinct
 from .log import ClickLog
 
 Floats = NDArray[np.float64]
@@ -273,12 +273,7 @@ class ItemPositionPolicy(Policy):
         order = np.argsort(items)
         order = order[(action_dist[order] > 0).any(axis=1)]
         self.items, self.n_positions = items[order], action_dist.shape[1]
-        self._action_dist = action_dist[order]
-
-    @cached_property
-    def item_positions(self) -> Floats:
-        """``(L, K)`` probabilities that each candidate stands at each position."""
-        return self._action_dist
+        self.item_positions = action_dist[order]
 
     def prefix_probabilities(self, lists: NDArray[np.integer]) -> Floats:
         raise ValueError(LISTS_UNKNOWN)
@@ -333,9 +328,7 @@ def sums_by_beginning(lists: NDArray[np.integer], values: Floats, beginnings: ND
 def sessions_by_query(log: ClickLog) -> Iterator[tuple[str, Integers]]:
     """Each query of the log that has sessions: its label and the indices of those sessions."""
     check_kind("log", log, ClickLog, "a ClickLog")
-    order = np.argsort(log.queries, kind="stable")
-    queries, starts = np.unique(log.queries[order], return_index=True)
-    for query, sessions in zip(queries.tolist(), np.split(order, starts[1:]), strict=True):
+    for query, sessions in zip(*grouped(log.queries), strict=True):
         yield log.query_labels[query], sessions
 
 

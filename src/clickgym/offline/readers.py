@@ -45,9 +45,8 @@ from .tables import (
     split_lines,
     whole_number,
 )
-from .tidy import read_rows
+from .tidy import LABEL, read_rows
 
-LABEL = 150  # bytes that a label takes besides its letters, once in a dictionary and once in the log
 REST = "in a session with a malformed line"
 
 

@@ -235,21 +235,13 @@ WAL_HEAD, FRAME_HEAD, FRAMES = 32, 24, 1000
 """Bytes before the first frame of SQLite's write-ahead log, and before the page of each frame; frames that are read at once."""
 
 
-@cache
-def _powers(n: int) -> NDArray[np.uint32]:
-    """``(n + 1, 2, 2)``: how a checksum of a write-ahead log depends on n pairs of words and, last, on that before."""
-    step, power = np.array([[1, 1], [1, 2]], np.uint32), np.eye(2, dtype=np.uint32)
-    rows = []
-    for _ in range(n):
-        rows.append(power @ np.array([[1, 0], [1, 1]], np.uint32))
-        power = power @ step
-    return np.stack([*rows[::-1], power])
-
-
-def _sums(words: NDArray[np.uint32], before: NDArray[np.uint32]) -> NDArray[np.uint32]:
+def _sums(words: NDArray[np.unsignedinteger[Any]], before: NDArray[np.uint32]) -> NDArray[np.uint32]:
     """``(n, 2)`` checksums of rows of words, each after another checksum."""
-    powers = _powers(words.shape[1] // 2)
-    return np.einsum("npj,pij->ni", words.reshape(len(words), -1, 2), powers[:-1]) + before @ powers[-1].T
+    first, second = before.astype(np.uint32).T
+    for even, odd in words.astype(np.uint32).T.reshape(words.shape[1] // 2, 2, len(words)):
+        first = first + even + second
+        second = second + odd + first
+    return np.column_stack([first, second])
 
 
 def check_wal(path: Path) -> None:
@@ -281,27 +273,26 @@ def _fault_of_wal(file: BinaryIO) -> str:
     content = file.read(WAL_HEAD)
     if not content:
         return ""
-    head = np.frombuffer(content.ljust(WAL_HEAD, b"\0"), ">u4").astype(np.uint32)
-    order, size = "<>"[head[0] & 1] + "u4", FRAME_HEAD + int(head[2])
-    words = np.frombuffer(content.ljust(WAL_HEAD, b"\0"), order)[None, :6].astype(np.uint32)
-    before, n, broken, last = head[None, 6:], 0, -1, -1
-    if (_sums(words, np.zeros((1, 2), np.uint32)) != before).any():
+    content = content.ljust(WAL_HEAD, b"\0")
+    head, salts = np.frombuffer(content, ">u4"), content[16:24]
+    order = "<>"[head[0] & 1] + "u4"
+    if not head[2] or (_sums(np.frombuffer(content, order)[None, :6], np.zeros((1, 2), np.uint32)) != head[6:]).any():
         return "has a damaged head"
+    frame = np.dtype([("begin", order, 2), ("salts", ">u4", 2), ("sums", ">u4", 2), ("page", order, head[2] // 4)])
+    before, n, broken, last, rest = head[None, 6:], 0, -1, -1, b""
     ends: list[int] = []  # frames from the first broken one on that end a transaction
-    salts, rest = content[16:24], b""
-    while content := file.read(FRAMES * size):
-        rest = content[len(content) // size * size :]
-        frames = np.frombuffer(content, np.uint8, len(content) // size * size).reshape(-1, size)
-        heads = np.ascontiguousarray(frames[:, :FRAME_HEAD]).view(">u4").astype(np.uint32)
-        words = np.concatenate([frames[:, :8], frames[:, FRAME_HEAD:]], axis=1).view(order).astype(np.uint32)
-        current = (heads[:, 2:4] == head[4:6]).all(axis=1)  # not of what was there before
-        wrong = ~current | (_sums(words, np.concatenate([before, heads[:-1, 4:]])) != heads[:, 4:]).any(axis=1)
+    while content := file.read(FRAMES * frame.itemsize):
+        whole = len(content) // frame.itemsize
+        frames, rest = np.frombuffer(content, frame, whole), content[whole * frame.itemsize :]
+        current = (frames["salts"] == head[4:6]).all(axis=1)  # not of what was there before
+        words, sums = np.hstack([frames["begin"], frames["page"]]), frames["sums"]
+        wrong = ~current | (_sums(words, np.vstack([before, sums[:-1]])[:whole]) != sums).any(axis=1)
         if broken < 0 and wrong.any():
             broken = n + int(wrong.argmax())
         if broken >= 0:
-            ends += [n + i for i in np.flatnonzero(current & (heads[:, 1] > 0)).tolist() if n + i >= broken]
+            ends += [n + i for i in np.flatnonzero(current & (frames["begin"][:, 1] > 0)).tolist() if n + i >= broken]
         last = n + int(np.flatnonzero(current)[-1]) if current.any() else last
-        before, n = heads[-1:, 4:], n + len(frames)
+        before, n = sums[-1:], n + whole
     interrupted = ends == [broken] and last == broken < n - 1  # with older frames behind it
     if ends and not interrupted:
         return f"is damaged in frame {broken + 1:,} of {n:,}"
@@ -402,27 +393,20 @@ def read_columns(connection: sqlite3.Connection, table: str, names: Sequence[str
         for place, column in zip(places, blocks, strict=True):
             values: list[Any] = [-1 if row[place] is None else row[place] for row in block]
             column.append(b"".join(values) if isinstance(values[0], bytes) else np.array(values))
-    return [b"".join(column) if column and isinstance(column[0], bytes) else _joined(column) for column in blocks]
-
-
-def _joined(arrays: list[NDArray[Any]]) -> NDArray[Any]:
-    return np.concatenate(arrays) if arrays else np.empty(0, np.int64)
+    empty = np.empty(0, np.int64)
+    return [
+        b"".join(column) if column and isinstance(column[0], bytes) else np.concatenate(column or [empty]) for column in blocks
+    ]
 
 
 def _labels(connection: sqlite3.Connection, table: str) -> dict[int, str]:
     """What ids are called in a log, which knows only texts: an integer that is also there as a text gets a word behind it."""
     ids = {number: identity for number, identity, *_ in rows_of(connection, table) if identity is not None}
-    texts = {text for text in ids.values() if isinstance(text, str)}
-    return {number: _label(each, texts) for number, each in ids.items()}
-
-
-def _label(each: str | int, texts: set[str]) -> str:
-    if isinstance(each, str):
-        return each
-    label = str(each)
-    while label in texts:
-        label += " (integer)"
-    return label
+    labels, texts = {number: str(identity) for number, identity in ids.items()}, set(ids.values())
+    for number, identity in ids.items():
+        while isinstance(identity, int) and labels[number] in texts:
+            labels[number] += " (integer)"
+    return labels
 
 
 def as_items(blob: bytes) -> NDArray[np.int32]:

@@ -21,23 +21,13 @@ from numpy.typing import NDArray
 from ..core.checks import check_choice
 from ..core.files import writing
 from .rows import COLUMNS, CONTEXT, Block, FrameTable, TextTable, check_columns, parquet_table, roles_of, tidy_text
-from .tables import (
-    NUMBER,
-    ROWS,
-    Fault,
-    Skipped,
-    check_kept,
-    check_size,
-    finite_number,
-    positive_probability,
-    whole_number,
-)
+from .tables import NUMBER, ROWS, Fault, Skipped, check_kept, check_size, finite_number, positive_probability, whole_number
 from .times import as_seconds
 
 DUPLICATES = ("refuse", "first")
 ONE_QUERY = "all"
 TRUTH = {"0": 0, "1": 1, "false": 0, "true": 1}
-LABEL = 150  # bytes that a label takes besides its letters
+LABEL = 150  # bytes that a label takes besides its letters, once in a dictionary and once in the log
 PARTS = 64  # of a table whose rows are sorted
 SPILL = 4_000_000
 """Rows that are held in memory before they go to temporary files."""

@@ -29,12 +29,11 @@ def check_times(name: str, values: Any, shape: tuple[int, ...]) -> NDArray[np.fl
     """``values`` as an array of numbers: texts, and dates of NumPy, become seconds since 1970; the ValueError names the array
     and the first entry that is wrong."""
     array = as_array(name, values)
-    if array.dtype.kind == "M":
+    if array.ndim and array.dtype.kind == "M":
         array = array.astype("datetime64[us]").astype(str)
     if array.dtype.kind in "UO" and any(isinstance(value, str) for value in array.flat):
-        entries = (
-            array.tolist() if isinstance(values, np.ndarray) else [*values]
-        )  # NumPy would make texts of numbers among texts
+        # NumPy would make texts of numbers among texts.
+        entries = array.tolist() if isinstance(values, np.ndarray) else [*values]
         values = [*map(as_seconds, entries)]
         if None in values:
             place = values.index(None)

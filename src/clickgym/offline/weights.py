@@ -94,11 +94,7 @@ def _item_position_weights(sessions: QuerySessions) -> Contributions:
     return weights * sessions.earned, weights
 
 
-WEIGHTS: dict[str, Weigh] = {
-    "ips": _list_weights,
-    "cascade": _prefix_weights,
-    "item-position": _item_position_weights,
-}
+WEIGHTS: dict[str, Weigh] = {"ips": _list_weights, "cascade": _prefix_weights, "item-position": _item_position_weights}
 """The estimators that need no click model. Each returns the rows of `contributions` for one query."""
 
 

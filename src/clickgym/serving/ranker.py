@@ -31,18 +31,9 @@ from ..core.checks import (
     short,
 )
 from ..offline.decision.decide import FALLBACK
+from ..offline.distinct import grouped
 from ..offline.log import ClickLog
-from ..offline.stores import (
-    LOGGED,
-    log_of,
-    open_store,
-    reading,
-    row_of,
-    rows_of,
-    settings_of,
-    sum_of,
-    sum_of_impression,
-)
+from ..offline.stores import LOGGED, log_of, open_store, reading, row_of, rows_of, settings_of, sum_of, sum_of_impression
 from ..runner.labels import AgentLike
 from .ids import COLUMN, Id, check_id, check_ids, impression_id, impression_number, lot
 from .memory import Agents, clicks_in_time, event_of
@@ -609,9 +600,9 @@ class Ranker:
         """Store the sessions of a log as impressions of others, and learn them."""
         now, queries = self._now(), log.query_labels
         self._store.touch()
-        order = log.order[np.argsort(log.queries[log.order], kind="stable")]
-        sessions = np.split(order, np.flatnonzero(np.diff(log.queries[order])) + 1) if len(order) else []
-        for part in sessions:
+        order = log.order
+        for of_query in grouped(log.queries[order])[1]:
+            part = order[of_query]
             lists, clicks = log.items[part, : self.n_positions], log.clicks[part, : self.n_positions]
             labels, counts = np.unique(lists[lists >= 0], return_counts=True)
             ids = check_ids(

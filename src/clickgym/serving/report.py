@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from ..core.files import write_whole
 from ..core.formats import finite, one_line
 from ..core.notebook import html_table
 from ..core.templates import templates
+from ..offline.distinct import grouped
 from ..offline.stores import LOGGED, as_items, at_one_moment, read_columns, rows_of, settings_of
 from .confidence import Interval, differences
 from .served import AGENT, BY_GUARD, BY_LOT, PRODUCTION
@@ -249,11 +250,17 @@ def report_of(connection: Any, now: float, confidence: float, compares: bool) ->
         confidence: of the interval.
         compares: whether there is a list of production; where there were any, it is compared in any case.
     """
-    content = _read(connection)
-    number, query, source, seen, share, shown, lists = content.impressions
-    ids, guarded = content.ids, content.guarded
-    first = as_items(bytes(lists)).reshape(-1, content.n_positions)[:, 0]
-    place, position, late = content.clicks
+    names = ("number", "query", "source", "seen", "share", "shown", "items")
+    with at_one_moment(connection):
+        n_positions = settings_of(connection)["n_positions"]
+        columns = read_columns(connection, "impressions", names, "ORDER BY number")
+        place, position, late = read_columns(connection, "clicks", ("impression", "position", "late"), "ORDER BY impression")
+        queries = list(rows_of(connection, "queries", "ORDER BY guarded"))
+        slots = [row[:3:2] for row in rows_of(connection, "slots")]
+        n_items = sum(1 for _ in rows_of(connection, "items"))
+    number, query, source, seen, share, shown, lists = columns
+    ids, guarded = {row[0]: row[1] for row in queries}, [row[0] for row in queries if row[4] is not None]
+    first = as_items(bytes(lists)).reshape(-1, n_positions)[:, 0]
     place = np.searchsorted(number, place)
     of_users, chosen = source != LOGGED, np.isin(source, (AGENT, BY_LOT))
     counted = of_users[place]
@@ -269,7 +276,7 @@ def report_of(connection: Any, now: float, confidence: float, compares: bool) ->
         part = np.flatnonzero(by_lot[:until])
         groups = np.zeros(len(part), np.int64) if 0 in ids else query[part]
         by_agent = source[part] == BY_LOT
-        difference = differences(groups, in_time[part], by_agent, share[part], content.n_positions, confidence)
+        difference = differences(groups, in_time[part], by_agent, share[part], n_positions, confidence)
     compared, changed = _changes(query[chosen], first[chosen])
     span = (shown[of_users].min(), shown[of_users].max()) if of_users.any() else (None, None)
     return Report(
@@ -277,7 +284,7 @@ def report_of(connection: Any, now: float, confidence: float, compares: bool) ->
         store_from=_utc(span[0]),
         store_to=_utc(span[1]),
         queries=sum(each is not None for each in ids.values()),
-        items=content.n_items,
+        items=n_items,
         impressions=int(of_users.sum()),
         open=int((seen < 0).sum()),
         by_agent=int(chosen.sum()),
@@ -285,8 +292,8 @@ def report_of(connection: Any, now: float, confidence: float, compares: bool) ->
         learned_from_log=int((~of_users).sum()),
         clicks=len(place),
         late=int(late.sum()),
-        positions=tuple(_positions(content.n_positions, source, seen, place, position)),
-        replaced=content.replaced,
+        positions=tuple(_positions(n_positions, source, seen, place, position)),
+        replaced=len(slots) - len(set(slots)),
         traffic=tuple(_traffic(query[of_users], n_clicks[of_users], ids, set(guarded))),
         compared=compared,
         changed=changed,
@@ -295,40 +302,6 @@ def report_of(connection: Any, now: float, confidence: float, compares: bool) ->
         difference=difference,
         confidence=confidence,
     )
-
-
-class _Content(NamedTuple):
-    """What a report is made of.
-
-    Attributes:
-        n_positions: K.
-        impressions, clicks: some of the columns.
-        ids: of the queries, by number.
-        guarded: the numbers of those that the guard gave back to production, in their order.
-        n_items: how many there are.
-        replaced: how often an item took the slot of another.
-    """
-
-    n_positions: int
-    impressions: list[Any]
-    clicks: list[Any]
-    ids: dict[int, Any]
-    guarded: list[int]
-    n_items: int
-    replaced: int
-
-
-def _read(connection: Any) -> _Content:
-    names = ("number", "query", "source", "seen", "share", "shown", "items")
-    with at_one_moment(connection):
-        n_positions = settings_of(connection)["n_positions"]
-        impressions = read_columns(connection, "impressions", names, "ORDER BY number")
-        clicks = read_columns(connection, "clicks", ("impression", "position", "late"), "ORDER BY impression")
-        queries = list(rows_of(connection, "queries", "ORDER BY guarded"))
-        slots = [row[:3:2] for row in rows_of(connection, "slots")]
-        n_items = sum(1 for _ in rows_of(connection, "items"))
-    ids, guarded = {row[0]: row[1] for row in queries}, [row[0] for row in queries if row[4] is not None]
-    return _Content(n_positions, impressions, clicks, ids, guarded, n_items, len(slots) - len(set(slots)))
 
 
 def _positions(
@@ -357,11 +330,10 @@ def _deepest(place: NDArray[np.int64], position: NDArray[np.int64], n: int) -> N
 
 def _changes(query: NDArray[np.int64], first: NDArray[np.int32]) -> tuple[int, int]:
     """Of how many queries both halves are long enough, and in how many of them the commonest first item is another."""
-    order = np.argsort(query, kind="stable")
     compared = changed = 0
-    for part in np.split(first[order], np.flatnonzero(np.diff(query[order])) + 1):
+    for part in grouped(query)[1]:
         if len(part) >= 2 * HALF:
-            halves = np.array_split(part, 2)
+            halves = np.array_split(first[part], 2)
             compared += 1
             changed += _commonest(halves[0]) != _commonest(halves[1])
     return compared, changed

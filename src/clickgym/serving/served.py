@@ -110,18 +110,17 @@ class Recipe:
         if reason := refusal(agent, self.sees_features):
             raise ValueError(f"{self.name} {reason}")
         n_items = 2 * self.n_positions
+        served, mask, features = Served(0, None, agent, n_items, self), None, None
         if self.sees_features:
-            served = Served(0, None, agent, n_items, self)
             features = np.zeros((n_items, 1))
-            served.show(1, features=features)
-            served.learn(Event(1, AGENT, features, [0] * self.n_positions))
-            return
-        served = Served(0, None, agent, n_items, self)
-        for slot in range(self.n_positions):
-            served.place(slot, slot, 1)
-        served.show(1, mask=np.arange(n_items) < self.n_positions)
-        served.learn(Event(1, AGENT, None, [0] * self.n_positions))
-        served.place(0, n_items, 2)
+        else:
+            mask = np.arange(n_items) < self.n_positions
+            for slot in range(self.n_positions):
+                served.place(slot, slot, 1)
+        served.show(1, mask=mask, features=features)
+        served.learn(Event(1, AGENT, features, [0] * self.n_positions))
+        if not self.sees_features:
+            served.place(0, n_items, 2)
 
 
 class Event(NamedTuple):

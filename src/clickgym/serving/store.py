@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -39,64 +39,7 @@ if sys.platform == "win32":
 else:
     import fcntl
 
-TABLES = """
-CREATE TABLE settings (      -- what the store was made with
-    name TEXT PRIMARY KEY,
-    value,
-    checksum INTEGER NOT NULL    -- of the other columns of the row, here and in each table
-) WITHOUT ROWID;
-CREATE TABLE items (
-    number INTEGER PRIMARY KEY,
-    id NOT NULL UNIQUE,      -- the user's own: a text or an integer
-    checksum INTEGER NOT NULL
-);
-CREATE TABLE queries (       -- each with its agent; number 0 is the agent of all queries where it ranks by features
-    number INTEGER PRIMARY KEY,
-    id UNIQUE,               -- the user's own; NULL for number 0
-    capacity INTEGER,        -- L of the agent: slots for items, or candidates; NULL where number 0 ranks
-    n_features INTEGER,      -- d of the agent; NULL where it sees none
-    guarded INTEGER,         -- when the guard gave the query back to production: a tick; NULL if it did not
-    checksum INTEGER NOT NULL
-);
-CREATE TABLE slots (         -- which item an agent's id stands for, from which impression on
-    query INTEGER NOT NULL,
-    since INTEGER NOT NULL,  -- a tick, that of an impression
-    slot INTEGER NOT NULL,
-    item INTEGER NOT NULL,
-    checksum INTEGER NOT NULL,
-    PRIMARY KEY (query, since, slot)
-) WITHOUT ROWID;
-CREATE TABLE impressions (
-    number INTEGER PRIMARY KEY,  -- a tick: lists were shown in this order
-    query INTEGER NOT NULL,
-    shown INTEGER NOT NULL,      -- microseconds since 1970, UTC, by the clock of the machine
-    source INTEGER NOT NULL,     -- of the list: 0 agent; by lot 1 agent, 2 production; 3 production, by the guard; 4 a log
-    share REAL,                  -- with which probability the lot would have chosen production; NULL without lot
-    items BLOB NOT NULL,         -- (K,) int32, numbers of items; -1 below the end of a list of a log
-    candidates BLOB,             -- which slots could be shown, a bit for each; with features (L,) int32, numbers of items
-    features BLOB,               -- (L, d) float64; NULL where the agent sees none
-    closed INTEGER,              -- as shown; NULL while it is open
-    seen INTEGER,                -- how many positions were seen; NULL while it is open
-    learned INTEGER,             -- a tick: agents learned in this order; NULL before
-    checksum INTEGER NOT NULL
-);
-CREATE INDEX impressions_of_query ON impressions (query);
-CREATE INDEX impressions_to_learn ON impressions (number) WHERE learned IS NULL;
-CREATE TABLE clicks (
-    impression INTEGER NOT NULL,
-    position INTEGER NOT NULL,   -- from 1
-    clicked INTEGER NOT NULL,    -- as shown
-    late INTEGER NOT NULL,       -- 1 if the impression was closed before, so that no agent has learned from it
-    checksum INTEGER NOT NULL,
-    PRIMARY KEY (impression, position)
-) WITHOUT ROWID;
-CREATE TABLE snapshots (     -- to make loading fast, never the truth: an agent is what a replay of the impressions makes of it
-    query INTEGER PRIMARY KEY,
-    tick INTEGER NOT NULL,   -- the last event that it has seen
-    state BLOB NOT NULL,     -- a line of JSON, then the agent as `save` writes it
-    checksum INTEGER NOT NULL
-);
-"""
+TABLES = Path(__file__).with_name("tables.sql").read_text(encoding="utf-8")
 DURABLE = {"kill": "NORMAL", "power": "FULL"}
 """What an acknowledged call survives, and SQLite's ``synchronous`` that makes it so."""
 FULL = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
@@ -192,21 +135,15 @@ class Store:
         self._lock, self._count = threading.Condition(threading.Lock()), threading.Lock()
         self._entering, self._batch, self._pending = 0, _Batch(), False
         self._touched = False
-        with self._faults():
+        with self._faults(), ExitStack() as undo:
             if path is not None:
                 self._file = _claim(path)
-            try:
-                if path is not None:
-                    check_wal(path)
-                self._connect()
-                try:
-                    self._prepare(DURABLE[durable])
-                except BaseException:
-                    self.connection.close()
-                    raise
-            except BaseException:
-                self._release()
-                raise
+                undo.callback(self._release)
+                check_wal(path)
+            self._connect()
+            undo.callback(lambda: self.connection.close())  # a migration connects again
+            self._prepare(DURABLE[durable])
+            undo.pop_all()
 
     def _connect(self) -> None:
         self.connection = sqlite3.connect(self.path or ":memory:", isolation_level=None, check_same_thread=False, timeout=5.0)

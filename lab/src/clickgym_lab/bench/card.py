@@ -172,7 +172,8 @@ def bench(
     out = None if out is None else check_path("out", out)
     check_workers(n_jobs)
     label, player = _one_agent(agent)
-    tasks, board = protocol.tasks(quick), _tuned_on(protocol, label, player) if check_flag("tuned", tuned) else None
+    tuned = check_flag("tuned", tuned)
+    tasks, board = protocol.tasks(quick), _tuned_on(protocol, label, player) if tuned else None
     suitable = suited(player, tasks)
     if not suitable:
         raise ValueError(f"{label} cannot play any of the {len(tasks)} tasks")

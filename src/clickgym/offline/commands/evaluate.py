@@ -145,40 +145,33 @@ def _print(console: Console, compared: Comparison, level: float, reward: str, cu
 
 def _print_estimates(console: Console, compared: Comparison, title: str, interval: str, several: bool) -> None:
     """The estimates, a row each; of several policies also their names."""
-    columns = [
-        Column("policy"),
-        Column("estimator"),
-        Column("estimate", right=True),
-        Column(interval, right=True),
-        Column("self-normalised", rank=2, right=True),
-        Column(f"self-normalised {interval}", rank=3, right=True),
-        Column("effective size", rank=1, right=True),
-        Column("mean weight", rank=4, right=True),
-        Column("largest weight", rank=5, right=True),
-        Column("difference", right=True),
-        Column(f"difference {interval}", right=True),
-        Column("better", right=True),
+    columns, first = _columns(interval), 0 if several else 1
+    heads = [Column("policy"), *(column for column, _ in columns)][first:]
+    named = [(name, result) for name, results in compared.by_policy.items() for result in results]
+    rows = [(name, *(cell(result) for _, cell in columns))[first:] for name, result in named]
+    print_table(console, heads, rows, title=title, groups=several)
+
+
+def _columns(interval: str) -> list[tuple[Column, Callable[[Evaluation], str]]]:
+    """The columns of the table, and what each shows of an estimate."""
+    return [
+        (Column("estimator"), lambda result: result.estimator),
+        (Column("estimate", right=True), lambda result: f"{result.value:.7g}"),
+        (Column(interval, right=True), lambda result: _interval(result.interval)),
+        (Column("self-normalised", rank=2, right=True), lambda result: f"{result.self_normalised:.7g}"),
+        (Column(f"self-normalised {interval}", rank=3, right=True), lambda result: _interval(result.self_normalised_interval)),
+        (Column("effective size", rank=1, right=True), lambda result: _number(result.effective_sample_size, ".0f")),
+        (Column("mean weight", rank=4, right=True), lambda result: _number(result.mean_weight, ".3f")),
+        (Column("largest weight", rank=5, right=True), lambda result: _number(result.max_weight, ".4g")),
+        (Column("difference", right=True), lambda result: _number(result.difference, "+.4g")),
+        (Column(f"difference {interval}", right=True), lambda result: _interval(result.difference_interval)),
+        (Column("better", right=True), lambda result: _number(result.probability_better, ".3f")),
     ]
-    first = 0 if several else 1
-    rows = [(policy, *_cells(result))[first:] for policy, results in compared.by_policy.items() for result in results]
-    print_table(console, columns[first:], rows, title=title, groups=several)
 
 
-def _cells(result: Evaluation) -> tuple[str, ...]:
-    return (
-        result.estimator,
-        f"{result.value:.7g}",
-        _interval(result.interval),
-        f"{result.self_normalised:.7g}",
-        _interval(result.self_normalised_interval),
-        *(
-            "–" if np.isnan(value) else f"{value:{form}}"  # a prediction has no weights
-            for value, form in ((result.effective_sample_size, ".0f"), (result.mean_weight, ".3f"), (result.max_weight, ".4g"))
-        ),
-        "–" if result.difference is None else f"{result.difference:+.4g}",
-        "–" if result.difference_interval is None else _interval(result.difference_interval),
-        "–" if result.probability_better is None else f"{result.probability_better:.3f}",
-    )
+def _number(value: float | None, form: str) -> str:
+    """A number; a prediction has no weights, and to some estimates nothing is compared."""
+    return "–" if value is None or np.isnan(value) else f"{value:{form}}"
 
 
 def _print_remarks(compared: Comparison, say: Callable[..., None], several: bool) -> None:
@@ -203,5 +196,5 @@ def _print_lists(compared: Comparison, policy: str, say: Callable[[str], None], 
         say(f"{policy}: lists of {len(lists) - most:,} more queries")
 
 
-def _interval(ends: tuple[float, float]) -> str:
-    return "{:.4g} to {:.4g}".format(*ends)
+def _interval(ends: tuple[float, float] | None) -> str:
+    return "–" if ends is None else "{:.4g} to {:.4g}".format(*ends)

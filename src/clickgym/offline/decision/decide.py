@@ -16,7 +16,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -227,10 +227,7 @@ def conclude(models: Models, weighed: Weighed, task: Task) -> Decision:
 
 
 def open_log(
-    log: str | os.PathLike[str] | ClickLog,
-    settings: Settings,
-    log_format: str,
-    reading: Reading,
+    log: str | os.PathLike[str] | ClickLog, settings: Settings, log_format: str, reading: Reading
 ) -> tuple[str, ClickLog]:
     """What to call the log, and its sessions; refused are one of which nothing can be decided, and agents that cannot rank its
     lists."""
@@ -336,52 +333,46 @@ def _candidates(lists: dict[str, NDArray[np.int64]], instance: Instance, weighed
     log, truth = weighed.sessions.test, task.truth
     number = {label: item for item, label in enumerate(log.item_labels)}
     items = np.array([number[label] for label in labels])
-    production = FixedPolicy(items[lists["in production"]])
-    estimate = _Estimates(log, weighed.estimators, production, task.settings)
-    results = {}  # several candidates may be one list
-    for name, ranking in lists.items():
-        key = tuple(ranking.tolist()), name != "in production"
-        if key not in results:
-            results[key] = estimate(FixedPolicy(items[ranking]), compare=key[1])
+    estimate = _estimates(log, weighed.estimators, FixedPolicy(items[lists["in production"]]), task.settings)
     return tuple(
         Candidate(
             name,
             tuple(labels[item] for item in ranking[:cutoff].tolist()),
             _users(instance).expected_reward(ranking, reward, cutoff),
             None if truth is None else truth.expected_reward(items[ranking], reward, cutoff),
-            *results[tuple(ranking.tolist()), name != "in production"],
+            *estimate(tuple(items[ranking].tolist()), name != "in production"),
         )
         for name, ranking in lists.items()
     )
 
 
-class _Estimates:
+def _estimates(
+    log: ClickLog, estimators: Mapping[str, Estimator], production: FixedPolicy, settings: Settings
+) -> Callable[[tuple[int, ...], bool], tuple[dict[str, Evaluation], dict[str, str]]]:
     """Estimates lists by all estimators that can tell the reward, from the held-out sessions."""
+    names = [name for name in JUDGES if name in CAN_ESTIMATE[settings.reward]]
+    models = {name: QUICK.fit(MODEL_BASED[name], log) for name in names if name in MODEL_BASED}
+    counted, recorded = empirical_policies(log), {"ips": log.list_propensities, "item-position": log.propensities}
 
-    def __init__(self, log: ClickLog, estimators: Mapping[str, Estimator], production: FixedPolicy, settings: Settings) -> None:
-        self.log, self.estimators, self.production, self.settings = log, estimators, production, settings
-        self.names = [name for name in JUDGES if name in CAN_ESTIMATE[settings.reward]]
-        self.models = {name: QUICK.fit(MODEL_BASED[name], log) for name in self.names if name in MODEL_BASED}
-        self.counted = empirical_policies(log)
-        self.recorded = {"ips": log.list_propensities, "item-position": log.propensities}
-
-    def __call__(self, policy: FixedPolicy, compare: bool) -> tuple[dict[str, Evaluation], dict[str, str]]:
+    @cache  # several candidates may be one list
+    def estimate(ranking: tuple[int, ...], compare: bool) -> tuple[dict[str, Evaluation], dict[str, str]]:
         """The estimates, to be compared with the list in production or not; and why there is none, by estimator."""
         estimates, refused = {}, {}
-        seed, reward, cutoff = self.settings.seed, self.settings.reward, self.settings.cutoff
-        for name in self.names:
+        for name in names:
             plain = {"dr": "ips"}.get(name, name.removesuffix("-dr"))
             # What predicts for the doubly robust estimators has not seen the held-out sessions.
-            model = self.models.get(name, self.estimators.get(DOUBLY_ROBUST.get(name, "")))
+            model = models.get(name, estimators.get(DOUBLY_ROBUST.get(name, "")))
             try:
                 estimates[name] = evaluate(
-                    self.log, policy, name, model=model, reward=reward, cutoff=cutoff, seed=seed,
-                    logging=None if name in self.models or self.recorded.get(plain) is not None else self.counted,
-                    against=self.production if compare else None,
+                    log, FixedPolicy(ranking), name, model=model, reward=settings.reward, cutoff=settings.cutoff,
+                    logging=None if name in models or recorded.get(plain) is not None else counted,
+                    against=production if compare else None, seed=settings.seed,
                 )  # fmt: skip
             except ValueError as error:
                 refused[name] = str(error)
         return estimates, refused
+
+    return estimate
 
 
 def _try_estimators(log: ClickLog, reward: str, cutoff: int | None) -> Trial:

@@ -281,7 +281,7 @@ class Inquiry:
             )
         return Evidence(
             labels_of(self.log, self.production), tuple(grounds), float(self.tally.earned.var()), tuple(self.scores),
-            tuple(fit for fit, _ in tests.values()), tests[self.scores[0].model][1], measured, self._measured_of_all[2], judged,
+            tuple(fit for fit, _ in tests.values()), tests[self.scores[0].model][1], measured, self._measured_of_all[1], judged,
             bool(measured or fitting), self.log.times is not None, self.n_items, self.level,
         )  # fmt: skip
 
@@ -308,39 +308,32 @@ class Inquiry:
         """How many items are ranked: the most displayed, as many as it takes to have those of the list in production, and of a
         list that measured better; but never so many that no best list could be searched for."""
         least = min(self.sessions.least_items, len(self._by_displays))
-        return max([least, *(n for ranking in self._wanted if (n := self._reaching(ranking)) <= self._most_items)])
+        return max([least, *(n for labels in self._wanted if (n := self._reaching(labels)) <= self._most_items)])
 
     @cached_property
-    def _wanted(self) -> list[Lists]:
-        """The list in production, and the one that measured best of all if it did better."""
-        measured, lists, _ = self._measured_of_all
-        better = (
-            ranking
-            for gain, ranking in zip(measured, lists, strict=True)
-            if gain.p_value <= self.level and gain.doubt <= STEADY
-        )
-        return [self.production, *itertools.islice(better, 1)]
+    def _wanted(self) -> list[tuple[str, ...]]:
+        """The list in production, and the one that measured best of all if it did better, as labels."""
+        better = (gain.labels for gain in self._measured_of_all[0] if gain.p_value <= self.level and gain.doubt <= STEADY)
+        return [labels_of(self.log, self.production), *itertools.islice(better, 1)]
 
     @cached_property
-    def _measured_of_all(self) -> tuple[tuple[Measured, ...], tuple[Lists, ...], tuple[Refused, ...]]:
-        if self.reward == "satisfaction":
-            return (), (), ()
-        return measure(self.log, self.tally, self.production, self.level)
+    def _measured_of_all(self) -> tuple[tuple[Measured, ...], tuple[Refused, ...]]:
+        return ((), ()) if self.reward == "satisfaction" else measure(self.log, self.tally, self.production, self.level)
 
     def _measured(self) -> tuple[Measured, ...]:
         """The measured lists of ranked items."""
-        ranked = set(self._items)
-        measured, lists, _ = self._measured_of_all
-        return tuple(gain for gain, ranking in zip(measured, lists, strict=True) if ranked.issuperset(ranking.tolist()))
+        ranked = {self.log.item_labels[item] for item in self._items}
+        return tuple(gain for gain in self._measured_of_all[0] if ranked.issuperset(gain.labels))
 
     @property
     def _items(self) -> list[int]:
         """The items that are ranked."""
         return self._by_displays[: self.n_items]
 
-    def _reaching(self, ranking: Lists) -> int:
+    def _reaching(self, labels: Sequence[str]) -> int:
         """How many of the most displayed items hold a list."""
-        return 1 + max(self._by_displays.index(item) if item in self._by_displays else 10**9 for item in ranking.tolist())
+        place = {self.log.item_labels[item]: place for place, item in enumerate(self._by_displays, 1)}
+        return max(place.get(label, 10**9) for label in labels)
 
     @cached_property
     def _most_items(self) -> int:
@@ -365,7 +358,7 @@ class Inquiry:
         lists = np.unique([self._climb(self._corrections[name]) for name in fitting], axis=0).astype(np.int32)
         lists = lists[(lists != self.production).any(axis=1) & np.isin(lists, self._items).all(axis=1)]
         lists = lists[[self._known(ranking) for ranking in lists]]
-        refused = {each.labels[: self.cutoff] for each in self._measured_of_all[2]}
+        refused = {each.labels[: self.cutoff] for each in self._measured_of_all[1]}
         lists = lists[[labels_of(self.log, ranking)[: self.cutoff] not in refused for ranking in lists]]
         if not len(lists):
             return None

@@ -92,17 +92,8 @@ def _unexplained(decision: Decision, axes: Axes, ink: str) -> None:
         of_pattern = [group for name, group in groups if name == pattern]
         if of_pattern:
             predicted, observed, errors = np.array([(group.predicted, group.observed, group.error) for group in of_pattern]).T
-            colour = COLOURS[1:][place]
-            axes.errorbar(
-                predicted,
-                observed,
-                yerr=1.96 * errors,
-                fmt="os^Dv"[place],
-                color=colour,
-                markersize=3,
-                linewidth=0.6,
-                label=pattern,
-            )
+            look: dict[str, Any] = {"color": COLOURS[1:][place], "markersize": 3, "linewidth": 0.6, "label": pattern}
+            axes.errorbar(predicted, observed, yerr=1.96 * errors, fmt="os^Dv"[place], **look)
     axes.axline((0.0, 0.0), slope=1, color=ink, linewidth=0.8)
     axes.set(xlabel=f"click rate predicted by {decision.scores[0].model}", ylabel="held-out click rate, 95 %")
     axes.legend(fontsize="small")

@@ -193,7 +193,7 @@ class Refused:
 
 def measure(
     log: ClickLog, tally: DistinctLists, production: Lists, level: float
-) -> tuple[tuple[Measured, ...], tuple[Lists, ...], tuple[Refused, ...]]:
+) -> tuple[tuple[Measured, ...], tuple[Refused, ...]]:
     """Compare logged lists with the production list; the most certain gain comes first.
 
     Args:
@@ -203,14 +203,14 @@ def measure(
         level: probability that any of the intervals errs on one side; at most `WIDEST`.
 
     Returns:
-        What was measured, the lists, and those that the log cannot compare.
+        What was measured, and the lists that the log cannot compare.
     """
     often = (tally.lengths == len(production)) & (tally.counts >= LEAST_SESSIONS)
     rows = np.flatnonzero(often & (tally.lists[:, : len(production)] != production).any(axis=1))
     strata = _Strata(log, tally, production, rows)
     compared = np.flatnonzero(strata.comparable)
     z = NormalDist().inv_cdf(1 - min(level, WIDEST) / max(len(compared), 1))
-    measured: list[tuple[Measured, Lists]] = []
+    measured = []
     for place in compared.tolist():
         row = rows[place]
         numbers = {name: float(getattr(strata, name)[place]) for name in _Strata.NUMBERS}
@@ -225,14 +225,14 @@ def measure(
             blocks=int(strata.blocks[place]),
             **numbers,
         )
-        measured.append((gain, tally.lists[row]))
-    measured.sort(key=lambda pair: (pair[0].p_value > level or pair[0].doubt > STEADY, -pair[0].interval[0]))
+        measured.append(gain)
+    measured.sort(key=lambda gain: (gain.p_value > level or gain.doubt > STEADY, -gain.interval[0]))
     refused = tuple(
         Refused(labels_of(log, tally.lists[row]), int(tally.counts[row]), int(blocks), float(share))
         for row, comparable, blocks, share in zip(rows, strata.comparable, strata.blocks, strata.kept, strict=True)
         if not comparable
     )
-    return tuple(each for each, _ in measured), tuple(ranking for _, ranking in measured), refused
+    return tuple(measured), refused
 
 
 def labels_of(log: ClickLog, ranking: Lists) -> tuple[str, ...]:

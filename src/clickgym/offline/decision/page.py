@@ -10,9 +10,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from ...core.files import make_folder, write_whole
+from ...core.formats import finite
 from ...core.templates import templates
 from ...runner.reports.figures import save_figure
 from ..evaluation import LEAST_SESSIONS
@@ -68,19 +67,8 @@ def to_dict(decision: Decision) -> dict[str, Any]:
         "instance": INSTANCE,
         "curves": decision.curves.to_dict(as_series=False),
     }
-    return {"clickgym": version("clickgym"), "command": command_of(decision)} | _plain(figures)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, np.ndarray | np.generic):
-        value = value.tolist()
-    if is_dataclass(value):
-        value = vars(value)
-    if isinstance(value, dict):
-        return {key: _plain(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    plain = json.loads(json.dumps(figures, default=lambda each: vars(each) if is_dataclass(each) else each.tolist()))
+    return {"clickgym": version("clickgym"), "command": command_of(decision)} | finite(plain)
 
 
 def to_html(decision: Decision) -> str:

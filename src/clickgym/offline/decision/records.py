@@ -14,7 +14,7 @@ from ...envs import REWARDS
 from ...envs.instances import Instance
 from ..evaluation import LEAST_SESSIONS, Evaluation
 from ..model_weights import MODEL_BASED
-from .evidence import LEVEL, Evidence, Ground, Score, Verdict, larger_step, settle
+from .evidence import LEVEL, Evidence, Ground, Verdict, larger_step, settle
 
 NEAR = 1.5
 """An estimator is trusted if its mean error is at most so many times the smallest."""
@@ -146,7 +146,7 @@ class Decision:
         settings: those of `decide`; here also ``reward``, ``cutoff``, ``horizon``, ``runs`` and ``seed``.
         subject: the log and the query; here also ``log``, ``query``, ``n_sessions``, ``n_queries``, ``n_of_query`` and
             ``n_held_out``.
-        evidence: the evidence for the verdict.
+        evidence: the evidence for the verdict; here also its ``level`` and ``scores``.
         n_decided: the number of queries for which ``level`` was corrected; 1 without correction.
         play: the simulated users and the agents; here also ``instance``, ``regret`` and ``curves``.
         candidates: the production list, the proposed list, and others for comparison: the list of the best agent, the best list
@@ -179,22 +179,14 @@ class Decision:
     n_queries = property(attrgetter("subject.n_queries"))
     n_of_query = property(attrgetter("subject.n_of_query"))
     n_held_out = property(attrgetter("subject.n_held_out"))
+    level = property(attrgetter("evidence.level"))
+    scores = property(attrgetter("evidence.scores"))
     instance = property(attrgetter("play.instance"))
     regret = property(attrgetter("play.regret"))
     curves = property(attrgetter("play.curves"))
     earned = property(attrgetter("trial.earned"))
     noise = property(attrgetter("trial.noise"))
     checks = property(attrgetter("trial.checks"))
-
-    @property
-    def level(self) -> float:
-        """The highest probability, of each of the two grounds, of recommending a list that is no better."""
-        return self.evidence.level
-
-    @property
-    def scores(self) -> tuple[Score, ...]:
-        """The scores of the click models, best first; the first model simulates the users."""
-        return self.evidence.scores
 
     @property
     def production(self) -> Candidate:

@@ -177,8 +177,7 @@ def _threshold(decision: Decision) -> str:
 
 def _same(decision: Decision) -> Iterable[str]:
     if decision.proposal.labels == decision.production.labels:
-        yield f"{decision.winner}, the agent with the lowest regret on the fitted users, learned the list that is in "
-        "production."
+        yield f"{decision.winner}, the agent with the lowest regret on the fitted users, learned the list in production."
 
 
 def _measured(decision: Decision, ground: Ground) -> Iterable[str]:

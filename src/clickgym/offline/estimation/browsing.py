@@ -15,7 +15,7 @@ from ...core.checks import check_flag
 from ...core.kernels import kernel
 from ...envs import ClickModel, PositionBasedModel, UserBrowsingModel
 from ..counting import count_cells, cut, in_parallel
-from .estimator import Clicks, EMEstimator, Floats, Indices, Part, log_prior, smoothed
+from .estimator import Clicks, EMEstimator, Floats, Indices, Part, filled, log_prior, smoothed
 
 CELLS = 2**16  # of a block, the piece of work of one thread
 
@@ -70,9 +70,8 @@ class _BrowsingEstimator(EMEstimator):
         return γ
 
     def _conditional(self, queries: Indices, pairs: Indices, clicks: Clicks) -> Floats:
-        result = np.empty(pairs.shape)
-        browsing_conditional(self._rows(queries), pairs, clicks, self.after_click, self.attraction_, self._flat(), result)
-        return result
+        law = self.after_click, self.attraction_, self._flat()
+        return filled(browsing_conditional, pairs.shape, self._rows(queries), pairs, clicks, *law)
 
     def _rows(self, queries: Indices) -> Indices:
         """The row of each query among the examination probabilities."""
@@ -205,7 +204,5 @@ class UBMEstimator(_BrowsingEstimator):
         return np.tril(γ.reshape(*γ.shape[:-1], self.n_positions_, self.n_positions_))
 
     def _marginal(self, queries: Indices, pairs: Indices, clicks: Clicks) -> Floats:
-        result = np.empty(pairs.shape)
         last = np.empty(self.n_positions_ + 1)
-        browsing_marginal(self._rows(queries), pairs, self.attraction_, self._flat(), last, result)
-        return result
+        return filled(browsing_marginal, pairs.shape, self._rows(queries), pairs, self.attraction_, self._flat(), last)

@@ -17,7 +17,7 @@ from ...core.checks import check_choice
 from ...core.kernels import kernel
 from ...envs import CascadeModel, ClickModel, DependentClickModel, DynamicBayesianModel
 from ..counting import count_certain, count_examined, cut, in_parallel, last_clicks, list_length, merge_tails
-from .estimator import Clicks, EMEstimator, Estimator, Floats, Indices, Part, log_prior, smoothed
+from .estimator import Clicks, EMEstimator, Estimator, Floats, Indices, Part, filled, log_prior, smoothed
 
 SESSIONS = 2**13  # of a block, the piece of work of one thread
 
@@ -47,15 +47,12 @@ class _CascadingEstimator(Estimator):
         """The probabilities of leaving satisfied after a click, of each pair ``(P + 1,)`` or at each position ``(K,)``."""
 
     def _conditional(self, queries: Indices, pairs: Indices, clicks: Clicks) -> Floats:
-        result = np.empty(pairs.shape)
         law = self.attraction_, self._leaving(), self.leaving_of_pairs, self.perseverance_
-        scanning_conditional(pairs, clicks, *law, result)
-        return result
+        return filled(scanning_conditional, pairs.shape, pairs, clicks, *law)
 
     def _marginal(self, queries: Indices, pairs: Indices, clicks: Clicks) -> Floats:
-        result = np.empty(pairs.shape)
-        scanning_marginal(pairs, self.attraction_, self._leaving(), self.leaving_of_pairs, self.perseverance_, result)
-        return result
+        law = self.attraction_, self._leaving(), self.leaving_of_pairs, self.perseverance_
+        return filled(scanning_marginal, pairs.shape, pairs, *law)
 
     def _count(self, pairs: Indices, clicks: Clicks, until_first: bool) -> tuple[Floats, Floats]:
         """Estimate attraction from the positions that are taken for examined, down to the first click or to the last.
@@ -112,8 +109,7 @@ class _ScanningEstimator(_CascadingEstimator, EMEstimator):
         """
         leaving_of_pairs = self.leaving_of_pairs
         n_sessions, n_positions = pairs.shape
-        last = np.empty(n_sessions, np.int32)
-        last_clicks(clicks, last)
+        last = last_clicks(clicks)
         certain = int(np.maximum(last, 0).sum())  # positions below the first that were surely examined
         displays, clicked, skipped = np.zeros((3, len(self._codes) + 1))
         passed, clicked_in_group = np.zeros((2, len(displays) if leaving_of_pairs else n_positions))

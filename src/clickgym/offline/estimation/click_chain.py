@@ -14,7 +14,7 @@ from ...envs import ClickChainModel, ClickModel
 from ...envs.click_chain import Parameters, marginals
 from ..counting import count_certain, in_parallel, last_clicks, list_length, merge_tails
 from .cascading import blocks_of_queries
-from .estimator import Clicks, EMEstimator, Floats, Indices, log_prior, smoothed
+from .estimator import Clicks, EMEstimator, Floats, Indices, filled, log_prior, smoothed
 
 
 class CCMEstimator(EMEstimator):
@@ -54,8 +54,7 @@ class CCMEstimator(EMEstimator):
 
     def _fit(self, pairs: Indices, clicks: Clicks) -> None:
         n_sessions, n_positions = pairs.shape
-        last = np.empty(n_sessions, np.int32)
-        last_clicks(clicks, last)
+        last = last_clicks(clicks)
         displays, clicked, skipped, passed, clicked_again = np.zeros((5, len(self._codes) + 1))
         count_certain(pairs, clicks, last, True, displays, clicked, skipped, passed, clicked_again)
         passed_skips = np.maximum(last, 0).sum() - passed.sum()  # positions above the last click without one
@@ -96,14 +95,10 @@ class CCMEstimator(EMEstimator):
         return Parameters(self.attraction_, *chain)
 
     def _conditional(self, queries: Indices, pairs: Indices, clicks: Clicks) -> Floats:
-        result = np.empty(pairs.shape)
-        chain_conditional(pairs, clicks, self._parameters(), result)
-        return result
+        return filled(chain_conditional, pairs.shape, pairs, clicks, self._parameters())
 
     def _marginal(self, queries: Indices, pairs: Indices, clicks: Clicks) -> Floats:
-        result = np.empty(pairs.shape)
-        chain_marginal(pairs, self._parameters(), np.empty(self.n_positions_), result)
-        return result
+        return filled(chain_marginal, pairs.shape, pairs, self._parameters(), np.empty(self.n_positions_))
 
     def _click_model(self, query: int, pairs: Indices) -> ClickModel:
         α, after_skip, after_click, after_relevant = self._parameters()

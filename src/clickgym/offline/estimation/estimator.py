@@ -438,6 +438,13 @@ def extrapolated(first: Floats, second: Floats, third: Floats) -> Floats:
     return np.clip(first + 2.0 * length * step + length**2 * change, third / 2.0, (1.0 + third) / 2.0)
 
 
+def filled(kernel: Callable[..., None], shape: tuple[int, ...], *arguments: Any) -> Floats:
+    """An array that a kernel, whose last argument it is, has written."""
+    result = np.empty(shape)
+    kernel(*arguments, result)
+    return result
+
+
 def smoothed(successes: Any, trials: Any) -> Floats:
     """The mean of each probability under a Beta(1, 1) prior."""
     return (1.0 + successes) / (2.0 + trials)
