@@ -43,7 +43,8 @@ ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 FILE = DOCS / "figures.json"
 MARK = re.compile(r"<!-- figures: (.*?) -->")
-WORDS = {3: "three", 5: "five", 6: "six", 7: "seven", 8: "eight", 11: "eleven", 13: "thirteen", 20: "twenty", 21: "twenty-one"}
+WORDS = {3: "three", 5: "five", 6: "six", 7: "seven", 8: "eight", 11: "eleven", 13: "thirteen", 20: "twenty"}
+WORDS |= {21: "twenty-one", 22: "twenty-two"}
 """Numbers that pages spell out."""
 
 BASELINES = ("Oracle", "Fixed", "Random")
@@ -427,7 +428,7 @@ def played(name: str, agent: str) -> str:
     return agent if agent in sweep(name).config["agents"] else name_now(agent)
 
 
-FOUR = tuple(played("rl", agent) for agent in ("PPO", "A2C", "DQN", "SAC"))
+FOUR = ("PPO", "A2C", "DQN", "SAC")
 
 
 def mean(name: str, agent: str, step: int, env: str = PBM) -> float:
