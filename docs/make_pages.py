@@ -27,6 +27,7 @@ from clickgym.core.templates import templates
 from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, MEMORY, load_instance
 from clickgym.runner import PUBLISHED, STANDS, name_now, stands
 from clickgym.runner.describe import abilities
+from clickgym.runner.labels import FORMAT
 from clickgym.runner.make import place_of, player_of
 from clickgym.runner.pairs import why_not
 from clickgym.runner.reports.exports import to_markdown
@@ -86,15 +87,12 @@ def marked_parts() -> dict[tuple[Path, str], str]:
         (DOCS / "contextual.md", "sweep"): _regrets("contextual"),
         (DOCS / "rl.md", "algorithms"): _algorithms(),
         (DOCS / "rl.md", "places"): _places(),
-        (DOCS / "rl.md", "defaults"): _defaults(),
         (DOCS / "rl.md", "tuned"): _tuned(),
-        (DOCS / "rl.md", "relatives"): _regrets("relatives"),
-        (DOCS / "rl.md", "times"): prose.section("learners.py"),
         (DOCS / "rl.md", "sweep"): _regrets("rl"),
         (DOCS / "studies.md", "studies"): _studies(),
         (DOCS / "studies.md", "verdicts"): _verdicts(),
         (DOCS / "when_rl_pays.md", "families"): _families(),
-        (DOCS / "when_rl_pays.md", "regret"): _table(*_memory()),
+        (DOCS / "when_rl_pays.md", "regret"): _memory(),
         (DOCS / "practice.md", "practice"): _practice(),
         (DOCS / "leaderboard.md", "boards"): "\n\n".join(_boards()),
         (DOCS / "leaderboard.md", "teaches"): "\n".join(taught),
@@ -209,16 +207,17 @@ def _families() -> str:
         users = load_instance(name).model("CascadeMDP")
         best = users.first @ users.value
         lost = [f"{max(1 - users.first @ users.policy_value(policy) / best, 0.0):.1%}" for policy in users.myopic()]
-        sizes = (users.n_states, users.n_items, users.n_positions, f"{users.mean_sessions:g}")
-        rows.append((f"`{name}`", *map(str, sizes), f"{best:.2f}", *lost))
-    header = ("family", "S", "L", "K", "H", "a life earns at best", "lost by the best myopic lists", "by the worst")
-    return _table(header, rows)
+        rows.append((f"`{name}`", f"{best:.2f}", *lost))
+    return _table(("family", "a life earns at best", "lost by the best myopic lists", "by the worst"), rows)
 
 
-def _memory() -> tuple[Sequence[str], Sequence[Sequence[str]]]:
-    """Head and rows of the table of the study of users with a memory."""
-    [(_, (header, *rows))] = (setting.table for setting in settings()["when-rl-pays"] if setting.table is not None)
-    return header, rows
+def _memory() -> str:
+    """Agents by families of users with a memory: their regret after 10⁵ sessions."""
+    [(_, (_, *rows))] = (setting.table for setting in settings()["when-rl-pays"] if setting.table is not None)
+    regret = {(agent, users): after for users, agent, _, _, after, *_ in rows}
+    agents, families = (tuple(dict.fromkeys(column)) for column in zip(*regret, strict=True))
+    cells = ((f"`{agent}`", *(regret[agent, users] for users in families)) for agent in agents)
+    return _table(("agent", *(f"`{users}`" for users in families)), cells)
 
 
 PRACTICE = (
@@ -301,8 +300,10 @@ def _algorithms() -> str:
     rows = []
     for name, learner in LEARNERS.items():
         regret, seconds = f"{learner.measured.regret} %", f"{learner.measured.seconds:.0f}"
-        rows.append((f"`{name}`", learner.package, f"`{learner.representations[0]}`", regret, seconds))
-    return _table(("name", "library", "a list is", "regret", "seconds"), rows)
+        [share] = prose.measured("learners.py", rf"\| {name}(?::actions=codes)? +\|(?:[^|]+\|){{4}} +(\d+)%")
+        defaults = ", ".join(f"{argument}={setting.default}" for argument, setting in learner.settings.items())
+        rows.append((f"`{name}`", f"`{learner.representations[0]}`", regret, seconds, f"{share} %", f"`{defaults}`"))
+    return _table(("name", "a list is", "regret", "seconds", "gradient steps", "defaults"), rows)
 
 
 PLAYED = {
@@ -333,15 +334,6 @@ def _places() -> str:
     return "\n".join([_table(("", *PLAYED), rows), "", f"The columns are those of {environments}.", "", *reasons])
 
 
-def _defaults() -> str:
-    rows = [
-        (f"`{name}`" if row == 0 else "", f"`{argument}`", str(setting.default), setting.why)
-        for name, learner in LEARNERS.items()
-        for row, (argument, setting) in enumerate(learner.settings.items())
-    ]
-    return _table(("", "argument", "default", "why"), rows)
-
-
 @cache
 def tuning(name: str) -> Tuning:
     """What `clickgym tune` proposed for a learner; it is finished, so that nothing is played."""
@@ -351,30 +343,26 @@ def tuning(name: str) -> Tuning:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", ".*made with other versions", UserWarning)
         budget = config["result"]["budget"]
-        agent = f"{name_now(name)}:{searched}".replace("codes:", "codes,")
+        label = name if config["format"] == FORMAT else name_now(name)
+        agent = f"{label}:{searched}".replace("codes:", "codes,")
         return tune(agent, config["envs"], budget, **arguments, out=TUNED / name, progress=False)
 
 
 def _tuned() -> str:
-    """The table of tuned settings, beside the defaults."""
+    """The regret of tuned settings, beside that of the defaults."""
     rows = []
     for name in LEARNERS:
         settings = tuning(name).agent.partition(":")[2].replace(",", ", ").replace("[64, 64]", "[64,64]")
-        (first, share), (second, other), *_ = tuning(name).importances().items()
-        regret, seconds = _cost(name)
-        tuned, tuned_seconds = _cost(f"{name}:settings=tuned") if settings else ("–", "–")
-        chosen = f"`{settings}`" if settings else "no trial was better than the defaults"
-        most = f"`{first}` ({share:.2f}), `{second}` ({other:.2f})"
-        rows.append((f"`{prose.played('learners', name)}`", regret, tuned, seconds, tuned_seconds, chosen, most))
-    return _table(("agent", "regret", "tuned", "seconds", "tuned", "`settings=tuned` stands for", "matter most"), rows)
+        nothing = ("–", "no trial was better than the defaults")
+        tuned = (_cost(f"{name}:settings=tuned"), f"`{settings}`") if settings else nothing
+        rows.append((f"`{prose.played('learners', name)}`", _cost(name), *tuned))
+    return _table(("agent", "defaults", "tuned", "`settings=tuned` stands for"), rows)
 
 
-def _cost(agent: str) -> tuple[str, str]:
-    """The regret of an agent in percent of random lists', mean and range of its runs; and the seconds of the fastest run."""
-    results = prose.sweep("learners")
-    shares = prose.shares_of_random(agent, results.config["horizon"])
-    seconds = results.timings.filter(agent=prose.played("learners", agent))["seconds"].min()
-    return f"{shares.mean():.1f} % ({shares.min():.0f} to {shares.max():.0f})", f"{seconds:.0f}"
+def _cost(agent: str) -> str:
+    """The regret of an agent in percent of random lists', mean and range of its runs."""
+    shares = prose.shares_of_random(agent)
+    return f"{shares.mean():.1f} % ({shares.min():.0f} to {shares.max():.0f})"
 
 
 # ------------------------------------------------------------------------------------------------------------------ figures

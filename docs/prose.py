@@ -43,7 +43,8 @@ ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 FILE = DOCS / "figures.json"
 MARK = re.compile(r"<!-- figures: (.*?) -->")
-WORDS = {3: "three", 5: "five", 6: "six", 7: "seven", 8: "eight", 11: "eleven", 13: "thirteen", 20: "twenty", 21: "twenty-one"}
+WORDS = {3: "three", 5: "five", 6: "six", 7: "seven", 8: "eight", 11: "eleven", 13: "thirteen", 20: "twenty"}
+WORDS |= {21: "twenty-one", 22: "twenty-two"}
 """Numbers that pages spell out."""
 
 BASELINES = ("Oracle", "Fixed", "Random")
@@ -323,19 +324,6 @@ def spent(users: str, agent: str, step: int = 10**6) -> float:
     return float(study.at(study.units("CascadeMDPRank-v0", agent, instance=users), step).mean())
 
 
-def second_discount() -> tuple[str, str]:
-    """What users lose by the best lists of users who stay for a shorter time: 1 - 1/H is the square of theirs."""
-    losses = {}
-    for users in ("independent", "clickbait", "habit"):
-        model: Any = load_instance(users).model("CascadeMDP")
-        hasty = type(model).from_dict(model.to_dict() | {"mean_sessions": 1 / (1 - model.discount**2)})
-        best = float(model.first @ model.value)
-        losses[users] = (best - float(model.first @ model.policy_value(hasty.best))) / np.array([model.mean_sessions, best])
-    session, life = losses.pop("clickbait")
-    assert np.allclose(list(losses.values()), 0.0, rtol=0, atol=1e-12)
-    return fixed(session, 3), fixed(100 * life, 1)
-
-
 # ---------------------------------------------------------------------------------------------------- clicks as they come
 
 
@@ -357,16 +345,17 @@ def generic() -> list[str]:
     bandits these are, and how many times a planner's regret its best has.
     """
     table = reference()
-    played = table.filter(col("task").is_in(table.filter(col("agent").is_in(GENERIC))["task"].implode()))
+    five = (*GENERIC, "A2C:actions=codes")
+    played = table.filter(col("task").is_in(table.filter(col("agent").is_in(five))["task"].implode()))
     mean = {key: rows["loss"].mean() for key, rows in played.group_by("ability", "task", "agent")}
     tasks = sorted({(ability, task) for ability, task, _ in mean})
-    best = {task: min(mean[*task, name] for name in GENERIC if (*task, name) in mean) for task in tasks}
+    best = {task: min(mean[*task, name] for name in five if (*task, name) in mean) for task in tasks}
     others = [task for task in tasks if task[0] != "memory"]
     assert all(mean[*task, name] < best[task] for task in others for name in ("PBMHB", "GRAB"))
     times = [best[task] / mean[*task, "PBMHB"] for task in others]
     [memory] = set(tasks) - set(others)
     bandits = [mean[*memory, name] for name in (*AGENTS, "PerState") if (*memory, name) in mean and name not in BASELINES]
-    ahead = sum(mean[*memory, name] < min(bandits) for name in GENERIC)
+    ahead = sum(mean[*memory, name] < min(bandits) for name in five)
     planner = best[memory] / mean[*memory, "CascadeVI"]
     return [str(len(others)), fixed(min(times), 1), fixed(max(times), 0), WORDS[ahead], str(len(bandits)), fixed(planner, 1)]
 
@@ -439,12 +428,12 @@ def played(name: str, agent: str) -> str:
     return agent if agent in sweep(name).config["agents"] else name_now(agent)
 
 
-FOUR = tuple(played("rl", agent) for agent in ("PPO", "A2C", "DQN", "SAC"))
+FOUR = ("PPO", "A2C", "DQN", "SAC")
 
 
 def mean(name: str, agent: str, step: int, env: str = PBM) -> float:
     """The mean regret of a sweep after so many sessions."""
-    return float(sweep(name).frame.filter(env=env, agent=played(name, agent), step=step)["regret"].mean())
+    return float(sweep(name).frame.filter(env=env, agent=agent, step=step)["regret"].mean())
 
 
 def beside(bandit: str, step: int) -> list[float]:
@@ -459,21 +448,9 @@ def from_on(bandit: str, sign: int) -> int:
     return min(step for step in steps if step > max(wrong))
 
 
-def rates(agents: Sequence[str], start: int, stop: int) -> NDArray[np.float64]:
-    """``(agents, runs)`` the loss per session between two steps in the PBM."""
-    rows = sweep("rl").frame.filter(col("step").is_in([start, stop]), env=PBM).sort("run", "step")
-    at = np.stack([rows.filter(agent=played("rl", agent))["regret"].to_numpy().reshape(-1, 2) for agent in agents])
-    return np.asarray(np.diff(at, axis=-1)[..., 0] / (stop - start))
-
-
-def shares_of_random(agent: str, step: int) -> polars.Series:
+def shares_of_random(agent: str) -> polars.Series:
     """``(runs,)`` the regret in the sweep of learners, in percent of that of random lists."""
-    frame = sweep("learners").frame.filter(step=step)
+    frame = sweep("learners").frame.filter(step=sweep("learners").config["horizon"])
     random = frame.filter(agent="Random").group_by("instance").agg(random=col("regret").mean())
     runs = frame.filter(agent=played("learners", agent)).join(random, on="instance")
     return 100 * runs["regret"] / runs["random"]
-
-
-def of_random(agent: str, step: int) -> float:
-    """The same, mean over the runs."""
-    return float(shares_of_random(agent, step).mean())

@@ -7,7 +7,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ..agents import ANY_LIST
+from ..agents import ANY_LIST, Learner
+from ..agents.learner import OF_ITEMS
 from ..core.docstrings import entries, sections
 from ..envs import CONTEXTUAL, ENVIRONMENTS, MEMORY
 from ..envs.click_env import ClickEnv
@@ -62,7 +63,7 @@ class Description(NamedTuple):
 
 
 def abilities(agent: Any) -> dict[str, bool]:
-    """Whether an agent's class can learn from a log, choose among candidates, and replace an item; by name.
+    """Whether an agent's class can learn from a log, choose among candidates (learners by their default), replace an item.
 
     Example:
         >>> from clickgym.agents import TopRank
@@ -71,7 +72,7 @@ def abilities(agent: Any) -> dict[str, bool]:
     """
     return {
         "log": agent.learns_from == ANY_LIST,
-        "candidates": agent.takes_candidates(),
+        "candidates": agent.representations[0] in OF_ITEMS if issubclass(agent, Learner) else agent.takes_candidates(),
         "replace": agent.can_replace(),
     }
 
