@@ -231,6 +231,12 @@ def ends(study: Curves, env: str, agent: str) -> NDArray[np.float64]:
     return study.ends(env, agent).mean(axis=1)
 
 
+def told(agent: str, world: str, features: str) -> float:
+    """Its regret before users of a world, in percent of that of random lists, mean over the instances."""
+    study, env = curves("features-or-networks")[f"features-{world}-{features}"], "ContextualPBMRank-v0"
+    return float(np.mean(100 * ends(study, env, agent) / ends(study, env, "Random")))
+
+
 def long_runs(agent: str) -> NDArray[np.float64]:
     """``(queries, runs)`` the regret after a million sessions of the DBN."""
     return curves("first-everywhere", "yandex")["first-everywhere-long"].ends("DBNRank-v0", agent)

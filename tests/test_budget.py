@@ -14,17 +14,17 @@ ROOT = Path(__file__).resolve().parents[1]
 LIBRARY = ROOT / "src" / "clickgym"
 BUDGET = {
     "src/clickgym/core": 1450,
-    "envs": 5740,
-    "agents": 7520,
-    "src/clickgym/runner": 6380,
-    "src/clickgym/offline": 7940,
-    "src/clickgym/serving": 1610,
+    "envs": 6010,
+    "agents": 7830,
+    "src/clickgym/runner": 6510,
+    "src/clickgym/offline": 7870,
+    "src/clickgym/serving": 1520,
     "src/clickgym": 345,
-    "lab/src": 6030,
+    "lab/src": 6120,
     "docs": 1730,
-    "benchmarks": 3350,
-    "tests": 32_600,
-    "lab/tests": 5520,
+    "benchmarks": 3320,
+    "tests": 33_900,
+    "lab/tests": 5620,
 }
 """Lines of each room; that of the library itself is of the files beside its rooms."""
 

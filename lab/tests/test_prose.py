@@ -126,6 +126,12 @@ def test_tuned_settings_are_what_the_searches_proposed():
         assert repr(proposed) == repr(tuned)
 
 
+def test_no_search_with_rankings_beat_the_defaults():
+    for name in ("PPO", "A2C"):
+        found = json.loads((DOCS / "tuned" / "rankings" / name / "tuning.json").read_text(encoding="utf-8"))
+        assert (found["format"], found["runs"], found["result"]["agent"]) == (3, 3, name)
+
+
 def test_bytes_of_a_log():
     env = gym.make(PBM)
     log = clickgym.record(clickgym.make_agent("Random", env, seed=0), env, 2, seed=0)
