@@ -652,7 +652,8 @@ TAKEN: dict[str, Any] = {  # what a parameter of methods takes; of one method, w
     "Results.plot path": None, "CompiledAgent.update display": None, "CascadeMDP.course cutoff": None, "run": 0, "n": 1,
     "description": PBM.to_dict(), "behaviour": "perfect", "n_grades": 3,
     "items": [0, 1, 2, 3], "features": [[0.5] * 3] * 4, "best": lambda features: np.arange(2), "log": LOG,
-    "Results.plot log": True, "interactions": np.zeros((0, 2), int), "ItemByItem.step action": 0, "ItemByItemVector.step actions": [0, 0], "reference": None,
+    "Results.plot log": True, "interactions": np.zeros((0, 2), int),
+    "ItemByItem.step action": 0, "ItemByItemVector.step actions": [0, 0], "reference": None,
     "_ListAction.action action": [0, 0], "_ListVectorAction.actions actions": [[0, 0], [0, 0]], "step": 0,
 }  # fmt: skip
 UNWALKED_METHODS = {
