@@ -15,7 +15,7 @@ from ..envs.click_env import ClickEnv
 from ..envs.contextual.model import ContextualModel, LabelledModel
 from ..envs.registration import Environment
 from .labels import in_braces
-from .make import agent_class, place_of, player_of
+from .make import agent_class, kind_of, place_of, player_of
 from .metrics import DERIVED, LEARNED, METRICS
 
 SIZES = ("self", "n_items", "n_positions", "n_features", "horizon", "seed")
@@ -72,7 +72,7 @@ def abilities(agent: Any) -> dict[str, bool]:
     """
     return {
         "log": agent.learns_from == ANY_LIST,
-        "candidates": agent.representations[0] in OF_ITEMS if issubclass(agent, Learner) else agent.takes_candidates(),
+        "candidates": agent.representations[0] in OF_ITEMS if kind_of(agent) is Learner else agent.takes_candidates(),
         "replace": agent.can_replace(),
     }
 
