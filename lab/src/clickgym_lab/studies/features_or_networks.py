@@ -24,8 +24,8 @@ GENERIC = ("PPO", "A2C")
 AGENTS = (*LINEAR, *GENERIC, RANDOM)
 ONLY_LINEAR = (*LINEAR, RANDOM)
 PBM, OTHERS = ("ContextualPBMRank-v0",), ("ContextualUBMRank-v0", "ContextualCMRank-v0")
-EARLY = 10_000
-"""The sessions after which a start is judged."""
+EARLY = 0.1
+"""The share of the sessions after which a start is judged."""
 
 
 def instances(_: Sequence[str], world: str, features: str) -> list[str]:
@@ -68,8 +68,9 @@ def told_less(
 def start(evidence: Evidence, agent: str, world: str, features: str, least: float, model: str = "PBM") -> Finding:
     """Whether an agent has lost at least a share of what random lists lose, in the mean over the instances, at the start."""
     curves = evidence[_part(world, features, model)]
-    own, random = (curves.at(curves.units(_env(model), each), EARLY).mean() for each in (agent, RANDOM))
-    return Finding(f"{own / random:.2f} of random lists’ after {EARLY:,}", "yes" if own >= least * random else "no")
+    step = round(EARLY * curves.horizon)
+    own, random = (curves.at(curves.units(_env(model), each), step).mean() for each in (agent, RANDOM))
+    return Finding(f"{own / random:.2f} of random lists’ after {step:,}", "yes" if own >= least * random else "no")
 
 
 def table(evidence: Evidence) -> PaperTable:

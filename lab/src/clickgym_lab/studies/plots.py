@@ -26,7 +26,7 @@ _OVERRIDES: dict[Look, str] = {
     (ORANGE, SOLID): "CascadeKLUCB CascadeUCB1 CMLinUCB",
     (ORANGE, DASHED): "CascadeKLUCB:feedback=first_click CascadeUCB1:feedback=first_click PerState",
     (BLUE, SOLID): "BatchRank PBMPIE UBMLinUCB PPO:actions=codes GLRCascadeKLUCB RankedExp3:gamma=0.01",
-    (BLUE, DASHED): "MergeRank GLRCascadeUCB",
+    (BLUE, DASHED): "MergeRank GLRCascadeUCB PPO",
     (GREY, SOLID): "RankedExp3 RankedKLUCB C2UCB",
     (GREEN, SOLID): "TopRank CascadeDUCB PBMTS LinearTS DCMLinUCB DQN TopRank:delta=2e-07",
     (PURPLE, SOLID): "BubbleRank CascadeSWUCB PBMUCB PBMLinUCB RecurrentPPO BubbleRank:delta=1.6e-27 RankedExp3:gamma=0.03",
@@ -49,7 +49,7 @@ _OVERRIDES: dict[Look, str] = {
     (PURPLE, (0, (6, 1.5, 1, 1.5))): "MGD:leaving=probabilistic",
     (YELLOW, (0, (6, 1.5, 1, 1.5))): "DBGD",
     (GREY, DOTTED): "RankedUCB1 EpsilonGreedy:epsilon=0",
-    (ORANGE, DOTTED): "DCMKLUCB",
+    (ORANGE, DOTTED): "DCMKLUCB A2C",
     (BLUE, DOTTED): "PIE",
     (GREEN, (0, (8, 2))): "UBMTS",
 }
