@@ -231,17 +231,11 @@ class StableBaselines(Learner):
         policy, taken = next(iter(self.algorithm().policy_aliases), "MlpPolicy"), self._taken()
         if self.actions == "rankings":
             from .plackett_luce import PlackettLuceActorCritic as policy
-        if self.discount is None:
-            gamma = 1.0 if self.actions == "items" else 0.0
-        else:  # of a session; each of its choices has its share
-            gamma = self.discount ** (1 / self.n_positions if self.actions == "items" else 1)
+        gamma = 1.0 if self.actions == "items" else 0.0
+        if self.discount is not None:  # of a session; each of its choices has its share
+            gamma = self.discount ** (1 / self.choices)
         always = {"policy": policy, "device": "cpu", "gamma": gamma}
         return {name: value for name, value in always.items() if taken is None or name in taken} | arguments
-
-    @property
-    def _choices(self) -> int:
-        """How many steps choose a list."""
-        return self.n_positions if self.actions == "items" else 1
 
     def _algorithm_for(self, envs: VecEnv) -> Any:
         """Return the library's class; where clicks come late, one that gives rewards to the lists that earned them."""
@@ -250,12 +244,12 @@ class StableBaselines(Learner):
             return self.algorithm()
         from .delayed_credit import with_delayed_credit
 
-        return with_delayed_credit(self.algorithm(), self._choices)
+        return with_delayed_credit(self.algorithm(), self.choices)
 
     def learn(self, envs: VecEnv, sessions: int, on_step: Callable[[], bool], log: Path | None = None) -> None:
         from stable_baselines3.common.utils import set_random_seed
 
-        every, choices = max(sessions // 200, 1), self._choices
+        every, choices = max(sessions // 200, 1), self.choices
         logged, going_on = 0, True
 
         def after_step(*_: Any) -> bool:

@@ -82,6 +82,11 @@ class Learner(ABC):
         """Whether it can choose among a part of the items: its actions decide."""
         return self.actions in OF_ITEMS
 
+    @property
+    def choices(self) -> int:
+        """How many steps choose a list."""
+        return self.n_positions if self.actions == "items" else 1
+
     @classmethod
     def can_replace(cls) -> bool:
         """Whether it can run in environments where items are replaced; it observes which ones."""

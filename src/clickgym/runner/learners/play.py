@@ -197,5 +197,4 @@ def _seconds_per_step(agent: Learner, play: Callable[[OnChunk], None], seconds: 
 
 def _rollout(agent: Learner) -> int:
     """How many steps of the streams an algorithm gathers before it learns from them."""
-    choices = agent.n_positions if agent.actions == "items" else 1
-    return math.ceil(getattr(agent.model, "n_steps", 1) / choices)
+    return math.ceil(getattr(agent.model, "n_steps", 1) / agent.choices)
