@@ -50,9 +50,9 @@ FADE = 0.0005
 """By this share the evidence for and against hypotheses fades at each fit: that of the first sessions is their ignorance."""
 LEAST_SHARE = 0.1
 """Of a hypothesis at least, times t^(-2/3)."""
-EXCHANGES = 0.3
-"""Of two positions, with this probability times (t + 1000)^(-2/3)."""
-CALM = 10000.0
+EXCHANGES = 2.0
+"""Of two positions, with this probability times (t + 10,000)^(-2/3)."""
+CALM = 5000.0
 """Sessions after which the sharpness has fallen from 2 to 1.7."""
 FEW = 20.0
 """Clicks below which a posterior is not sharpened much: an item without luck in its first displays would not come back."""
@@ -78,7 +78,7 @@ ALARM = 1000.0
 """Odds of a change above which what was learned before it is forgotten: 1 in 1,000 alarms would be false in the model."""
 CREDIBLE = 0.01
 """The share of a hypothesis from which on the guard asks it."""
-CERTAIN = 2.0
+CERTAIN = 2.5
 """Standard deviations below the predicted clicks that the guard still counts on."""
 
 
@@ -380,11 +380,11 @@ def expose(state, k, u, v):  # type: ignore[no-untyped-def]
 
 @inner
 def compare_trust(state):  # type: ignore[no-untyped-def]
-    """The evidence for the TPBM beside that for the PBM, which it contains: from all counts, less the number of its parameters more.
+    """The evidence for the TPBM beside that for the PBM, which it contains: from all counts, less 3/2 for each further parameter.
 
     Its estimates begin as those of the PBM and take long, so what it foretold in the first sessions speaks against it for ever.
     """
-    state.evidence[TPBM] = state.evidence[PBM] - 2.0 * len(state.row)
+    state.evidence[TPBM] = state.evidence[PBM] - 1.5 * len(state.row)
     for i in range(len(state.total)):
         for k in range(len(state.row)):
             n, s = state.displays[i, k, : k + 1].sum(), state.clicks[i, k, : k + 1].sum()
@@ -553,7 +553,7 @@ def arrange(state, h, n_available):  # type: ignore[no-untyped-def]
         items[k] = state.order[k]
         gap = max(gap, state.go_on[1] - state.high[k])
     clicks = expected_clicks(state, h, items[:n])
-    if h == DCM and clicks * gap > 1.0:  # otherwise each click brings more than it ends
+    if h == DCM and clicks * gap > 0.5:  # otherwise each click surely brings more than it ends
         m = min(2 * n, n_available)
         for i in range(len(state.draws)):
             state.stay[i] = -state.draws[i] if state.draws[i] > -np.inf else -np.inf  # -inf: not to be shown
@@ -609,7 +609,7 @@ def make_list(state, rng, available, masked, ranking):  # type: ignore[no-untype
         arrange_scan(state, n_available)
     else:
         arrange(state, h, n_available)
-    if n > 1 and rng.random() < EXCHANGES * (state.t[0] + 1000.0) ** (-2.0 / 3.0):
+    if n > 1 and rng.random() < EXCHANGES * (state.t[0] + 10000.0) ** (-2.0 / 3.0):
         x, y = int(n * rng.random()), int((n - 1) * rng.random())
         swap(state.row, x, y + (y >= x))
     if state.guards:
@@ -884,11 +884,11 @@ def exchange(row, k, y, item):  # type: ignore[no-untyped-def]
 @inner
 def is_safe(state):  # type: ignore[no-untyped-def]
     """Whether under every credible hypothesis the list surely loses no more than it may."""
-    least = 0.0
+    least = np.inf
     for h in range(len(state.share)):
-        if state.share[h] >= CREDIBLE and least >= 0.0:
+        if state.share[h] >= CREDIBLE and least > 0.0:
             least = min(least, surplus(state, h))
-    return least >= 0.0
+    return least > 0.0
 
 
 @inner
@@ -933,7 +933,7 @@ def believe(state, h):  # type: ignore[no-untyped-def]
 
 @inner
 def err(state, h, m):  # type: ignore[no-untyped-def]
-    """Move the m-th independent combination of parameters by its standard error, and attractions so that clicks stay explained."""
+    """Move the m-th independent parameter by its standard error, and attractions so that clicks stay explained."""
     n, c = len(state.row), state.high[m]
     state.last[:] = 0.0
     if h <= UBM:
@@ -963,12 +963,11 @@ class MixTS(CompiledAgent):
     """MixTS: Thompson sampling from a mixture of five click models, whose parameters it learns from the clicks.
 
     Idea:
-        Agents that assume one click model can settle on a wrong list where users follow another one. MixTS keeps five click models
-        as hypotheses, and estimates the parameters and the attractions of each one from the same clicks. The hypothesis that
-        foretells clicks best leads, but in each session one is drawn by its share, with attractions and parameters from their
-        posteriors; shown is the list with most clicks for what was drawn (Thompson sampling). Parameters are fitted on the profile
-        likelihood, in which attractions follow the parameters, so that they do not creep while one list is shown. For each item
-        recent clicks are compared with older ones, which are forgotten if the two contradict each other. With ``safe=True`` lists
+        Agents that assume one click model can settle on a wrong list where users follow another one. MixTS keeps five click
+        models as hypotheses, and estimates the parameters and the attractions of each one from the same clicks. The hypothesis
+        that foretells clicks best leads, but in each session one is drawn by its share, with attractions and parameters from
+        their posteriors; shown is the list with most clicks for what was drawn (Thompson sampling). Parameters are fitted on the
+        profile likelihood, in which attractions follow the parameters, so that they do not creep while one list is shown. For each item recent clicks are compared with older ones, which are forgotten if the two contradict each other. With ``safe=True`` lists
         stay near to a production list until it is certain that they are not much worse. It has no proven bound, and it needs more
         memory than the agents for one click model.
 
