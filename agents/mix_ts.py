@@ -53,7 +53,7 @@ LEAST_SHARE = 0.1
 EXCHANGES = 2.0
 """Of two positions, with this probability times (t + 10,000)^(-2/3)."""
 CALM = 5000.0
-"""Sessions after which the sharpness has fallen from 2 to 1.7."""
+"""Sessions after which the sharpness has fallen from 2 to 1.7; it ends at 1."""
 FEW = 20.0
 """Clicks below which a posterior is not sharpened much: an item without luck in its first displays would not come back."""
 STEEPEST = 8.0
@@ -94,6 +94,7 @@ class State(NamedTuple):
     # PBM, UBM: γ_kj, and the Cholesky factor of the precision of its rows' logarithms.
     examination: Annotated[Floats, "2 K K", 1.0]
     precision: Floats  # (2, K, K)
+    part: Annotated[Floats, "2 L K"]  # of each item: the share of its exposure on position k
     # DBN, DCM: by the source x of a display, which is 0 if there was no click above.
     slot: Ints  # (L,) the source that a click on an item is: from 1; M + 1 is the common one
     owner: Ints  # (M+2,) the item of a source; -1 for none
@@ -273,6 +274,8 @@ def decompose(state, h, gamma, root):  # type: ignore[no-untyped-def]
         state.exposure[h, i] = w.sum()
         alpha, weight = profile(state, h, i), state.exposure[h, i] + 2.0 * PRIOR
         for k in range(n):
+            state.part[h, i, k] = w[k] / weight
+        for k in range(n):
             root[k, k] += alpha * w[k]
             for j in range(k + 1):
                 root[k, j] -= alpha * w[k] * w[j] / weight
@@ -380,7 +383,7 @@ def expose(state, k, u, v):  # type: ignore[no-untyped-def]
 
 @inner
 def compare_trust(state):  # type: ignore[no-untyped-def]
-    """The evidence for the TPBM beside that for the PBM, which it contains: from all counts, less 3/2 for each further parameter.
+    """The evidence for the TPBM beside that for the PBM, which it contains: from all counts, less 3/2 for each parameter more.
 
     Its estimates begin as those of the PBM and take long, so what it foretold in the first sessions speaks against it for ever.
     """
@@ -478,6 +481,15 @@ def draw_parameters(state, h, width, rng):  # type: ignore[no-untyped-def]
 
 
 @inner
+def follow(state, h, i):  # type: ignore[no-untyped-def]
+    """The factor by which an attraction changes if rows of γ change by exp x, with x in ``last``, and clicks stay explained."""
+    more = 0.0
+    for k in range(len(state.row)):
+        more += state.last[k] * state.part[h, i, k]
+    return math.exp(-more)
+
+
+@inner
 def draw_attractions(state, h, calm, rng):  # type: ignore[no-untyped-def]
     """A draw for each item: from all of its clicks, or, with the odds of a change, from those since, or from the prior."""
     detects, now = state.detects and h == state.leader[0], state.changes[0]
@@ -495,6 +507,8 @@ def draw_attractions(state, h, calm, rng):  # type: ignore[no-untyped-def]
                 noise = state.recent_total[i] + PRIOR
         n = max(s, n) + 2.0 * PRIOR
         p = (s + PRIOR) / n
+        if h <= UBM and noise > PRIOR:  # what was drawn for γ explains as many clicks
+            p = min(p * follow(state, h, i), 1.0 - LEAST)
         often = calm + (1.0 - calm) * min(state.exposure[h, i] / max(state.shown[i], TINY), 1.0)
         sharpness = (1.0 - p) / (1.0 - p * often) * (1.0 + calm * s / (s + FEW)) * (s + PRIOR) / noise
         state.draws[i] = vary(p, n, rng.standard_normal() / math.sqrt(sharpness))
@@ -595,8 +609,8 @@ def make_list(state, rng, available, masked, ranking):  # type: ignore[no-untype
     while h < TPBM and u >= state.share[h]:
         u -= state.share[h]
         h += 1
-    draw_attractions(state, h, calm, rng)
     draw_parameters(state, h, width, rng)
+    draw_attractions(state, h, calm, rng)
     if masked:
         rank_available(state.draws, state.order, rng, available, n)
         n_available = available.sum()
@@ -949,14 +963,12 @@ def err(state, h, m):  # type: ignore[no-untyped-def]
         i = state.row[place] if place < n else state.production[place - n]
         if place >= n and place_of(state.row, i) >= 0:
             continue
-        more = 0.0
-        for k in range(n):
-            if h == DCM:
-                more += state.last[k] * state.displays_after_place[k + 1, i]
-            else:
-                for j in range(k + 1):
-                    more += state.last[k] * state.examination[h, k, j] * state.displays[i, k, j]
-        state.attraction[i] = min(state.attraction[i] * math.exp(-more / (state.exposure[h, i] + 2.0 * PRIOR)), 1.0)
+        factor = (
+            follow(state, h, i)
+            if h <= UBM
+            else math.exp(-state.last[m] * state.displays_after_place[m + 1, i] / (state.exposure[h, i] + 2.0 * PRIOR))
+        )
+        state.attraction[i] = min(state.attraction[i] * factor, 1.0)
 
 
 class MixTS(CompiledAgent):
@@ -964,35 +976,32 @@ class MixTS(CompiledAgent):
 
     Idea:
         Agents that assume one click model can settle on a wrong list where users follow another one. MixTS keeps five click
-        models as hypotheses, and estimates the parameters and the attractions of each one from the same clicks. The hypothesis
-        that foretells clicks best leads, but in each session one is drawn by its share, with attractions and parameters from
-        their posteriors; shown is the list with most clicks for what was drawn (Thompson sampling). Parameters are fitted on the
-        profile likelihood, in which attractions follow the parameters, so that they do not creep while one list is shown. For each item recent clicks are compared with older ones, which are forgotten if the two contradict each other. With ``safe=True`` lists
-        stay near to a production list until it is certain that they are not much worse. It has no proven bound, and it needs more
-        memory than the agents for one click model.
+        models as hypotheses, and estimates parameters and attractions of each one from the same clicks. The hypothesis that
+        foretells clicks best leads, but in each session one is drawn by its share, with parameters and attractions from their
+        posteriors; the list with most clicks for what was drawn is shown (Thompson sampling). Estimates maximise the profile
+        likelihood, in which attractions follow the parameters, so that they do not creep while one list is shown. For each item
+        recent clicks are compared with older ones, which are forgotten if the two contradict each other. It has no proven bound,
+        it needs more memory than the agents for one click model, and it stays close to a production list only with ``safe=True``.
 
     Algorithm:
         ::
 
-            hypotheses h: PBM, γ_k; UBM, γ_kj; DBN, c_i after a click on item i, g after a skip; DCM, c_k after a click on
-                position k, g; TPBM, a click has the probability u_k + v_k a
-            S_i ← 0; E_h(i) ← 0 for each item i: its clicks; its displays, counted by the probability b_h that i was examined
+            hypotheses h: PBM, γ_k; UBM, γ_kj; DBN, g after a skip and c_i after a click on item i; DCM, g and c_k after a
+                click on position k; TPBM, a click has the probability u_k + v_k α
+            S_i ← 0 and E_h(i) ← 0 for each item i: its clicks; its displays, each counted by b_h, that i was examined
             for t = 1, 2, ...:
-                draw h by its share
-                draw α_i by its posterior, of mean (S_i + 3/4) / (E_h(i) + 3/2), from S_i = 20 on as if after up to twice as many
-                    clicks as there were; the factor falls from 2 to 1 as 1 + 1/√(1 + t/3000)
-                draw the parameters of h (but for g) around their estimates
-                R ← the list with most expected clicks under h, found by exchanges, in the DBN exactly
-                with probability 0.3 (t + 1000)^(-2/3): exchange two random positions of R
-                if safe: go from production towards R as long as under each h with a share of 1 % or more the expected clicks
-                    less two standard errors are at least 1 - tolerance times those of production
-                show R and observe the clicks; b_h(k) follows from the clicks above k: γ_k; γ_kj after a click on j; v_k; for DBN
-                    and DCM 1 at the top, c after a click, g b (1 - α) / (1 - b α) after a skip
-                for each shown item i: S_i ← S_i + its click; E_h(i) ← E_h(i) + b_h for each h
-                evidence_h ← evidence_h + log probability of the clicks under h, before they were learned
-                if detect: as `UBMTS`, with b of the h of the largest share
+                draw h by its share, and its parameters (but for g) around their estimates
+                draw α_i from its posterior with mean (S_i + 3/4) / (E_h(i) + 3/2), in PBM and UBM for what was drawn for γ;
+                    items with many clicks as if they had 1 + 1/√(1 + t/5000) times as many, which falls from 2 to 1
+                R ← the list with most expected clicks under h; with probability 2 (t + 10⁴)^(-2/3) exchange two places
+                if safe: from production towards R, as far as under each h with a share of 1 % or more the expected clicks less
+                    2.5 standard errors exceed 1 - tolerance times those of production
+                show R, observe the clicks; b_h(k) follows from the clicks above k: γ_k; γ_kj after a click on j; v_k; in DBN
+                    and DCM 1 on top, c after a click, g b (1 - α) / (1 - b α) after a skip
+                evidence_h ← evidence_h + log probability of the clicks under h, then S_i and E_h(i) for each shown item
+                if detect: as `UBMTS`, with b of the h with the largest share
                 whenever t has grown by 0.5 %:
-                    a Newton step for each parameter on the profile likelihood; then E_h anew
+                    a Newton step for each parameter on the profile likelihood; E_h anew
                     share_h ∝ max(exp(evidence_h - the largest), 0.1 t^(-2/3))
 
     Args:
@@ -1012,14 +1021,14 @@ class MixTS(CompiledAgent):
     Source: ours. The hypotheses are the click models of Craswell, Zoeter, Taylor, Ramsey, *An experimental comparison of click
     position-bias models*, WSDM 2008 (PBM); Dupret, Piwowarski, *A user browsing model to predict search engine click data from
     past observations*, SIGIR 2008 (UBM); Chapelle, Zhang, *A dynamic Bayesian network click model for web search ranking*, WWW
-    2009 (DBN); Guo, Liu, Wang, *Efficient multiple-click models in web search*, WSDM 2009 (DCM); and users who trust the top of the
-    list (TPBM), as in `TrustBiasModel`.
+    2009 (DBN); Guo, Liu, Wang, *Efficient multiple-click models in web search*, WSDM 2009 (DCM); and users who trust the top of
+    the list (TPBM), as in `TrustBiasModel`.
 
     What decides, and is covered by tests:
         1. ``DBN`` stands for all users who scan and whose continuation depends on the clicked item: CM, DBN, and CCM, where it
            follows from the attraction. ``DCM`` contains the CM, too, and ``UBM`` the PBM and the CM.
-        2. The TPBM contains the PBM. It is compared with it on all counts (u and v as they are now), less K for its further
-           parameters; the other hypotheses by what they foretold.
+        2. The TPBM contains the PBM. It is compared with it on all counts (u and v as they are now), less 3/2 for each of its
+           K further parameters; the other hypotheses by what they foretold.
         3. No hypothesis gets a handicap. None is ever given up: its share is at least 0.1 t^(-2/3).
         4. In the DCM the least attractive items may be shown, too, above positions at which many users leave after a click.
         5. Late clicks count for the display that earned them, under the parameters of today. A void click ends the share of the
