@@ -980,8 +980,8 @@ class MixTS(CompiledAgent):
         foretells clicks best leads, but in each session one is drawn by its share, with parameters and attractions from their
         posteriors; the list with most clicks for what was drawn is shown (Thompson sampling). Estimates maximise the profile
         likelihood, in which attractions follow the parameters, so that they do not creep while one list is shown. For each item
-        recent clicks are compared with older ones, which are forgotten if the two contradict each other. It has no proven bound,
-        it needs more memory than the agents for one click model, and it stays close to a production list only with ``safe=True``.
+        recent clicks are compared with older ones, which are forgotten if the two contradict each other. It has no proven
+        bound, needs more memory than agents for one click model, and stays close to a production list only with ``safe=True``.
 
     Algorithm:
         ::
