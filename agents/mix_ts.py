@@ -81,7 +81,7 @@ ALARM = 1000.0
 GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
 CREDIBLE = 0.01
 """The share of a hypothesis from which on the guard asks it."""
-CERTAIN = 2.5
+CERTAIN = 3.0
 """Standard deviations below the predicted clicks that the guard still counts on."""
 
 
@@ -90,7 +90,6 @@ class State(NamedTuple):
     clicks: Annotated[Floats, "L K K"]  # S_ikj
     displays: Annotated[Floats, "L K K"]  # N_ikj
     total: Annotated[Floats, "L"]  # S_i
-    shown: Annotated[Floats, "L"]  # N_i
     # Of each item, by hypothesis: E_hi, the sum of the examination probabilities of its displays; of the TPBM, Σ v_k.
     exposure: Annotated[Floats, "5 L"]
     offset: Annotated[Floats, "L"]  # Σ u_k of the TPBM
@@ -199,11 +198,6 @@ def bounded(p):  # type: ignore[no-untyped-def]
     return min(max(p, LEAST), 1.0 - LEAST)
 
 
-@inner
-def cut(p):  # type: ignore[no-untyped-def]
-    return min(max(p, 0.0), 1.0)
-
-
 # ---------------------------------------------------------------------------------------------------------------------- fit
 
 
@@ -272,9 +266,8 @@ def decompose(state, h, gamma, root):  # type: ignore[no-untyped-def]
         state.exposure[h, i] = w.sum()
         alpha, weight = profile(state, h, i), state.exposure[h, i] + 2.0 * PRIOR
         for k in range(n):
-            state.part[h, i, k] = w[k] / weight
-        for k in range(n):
             root[k, k] += alpha * w[k]
+            state.part[h, i, k] = w[k] / weight
             for j in range(k + 1):
                 root[k, j] -= alpha * w[k] * w[j] / weight
     for k in range(n):
@@ -455,9 +448,10 @@ def scale_rows(state, h):  # type: ignore[no-untyped-def]
         state.last[k] /= state.precision[h, k, k]
         mean += state.last[k] / n
     for k in range(n):
-        state.last[k] -= mean
+        factor = math.exp(state.last[k] - mean)
         for j in range(k + 1):
-            state.gamma[k, j] = min(state.gamma[k, j] * math.exp(state.last[k]), 1.0)
+            state.gamma[k, j] = min(state.gamma[k, j] * factor, 1.0)
+        state.last[k] = factor - 1.0
 
 
 @inner
@@ -467,22 +461,13 @@ def draw_parameters(state, h, width, rng):  # type: ignore[no-untyped-def]
         z = width * rng.standard_normal()
         state.last[k] = width * width * z
         if h == DCM:
-            state.high[k] = cut(vary(state.high[k], 0.5 * z / math.sqrt(state.weight[len(state.owner) + 3 + k])))
+            state.high[k] = bounded(vary(state.high[k], 0.5 * z / math.sqrt(state.weight[len(state.owner) + 3 + k])))
         elif h == TPBM:
             more = state.slope_error[k] * z
             state.high[k] = max(state.high[k] + more, 0.02)
             state.low[k] += width * state.base_error[k] * rng.standard_normal() - state.middle[k] * more
     if h <= UBM:
         scale_rows(state, h)
-
-
-@inner
-def follow(state, h, i):  # type: ignore[no-untyped-def]
-    """The factor by which an attraction changes if rows of γ change by exp x, with x in ``last``, and clicks stay explained."""
-    more = 0.0
-    for k in range(len(state.row)):
-        more += state.last[k] * state.part[h, i, k]
-    return math.exp(-more)
 
 
 @inner
@@ -503,13 +488,15 @@ def draw_attractions(state, h, calm, rng):  # type: ignore[no-untyped-def]
                 s, n = max(state.recent_total[i] - state.recent_offset[i], 0.0), state.recent_exposure[i]
                 noise = state.recent_total[i] + PRIOR
         n = max(s, n) + 2.0 * PRIOR
-        p = (s + PRIOR) / n
-        if h <= UBM and noise > PRIOR:  # what was drawn for γ explains as many clicks
-            p = min(p * follow(state, h, i), 1.0 - LEAST)
-        often = calm + (1.0 - calm) * min(state.exposure[h, i] / max(state.shown[i], TINY), 1.0)
-        ratio = noise * (1.0 - p * often) * (s + FEW) / (n * n * p * (1.0 - p) * (s + FEW + calm * s))
+        if h <= UBM:  # the exposure for the γ that was drawn
+            more = 0.0
+            for k in range(len(state.row)):
+                more += state.last[k] * state.part[h, i, k]
+            n *= 1.0 + more
+        p = min((s + PRIOR) / n, 1.0 - LEAST)
+        ratio = noise * (s + FEW) / (n * n * p * (s + FEW + calm * s))
         state.draws[i] = vary(p, 0.5 * math.sqrt(ratio) * rng.standard_normal())
-        state.attraction[i] = cut(state.draws[i])
+        state.attraction[i] = bounded(state.draws[i])
 
 
 @inner
@@ -590,8 +577,8 @@ def arrange_scan(state, n):  # type: ignore[no-untyped-def]
 
 
 @inner
-def make_list(state, rng, available, masked, ranking):  # type: ignore[no-untyped-def]
-    n, n_available = len(ranking), len(state.draws)
+def make_list(state, rng, available, ranking):  # type: ignore[no-untyped-def]
+    n, n_available = len(ranking), available.sum()
     count_display(state)
     calm = 1.0 / math.sqrt(1.0 + state.t[0] / CALM)
     width = 1.0 / math.sqrt(1.0 + calm)
@@ -601,10 +588,8 @@ def make_list(state, rng, available, masked, ranking):  # type: ignore[no-untype
         h += 1
     draw_parameters(state, h, width, rng)
     draw_attractions(state, h, calm, rng)
-    if masked:
-        n_available = available.sum()
     m = min(RESERVE * n, n_available) if h == DBN else n
-    if masked:
+    if n_available < len(state.draws):
         rank_available(state.draws, state.order, rng, available, m)
     else:
         rank_by_draw(state.draws, state.order, rng, m)
@@ -612,7 +597,7 @@ def make_list(state, rng, available, masked, ranking):  # type: ignore[no-untype
         for place in range(m):
             i = state.order[place]
             x = source_of(state, i)
-            state.stay[i] = cut(vary(state.continuation[x], 0.5 * width * rng.standard_normal() / math.sqrt(state.weight[x])))
+            state.stay[i] = bounded(vary(state.continuation[x], 0.5 * width * rng.standard_normal() / math.sqrt(state.weight[x])))
         arrange_scan(state, m)
     else:
         arrange(state, h, n_available)
@@ -633,12 +618,12 @@ def count_display(state):  # type: ignore[no-untyped-def]
 
 @kernel
 def rank(state, rng, ranking):  # type: ignore[no-untyped-def]
-    make_list(state, rng, state.everything, False, ranking)
+    make_list(state, rng, state.everything, ranking)
 
 
 @kernel
 def rank_among(state, rng, available, ranking):  # type: ignore[no-untyped-def]
-    make_list(state, rng, available, True, ranking)
+    make_list(state, rng, available, ranking)
 
 
 @kernel
@@ -690,7 +675,6 @@ def update(state, ranking, clicks):  # type: ignore[no-untyped-def]
                 state.exposure[h, i] += examined[h]
             state.offset[i] += state.base[k]
             state.total[i] += click
-            state.shown[i] += 1.0
             state.clicks[i, k, j] += click
             state.displays[i, k, j] += 1.0
             if state.detects:
@@ -818,7 +802,6 @@ def keep(state, i, clicks, displays):  # type: ignore[no-untyped-def]
     for h in range(len(state.share)):
         state.exposure[h, i] *= displays
     state.total[i] *= clicks
-    state.shown[i] *= displays
     state.offset[i] *= displays
 
 
@@ -834,7 +817,10 @@ def replace(state, rng, item):  # type: ignore[no-untyped-def]
 
 @inner
 def guard(state, available):  # type: ignore[no-untyped-def]
-    """From production towards the list that is wanted: all at once, or else position by position, as far as it is safe."""
+    """From production towards the list that is wanted: all at once, or else in steps, those of them that are safe.
+
+    Items enter from below, in place of those that are not wanted; then neighbours change places.
+    """
     row, wanted, n = state.row, state.target, len(state.row)
     if is_safe(state):
         return
@@ -843,15 +829,25 @@ def guard(state, available):  # type: ignore[no-untyped-def]
     for k in range(n):
         if not available[row[k]]:
             for item in wanted:
-                if place_of(row, item) < 0:
+                if place_of(row, item) == n:
                     row[k] = item
                     break
-    for k in range(n):
-        y, old = place_of(row, wanted[k]), row[k]
-        if y != k:
-            exchange(row, k, y, wanted[k])
+    for item in wanted:
+        if place_of(row, item) == n:
+            k = n - 1
+            while place_of(wanted, row[k]) < n:
+                k -= 1
+            old, row[k] = row[k], item
             if not is_safe(state):
-                exchange(row, k, y, old)
+                row[k] = old
+    for x in range(1, n):
+        for y in range(x, 0, -1):
+            if place_of(wanted, row[y - 1]) <= place_of(wanted, row[y]):
+                break
+            swap(row, y - 1, y)
+            if not is_safe(state):
+                swap(row, y - 1, y)
+                break
 
 
 @inner
@@ -859,15 +855,7 @@ def place_of(row, item):  # type: ignore[no-untyped-def]
     for k in range(len(row)):
         if row[k] == item:
             return k
-    return -1
-
-
-@inner
-def exchange(row, k, y, item):  # type: ignore[no-untyped-def]
-    """Put an item, which stands on place y if it is not negative, on place k; or back."""
-    if y >= 0:
-        row[y] = row[k]
-    row[k] = item
+    return len(row)
 
 
 @inner
@@ -899,7 +887,7 @@ def surplus(state, h):  # type: ignore[no-untyped-def]
     estimated = advantage(state, h)
     for place in range(2 * n):
         i = row[place] if place < n else state.production[place - n]
-        if place < n or place_of(row, i) < 0:
+        if place < n or place_of(row, i) == n:
             a, c = state.attraction[i], state.stay[i]
             state.attraction[i] = a + math.sqrt(a * (1.0 - a) / (state.exposure[h, i] + 2.0 * PRIOR))
             variance += (advantage(state, h) - estimated) ** 2
