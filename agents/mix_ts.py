@@ -54,18 +54,20 @@ EXCHANGES = 2.0
 """Of two positions, with this probability times (t + 10,000)^(-2/3)."""
 CALM = 5000.0
 """Sessions after which the sharpness has fallen from 2 to 1.7; it ends at 1."""
+COSTS = 0.7
+"""By so many clicks must a click shorten what the page below earns for an item to enter that gets few of them."""
 FEW = 20.0
 """Clicks below which a posterior is not sharpened much: an item without luck in its first displays would not come back."""
 STEEPEST = 8.0
 """The largest power of g to which an examination probability is taken to be proportional."""
 RESERVE = 4
 """Of so many times K items the list may be made where users scan."""
-ROUNDS = 3
+ROUNDS = 2
 """Passes of exchanges over a list."""
 TINY = 1e-9
 """Rounding error of expected clicks."""
-MANY = 32
-"""Probabilities that can be multiplied without a logarithm."""
+SMALL = 1e-100
+"""A likelihood below this is turned into a logarithm, before it is no number any more."""
 LEAST = 1e-4
 """The smallest probability of a click, and of none."""
 FIRST_CHANGE = 0.0003
@@ -76,9 +78,10 @@ HALF = 0.5 + 1e-9
 """A window is closed when it holds more than half of the exposure of its item, rounding apart."""
 ALARM = 1000.0
 """Odds of a change above which what was learned before it is forgotten: 1 in 1,000 alarms would be false in the model."""
+GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
 CREDIBLE = 0.01
 """The share of a hypothesis from which on the guard asks it."""
-CERTAIN = 2.5
+CERTAIN = 3.0
 """Standard deviations below the predicted clicks that the guard still counts on."""
 
 
@@ -87,29 +90,23 @@ class State(NamedTuple):
     clicks: Annotated[Floats, "L K K"]  # S_ikj
     displays: Annotated[Floats, "L K K"]  # N_ikj
     total: Annotated[Floats, "L"]  # S_i
-    shown: Annotated[Floats, "L"]  # N_i
     # Of each item, by hypothesis: E_hi, the sum of the examination probabilities of its displays; of the TPBM, Σ v_k.
     exposure: Annotated[Floats, "5 L"]
     offset: Annotated[Floats, "L"]  # Σ u_k of the TPBM
     # PBM, UBM: γ_kj, and the Cholesky factor of the precision of its rows' logarithms.
     examination: Annotated[Floats, "2 K K", 1.0]
-    precision: Floats  # (2, K, K)
+    precision: Annotated[Floats, "2 K K", 1.0]
     part: Annotated[Floats, "2 L K"]  # of each item: the share of its exposure on position k
-    # DBN, DCM: by the source x of a display, which is 0 if there was no click above.
-    slot: Ints  # (L,) the source that a click on an item is: from 1; M + 1 is the common one
-    owner: Ints  # (M+2,) the item of a source; -1 for none
-    displays_after_item: Annotated[Floats, "M+2 L"]  # F_xi: displays of i after x, each counted by b / c_x
-    powers_after_item: Annotated[Floats, "M+2 L"]  # the sum of F's terms times the powers of g in them
-    clicks_after_item: Annotated[Floats, "M+2"]  # S_x
-    continue_item: Floats  # (M+2,) c_x; 1 for source 0
-    weight_item: Annotated[Floats, "M+2", WEIGHT]  # observations that c_x is worth
-    displays_after_place: Annotated[Floats, "K+1 L"]
-    powers_after_place: Annotated[Floats, "K+1 L"]
-    clicks_after_place: Annotated[Floats, "K+1"]
-    continue_place: Floats  # (K+1,)
-    weight_place: Annotated[Floats, "K+1", WEIGHT]
+    # DBN, DCM: by what was clicked last above, the source x of a display. In the DBN 0: nothing; 1 to M: an item; M + 1: others.
+    # In the DCM M + 2: nothing; then the positions.
+    owner: Annotated[Ints, "M", range]  # the item of each source
+    displays_after: Annotated[Floats, "X L"]  # F_xi: displays of i after x, each counted by b / c_x
+    powers_after: Annotated[Floats, "X L"]  # the sum of F's terms times the powers of g in them
+    clicks_after: Annotated[Floats, "X"]  # S_x
+    continuation: Annotated[Floats, "X", 1.0]  # c_x; for ever 1 for nothing
+    weight: Annotated[Floats, "X", WEIGHT]  # observations that c_x is worth
     click_powers: Annotated[Floats, "2 L"]  # the sum of the powers of g at the clicks on i
-    go_on: Annotated[Floats, "2", 0.95]  # g of the DBN, of the DCM
+    go_on: Annotated[Floats, "2", 0.95]  # g
     # TPBM: a click has the probability u_k + v_k a_i.
     base: Annotated[Floats, "K"]  # u
     slope: Annotated[Floats, "K", 1.0]  # v
@@ -118,6 +115,7 @@ class State(NamedTuple):
     slope_error: Annotated[Floats, "K"]
     # Of the hypotheses.
     evidence: Annotated[Floats, "5"]  # log likelihoods, up to a constant
+    likelihood: Annotated[Floats, "5", 1.0]  # of the latest clicks, which are not in it yet
     share: Annotated[Floats, "5", 0.2]
     leader: Annotated[Ints, "1"]  # the hypothesis with the largest share
     t: Annotated[Ints, "3"]  # displays; sessions learned; sessions learned when parameters are fitted again
@@ -132,7 +130,6 @@ class State(NamedTuple):
     # Scratch.
     draws: Annotated[Floats, "L"]
     order: Annotated[Ints, "L", range]
-    worst: Annotated[Ints, "L", range]
     row: Annotated[Ints, "K"]  # a list
     candidates: Annotated[Ints, "2K"]
     target: Annotated[Ints, "K"]  # another one
@@ -142,13 +139,15 @@ class State(NamedTuple):
     low: Annotated[Floats, "K"]
     high: Annotated[Floats, "K"]
     last: Annotated[Floats, "K+1"]
-    gain: Floats  # (C,), with C the number of items that a list of the DBN may be made of
-    onward: Floats  # (C,)
-    ratio: Floats  # (C,)
-    by_ratio: Ints  # (C,)
-    values: Floats  # (C+1, K+1)
-    likelihood: Annotated[Floats, "5"]
+    gain: Annotated[Floats, "C"]  # of those that a list of the DBN may be made of
+    onward: Annotated[Floats, "C"]
+    ratio: Annotated[Floats, "C"]
+    by_ratio: Annotated[Ints, "C"]
+    values: Annotated[Floats, "C+1 K+1"]
     examined: Annotated[Floats, "5"]
+    source: Annotated[Ints, "2"]
+    factor: Annotated[Floats, "2"]  # b / c_x
+    power: Annotated[Floats, "2"]  # of g in it
     everything: Annotated[Flags, "L", True]  # all true
     # The production list, and hyper-parameters.
     production: Ints  # (K,)
@@ -185,25 +184,18 @@ def own_share(state, w, i):  # type: ignore[no-untyped-def]
 
 
 @inner
-def vary(p, n, z):  # type: ignore[no-untyped-def]
-    """sin²(asin √p + z/(2√n)), a draw from the posterior of a probability; continued beyond 0 and 1."""
-    sine = math.sin(0.5 * z / math.sqrt(n))
-    cosine = math.sqrt(1.0 - sine * sine)
-    a, b = math.sqrt(p), math.sqrt(max(1.0 - p, 0.0))
-    root = a * cosine + b * sine
-    if root < 0.0:
-        return -root * root
-    return 2.0 - root * root if b * cosine < a * sine else root * root
+def vary(p, d):  # type: ignore[no-untyped-def]
+    """sin²(asin √p + atan d), a draw from the posterior of a probability; continued beyond 0 and 1."""
+    q = 1.0 - p
+    drawn = (p + 2.0 * d * math.sqrt(max(p * q, 0.0)) + q * d * d) / (1.0 + d * d)
+    if d < 0.0:
+        return -drawn if q * d * d > p else drawn
+    return 2.0 - drawn if p * d * d > q else drawn
 
 
 @inner
 def bounded(p):  # type: ignore[no-untyped-def]
     return min(max(p, LEAST), 1.0 - LEAST)
-
-
-@inner
-def cut(p):  # type: ignore[no-untyped-def]
-    return min(max(p, 0.0), 1.0)
 
 
 # ---------------------------------------------------------------------------------------------------------------------- fit
@@ -274,9 +266,8 @@ def decompose(state, h, gamma, root):  # type: ignore[no-untyped-def]
         state.exposure[h, i] = w.sum()
         alpha, weight = profile(state, h, i), state.exposure[h, i] + 2.0 * PRIOR
         for k in range(n):
-            state.part[h, i, k] = w[k] / weight
-        for k in range(n):
             root[k, k] += alpha * w[k]
+            state.part[h, i, k] = w[k] / weight
             for j in range(k + 1):
                 root[k, j] -= alpha * w[k] * w[j] / weight
     for k in range(n):
@@ -288,52 +279,59 @@ def decompose(state, h, gamma, root):  # type: ignore[no-untyped-def]
 
 
 @inner
-def fit_scan(state, h, displays, powers, clicks, c, weight):  # type: ignore[no-untyped-def]
+def sources(state, h):  # type: ignore[no-untyped-def]
+    """The first and the last source, exclusive; the first one is nothing."""
+    middle = len(state.owner) + 2
+    return (0, middle) if h == DBN else (middle, len(state.weight))
+
+
+@inner
+def fit_scan(state, h):  # type: ignore[no-untyped-def]
     """DBN, DCM: g, the probability to go on after a skip, and c_x, that after a click of the source x.
 
     The stored displays are brought to the new g. Each c_x has a prior about the mean of all.
     """
-    exposure, g = state.exposure[h], state.go_on[h - DBN]
-    score, information = -2.0 * math.log(g), 2.0
+    exposure, c, g = state.exposure[h], state.continuation, state.go_on[h - DBN]
+    first, end = sources(state, h)
+    score, information, clicked, expected = -2.0 * math.log(g), 2.0, 2.0, 4.0
     for i in range(len(state.total)):
-        n, p, pp = 0.0, 0.0, 0.0
-        for x in range(len(c)):
-            if displays[x, i] > 0.0:
-                n += c[x] * displays[x, i]
-                p += c[x] * powers[x, i]
-                pp += c[x] * powers[x, i] * powers[x, i] / displays[x, i]
+        n, p, pp, after = 0.0, 0.0, 0.0, 0.0
+        for x in range(first, end):
+            displays, powers = state.displays_after[x, i], state.powers_after[x, i]
+            if displays > 0.0:
+                n += c[x] * displays
+                p += c[x] * powers
+                pp += c[x] * powers * powers / displays
+                after += displays if x > first else 0.0
         exposure[i] = n
+        expected += after * profile(state, h, i)
         if n > 0.0:
             score += state.click_powers[h - DBN, i] - p / n * state.total[i]
             information += profile(state, h, i) * max(pp - p * p / n, 0.0)
-    state.go_on[h - DBN] = min(max(g * step(score, information, 0.2), 0.05), 0.9999)
-    growth = math.log(state.go_on[h - DBN] / g)
-    for i in range(len(state.total)):
-        exposure[i] = 0.0
-        for x in range(len(c)):
-            if displays[x, i] > 0.0:
-                factor = math.exp(powers[x, i] / displays[x, i] * growth)
-                displays[x, i] *= factor
-                powers[x, i] *= factor
-                exposure[i] += c[x] * displays[x, i]
-    clicked, expected = 2.0, 4.0
-    for x in range(1, len(c)):
-        clicked += clicks[x]
-        for i in range(len(state.total)):
-            expected += displays[x, i] * profile(state, h, i)
+    new = min(max(g * step(score, information, 0.2), 0.05), 0.9999)
+    state.go_on[h - DBN] = new
+    clicked += state.clicks_after[first + 1 : end].sum()
     mean = min(clicked / expected, 1.0)
-    for x in range(1, len(c)):
-        old = c[x]
-        score, information = clicks[x] + WEIGHT * (mean - old), WEIGHT * old
+    exposure[:] = 0.0
+    for x in range(first, end):
         for i in range(len(state.total)):
-            if displays[x, i] > 0.0:
-                w = old * displays[x, i] * profile(state, h, i)
+            if state.displays_after[x, i] > 0.0:
+                factor = math.exp(state.powers_after[x, i] / state.displays_after[x, i] * math.log(new / g))
+                state.displays_after[x, i] *= factor
+                state.powers_after[x, i] *= factor
+                exposure[i] += c[x] * state.displays_after[x, i]
+    for x in range(first + 1, end):
+        old = c[x]
+        score, information = state.clicks_after[x] + WEIGHT * (mean - old), WEIGHT * old
+        for i in range(len(state.total)):
+            if state.displays_after[x, i] > 0.0:
+                w = old * state.displays_after[x, i] * profile(state, h, i)
                 score -= w
                 information += own_share(state, w, i)
         c[x] = min(max(old * step(score, information, 0.5), LEAST), 1.0)
-        weight[x] = WEIGHT + information / c[x]
+        state.weight[x] = WEIGHT + information / c[x]
         for i in range(len(state.total)):
-            exposure[i] = max(exposure[i] + (c[x] - old) * displays[x, i], 0.0)
+            exposure[i] = max(exposure[i] + (c[x] - old) * state.displays_after[x, i], 0.0)
 
 
 @inner
@@ -361,24 +359,18 @@ def fit_trust(state):  # type: ignore[no-untyped-def]
         state.slope_error[k] = math.sqrt(NOISE * w / determinant)
         state.base[k] = min(max(u + (waa * error - wa * error_a) / determinant, 0.0), 0.95)
         state.slope[k] = min(max(v + (w * error_a - wa * error) / determinant, 0.02), 2.0)
-        expose(state, k, state.base[k] - u, state.slope[k] - v)
+        for i in range(len(state.total)):
+            displays = state.displays[i, k, : k + 1].sum()
+            state.offset[i] += (state.base[k] - u) * displays
+            state.exposure[TPBM, i] = max(state.exposure[TPBM, i] + (state.slope[k] - v) * displays, 0.0)
         least = min(least, state.base[k] / state.slope[k])
         largest = max(largest, state.slope[k])
-    state.offset[:] = 0.0
-    state.exposure[TPBM, :] = 0.0
     for k in range(n):
         state.base[k] -= least * state.slope[k]
-        state.slope[k] = max(state.slope[k] / largest, 0.02)
-        expose(state, k, state.base[k], state.slope[k])
-
-
-@inner
-def expose(state, k, u, v):  # type: ignore[no-untyped-def]
-    """Add to the TPBM's exposures what all displays on a position are worth."""
+        state.slope[k] /= largest
     for i in range(len(state.total)):
-        displays = state.displays[i, k, : k + 1].sum()
-        state.offset[i] += u * displays
-        state.exposure[TPBM, i] = max(state.exposure[TPBM, i] + v * displays, 0.0)
+        state.offset[i] -= least * state.exposure[TPBM, i]
+        state.exposure[TPBM, i] /= largest
 
 
 @inner
@@ -415,18 +407,15 @@ def weigh_hypotheses(state):  # type: ignore[no-untyped-def]
 @inner
 def fit(state):  # type: ignore[no-untyped-def]
     """Estimate all parameters anew. The windows keep their share of the exposures, also those of a new leader."""
+    for h in range(len(state.evidence)):
+        state.evidence[h] += math.log(state.likelihood[h])
+        state.likelihood[h] = 1.0
     for i in range(len(state.total)):
         state.recent_exposure[i] /= max(state.exposure[state.leader[0], i], TINY)
     fit_examination(state, PBM)
     fit_examination(state, UBM)
-    fit_scan(
-        state, DBN, state.displays_after_item, state.powers_after_item, state.clicks_after_item, state.continue_item,
-        state.weight_item,
-    )  # fmt: skip
-    fit_scan(
-        state, DCM, state.displays_after_place, state.powers_after_place, state.clicks_after_place, state.continue_place,
-        state.weight_place,
-    )  # fmt: skip
+    fit_scan(state, DBN)
+    fit_scan(state, DCM)
     fit_trust(state)
     compare_trust(state)
     weigh_hypotheses(state)
@@ -443,7 +432,7 @@ def take_parameters(state, h):  # type: ignore[no-untyped-def]
     """The estimates of a hypothesis, to be varied."""
     for k in range(len(state.row)):
         state.low[k] = state.base[k] if h == TPBM else 0.0
-        state.high[k] = state.slope[k] if h == TPBM else state.continue_place[k + 1] if h == DCM else 1.0
+        state.high[k] = state.slope[k] if h == TPBM else state.continuation[len(state.owner) + 3 + k] if h == DCM else 1.0
         if h <= UBM:
             for j in range(k + 1):
                 state.gamma[k, j] = state.examination[h, k, j]
@@ -459,9 +448,10 @@ def scale_rows(state, h):  # type: ignore[no-untyped-def]
         state.last[k] /= state.precision[h, k, k]
         mean += state.last[k] / n
     for k in range(n):
-        state.last[k] -= mean
+        factor = math.exp(state.last[k] - mean)
         for j in range(k + 1):
-            state.gamma[k, j] = min(state.gamma[k, j] * math.exp(state.last[k]), 1.0)
+            state.gamma[k, j] = min(state.gamma[k, j] * factor, 1.0)
+        state.last[k] = factor - 1.0
 
 
 @inner
@@ -471,7 +461,7 @@ def draw_parameters(state, h, width, rng):  # type: ignore[no-untyped-def]
         z = width * rng.standard_normal()
         state.last[k] = width * width * z
         if h == DCM:
-            state.high[k] = cut(vary(state.high[k], state.weight_place[k + 1], z))
+            state.high[k] = bounded(vary(state.high[k], 0.5 * z / math.sqrt(state.weight[len(state.owner) + 3 + k])))
         elif h == TPBM:
             more = state.slope_error[k] * z
             state.high[k] = max(state.high[k] + more, 0.02)
@@ -481,38 +471,32 @@ def draw_parameters(state, h, width, rng):  # type: ignore[no-untyped-def]
 
 
 @inner
-def follow(state, h, i):  # type: ignore[no-untyped-def]
-    """The factor by which an attraction changes if rows of γ change by exp x, with x in ``last``, and clicks stay explained."""
-    more = 0.0
-    for k in range(len(state.row)):
-        more += state.last[k] * state.part[h, i, k]
-    return math.exp(-more)
-
-
-@inner
 def draw_attractions(state, h, calm, rng):  # type: ignore[no-untyped-def]
     """A draw for each item: from all of its clicks, or, with the odds of a change, from those since, or from the prior."""
-    detects, now = state.detects and h == state.leader[0], state.changes[0]
+    detects, now, u = state.detects and h == state.leader[0], state.changes[0], rng.random()
     for i in range(len(state.draws)):
         s, n = clicks_on(state, h, i), state.exposure[h, i]
         noise = state.total[i] + PRIOR
         if detects:
             unseen = now - state.seen[i]
             odds = unseen + (now - state.began[i]) * state.change[i]
-            u = rng.random() * (1.0 + odds)
-            if u < unseen:
+            u += GOLDEN  # as good as a number of its own for each item
+            u -= u >= 1.0
+            if u * (1.0 + odds) < unseen:
                 s, n, noise = 0.0, 0.0, PRIOR
-            elif u < odds:
+            elif u * (1.0 + odds) < odds:
                 s, n = max(state.recent_total[i] - state.recent_offset[i], 0.0), state.recent_exposure[i]
                 noise = state.recent_total[i] + PRIOR
         n = max(s, n) + 2.0 * PRIOR
-        p = (s + PRIOR) / n
-        if h <= UBM and noise > PRIOR:  # what was drawn for γ explains as many clicks
-            p = min(p * follow(state, h, i), 1.0 - LEAST)
-        often = calm + (1.0 - calm) * min(state.exposure[h, i] / max(state.shown[i], TINY), 1.0)
-        sharpness = (1.0 - p) / (1.0 - p * often) * (1.0 + calm * s / (s + FEW)) * (s + PRIOR) / noise
-        state.draws[i] = vary(p, n, rng.standard_normal() / math.sqrt(sharpness))
-        state.attraction[i] = cut(state.draws[i])
+        if h <= UBM:  # the exposure for the γ that was drawn
+            more = 0.0
+            for k in range(len(state.row)):
+                more += state.last[k] * state.part[h, i, k]
+            n *= 1.0 + more
+        p = min((s + PRIOR) / n, 1.0 - LEAST)
+        ratio = noise * (s + FEW) / (n * n * p * (s + FEW + calm * s))
+        state.draws[i] = vary(p, 0.5 * math.sqrt(ratio) * rng.standard_normal())
+        state.attraction[i] = bounded(state.draws[i])
 
 
 @inner
@@ -545,40 +529,35 @@ def swap(array, i, j):  # type: ignore[no-untyped-def]
 
 
 @inner
-def try_swap(state, h, x, y, clicks):  # type: ignore[no-untyped-def]
-    """Exchange two candidates if this brings clicks; returns those of the better list."""
-    swap(state.candidates, x, y)
-    more = expected_clicks(state, h, state.candidates[: len(state.row)])
-    if more > clicks + TINY:
-        return more
-    swap(state.candidates, x, y)
-    return clicks
-
-
-@inner
 def arrange(state, h, n_available):  # type: ignore[no-untyped-def]
     """The best items in page order, of which two change places as long as this brings clicks.
 
-    In the DCM the worst items may enter as well: above a position where most users leave, it can be better to get no click.
+    In the DCM there may be positions where a click ends more than it brings. For each one an item that gets few may enter.
     """
-    items, n = state.candidates, len(state.row)
-    m, gap = n, 0.0
-    for k in range(n):
+    items, n, m, below = state.candidates, len(state.row), len(state.row), 0.0
+    for k in range(n - 1, -1, -1):
         items[k] = state.order[k]
-        gap = max(gap, state.go_on[1] - state.high[k])
-    clicks = expected_clicks(state, h, items[:n])
-    if h == DCM and clicks * gap > 0.5:  # otherwise each click surely brings more than it ends
-        m = min(2 * n, n_available)
+        costs = h == DCM and (state.go_on[1] - state.high[k]) * below > COSTS and m < n_available
+        m += costs
+        a = 0.0 if costs else state.attraction[items[k]]
+        below = a + (a * state.high[k] + (1.0 - a) * state.go_on[1]) * below
+    if m > n:
         for i in range(len(state.draws)):
-            state.stay[i] = -state.draws[i] if state.draws[i] > -np.inf else -np.inf  # -inf: not to be shown
-        choose_largest(state.stay, state.worst, m - n)
-        for k in range(n, m):
-            items[k] = state.worst[k - n]
+            state.stay[i] = -state.draws[i] if state.draws[i] > -np.inf else -np.inf
+        for k in range(n):
+            state.stay[items[k]] = -np.inf
+        choose_largest(state.stay, items[n:m], m - n)
+    clicks = expected_clicks(state, h, items[:n])
     for _ in range(ROUNDS):
         before = clicks
         for x in range(n):
             for y in range(x + 1, m):
-                clicks = try_swap(state, h, x, y, clicks)
+                swap(items, x, y)
+                more = expected_clicks(state, h, items[:n])
+                if more > clicks + TINY:
+                    clicks = more
+                else:
+                    swap(items, x, y)
         if clicks == before:
             break
     for k in range(n):
@@ -586,10 +565,8 @@ def arrange(state, h, n_available):  # type: ignore[no-untyped-def]
 
 
 @inner
-def arrange_scan(state, n_available):  # type: ignore[no-untyped-def]
-    """DBN: the best list of the items of the largest draws, exactly."""
-    n = min(RESERVE * len(state.row), n_available)
-    choose_largest(state.draws, state.order, n)
+def arrange_scan(state, n):  # type: ignore[no-untyped-def]
+    """DBN: the best list of the first n items of the order, exactly."""
     for m in range(n):
         i = state.order[m]
         a = state.attraction[i]
@@ -600,8 +577,8 @@ def arrange_scan(state, n_available):  # type: ignore[no-untyped-def]
 
 
 @inner
-def make_list(state, rng, available, masked, ranking):  # type: ignore[no-untyped-def]
-    n, n_available = len(ranking), len(state.draws)
+def make_list(state, rng, available, ranking):  # type: ignore[no-untyped-def]
+    n, n_available = len(ranking), available.sum()
     count_display(state)
     calm = 1.0 / math.sqrt(1.0 + state.t[0] / CALM)
     width = 1.0 / math.sqrt(1.0 + calm)
@@ -611,16 +588,17 @@ def make_list(state, rng, available, masked, ranking):  # type: ignore[no-untype
         h += 1
     draw_parameters(state, h, width, rng)
     draw_attractions(state, h, calm, rng)
-    if masked:
-        rank_available(state.draws, state.order, rng, available, n)
-        n_available = available.sum()
-    elif h != DBN:
-        rank_by_draw(state.draws, state.order, rng, n)
+    m = min(RESERVE * n, n_available) if h == DBN else n
+    if n_available < len(state.draws):
+        rank_available(state.draws, state.order, rng, available, m)
+    else:
+        rank_by_draw(state.draws, state.order, rng, m)
     if h == DBN:
-        for i in range(len(state.draws)):
-            x = state.slot[i]
-            state.stay[i] = cut(vary(state.continue_item[x], state.weight_item[x], width * rng.standard_normal()))
-        arrange_scan(state, n_available)
+        for place in range(m):
+            i = state.order[place]
+            x = source_of(state, i)
+            state.stay[i] = bounded(vary(state.continuation[x], 0.5 * width * rng.standard_normal() / math.sqrt(state.weight[x])))
+        arrange_scan(state, m)
     else:
         arrange(state, h, n_available)
     if n > 1 and rng.random() < EXCHANGES * (state.t[0] + 10000.0) ** (-2.0 / 3.0):
@@ -640,12 +618,12 @@ def count_display(state):  # type: ignore[no-untyped-def]
 
 @kernel
 def rank(state, rng, ranking):  # type: ignore[no-untyped-def]
-    make_list(state, rng, state.everything, False, ranking)
+    make_list(state, rng, state.everything, ranking)
 
 
 @kernel
 def rank_among(state, rng, available, ranking):  # type: ignore[no-untyped-def]
-    make_list(state, rng, available, True, ranking)
+    make_list(state, rng, available, ranking)
 
 
 @kernel
@@ -655,10 +633,11 @@ def find_best(state):  # type: ignore[no-untyped-def]
     take_parameters(state, h)
     for i in range(len(state.draws)):
         state.draws[i] = estimate(state, h, i) if state.total[i] + state.exposure[h, i] > 0.0 else 0.0
-        state.attraction[i], state.stay[i] = state.draws[i], state.continue_item[state.slot[i]]
-    choose_largest(state.draws, state.order, len(state.row))
+        state.attraction[i], state.stay[i] = state.draws[i], state.continuation[source_of(state, i)]
+    m = min(RESERVE * len(state.row), len(state.draws)) if h == DBN else len(state.row)
+    choose_largest(state.draws, state.order, m)
     if h == DBN:
-        arrange_scan(state, len(state.draws))
+        arrange_scan(state, m)
     else:
         arrange(state, h, len(state.draws))
 
@@ -666,58 +645,46 @@ def find_best(state):  # type: ignore[no-untyped-def]
 # ------------------------------------------------------------------------------------------------------------------- clicks
 
 
-@inner
-def skip(b, power, g, a):  # type: ignore[no-untyped-def]
-    """The probability that the user examines the next position, too, and its power of g, after a position without a click."""
-    left = max(1.0 - b * a, LEAST)
-    return g * b * (1.0 - a) / left, min(1.0 + power / left, STEEPEST)
-
-
 @kernel
 def update(state, ranking, clicks):  # type: ignore[no-untyped-def]
-    j, source, common = 0, 0, len(state.owner) - 1
-    b_item, b_place, power_item, power_place = 1.0, 1.0, 0.0, 0.0
-    examined, likelihood = state.examined, state.likelihood
-    likelihood[:] = 1.0
+    j, common = 0, len(state.owner) + 1
+    examined, source, factor, power = state.examined, state.source, state.factor, state.power
+    source[0], source[1] = 0, common + 1
+    factor[:], power[:] = 1.0, 0.0
     for k in range(len(ranking)):
         if clicks[k] & NOT_SHOWN:
             break
         i, click, is_sample = ranking[k], clicks[k] & 1, clicks[k] <= 1
-        a_item, a_place = estimate(state, DBN, i), estimate(state, DCM, i)
+        examined[PBM], examined[UBM], examined[TPBM] = state.examination[PBM, k, j], state.examination[UBM, k, j], state.slope[k]
+        for s in range(2):
+            x, a, g = source[s], estimate(state, DBN + s, i), state.go_on[s]
+            examined[DBN + s] = state.continuation[x] * factor[s]
+            if is_sample:
+                state.displays_after[x, i] += factor[s]
+                state.powers_after[x, i] += factor[s] * power[s]
+                state.clicks_after[x] += click
+                state.click_powers[s, i] += click * power[s]
+            none = max(1.0 - examined[DBN + s] * a, LEAST)  # if there is no click, the user goes on:
+            factor[s] *= g * (1.0 - a) / none
+            power[s] = min(1.0 + power[s] / none, STEEPEST)
         if is_sample:
-            examined[PBM], examined[UBM] = state.examination[PBM, k, j], state.examination[UBM, k, j]
-            examined[DBN], examined[DCM], examined[TPBM] = b_item, b_place, state.slope[k]
-            for h in range(len(examined)):
-                p = examined[h] * estimate(state, h, i) + (state.base[k] if h == TPBM else 0.0)
-                likelihood[h] *= bounded(p) if click else 1.0 - bounded(p)
+            foretell(state, i, click, k)
             if state.detects:
                 look_for_change(state, i, click, k)
             for h in range(len(examined)):
                 state.exposure[h, i] += examined[h]
             state.offset[i] += state.base[k]
             state.total[i] += click
-            state.shown[i] += 1.0
             state.clicks[i, k, j] += click
             state.displays[i, k, j] += 1.0
-            state.displays_after_item[source, i] += b_item / state.continue_item[source]
-            state.powers_after_item[source, i] += b_item / state.continue_item[source] * power_item
-            state.displays_after_place[j, i] += b_place / state.continue_place[j]
-            state.powers_after_place[j, i] += b_place / state.continue_place[j] * power_place
-            state.clicks_after_item[source] += click
-            state.clicks_after_place[j] += click
-            state.click_powers[0, i] += click * power_item
-            state.click_powers[1, i] += click * power_place
             if state.detects:
                 judge_window(state, i)
         if click:
-            j, source, power_item, power_place = k + 1, source_of(state, i) if is_sample else common, 0.0, 0.0
-            b_item, b_place = state.continue_item[source], state.continue_place[j]
-        else:
-            b_item, power_item = skip(b_item, power_item, state.go_on[0], a_item)
-            b_place, power_place = skip(b_place, power_place, state.go_on[1], a_place)
-        if k % MANY == MANY - 1:
-            add_evidence(state)
-    add_evidence(state)
+            j = k + 1
+            if is_sample:
+                take_source(state, i)
+            source[0], source[1] = source_of(state, i) if is_sample else common, common + 1 + j
+            factor[:], power[:] = 1.0, 0.0
     state.t[1] += 1
     if state.t[1] >= state.t[2]:
         fit(state)
@@ -725,43 +692,43 @@ def update(state, ranking, clicks):  # type: ignore[no-untyped-def]
 
 
 @inner
-def add_evidence(state):  # type: ignore[no-untyped-def]
-    for h in range(len(state.evidence)):
-        state.evidence[h] += math.log(state.likelihood[h])
-        state.likelihood[h] = 1.0
+def foretell(state, i, click, k):  # type: ignore[no-untyped-def]
+    """Each hypothesis gets the probability that it gave to what happened."""
+    for h in range(len(state.likelihood)):
+        p = bounded(state.examined[h] * estimate(state, h, i) + (state.base[k] if h == TPBM else 0.0))
+        state.likelihood[h] *= p if click else 1.0 - p
+        if state.likelihood[h] < SMALL:
+            state.evidence[h] += math.log(state.likelihood[h])
+            state.likelihood[h] = 1.0
 
 
 @inner
 def source_of(state, i):  # type: ignore[no-untyped-def]
-    """The source that a click on an item is. Of more items than can be followed those with most clicks are."""
-    common = len(state.owner) - 1
-    if state.slot[i] == common:
-        x = 1
-        for other in range(1, common):
-            if state.owner[other] < 0:
-                x = other
-                break
-            if state.total[state.owner[other]] < state.total[state.owner[x]]:
-                x = other
-        if state.owner[x] < 0 or state.total[state.owner[x]] < state.total[i]:
-            if state.owner[x] >= 0:
-                release(state, x)
-                state.slot[state.owner[x]] = common
-            state.owner[x], state.slot[i] = i, x
-    return state.slot[i]
+    """What a click on an item is: a source of its own, or, if another item has taken that, the common one."""
+    m = i % len(state.owner)
+    return m + 1 if state.owner[m] == i else len(state.owner) + 1
+
+
+@inner
+def take_source(state, i):  # type: ignore[no-untyped-def]
+    """Of several items that share a source the one with most clicks has it."""
+    m = i % len(state.owner)
+    if state.total[state.owner[m]] < state.total[i]:
+        release(state, m + 1)
+        state.owner[m] = i
 
 
 @inner
 def release(state, x):  # type: ignore[no-untyped-def]
     """Add what is known of a source to the common one, whose continuation it gets."""
-    common = len(state.owner) - 1
+    common = len(state.owner) + 1
     for i in range(len(state.total)):
-        state.displays_after_item[common, i] += state.displays_after_item[x, i]
-        state.powers_after_item[common, i] += state.powers_after_item[x, i]
-        state.displays_after_item[x, i], state.powers_after_item[x, i] = 0.0, 0.0
-    state.clicks_after_item[common] += state.clicks_after_item[x]
-    state.clicks_after_item[x] = 0.0
-    state.continue_item[x], state.weight_item[x] = state.continue_item[common], WEIGHT
+        state.displays_after[common, i] += state.displays_after[x, i]
+        state.powers_after[common, i] += state.powers_after[x, i]
+        state.displays_after[x, i], state.powers_after[x, i] = 0.0, 0.0
+    state.clicks_after[common] += state.clicks_after[x]
+    state.clicks_after[x] = 0.0
+    state.continuation[x], state.weight[x] = state.continuation[common], WEIGHT
 
 
 # ------------------------------------------------------------------------------------------------------------------- change
@@ -818,12 +785,16 @@ def judge_window(state, i):  # type: ignore[no-untyped-def]
 @inner
 def keep(state, i, clicks, displays):  # type: ignore[no-untyped-def]
     """Keep of an item these shares of its clicks and of its displays; what follows clicks on it is forgotten."""
-    forget_after(state, i, DBN, state.displays_after_item, state.powers_after_item, state.clicks_after_item,
-                 state.continue_item, clicks, displays)  # fmt: skip
-    forget_after(state, i, DCM, state.displays_after_place, state.powers_after_place, state.clicks_after_place,
-                 state.continue_place, clicks, displays)  # fmt: skip
-    if state.slot[i] < len(state.owner) - 1:
-        release(state, state.slot[i])
+    for h in (DBN, DCM):
+        first, end = sources(state, h)
+        for x in range(first, end):  # of the clicks after a source as many are forgotten as were expected
+            expected = state.continuation[x] * state.displays_after[x, i] * estimate(state, h, i)
+            state.clicks_after[x] = max(state.clicks_after[x] - (1.0 - clicks) * expected, 0.0)
+            state.displays_after[x, i] *= displays
+            state.powers_after[x, i] *= displays
+        state.click_powers[h - DBN, i] *= clicks
+    if source_of(state, i) <= len(state.owner):
+        release(state, source_of(state, i))
     for k in range(len(state.row)):
         for j in range(k + 1):
             state.clicks[i, k, j] *= clicks
@@ -831,19 +802,7 @@ def keep(state, i, clicks, displays):  # type: ignore[no-untyped-def]
     for h in range(len(state.share)):
         state.exposure[h, i] *= displays
     state.total[i] *= clicks
-    state.shown[i] *= displays
     state.offset[i] *= displays
-
-
-@inner
-def forget_after(state, i, h, displays_after, powers_after, clicks_after, c, clicks, displays):  # type: ignore[no-untyped-def]
-    """Of the clicks on an item after a source, as many are forgotten as were expected."""
-    for x in range(len(c)):
-        lost = (1.0 - clicks) * c[x] * displays_after[x, i] * estimate(state, h, i)
-        clicks_after[x] = max(clicks_after[x] - lost, 0.0)
-        displays_after[x, i] *= displays
-        powers_after[x, i] *= displays
-    state.click_powers[h - DBN, i] *= clicks
 
 
 @kernel
@@ -858,25 +817,37 @@ def replace(state, rng, item):  # type: ignore[no-untyped-def]
 
 @inner
 def guard(state, available):  # type: ignore[no-untyped-def]
-    """From production towards the list that is wanted: all at once, or else position by position, as far as it is safe."""
-    row, target, n = state.row, state.target, len(state.row)
+    """From production towards the list that is wanted: all at once, or else in steps, those of them that are safe.
+
+    Items enter from below, in place of those that are not wanted; then neighbours change places.
+    """
+    row, wanted, n = state.row, state.target, len(state.row)
     if is_safe(state):
         return
     for k in range(n):
-        target[k] = row[k]
-        row[k] = state.production[k] if available[state.production[k]] else -1
-    for k in range(n):  # items of production that are not there
-        if row[k] < 0:
-            for m in range(n):
-                if row[k] < 0 and place_of(row, target[m]) < 0:
-                    row[k] = target[m]
+        wanted[k], row[k] = row[k], state.production[k]
     for k in range(n):
-        y, old = place_of(row, target[k]), row[k]
-        if y == k:
-            continue
-        exchange(row, k, y, target[k])
-        if not is_safe(state):
-            exchange(row, k, y, old)
+        if not available[row[k]]:
+            for item in wanted:
+                if place_of(row, item) == n:
+                    row[k] = item
+                    break
+    for item in wanted:
+        if place_of(row, item) == n:
+            k = n - 1
+            while place_of(wanted, row[k]) < n:
+                k -= 1
+            old, row[k] = row[k], item
+            if not is_safe(state):
+                row[k] = old
+    for x in range(1, n):
+        for y in range(x, 0, -1):
+            if place_of(wanted, row[y - 1]) <= place_of(wanted, row[y]):
+                break
+            swap(row, y - 1, y)
+            if not is_safe(state):
+                swap(row, y - 1, y)
+                break
 
 
 @inner
@@ -884,25 +855,16 @@ def place_of(row, item):  # type: ignore[no-untyped-def]
     for k in range(len(row)):
         if row[k] == item:
             return k
-    return -1
-
-
-@inner
-def exchange(row, k, y, item):  # type: ignore[no-untyped-def]
-    """Put an item, which stands on place y if it is not negative, on place k; or back."""
-    if y >= 0:
-        row[y] = row[k]
-    row[k] = item
+    return len(row)
 
 
 @inner
 def is_safe(state):  # type: ignore[no-untyped-def]
     """Whether under every credible hypothesis the list surely loses no more than it may."""
-    least = np.inf
     for h in range(len(state.share)):
-        if state.share[h] >= CREDIBLE and least > 0.0:
-            least = min(least, surplus(state, h))
-    return least > 0.0
+        if state.share[h] >= CREDIBLE and surplus(state, h) <= 0.0:
+            return False
+    return True
 
 
 @inner
@@ -912,63 +874,28 @@ def advantage(state, h):  # type: ignore[no-untyped-def]
 
 @inner
 def surplus(state, h):  # type: ignore[no-untyped-def]
-    """A lower bound of the advantage: CERTAIN standard deviations below its estimate, to first order in what is uncertain."""
-    n, variance = len(state.row), 0.0
-    believe(state, h)
+    """A lower bound of the advantage: CERTAIN standard errors below its estimate, to first order in what is uncertain.
+
+    An item that was never observed gets no clicks.
+    """
+    row, n, variance = state.row, len(state.row), 0.0
+    take_parameters(state, h)
+    for place in range(2 * n):
+        i = row[place] if place < n else state.production[place - n]
+        state.attraction[i] = estimate(state, h, i) if state.total[i] + state.exposure[h, i] > 0.0 else 0.0
+        state.stay[i] = state.continuation[source_of(state, i)]
     estimated = advantage(state, h)
-    for m in range(2 * n):
-        i = state.row[m] if m < n else state.production[m - n]
-        if m >= n and place_of(state.row, i) >= 0:
-            continue
-        a, c = state.attraction[i], state.stay[i]
-        state.attraction[i] = a + math.sqrt(a * (1.0 - a) / (state.exposure[h, i] + 2.0 * PRIOR))
-        variance += (advantage(state, h) - estimated) ** 2
-        state.attraction[i] = a
-        if h == DBN:
-            state.stay[i] = c + math.sqrt(c * (1.0 - c) / state.weight_item[state.slot[i]])
+    for place in range(2 * n):
+        i = row[place] if place < n else state.production[place - n]
+        if place < n or place_of(row, i) == n:
+            a, c = state.attraction[i], state.stay[i]
+            state.attraction[i] = a + math.sqrt(a * (1.0 - a) / (state.exposure[h, i] + 2.0 * PRIOR))
+            variance += (advantage(state, h) - estimated) ** 2
+            state.attraction[i] = a
+            state.stay[i] = c + math.sqrt(c * (1.0 - c) / state.weight[source_of(state, i)])
             variance += (advantage(state, h) - estimated) ** 2
             state.stay[i] = c
-    for k in range(n if h != DBN else 0):
-        err(state, h, k)
-        variance += (advantage(state, h) - estimated) ** 2
-        believe(state, h)
     return estimated - CERTAIN * math.sqrt(variance)
-
-
-@inner
-def believe(state, h):  # type: ignore[no-untyped-def]
-    """The estimates; an item that was never observed gets no clicks."""
-    take_parameters(state, h)
-    for m in range(2 * len(state.row)):
-        i = state.row[m] if m < len(state.row) else state.production[m - len(state.row)]
-        state.attraction[i] = estimate(state, h, i) if state.total[i] + state.exposure[h, i] > 0.0 else 0.0
-        state.stay[i] = state.continue_item[state.slot[i]]
-
-
-@inner
-def err(state, h, m):  # type: ignore[no-untyped-def]
-    """Move the m-th independent parameter by its standard error, and attractions so that clicks stay explained."""
-    n, c = len(state.row), state.high[m]
-    state.last[:] = 0.0
-    if h <= UBM:
-        state.last[m] = 1.0
-        scale_rows(state, h)
-    elif h == DCM:
-        state.last[m] = math.sqrt(c * (1.0 - c) / state.weight_place[m + 1])
-        state.high[m] = c + state.last[m]
-    else:
-        state.high[m] += state.slope_error[m]
-        return
-    for place in range(2 * n):
-        i = state.row[place] if place < n else state.production[place - n]
-        if place >= n and place_of(state.row, i) >= 0:
-            continue
-        factor = (
-            follow(state, h, i)
-            if h <= UBM
-            else math.exp(-state.last[m] * state.displays_after_place[m + 1, i] / (state.exposure[h, i] + 2.0 * PRIOR))
-        )
-        state.attraction[i] = min(state.attraction[i] * factor, 1.0)
 
 
 class MixTS(CompiledAgent):
@@ -1088,24 +1015,13 @@ class MixTS(CompiledAgent):
         return copies.row
 
     def _state_sizes(self) -> dict[str, int]:
-        return {"L": self.n_items, "K": self.n_positions, "M": min(self.n_items, FOLLOWED)}
+        n, k = self.n_items, self.n_positions
+        return {"L": n, "K": k, "M": min(n, FOLLOWED), "X": min(n, FOLLOWED) + k + 3, "C": min(RESERVE * k, n)}
 
     def _first_values(self) -> dict[str, Any]:
-        n, k, hyperparameters = self.n_items, self.n_positions, self.hyperparameters
-        m, c, initial = min(n, FOLLOWED), min(RESERVE * k, n), hyperparameters["initial"]
-        items = np.arange(n)
-        follows_all = n <= FOLLOWED
+        k, hyperparameters = self.n_positions, self.hyperparameters
+        initial = hyperparameters["initial"]
         return {
-            "precision": math.sqrt(WEIGHT) * np.stack([np.eye(k)] * 2),
-            "slot": items + 1 if follows_all else np.full(n, m + 1),
-            "owner": np.concatenate([[-1], items if follows_all else np.full(m, -1), [-1]]),
-            "continue_item": np.array([1.0] + [0.5] * (m + 1)),
-            "continue_place": np.array([1.0] + [0.5] * k),
-            "gain": np.zeros(c),
-            "onward": np.zeros(c),
-            "ratio": np.zeros(c),
-            "by_ratio": np.zeros(c, np.int64),
-            "values": np.zeros((c + 1, k + 1)),
             "production": np.arange(k) if initial is None else np.array(initial[:k], np.int64),
             "detects": hyperparameters["detect"],
             "guards": hyperparameters["safe"] and initial is not None,
