@@ -34,6 +34,7 @@ FAMILIES = (
 BY_FILE = {
     "ranked_bandits": "A bandit per position",
     "ubm_ts": "User browsing",
+    "mix_ts": "User browsing",
     "generic_rl": "Generic reinforcement learning",
     "baselines": "Baselines",
 }
