@@ -488,12 +488,13 @@ def expected_clicks(state, h, row):  # type: ignore[no-untyped-def]
     elif h == UBM:
         state.last[0] = 1.0
         for k in range(len(row)):
-            state.last[k + 1] = 0.0
+            a, clicks = state.attraction[row[k]], 0.0
             for j in range(k + 1):
-                p = state.last[j] * state.attraction[row[k]] * state.gamma[k, j]
+                p = state.last[j] * a * state.gamma[k, j]
                 state.last[j] -= p
-                state.last[k + 1] += p
-            total += state.last[k + 1]
+                clicks += p
+            state.last[k + 1] = clicks
+            total += clicks
     else:
         for k in range(len(row)):
             total += state.low[k] + (state.high[k] if h == TPBM else state.gamma[k, 0]) * state.attraction[row[k]]
