@@ -938,7 +938,8 @@ class MixTS(CompiledAgent):
            list has them: an item that it keeps out does not move those that stay. It knows how uncertain attractions and the
            continuations after items are, not how uncertain other parameters are.
 
-    Memory: 2 L K² + 2 L (min(L, 300) + K) + 30 L numbers: 25 kB with L = 20 and K = 5, 6.8 MB with L = 1,000 and K = 10.
+    Memory: 2 L K² + 2 L (min(L, 300) + 2 K) + 26 L numbers and little more: 12 kB with L = 10 and K = 5, 26 kB with L = 20 and
+    K = 5, 0.4 MB with L = 100 and K = 10, 6.9 MB with L = 1,000 and K = 10.
 
     Example:
         >>> agent = MixTS(4, 2, seed=0)
