@@ -198,6 +198,36 @@ def test_stored_displays_are_brought_to_each_new_probability_to_go_on():
         assert agent.state.powers_after[row, 1] == pytest.approx(200 * agent.state.go_on[s])
 
 
+def test_exposures_are_those_of_the_parameters_after_each_fit():
+    agent, rng = MixTS(L, K, seed=0), np.random.default_rng(4)
+    for _ in range(150):
+        agent.update(None, rng.permutation(L)[:K], (rng.random(K) < [0.7, 0.4, 0.4]).astype(int))
+    state = agent.state
+    for h in range(2):
+        assert state.exposure[h] == pytest.approx((state.examination[h] * state.displays).sum((1, 2)))
+        assert state.part[h].sum(1) == pytest.approx(state.exposure[h] / (state.exposure[h] + 1.5))
+        assert max(state.examination[h][np.tril_indices(K)]) == 1.0
+    for h, rows in ((2, slice(0, L + 2)), (3, slice(L + 2, None))):
+        assert state.exposure[h] == pytest.approx(state.continuation[rows] @ state.displays_after[rows])
+    displays = state.displays.sum(2)
+    assert state.offset == pytest.approx(displays @ state.base)
+    assert state.exposure[4] == pytest.approx(displays @ state.slope)
+    assert state.slope.max() == 1.0
+    assert state.base.min() == pytest.approx(0.0, abs=1e-12)
+    assert state.base.max() > 0.0
+
+
+def test_clicks_below_others_go_with_the_item_by_the_model_of_their_source():
+    """As many as were expected: 10 displays, each with .5 times the attraction, by the DBN where the source is in common."""
+    agent = set_up(HYPOTHESES.index("DBN"), [30.0] * 4, [[100.0], [100.0], [100.0], [40.0], [100.0]])
+    state, common = agent.state, 5
+    state.displays_after[[common, common + 2], 1], state.clicks_after[[common, common + 2]] = 10.0, 8.0
+    state.continuation[[common, common + 2]] = 0.5
+    agent.replace(1)
+    assert state.clicks_after[common] == pytest.approx(8.0 - 5.0 * 30.75 / 101.5)
+    assert state.clicks_after[common + 2] == pytest.approx(8.0 - 5.0 * 30.75 / 41.5)
+
+
 def test_two_shown_items_change_places_now_and_then():
     """Fixed seed. Of 5,000 lists that cannot change otherwise about 5,000 · 2 · 10⁴^(-2/3) = 21 are exchanged."""
     agent = set_up(HYPOTHESES.index("DBN"), [9e8, 8e8, 7e8, 1e8], 1e9, detect=False)
@@ -235,7 +265,7 @@ def test_an_attraction_is_drawn_with_the_exposure_for_the_examination_drawn():
 def test_a_hypothesis_is_never_given_up():
     agent, _ = played(MODELS["PBM"], 3000)
     least = 0.1 * 3000 ** (-2.0 / 3.0)
-    assert min(agent.beliefs().values()) > 0.9 * least
+    assert min(agent.beliefs().values()) == pytest.approx(least, rel=0.1)
 
 
 def test_trust_is_compared_with_the_model_that_it_contains_on_all_counts():
@@ -297,6 +327,10 @@ def test_the_guard_counts_an_item_that_was_never_seen_as_nothing():
     assert {agent.rank(None)[0] for _ in range(300)} == {0}
     agent.state.total[1], agent.state.exposure[0, 1] = 950.0, 1000.0
     assert agent.rank(None)[0] == 1
+    # Nor as less than nothing: where the last item of production gets few clicks, it may take its place.
+    agent = set_up(HYPOTHESES.index("PBM"), [9e5, 8e5, 1e4, 0.0], [1e6, 1e6, 1e6, 0.0], initial=[0, 1, 2], safe=True)
+    lists = [agent.rank(None).tolist() for _ in range(100)]
+    assert sum(3 in ranking for ranking in lists) > 50
 
 
 def test_the_guard_shows_what_can_be_shown():
