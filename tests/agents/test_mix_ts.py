@@ -217,6 +217,22 @@ def test_exposures_are_those_of_the_parameters_after_each_fit():
     assert state.base.max() > 0.0
 
 
+def test_what_is_known_of_a_position_under_trust_bias():
+    """The first fit, of the first position: least squares for u + v a with u = 0 and v = 1 so far."""
+    agent, rng = MixTS(L, K, seed=0), np.random.default_rng(4)
+    for session in range(61):
+        agent.state.t[2] = 0 if session == 60 else 10**9
+        agent.update(None, rng.permutation(L)[:K], (rng.random(K) < 0.4).astype(int))
+    state = agent.state
+    n, shown = state.displays[:, 0].sum(1), state.displays.sum((1, 2))
+    a = (state.total + 0.75) / (shown + 1.5)
+    own = n * (1.0 - n / (shown + 1.5))
+    w, wa, waa = 20.0 + own.sum(), (own * a).sum(), 2.0 + (own * a * a).sum()
+    assert state.middle[0] == pytest.approx(wa / w)
+    assert state.base_error[0] == pytest.approx(np.sqrt(0.2 / w))
+    assert state.slope_error[0] == pytest.approx(np.sqrt(0.2 * w / (w * waa - wa * wa)))
+
+
 def test_clicks_below_others_go_with_the_item_by_the_model_of_their_source():
     """As many as were expected: 10 displays, each with .5 times the attraction, by the DBN where the source is in common."""
     agent = set_up(HYPOTHESES.index("DBN"), [30.0] * 4, [[100.0], [100.0], [100.0], [40.0], [100.0]])
