@@ -281,21 +281,20 @@ def fit_scan(state, h, first, end):  # type: ignore[no-untyped-def]
     """
     exposure, c, g = state.exposure[h], state.continuation, state.go_on[h - DBN]
     score, information, expected = -2.0 * math.log(g), 2.0, 4.0
-    n, p, pp, after = exposure, state.draws, state.stay, state.attraction  # the last three are scratch
-    n[:], p[:], pp[:], after[:] = 0.0, 0.0, 0.0, 0.0
-    for x in range(first, end):
-        for i in range(len(state.total)):
+    for i in range(len(state.total)):
+        n, p, pp, after = 0.0, 0.0, 0.0, 0.0
+        for x in range(first, end):
             displays, powers = state.displays_after[x, i], state.powers_after[x, i]
             if displays > 0.0:
-                n[i] += c[x] * displays
-                p[i] += c[x] * powers
-                pp[i] += c[x] * powers * powers / displays
-                after[i] += displays if x > first else 0.0
-    for i in range(len(state.total)):
-        expected += after[i] * profile(state, h, i)
-        if n[i] > 0.0:
-            score += state.click_powers[h - DBN, i] - p[i] / n[i] * state.total[i]
-            information += profile(state, h, i) * max(pp[i] - p[i] * p[i] / n[i], 0.0)
+                n += c[x] * displays
+                p += c[x] * powers
+                pp += c[x] * powers * powers / displays
+                after += displays if x > first else 0.0
+        exposure[i] = n
+        expected += after * profile(state, h, i)
+        if n > 0.0:
+            score += state.click_powers[h - DBN, i] - p / n * state.total[i]
+            information += profile(state, h, i) * max(pp - p * p / n, 0.0)
     new = min(max(g * step(score, information, 0.2), 0.05), 0.9999)
     state.go_on[h - DBN] = new
     mean = min((2.0 + state.clicks_after[first + 1 : end].sum()) / expected, 1.0)
