@@ -346,9 +346,11 @@ class Player:
         """The arguments that come from the environment and the horizon."""
         yield "n_items", place.sizes.n_items
         yield "n_positions", place.sizes.n_positions
+        users = getattr(place.core, "model", None)
+        has_weights = isinstance(users, ContextualModel) and users.base.position_weights() is not None
         has_list = getattr(place.core, "initial_ranking", None) is not None
         for key, source in self.asks.items():
-            if has_list or key in self.required:
+            if key in self.required or (has_weights if source == "examination" else has_list):
                 yield key, fact(self.name, key, source, place.core)
         for key in self.observes:
             if key not in self.hyperparameters:
@@ -357,7 +359,7 @@ class Player:
                     raise UnsuitedError(f"{self.name} ranks by {what}, which only {where} have")
                 yield key, getattr(place.sizes, key)
         if getattr(self.maker, "same_candidates", False):
-            self._check_candidates(getattr(place.core, "model", None))
+            self._check_candidates(users)
         if "horizon" in self.parameters and horizon is not None:
             yield "horizon", horizon
         elif "horizon" in self.required:
