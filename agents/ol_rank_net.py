@@ -92,7 +92,7 @@ def gains(scores: NDArray[np.float64], documents: NDArray[np.float64], pairs: ND
         pairs: ``(n, 2)`` documents.
     """
     session, n_clicks = documents[:, -2], documents[pairs[:, 0], -1].astype(np.int64)
-    order = np.lexsort((-scores, session))
+    order = np.lexsort((-np.round(scores, 10), session))  # documents with equal features differ by rounding
     places = np.empty(len(order), np.int64)
     places[order] = np.arange(len(order)) - np.searchsorted(session, session)
     discounts = 1 / np.log2(np.arange(len(order) + n_clicks.max()) + 2)
@@ -385,7 +385,8 @@ class OLLambdaRank(OLRankNet):
 
     Deviations from the paper:
         1. ⚠ Those of `OLRankNet`.
-        2. ⚠ With ``one_below=True`` the position right below the last click counts among the candidates of the session.
+        2. ⚠ Of candidates whose scores are equal to ten decimals, the clicked one comes first.
+        3. ⚠ With ``one_below=True`` the position right below the last click counts among the candidates of the session.
 
     Example:
         >>> OLLambdaRank(5, 2, n_features=1, hidden=[4], seed=0).rank({"features": [[0.1], [0.2], [0.3], [0.4], [0.5]]}).shape
