@@ -137,7 +137,8 @@ class _Trained(Reference):
         return self.is_close(state.network, want) or not self.is_close(self.shaken(), want)
 
     def is_close(self, weights: np.ndarray, want: np.ndarray) -> bool:
-        return bool(np.allclose(weights, want, rtol=TRAINED, atol=TRAINED * max(1.0, np.abs(want).max())))
+        size = max(1.0, float(np.abs(want).max()), float(np.abs(self.table).max()))
+        return bool(np.allclose(weights, want, rtol=TRAINED, atol=TRAINED * size))
 
     def shaken(self) -> np.ndarray:
         """The same training where all that it reads is rounded otherwise: it may be that rounding decides."""
