@@ -87,25 +87,26 @@ def test_scores_and_gradients_are_those_of_autograd(hidden):
 
 def test_certain_are_pairs_by_the_root_of_the_width_of_gradients():
     """Neither the variance itself nor the difference of the features gives the same pairs."""
-    agent, rng = made(OLRankNet, n_items=8, growth=0.3, alpha=0.3), np.random.default_rng(0)
+    agent, rng = made(OLRankNet, n_items=8, growth=0.3, learning_rate=0.1, epochs=20), np.random.default_rng(0)
     for _ in range(150):
         seen = observed(rng, 8)
         ranking = agent.rank(seen)
         agent.update(seen, ranking, (rng.random(3) < seen["features"][ranking, 0] + 0.3).astype(int))
-    found = []
+    clicked, unclicked = agent.state.documents[agent.state.pairs[: agent.state.n_pairs[0]], :-2].swapaxes(0, 1)
+    found, widened = [], 0.1 + ((clicked - unclicked) ** 2).sum(axis=0)
     for _ in range(20):
         seen = observed(rng, 8)
         agent.rank(seen)
         network, x = Network(agent.sizes, agent.state.network), seen["features"]
         f, g = network.scores(x), np.array([network.gradient(row[None], np.ones(1)) for row in x])
         variance = ((g[:, None] - g) ** 2 / agent.state.diagonal).sum(axis=2)
-        of_features = ((x[:, None] - x) ** 2).sum(axis=2) / 0.1
+        of_features = ((x[:, None] - x) ** 2 / widened).sum(axis=2)
         right = expit(f[:, None] - f)
-        wanted, *wrong = (right - 0.3 * width > 0.5 for width in (np.sqrt(variance), variance, np.sqrt(of_features)))
+        wanted, *wrong = (right - 0.1 * width > 0.5 for width in (np.sqrt(variance), variance, np.sqrt(of_features)))
         for _ in range(3):
             wanted = wanted | (wanted @ wanted)
         assert (agent.state.certain == wanted).all()
-        found.append([(wanted != other).any() for other in wrong])
+        found.append([wanted.any(), *((wanted != other).any() for other in wrong)])
     assert np.any(found, axis=0).all()
 
 
