@@ -17,7 +17,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.checks import check_count, integers
+from ..core.checks import check_at_least, check_count, integers
 from ..core.kernels import inner
 from .agent import ANY_LIST, ContextualAgent, Seed, checked_features, doubled
 from .generic_rl import one_thread
@@ -32,8 +32,11 @@ class NetworkState(NamedTuple):
     sizes: Ints  # of the layers: d, the hidden ones, 1
     units: Floats  # working memory: the values of all layers for one candidate
     stream: NDArray[np.uint64]  # (1,) seeds the trainings
+    training: Floats  # learning rate, epochs and batch size
     n_fitted: Annotated[Ints, "1"]  # samples or pairs at the last training
     n_learned: Annotated[Ints, "1"]  # sessions
+    growth: float
+    scores: Annotated[Floats, "L"]  # of the last display's candidates
     order: Annotated[Ints, "L", range]  # working memory
 
 
@@ -78,32 +81,25 @@ def layers(network: Any, sizes: Sequence[int], x: Any) -> list[Any]:
 
 
 def train(
-    network: NDArray[np.float64],
-    loss: Callable[[Any, NDArray[np.int64]], Any],
-    count: int,
-    rng: np.random.Generator,
-    epochs: int,
-    batch_size: int,
-    learning_rate: float,
-    weight_decay: float = 0.0,
-    decay: float = 1.0,
-    max_batches: int | None = None,
-    drop: bool = False,
-) -> None:
+    network: NDArray[np.float64], loss: Callable[[Any, NDArray[np.int64]], Any], count: int, rng: np.random.Generator,
+    training: NDArray[np.float64], weight_decay: float = 0.0, decay: float = 1.0, most: int | None = None, drop: bool = False,
+) -> None:  # fmt: skip
     """Train a network in place by Adam.
 
     Args:
         network: ``(P,)`` the weights.
         loss: of the weights, a tensor, and the numbers of a batch.
         count: how many samples there are; each epoch puts them into batches at random.
-        rng, epochs, batch_size, learning_rate: of the training.
+        rng: for these batches.
+        training: learning rate, epochs and batch size.
         weight_decay: times the weights, is added to the gradient.
         decay: multiplies the learning rate after each epoch.
-        max_batches: of an epoch; None: all.
+        most: batches of an epoch at most; None: all.
         drop: whether a last batch of less than half the size is left out if there are others.
     """
     import torch
 
+    learning_rate, epochs, batch_size = float(training[0]), int(training[1]), int(training[2])
     with one_thread(), torch.enable_grad():
         weights = torch.from_numpy(network).requires_grad_()
         optimizer = torch.optim.Adam([weights], learning_rate, weight_decay=weight_decay)
@@ -112,7 +108,7 @@ def train(
             batches = [order[start : start + batch_size] for start in range(0, count, batch_size)]
             if drop and len(batches) > 1 and 2 * len(batches[-1]) < batch_size:
                 del batches[-1]
-            for batch in batches[:max_batches]:
+            for batch in batches[:most]:
                 optimizer.zero_grad()
                 loss(weights, batch).backward()
                 optimizer.step()
@@ -127,15 +123,21 @@ class NetworkAgent(ContextualAgent):
     """The state arrays that grow, each with the field that counts its rows."""
 
     def __init__(
-        self, n_items: int, n_positions: int, n_features: int, seed: Seed, hidden: ArrayLike, **hyperparameters: Any
-    ) -> None:
+        self, n_items: int, n_positions: int, n_features: int, seed: Seed, hidden: ArrayLike, learning_rate: float, epochs: int,
+        batch_size: int, growth: float, **others: Any,
+    ) -> None:  # fmt: skip
         widths = tuple(integers("hidden", hidden, (None,), 1, 10_001).tolist())
         try:
             importlib.import_module("torch")
         except ImportError as error:
             what = f'{type(self).__name__} trains a network by PyTorch; install it: pip install "clickgym[rl]"'
             raise ImportError(what, name=error.name) from None
-        super().__init__(n_items, n_positions, n_features, seed, hidden=widths, **hyperparameters)
+        super().__init__(
+            n_items, n_positions, n_features, seed, hidden=widths,
+            learning_rate=check_at_least("learning_rate", learning_rate, 0, strictly=True),
+            epochs=check_count("epochs", epochs), batch_size=check_count("batch_size", batch_size),
+            growth=check_at_least("growth", growth, 0), **others,
+        )  # fmt: skip
 
     @property
     def sizes(self) -> list[int]:
@@ -162,6 +164,7 @@ class NetworkAgent(ContextualAgent):
             "sizes": np.array(sizes),
             "units": np.zeros(sum(sizes)),
             "stream": new_stream(self.rng),
+            "training": np.array([self.hyperparameters[name] for name in ("learning_rate", "epochs", "batch_size")]),
         }
 
     @abstractmethod

@@ -11,7 +11,7 @@ import numpy as np
 from numba import objmode
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.checks import check_at_least, check_choice, check_count, check_positions, probability
+from ..core.checks import check_at_least, check_choice, check_positions, probability
 from ..core.kernels import inner, kernel
 from .agent import Seed
 from .kernels import FEEDBACK, examined_positions, show, shuffle_front
@@ -28,13 +28,8 @@ START = 100  # samples before which lists are random
 class Samples(NamedTuple):
     samples: Floats  # (C, d + 2) features, κ and click of each sample; C grows
     n_samples: Annotated[Ints, "1"]  # n
-    scores: Annotated[Floats, "L"]  # of the last display
     weights: Floats  # (K,) κ, or 1
     code: int  # which positions are samples: FIRST_CLICK, LAST_CLICK or ALL_POSITIONS
-    growth: float
-    learning_rate: float
-    epochs: int
-    batch_size: int
 
 
 class Chance(NamedTuple):
@@ -53,7 +48,7 @@ GreedyState = joined("GreedyState", NetworkState, Samples, Chance)
 LinearState = joined("LinearState", NetworkState, Samples, Regression)
 
 
-def fit(network, sizes, samples, seed, learning_rate, epochs, batch_size):  # type: ignore[no-untyped-def]
+def fit(network, sizes, samples, seed, training):  # type: ignore[no-untyped-def]
     """Train the network further, by the cross-entropy of κσ(f) and the clicks, with PyTorch."""
     import torch
     from torch.nn.functional import logsigmoid
@@ -66,7 +61,7 @@ def fit(network, sizes, samples, seed, learning_rate, epochs, batch_size):  # ty
         no_click = torch.logaddexp(torch.log1p(-kappa), kappa.log() + logsigmoid(-scores))  # log(1 - κσ)
         return -(click * (kappa.log() + logsigmoid(scores)) + (1 - click) * no_click).mean()
 
-    train(network, loss, len(samples), np.random.default_rng(seed), epochs, batch_size, learning_rate)
+    train(network, loss, len(samples), np.random.default_rng(seed), training)
 
 
 def regress(network, sizes, samples, gram, moment):  # type: ignore[no-untyped-def]
@@ -134,10 +129,10 @@ def add_samples(state, features, ranking, clicks):  # type: ignore[no-untyped-de
     n = state.n_samples[0]
     if n == before or n < START or n < (1.0 + state.growth) * state.n_fitted[0]:
         return False
-    network, sizes, samples, seed = state.network, state.sizes, state.samples, int(next_uniform(state.stream) * 2.0**53)
-    learning_rate, epochs, batch_size = state.learning_rate, state.epochs, state.batch_size
+    network, sizes, samples, training = state.network, state.sizes, state.samples, state.training
+    seed = int(next_uniform(state.stream) * 2.0**53)
     with objmode():
-        fit(network, sizes, samples[:n], seed, learning_rate, epochs, batch_size)
+        fit(network, sizes, samples[:n], seed, training)
     state.n_fitted[0] = n
     return True
 
@@ -179,48 +174,21 @@ class _NeuralBandit(NetworkAgent):
     search_space: ClassVar = {"learning_rate": Range(1e-4, 0.03, log=True), "growth": Range(0.05, 1.0, log=True)}
 
     def __init__(
-        self,
-        n_items: int,
-        n_positions: int,
-        n_features: int,
-        seed: Seed,
-        hidden: ArrayLike,
-        examination: ArrayLike | None,
-        feedback: str,
-        learning_rate: float,
-        epochs: int,
-        batch_size: int,
-        growth: float,
-        **hyperparameters: float,
-    ) -> None:
+        self, n_items: int, n_positions: int, n_features: int, seed: Seed, examination: ArrayLike | None, feedback: str,
+        **others: Any,
+    ) -> None:  # fmt: skip
         if examination is not None:
             examination = check_examination(examination, check_positions(n_positions, n_items))
-        super().__init__(
-            n_items,
-            n_positions,
-            n_features,
-            seed,
-            hidden,
-            examination=examination,
-            feedback=check_choice("feedback", feedback, FEEDBACK),
-            learning_rate=check_at_least("learning_rate", learning_rate, 0, strictly=True),
-            epochs=check_count("epochs", epochs),
-            batch_size=check_count("batch_size", batch_size),
-            growth=check_at_least("growth", growth, 0),
-            **hyperparameters,
-        )
+        feedback = check_choice("feedback", feedback, FEEDBACK)
+        super().__init__(n_items, n_positions, n_features, seed, examination=examination, feedback=feedback, **others)
 
     def _rows(self) -> dict[str, int]:
         return {"samples": self.n_positions}
 
     def _first_values(self) -> dict[str, Any]:
-        examination = self.hyperparameters["examination"]
-        is_told = examination is not None
-        return super()._first_values() | {
-            "samples": np.zeros((FEW, self.n_features + 2)),
-            "weights": examination.copy() if is_told else np.ones(self.n_positions),
-            "code": ALL_POSITIONS if is_told else FEEDBACK.index(self.hyperparameters["feedback"]),
-        }
+        examination, code = self.hyperparameters["examination"], FEEDBACK.index(self.hyperparameters["feedback"])
+        weights, code = (np.ones(self.n_positions), code) if examination is None else (examination.copy(), ALL_POSITIONS)
+        return super()._first_values() | {"samples": np.zeros((FEW, self.n_features + 2)), "weights": weights, "code": code}
 
 
 class NeuralGreedy(_NeuralBandit):
@@ -292,24 +260,13 @@ class NeuralGreedy(_NeuralBandit):
     search_space: ClassVar = _NeuralBandit.search_space | {"epsilon": Range(0.001, 0.3, log=True)}
 
     def __init__(
-        self,
-        n_items: int,
-        n_positions: int,
-        *,
-        n_features: int,
-        examination: ArrayLike | None = None,
-        feedback: str = "last_click",
-        hidden: ArrayLike = (64, 64),
-        epsilon: float = 0.05,
-        learning_rate: float = 0.003,
-        epochs: int = 10,
-        batch_size: int = 512,
-        growth: float = 0.2,
-        seed: Seed = None,
-    ) -> None:
+        self, n_items: int, n_positions: int, *, n_features: int, examination: ArrayLike | None = None,
+        feedback: str = "last_click", hidden: ArrayLike = (64, 64), epsilon: float = 0.05, learning_rate: float = 0.003,
+        epochs: int = 10, batch_size: int = 512, growth: float = 0.2, seed: Seed = None,
+    ) -> None:  # fmt: skip
         super().__init__(
-            n_items, n_positions, n_features, seed, hidden, examination, feedback, learning_rate, epochs, batch_size, growth,
-            epsilon=probability("epsilon", epsilon),
+            n_items, n_positions, n_features, seed, examination, feedback, hidden=hidden, learning_rate=learning_rate,
+            epochs=epochs, batch_size=batch_size, growth=growth, epsilon=probability("epsilon", epsilon),
         )  # fmt: skip
 
 
@@ -388,29 +345,17 @@ class NeuralLinearTS(_NeuralBandit):
     search_space: ClassVar = _NeuralBandit.search_space | {"scale": Range(0.01, 5.0, log=True)}
 
     def __init__(
-        self,
-        n_items: int,
-        n_positions: int,
-        *,
-        n_features: int,
-        examination: ArrayLike | None = None,
-        feedback: str = "last_click",
-        hidden: ArrayLike = (64, 64),
-        scale: float = 0.5,
-        learning_rate: float = 0.003,
-        epochs: int = 10,
-        batch_size: int = 512,
-        growth: float = 0.2,
-        seed: Seed = None,
-    ) -> None:
+        self, n_items: int, n_positions: int, *, n_features: int, examination: ArrayLike | None = None,
+        feedback: str = "last_click", hidden: ArrayLike = (64, 64), scale: float = 0.5, learning_rate: float = 0.003,
+        epochs: int = 10, batch_size: int = 512, growth: float = 0.2, seed: Seed = None,
+    ) -> None:  # fmt: skip
         super().__init__(
-            n_items, n_positions, n_features, seed, hidden, examination, feedback, learning_rate, epochs, batch_size, growth,
-            scale=check_at_least("scale", scale, 0),
+            n_items, n_positions, n_features, seed, examination, feedback, hidden=hidden, learning_rate=learning_rate,
+            epochs=epochs, batch_size=batch_size, growth=growth, scale=check_at_least("scale", scale, 0),
         )  # fmt: skip
 
     def _first_values(self) -> dict[str, Any]:
-        values = super()._first_values()
-        return values | {"gram": np.eye(self.sizes[-2] + 1)}
+        return super()._first_values() | {"gram": np.eye(self.sizes[-2] + 1)}
 
     def _scores(self, features: NDArray[np.float64]) -> NDArray[np.float64]:
         phi = np.column_stack([layers(self.state.network, self.sizes, features)[-2], np.ones(len(features))])

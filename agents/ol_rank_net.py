@@ -36,7 +36,6 @@ class Pairs(NamedTuple):
     diagonal: Floats  # (P,) A
     factor: Floats  # (P, P) the upper triangle U with UᵀU = A; (0, 0) if A is diagonal
     # Of the last display, as in PairRank.
-    scores: Annotated[Floats, "L"]
     scaled: Annotated[Floats, "L P"]  # the gradients, of which A⁻¹ measures distances, divided by the root of A
     certain: Annotated[Flags, "L L"]
     blocks: Annotated[Ints, "L"]
@@ -52,17 +51,13 @@ class Pairs(NamedTuple):
     is_one_below: bool
     is_random: bool
     is_weighted: bool  # the pairs, by what their exchange changes: OLLambdaRank
-    growth: float
-    learning_rate: float
-    epochs: int
-    batch_size: int
     max_batches: int  # 0: all
 
 
 State = joined("State", NetworkState, Pairs)
 
 
-def fit(network, sizes, documents, pairs, seed, learning_rate, epochs, batch_size, max_batches, l2, is_weighted):  # type: ignore[no-untyped-def]
+def fit(network, sizes, documents, pairs, seed, training, max_batches, l2, is_weighted):  # type: ignore[no-untyped-def]
     """Train a network anew with all pairs, with PyTorch."""
     import torch
     from torch.nn.functional import softplus
@@ -79,8 +74,7 @@ def fit(network, sizes, documents, pairs, seed, learning_rate, epochs, batch_siz
             losses = losses * torch.from_numpy(gains(present, documents, pairs[batch]))
         return losses.mean()
 
-    count, most = len(pairs), max_batches or None
-    train(network, loss, count, rng, epochs, batch_size, learning_rate, l2 / count, DECAY, most, drop=True)
+    train(network, loss, len(pairs), rng, training, l2 / len(pairs), DECAY, max_batches or None, drop=True)
 
 
 def gains(scores: NDArray[np.float64], documents: NDArray[np.float64], pairs: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -145,16 +139,6 @@ def rank(state, rng, features, ranking):  # type: ignore[no-untyped-def]
     show_blocks(state, rng, ranking)
 
 
-@inner
-def add_document(state, x, n_clicks):  # type: ignore[no-untyped-def]
-    """Store a candidate that is compared."""
-    d, document = len(x), state.documents[state.n_documents[0]]
-    for j in range(d):
-        document[j] = x[j]
-    document[d], document[d + 1] = state.n_learned[0], n_clicks
-    state.n_documents[0] += 1
-
-
 @kernel
 def update(state, features, ranking, clicks):  # type: ignore[no-untyped-def]
     state.n_learned[0] += 1
@@ -164,9 +148,13 @@ def update(state, features, ranking, clicks):  # type: ignore[no-untyped-def]
         return
     for place in range(n_clicked + n_unclicked):
         k = state.clicked[place] if place < n_clicked else state.unclicked[place - n_clicked]
-        add_document(state, features[ranking[k]], n_clicked)
-        evaluate(state.shown, state.sizes, features[ranking[k]], state.units)
+        x, d, document = features[ranking[k]], features.shape[1], state.documents[first + place]
+        for j in range(d):
+            document[j] = x[j]
+        document[d], document[d + 1] = state.n_learned[0], n_clicked
+        evaluate(state.shown, state.sizes, x, state.units)
         differentiate(state.shown, state.sizes, state.units, state.slopes, state.scaled[place])
+    state.n_documents[0] += n_clicked + n_unclicked
     for number in range(n_new):
         p, q = pair_of(state, number, n_unclicked)
         for j in range(len(state.step)):
@@ -184,15 +172,11 @@ def update(state, features, ranking, clicks):  # type: ignore[no-untyped-def]
 
 @inner
 def refit(state):  # type: ignore[no-untyped-def]
-    network, sizes, documents, pairs = state.network, state.sizes, state.documents, state.pairs
+    network, sizes, documents, pairs, training = state.network, state.sizes, state.documents, state.pairs, state.training
     n_documents, n, seed = state.n_documents[0], state.n_pairs[0], int(next_uniform(state.stream) * 2.0**53)
-    learning_rate, epochs, batch_size, max_batches = state.learning_rate, state.epochs, state.batch_size, state.max_batches
-    l2, is_weighted = state.l2, state.is_weighted
+    max_batches, l2, is_weighted = state.max_batches, state.l2, state.is_weighted
     with objmode():
-        fit(
-            network, sizes, documents[:n_documents], pairs[:n], seed, learning_rate, epochs, batch_size, max_batches, l2,
-            is_weighted,
-        )  # fmt: skip
+        fit(network, sizes, documents[:n_documents], pairs[:n], seed, training, max_batches, l2, is_weighted)
     state.n_fitted[0] = n
 
 
@@ -288,43 +272,21 @@ class OLRankNet(NetworkAgent):
     is_weighted: ClassVar[bool] = False
 
     def __init__(
-        self,
-        n_items: int,
-        n_positions: int,
-        *,
-        n_features: int,
-        hidden: ArrayLike = (100,),
-        alpha: float = 0.1,
-        l2: float = 0.1,
-        covariance: str = "diagonal",
-        learning_rate: float = 0.1,
-        epochs: int = 20,
-        batch_size: int = 1024,
-        max_batches: int | None = None,
-        disjoint: bool = False,
-        inside: str = "random",
-        one_below: bool = False,
-        growth: float = 0.0,
-        seed: Seed = None,
-    ) -> None:
+        self, n_items: int, n_positions: int, *, n_features: int, hidden: ArrayLike = (100,), alpha: float = 0.1,
+        l2: float = 0.1, covariance: str = "diagonal", learning_rate: float = 0.1, epochs: int = 20, batch_size: int = 1024,
+        max_batches: int | None = None, disjoint: bool = False, inside: str = "random", one_below: bool = False,
+        growth: float = 0.0, seed: Seed = None,
+    ) -> None:  # fmt: skip
         super().__init__(
-            n_items,
-            n_positions,
-            n_features,
-            seed,
-            hidden,
+            n_items, n_positions, n_features, seed, hidden, learning_rate, epochs, batch_size, growth,
             alpha=check_at_least("alpha", alpha, 0),
             l2=check_at_least("l2", l2, LEAST_RIDGE),
             covariance=check_choice("covariance", covariance, COVARIANCE),
-            learning_rate=check_at_least("learning_rate", learning_rate, 0, strictly=True),
-            epochs=check_count("epochs", epochs),
-            batch_size=check_count("batch_size", batch_size),
             max_batches=None if max_batches is None else check_count("max_batches", max_batches),
             disjoint=check_flag("disjoint", disjoint),
             inside=check_choice("inside", inside, INSIDE),
             one_below=check_flag("one_below", one_below),
-            growth=check_at_least("growth", growth, 0),
-        )
+        )  # fmt: skip
         self.max_open = min(MAX_OPEN, MEMORY // self.state.shown.nbytes)
 
     def _rows(self) -> dict[str, int]:
