@@ -71,6 +71,7 @@ OF_AGENTS: dict[str, Any] = {
     "n_features": 3,
     "position_order": [1, 0],
     "inflation": 0.5,
+    "max_batches": 2,
 }
 """What neither a default nor a search space says of hyper-parameters."""
 JUDGEMENTS = {
