@@ -75,6 +75,7 @@ class _EnoughError(Exception):
 
 @contextlib.contextmanager
 def one_thread() -> Iterator[None]:
+    """Let torch compute in one thread: the networks are too small for more."""
     import torch
 
     threads = torch.get_num_threads()
