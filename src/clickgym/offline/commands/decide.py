@@ -8,9 +8,10 @@ from typing import Annotated, Any
 
 import typer
 
-from ...core.console import Pdf, errors, output
+from ...core.console import Cluster, Pdf, errors, output
 from ...core.progress import progress_bar
 from ...core.terminal import Column, print_table, say
+from ...core.workers import on_cluster
 from ...runner.commands.run import number
 from ...runner.progress import Progress
 from ..decision.all_queries import Decisions, decide_all
@@ -45,6 +46,7 @@ def decide(
     jobs: Annotated[int, typer.Option(
         metavar="N", help="Worker processes for [bold]--all[/] and [bold]--top[/]; -1 for one per CPU.",
     )] = -1,
+    cluster: Cluster = None,
     agents: Annotated[list[str] | None, typer.Option(
         "--agents", "-a", metavar="AGENT...", help="The agents to compare, as for [bold]clickgym run[/], without labels.",
         show_default=" ".join(AGENTS),
@@ -104,9 +106,11 @@ def decide(
         if all_queries and top is not None:
             raise ValueError("--all cannot be given with --top; expected one of them")
         queries = context.obj = _Queries()
-        with queries.bar:
+        with queries.bar, on_cluster(cluster):
             decisions = decide_all(log, out, top=top, n_jobs=jobs, on_progress=queries.advance, **how)
         return _print_decisions(decisions, out)
+    if cluster is not None:
+        raise ValueError("--cluster is for --all and --top; one query is decided on this machine")
     progress = context.obj = Progress(errors())
     with progress:
         decision = decide_(log, query, out=out, callback=progress, **how)
