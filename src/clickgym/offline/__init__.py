@@ -21,6 +21,7 @@ from .judgements import Judgements, read_judgements, read_letor, read_ratings
 from .log import ClickLog, ItemPositionLog, write_tidy
 from .policies import FixedPolicy, ItemPositionPolicy, ListPolicy, PlackettLucePolicy, Policy, UniformPolicy, empirical_policies
 from .readers import read_log, read_open_bandit, read_tidy, read_yandex_personalized, read_yandex_relevance
+from .ubi import read_ubi, write_ubi
 from .verdict import Verdict
 
 __all__ = [
@@ -69,9 +70,11 @@ __all__ = [
     "read_ratings",
     "read_sessions",
     "read_tidy",
+    "read_ubi",
     "read_yandex_personalized",
     "read_yandex_relevance",
     "write_tidy",
+    "write_ubi",
 ]
 
 
