@@ -258,7 +258,7 @@ def test_other_wrong_input_is_one_line(tmp_path, monkeypatch):
         read_log(q)
     with pytest.raises(ValueError, match="expected one file with 'queries' in its name and one with 'events'"):
         read_log(tmp_path)
-    with pytest.raises(ValueError, match="no event with the action 'click' or 'impression'"):
+    with pytest.raises(ValueError, match="1 queries and 0 such events"):
         read(tmp_path, CLEAN[0], [event("view", "1", "a")])
     with pytest.raises(ValueError, match="no session is left; sessions left out: empty hit ids: 1"):
         read(tmp_path, [query("1", [])], CLEAN[1])

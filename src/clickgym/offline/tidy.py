@@ -354,7 +354,7 @@ class _Sessions:
             rows = rows.sort("run", "rank", maintain_order=True)
         if self.duplicates == "first":
             rows = self._first_of_repeated(rows)
-        items, labels = coded(rows["item"])
+        items, labels = _coded(rows["item"])
         faults = rows.select(self._faults(items, len(labels))).to_series()
         if lost or faults.null_count() < rows.height:
             try:
@@ -363,9 +363,9 @@ class _Sessions:
                 return error
             if rows.is_empty():
                 return None
-            items, labels = coded(rows["item"])
+            items, labels = _coded(rows["item"])
         heads = rows.filter(FIRST)
-        queries, query_labels = coded(heads["query"])
+        queries, query_labels = _coded(heads["query"])
         lengths = rows["run"].rle().struct.field("len").cast(pl.Int64)
         items = self._numbers(self.item_index, labels).gather(items)
         queries = self._numbers(self.query_index, query_labels).gather(queries)
@@ -514,11 +514,11 @@ def _truth(text: str) -> int:
 
 def _by_text(texts: pl.Series, value: Callable[[str], float | None], dtype: type[pl.DataType]) -> pl.Series:
     """The value of each text, of which there are few different ones."""
-    codes, distinct = coded(texts)
+    codes, distinct = _coded(texts)
     return pl.Series([value(text) for text in distinct], dtype=dtype).gather(codes)
 
 
-def coded(texts: pl.Series) -> tuple[pl.Series, pl.Series]:
+def _coded(texts: pl.Series) -> tuple[pl.Series, pl.Series]:
     """The number of each row's text, and the distinct texts, in order of appearance."""
     distinct = texts.unique(maintain_order=True)
     return texts.cast(pl.Enum(distinct)).to_physical(), distinct

@@ -27,7 +27,7 @@ from .counting import ahead
 from .log import ClickLog
 from .rows import TextTable, as_text, check_columns_there
 from .tables import LONGEST, MAX_MEMORY, PIECE, ROWS, Fault, Skipped, check_kept, check_size, read_blocks, split_lines
-from .tidy import LABEL, coded
+from .tidy import LABEL
 from .times import as_seconds
 
 DEEPEST = 32
@@ -301,7 +301,7 @@ def _flattened(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 class _Reader:
-    """Sessions that are being put together from records.
+    """Sessions that are being put together from records; queries, items and texts are known by 64 bits.
 
     Args:
         action: what counts as a click.
@@ -312,68 +312,55 @@ class _Reader:
 
     def __init__(self, action: str, lower: bool, max_memory: int, bad_rows: str) -> None:
         self.action, self.lower, self.max_memory, self.bad_rows = action, lower, max_memory, bad_rows
-        self.dirt, self.skipped, self.paths = Counter[str](), list[Skipped](), list[Path]()
-        self.items, self.texts = dict[str, int](), dict[str, int]()
-        self.heads: list[pl.DataFrame] = []
-        self.hits: list[NDArray[np.int32]] = []
+        self.dirt, self.labels = Counter[str](), dict[int, str]()
+        self.skipped: list[Skipped] = []
+        self.queries: list[pl.DataFrame] = []
         self.events: list[pl.DataFrame] = []
 
     def read(self, path: Path, holds_events: bool | None) -> None:
         """Read a file: of events, of queries, or (None) of both."""
-        self.paths.append(path)
         self.skipped.append(Skipped(path, self.bad_rows))
-        kind = None  # of the record below, as the line above says
+        told = None  # by the line above, what the next record is
         for frame in _frames(path, self.skipped[-1]):
-            named = pl.when(pl.col("index").str.contains("(?i)event")).then(True)
-            told = (
-                named.when(pl.col("index").str.contains("(?i)quer"))
-                .then(False)
-                .forward_fill()
-                .fill_null(pl.lit(kind, pl.Boolean))
-            )
-            frame = frame.with_columns(event=told)
-            kind = frame["event"].last() if frame.height else kind
-            is_event = pl.coalesce("event", pl.lit(holds_events, pl.Boolean), pl.col("action_name").is_not_null())
-            records = frame.filter(~pl.col("bulk"))
-            self._add_queries(records.filter(~is_event))
-            self._add_events(records.filter(is_event))
-            size = 12 * sum(map(len, self.hits)) + LABEL * (len(self.items) + len(self.texts))
-            check_kept(path, size, self.max_memory, "the hits that were read")
+            index = pl.col("index").str
+            kind = pl.when(index.contains("(?i)event")).then(True).when(index.contains("(?i)quer")).then(False)
+            kinds = frame.select(kind.forward_fill().fill_null(pl.lit(told, pl.Boolean))).to_series()
+            told = kinds.last() if len(kinds) else told
+            is_event = pl.coalesce(kinds, pl.lit(holds_events, pl.Boolean), pl.col("action_name").is_not_null())
+            records = frame.with_columns(is_event=is_event).filter(~pl.col("bulk"))
+            self._add_queries(records.filter(~pl.col("is_event")))
+            self._add_events(records.filter("is_event"))
+            n_hits = sum(int(queries["hits"].list.len().sum()) for queries in self.queries)
+            check_kept(path, 8 * n_hits + LABEL * len(self.labels), self.max_memory, "the hits that were read")
 
-    def _numbers(self, index: dict[str, int], texts: pl.Series) -> NDArray[np.int32]:
-        """The numbers of texts, new ones in their order."""
-        codes, labels = coded(texts)
-        return np.array([index.setdefault(label, len(index)) for label in labels], np.int32)[codes.to_numpy()]
+    def _named(self, texts: pl.Series) -> pl.Series:
+        """The numbers of texts, whose labels are kept."""
+        labels = texts.unique().drop_nulls()
+        self.labels |= zip(labels.hash(), labels, strict=True)
+        return texts.hash()
 
     def _add_queries(self, records: pl.DataFrame) -> None:
-        self._count("sessions left out: a query without query_id", records["query_id"].null_count())
-        text, hits = pl.col("user_query").fill_null(""), pl.col("hits").list.eval(pl.element().fill_null(""))
-        texts = text.str.to_lowercase() if self.lower else text
-        records = records.filter(pl.col("query_id").is_not_null()).with_columns(user_query=texts, hits=hits)
-        if not records.height:
-            return
-        joined = pl.concat_str("user_query", pl.col("hits").list.join("\x1f").fill_null("\x1e"), separator="\x1d")
-        self.heads.append(records.select(
-            key=pl.col("query_id").hash(), same=joined.hash(), length=pl.col("hits").list.len(),
-            query=pl.Series(self._numbers(self.texts, records["user_query"])), time=self._times(records["timestamp"]),
-        ))  # fmt: skip
-        hits = records["hits"].filter(records["hits"].list.len() > 0)
-        self.hits.append(self._numbers(self.items, hits.explode()))
+        text, hits = records["user_query"].fill_null(""), records["hits"].list.eval(pl.element().fill_null(""))
+        text = text.str.to_lowercase() if self.lower else text
+        self._named(hits.explode())
+        self.queries.append(pl.DataFrame({
+            "key": records["query_id"].hash(), "known": records["query_id"].is_not_null(), "text": self._named(text),
+            "hits": hits.list.eval(pl.element().hash()), "same": (text + hits.list.join("\x1f").fill_null("\x1e")).hash(),
+            "time": self._times(records["timestamp"]),
+        }))  # fmt: skip
 
     def _add_events(self, records: pl.DataFrame) -> None:
         records = records.with_columns(action=pl.col("action_name").fill_null("").str.to_lowercase())
         used = pl.col("action").is_in([self.action, "impression"])
         for action, count in records.filter(~used)["action"].value_counts(sort=True).iter_rows():
             self._count(f"events ignored: {action!r}", count)
-        records = records.filter(used)
-        clicks = pl.Series((records["action"] == self.action).to_numpy())
+        records = records.filter(used).with_columns(click=pl.col("action") == self.action)
         times = np.full(records.height, np.nan)
-        times[clicks.to_numpy()] = self._times(records["timestamp"].filter(clicks)).to_numpy()
-        items = np.full(records.height, -1, np.int32)
-        items[records["object"].is_not_null().to_numpy()] = self._numbers(self.items, records["object"].drop_nulls())
+        times[records["click"].to_numpy()] = self._times(records.filter("click")["timestamp"]).to_numpy()
         self.events.append(records.select(
-            key=pl.col("query_id").hash(), known=pl.col("query_id").is_not_null(), item=pl.Series(items), click=clicks,
-            ordinal=pl.col("ordinal").cast(pl.Float64, strict=False).cast(pl.Int32, strict=False), at=pl.Series(times),
+            "click", key=pl.col("query_id").hash(), known=pl.col("query_id").is_not_null(),
+            item=self._named(records["object"]), named=pl.col("object").is_not_null(), at=pl.Series(times),
+            ordinal=pl.col("ordinal").cast(pl.Float64, strict=False).cast(pl.Int32, strict=False),
         ))  # fmt: skip
 
     def _times(self, texts: pl.Series) -> pl.Series:
@@ -382,7 +369,7 @@ class _Reader:
         self._count("times missing or malformed, kept in the order of the file", seconds.count(None))
         return pl.Series(seconds, dtype=pl.Float64).fill_null(np.nan)
 
-    def _count(self, reason: str, count: int | Any) -> None:
+    def _count(self, reason: str, count: Any) -> None:
         if count:
             self.dirt[reason] += int(count)
 
@@ -390,161 +377,115 @@ class _Reader:
 
     def log(self, first_ordinal: int | None, n_positions: int | None, strict: bool) -> ClickLog:
         """What was read."""
-        names = " and ".join(map(str, self.paths))
-        if not self.heads:
-            raise ValueError(f"{names}: no query in the file")
-        events = pl.concat(self.events) if self.events else None
+        names = " and ".join(str(skipped.source) for skipped in self.skipped)
+        queries, events = self._sessions(), pl.concat(self.events)
         self.events.clear()
-        if events is None or not events.height:
-            raise ValueError(f"{names}: no event with the action {self.action!r} or 'impression'")
-        heads = self._sessions()
-        events = events.join(heads.select("key", "session", "length"), on="key", how="left", maintain_order="left").drop("key")
+        if not queries.height or not events.height:
+            expected = f"a query and an event with the action {self.action!r} or 'impression'"
+            raise ValueError(f"{names}: {queries.height} queries and {events.height} such events; expected {expected}")
+        asked = queries.select("key", "session", asked="time", listed=pl.col("hits").is_not_null())
+        events = events.join(asked, on="key", how="left", maintain_order="left").drop("key")
         base = first_ordinal if first_ordinal is not None else 1 - int((events["ordinal"] == 0).any())
-        lists, reason = self._lists(heads, events, base)
-        codes = np.sort(_codes(lists, len(self.items)))
-        reason[codes[1:][codes[1:] == codes[:-1]] // len(self.items)] = TWICE
-        reason[(heads["length"] == 0).fill_null(False).to_numpy()] = EMPTY
-        reason[heads["mixed"].to_numpy()] = PAGES
+        lists, reason = self._lists(queries, events.filter(~pl.col("click") & pl.col("session").is_not_null()), base)
         for which, words in LEFT_OUT.items():
             self._count(f"sessions left out: {words}", (reason == which).sum())
-        events = events.with_columns(position=self._positions(events, lists, base))
-        kept = np.flatnonzero(reason == 0)
-        depth = self._depth(heads, events, lists, reason, n_positions)
-        if not len(kept):
-            raise ValueError(f"{names}: no session is left; {'; '.join(self._notes())}")
-        shape = len(kept), int(depth[kept].max())
-        check_kept(names, 5 * shape[0] * shape[1], self.max_memory, f"{shape[0]:,} sessions of up to {shape[1]:,} positions")
-        row = np.cumsum(reason == 0) - 1
-        sessions, positions, numbers = (lists[name].to_numpy() for name in ("session", "position", "item"))
-        inside = (reason[sessions] == 0) & (positions < depth[sessions])
-        items, clicks = np.full(shape, -1, np.int32), np.zeros(shape, np.int8)
-        items[row[sessions[inside]], positions[inside]] = numbers[inside]
-        sessions, positions, share, off_list = self._clicks(heads, events, reason, depth, base)
-        clicks[row[sessions], positions] = 1
-        notes = [note for each in self.skipped for note in each.notes(len(kept))] + self._notes()
+        events = events.join(lists, on=["session", "item"], how="left", maintain_order="left")
+        lowest = events.filter(~pl.col("click")).group_by("session").agg(lowest=pl.col("position").max()).drop_nulls()
+        lists = lists.join(lowest, on="session", how="left", maintain_order="left")
+        self._count(
+            "sessions without impressions, all hits assumed to be displayed",
+            lists.filter(pl.col("lowest").is_null())["session"].n_unique(),
+        )
+        shown = pl.col("position") <= pl.min_horizontal("lowest", pl.lit(n_positions or ROWS) - 1)
+        lists = lists.filter(shown)
+        clicks, share, off_list = self._clicks(
+            events.join(lowest, on="session", how="left").with_columns(shown=shown), reason, base
+        )
+        notes = [note for each in self.skipped for note in each.notes(int((reason == 0).sum()))]
+        notes += [f"{words}: {count:,}" for words, count in self.dirt.items()]
+        if not lists.height:
+            raise ValueError(f"{names}: no session is left; {'; '.join(notes)}")
         if share > MOST_DROPPED:
             warning = f"{share:.1%} of the clicks belong to no list of the log, more than {MOST_DROPPED:.0%}"
             if strict:
                 raise ValueError(f"{names}: {warning}; {'; '.join(notes)}")
             notes.insert(0, f"warning: {warning}; the reasons are below")
-        labels, items[items >= 0] = _named(self.items, items[items >= 0])
-        texts, queries = _named(self.texts, heads["query"].to_numpy()[kept])
-        times = heads["time"].fill_nan(None).forward_fill().backward_fill().to_numpy()[kept]
-        timed = None if np.isnan(times).any() else times
+        row, kept = np.cumsum(reason == 0) - 1, reason == 0
+        shape = int(kept.sum()), int(lists["position"].max()) + 1  # type: ignore[arg-type, operator]
+        check_kept(names, 5 * shape[0] * shape[1], self.max_memory, f"{shape[0]:,} sessions of up to {shape[1]:,} positions")
+        items, clicked = np.full(shape, -1, np.int32), np.zeros(shape, np.int8)
+        item_labels, numbers = self._labelled(lists["item"])
+        items[row[lists["session"].to_numpy()], lists["position"].to_numpy()] = numbers
+        clicked[row[clicks["session"].to_numpy()], clicks["position"].to_numpy()] = 1
+        query_labels, texts = self._labelled(queries["text"].filter(pl.Series(kept)))
+        times = queries["time"].fill_nan(None).forward_fill().backward_fill().to_numpy()[kept]
         return ClickLog(
-            items, clicks, queries, labels, texts, off_list, skipped=dict(self.dirt), notes=tuple(notes), times=timed
-        )
-
-    def _notes(self) -> list[str]:
-        return [f"{reason}: {count:,}" for reason, count in self.dirt.items()]
+            items, clicked, texts, item_labels, query_labels, off_list, skipped=dict(self.dirt), notes=tuple(notes),
+            times=None if np.isnan(times).any() else times,
+        )  # fmt: skip
 
     def _sessions(self) -> pl.DataFrame:
         """The first record of each query, and whether others have another list."""
-        length = pl.col("length").fill_null(0).cast(pl.Int64)
-        heads = pl.concat(self.heads).with_columns(
-            mixed=pl.col("same").n_unique().over("key") > 1, start=length.cum_sum() - length
-        )
+        queries = pl.concat(self.queries)
+        self._count("sessions left out: a query without query_id", (~queries["known"]).sum())
+        queries = queries.filter("known").with_columns(mixed=pl.col("same").n_unique().over("key") > 1)
         first = pl.col("key").is_first_distinct()
-        self._count("identical records of one query, read once", heads.filter(~first & ~pl.col("mixed")).height)
-        return heads.filter(first).with_row_index("session").with_columns(pl.col("session").cast(pl.Int32))
+        self._count("identical records of one query, read once", queries.filter(~first & ~pl.col("mixed")).height)
+        return queries.filter(first).with_row_index("session")
 
-    def _lists(self, heads: pl.DataFrame, events: pl.DataFrame, base: int) -> tuple[pl.DataFrame, NDArray[np.int8]]:
-        """Session, item and position of hits, or of impressions without hits; and why sessions are left out so far."""
-        lengths, hits = heads["length"].fill_null(0).to_numpy().astype(np.int64), np.concatenate(self.hits)
-        place = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-        rows = {
-            "session": np.repeat(np.arange(len(lengths), dtype=np.int32), lengths),
-            "item": hits[np.repeat(heads["start"].to_numpy(), lengths) + place],
-            "position": place.astype(np.int32),
-        }
-        shown = events.filter(
-            ~pl.col("click") & pl.col("session").is_not_null() & pl.col("length").is_null() & (pl.col("item") >= 0)
-        )
-        self._count("impressions without ordinal, in sessions without hits", shown["ordinal"].null_count())
+    def _lists(self, queries: pl.DataFrame, shown: pl.DataFrame, base: int) -> tuple[pl.DataFrame, NDArray[np.int8]]:
+        """Session, item and position of hits, or of impressions without hits; and why sessions are left out, or 0."""
+        length = pl.col("hits").list.len()
+        hits = queries.filter(length > 0).select("session", item="hits", position=pl.int_ranges(0, length, dtype=pl.Int32))
+        loose = shown.filter(~pl.col("listed") & pl.col("named"))
+        self._count("impressions without ordinal, in sessions without hits", loose["ordinal"].null_count())
         loose = (
-            shown.select("session", "item", position=pl.col("ordinal") - base).drop_nulls().unique().sort("session", "position")
+            loose.select("session", "item", position=pl.col("ordinal") - base).drop_nulls().unique().sort("session", "position")
         )
-        tied = loose.filter(pl.struct("session", "position").is_duplicated())["session"].to_numpy()
-        twice = loose.filter(pl.struct("session", "item").is_duplicated())["session"].to_numpy()
-        loose = loose.filter(pl.col("position") == pl.int_range(pl.len()).over("session"))
-        lists = pl.concat([pl.DataFrame(rows), loose]).sort("session", maintain_order=True)
-        reason = np.zeros(len(lengths), np.int8)
-        reason[np.bincount(lists["session"].to_numpy(), minlength=len(lengths)) == 0] = NOTHING
-        reason[tied], reason[twice] = TIED, TWICE
-        return lists, reason
+        tied = loose.filter(pl.struct("session", "position").is_duplicated())
+        lists = pl.concat([hits.explode("item", "position"), loose])
+        twice = lists.filter(pl.struct("session", "item").is_duplicated())
+        there = pl.col("position") == pl.int_range(pl.len()).over("session")
+        lists = pl.concat([lists.head(lists.height - loose.height), loose.filter(there)])
+        reason = np.full(queries.height, NOTHING, np.int8)
+        reason[lists["session"].to_numpy()] = 0
+        for why, sessions in (
+            (TIED, tied),
+            (TWICE, twice),
+            (EMPTY, queries.filter(length == 0)),
+            (PAGES, queries.filter("mixed")),
+        ):
+            reason[sessions["session"].to_numpy()] = why
+        return lists.filter(reason[lists["session"].to_numpy()] == 0), reason
 
-    def _positions(self, events: pl.DataFrame, lists: pl.DataFrame, base: int) -> pl.Series:
-        """Where the item of each event stands in its list: nearly always at its ordinal."""
-        session, item = events["session"].fill_null(-1).to_numpy(), events["item"].to_numpy()
-        rank = events["ordinal"].fill_null(-1).to_numpy() - base
-        start = np.searchsorted(lists["session"].to_numpy(), np.arange(-1, session.max(initial=0) + 2))
-        there = (session >= 0) & (rank >= 0) & (start[session + 1] + rank < start[session + 2])
-        slot = np.where(there, start[session + 1] + rank, 0)
-        there &= lists["item"].to_numpy()[slot] == item
-        position = np.where(there, rank, -1).astype(np.int32)
-        rest = np.flatnonzero(~there & (session >= 0) & (item >= 0))
-        if len(rest):
-            wanted = pl.DataFrame({"code": _codes(events[rest], len(self.items))})
-            places = lists.select("position", code=pl.Series(_codes(lists, len(self.items)))).unique("code")
-            position[rest] = wanted.join(places, "code", "left", maintain_order="left")["position"].fill_null(-1).to_numpy()
-        return pl.select(pl.when(pl.Series(position) >= 0).then(pl.Series(position))).to_series()
-
-    def _depth(
-        self, heads: pl.DataFrame, events: pl.DataFrame, lists: pl.DataFrame, reason: NDArray[np.int8], n_positions: int | None
-    ) -> Longs:
-        """How many positions of each list were displayed."""
-        full = np.bincount(lists["session"].to_numpy(), minlength=heads.height)
-        lowest = (
-            events.filter(~pl.col("click") & pl.col("position").is_not_null()).group_by("session").agg(pl.col("position").max())
-        )
-        depth = np.zeros(heads.height, np.int64)
-        depth[lowest["session"].to_numpy()] = lowest["position"].to_numpy() + 1
-        self._count("sessions without impressions, all hits assumed to be displayed", ((depth == 0) & (reason == 0)).sum())
-        return np.minimum(np.where(depth, depth, full), n_positions or full.max(initial=1))
-
-    def _clicks(
-        self, heads: pl.DataFrame, events: pl.DataFrame, reason: NDArray[np.int8], depth: Longs, base: int
-    ) -> tuple[Longs, Longs, float, int]:
-        """Session and position of the clicks that count, the share of those dropped, and how many of them name no item of
-        their list."""
-        session = events["session"].fill_null(-1).to_numpy()
-        position = events["position"].fill_null(-1).to_numpy()
-        item, click = events["item"].to_numpy(), events["click"].to_numpy()
+    def _clicks(self, events: pl.DataFrame, reason: NDArray[np.int8], base: int) -> tuple[pl.DataFrame, float, int]:
+        """The clicks that count, the share of those dropped, and how many of them name no item of their list."""
+        left_out = pl.Series(reason[events["session"].fill_null(0).to_numpy()] > 0)
         fates = {
-            "without query_id": ~events["known"].to_numpy(),
-            "without object": item < 0,
-            "of an unknown query_id": session < 0,
-            "of a session that is left out": reason[session] > 0,
-            "on an object that is not in the list": (position < 0) | (position >= depth[session]),
+            "without query_id": ~pl.col("known"),
+            "without object": ~pl.col("named"),
+            "of an unknown query_id": pl.col("session").is_null(),
+            "of a session that is left out": pl.lit(left_out),
+            "on an object that is not in the list": ~pl.col("shown").fill_null(False),
         }
-        fate = np.select([*fates.values()], [*fates], "")
-        for kind, which in (("clicks", click), ("impressions", ~click)):
-            for words in fates:
-                self._count(f"{kind} dropped: {words}", (which & (fate == words)).sum())
-        good = fate == ""
-        disagrees = (events["ordinal"] - base != events["position"]).fill_null(False).to_numpy()
-        self._count("ordinals that disagree with the list, ignored", (good & disagrees).sum())
-        counted = good & click
-        asked, at = heads["time"].to_numpy()[session], events["at"].to_numpy()
-        self._count("clicks before their query, kept", (counted & (at < asked)).sum())
-        pairs = pl.DataFrame({"session": session[counted], "position": position[counted]}).unique()
-        self._count("clicks repeated, counted once", counted.sum() - pairs.height)
-        share = (click & (fate != "")).sum() / max(click.sum(), 1)
-        off_list = int((click & (fate == [*fates][-1])).sum())
-        return pairs["session"].to_numpy(), pairs["position"].to_numpy(), float(share), off_list
+        fate = pl.coalesce(pl.when(law).then(pl.lit(words)) for words, law in fates.items())
+        events = events.with_columns(fate=fate)
+        n_dropped = events.filter(pl.col("fate").is_not_null()).group_by("click", "fate").len().sort("click", "fate")
+        for click, words, count in n_dropped.iter_rows():
+            self._count(f"{'clicks' if click else 'impressions'} dropped: {words}", count)
+        good = events.filter(pl.col("fate").is_null())
+        self._count("ordinals that disagree with the list, ignored", (good["ordinal"] - base != good["position"]).sum())
+        clicks, n_clicks = good.filter("click"), int(events["click"].sum())
+        self._count("clicks before their query, kept", (clicks["at"] < clicks["asked"]).sum())
+        once = clicks.select("session", "position").unique()
+        self._count("clicks repeated, counted once", clicks.height - once.height)
+        return once, (n_clicks - clicks.height) / max(n_clicks, 1), self.dirt[f"clicks dropped: {[*fates][-1]}"]
 
-
-def _codes(rows: pl.DataFrame, n_items: int) -> Longs:
-    """A number for the session and the item of each row."""
-    return rows["session"].to_numpy().astype(np.int64) * n_items + rows["item"].to_numpy()
-
-
-def _named(index: dict[str, int], numbers: NDArray[np.int32]) -> tuple[tuple[str, ...], NDArray[np.int32]]:
-    """The labels that are used in their order, and numbers of them."""
-    used, first, inverse = np.unique(numbers, return_index=True, return_inverse=True)
-    order = np.argsort(first)
-    labels = list(index)
-    return tuple(labels[number] for number in used[order]), np.argsort(order)[inverse].astype(np.int32)
+    def _labelled(self, numbers: pl.Series) -> tuple[tuple[str, ...], NDArray[np.int32]]:
+        """The labels of what there is, in its order, and the places among them."""
+        distinct = numbers.unique(maintain_order=True)
+        places = numbers.replace_strict(distinct, range(len(distinct)), return_dtype=pl.Int32)
+        return tuple(self.labels[number] for number in distinct), places.to_numpy()
 
 
 # ---------------------------------------------------------------------------------------------------------------- writing
