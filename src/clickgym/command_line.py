@@ -75,6 +75,10 @@ COMMANDS = {
         "offline.commands.fit:fit",
         "Fit click models to a click log, report how well they predict clicks, and write an instance file.",
     ),
+    "check-models": (
+        "offline.commands.check_models:check",
+        "Check whether simulations of a click log can be trusted to order lists.",
+    ),
     "features": (
         "offline.commands.features:features",
         "Make a contextual instance (items with features) from ratings or from judged documents.",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import groupby
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -77,7 +78,7 @@ def _attraction(estimator: Estimator, labels: list[tuple[str, str]]) -> tuple[Fl
     return np.concatenate(values), np.concatenate(examined)
 
 
-def _coec(pairs: NDArray[np.int32], clicks: NDArray[np.int8], clicked: Floats, how: str) -> Floats:
+def _coec(pairs: NDArray[np.int32], clicks: NDArray[np.int8], clicked: NDArray[Any], how: str) -> Floats:
     """Clicks over expected clicks of each pair; NaN where none are expected.
 
     ⚠ The plugin for OpenSearch takes all impressions of a pair to be at the highest position that it ever had, and looks up

@@ -40,14 +40,15 @@ LATEST = 253_402_300_799
 """The last second of the year 9999."""
 NORMALIZE = ("none", "lower")
 
-_INDEX = pl.Struct({"_index": pl.String})
-_ATTRIBUTES = {
+_INDEX: Any = pl.Struct({"_index": pl.String})
+_ATTRIBUTES: dict[str, Any] = {
     "object": pl.Struct({"object_id": pl.String}), "position": pl.Struct({"ordinal": pl.String}), "rank": pl.String
 }  # fmt: skip
-RECORD = pl.Struct({
+_FIELDS: dict[str, Any] = {
     "query_id": pl.String, "user_query": pl.String, "timestamp": pl.String, "query_response_hit_ids": pl.List(pl.String),
     "action_name": pl.String, "event_attributes": pl.Struct(_ATTRIBUTES), "index": _INDEX, "create": _INDEX,
-})  # fmt: skip
+}  # fmt: skip
+RECORD = pl.Struct(_FIELDS)
 """What is read of a record: of a query, of an event, or of a line that says where the next record of a bulk file goes."""
 FLAT = {"query_id": "query_id", "user_query": "user_query", "timestamp": "timestamp", "action_name": "action_name",
         "object": "object_id", "ordinal": "rank"}  # fmt: skip
@@ -411,7 +412,7 @@ class _Reader:
                 raise ValueError(f"{names}: {warning}; {'; '.join(notes)}")
             notes.insert(0, f"warning: {warning}; the reasons are below")
         row, kept = np.cumsum(reason == 0) - 1, reason == 0
-        shape = int(kept.sum()), int(lists["position"].max()) + 1  # type: ignore[arg-type, operator]
+        shape = int(kept.sum()), int(lists["position"].max()) + 1  # type: ignore[arg-type]
         check_kept(names, 5 * shape[0] * shape[1], self.max_memory, f"{shape[0]:,} sessions of up to {shape[1]:,} positions")
         items, clicked = np.full(shape, -1, np.int32), np.zeros(shape, np.int8)
         item_labels, numbers = self._labelled(lists["item"])

@@ -78,7 +78,8 @@ def decide(
     or alone, a list is recommended for an experiment if every click model that fits the held-out clicks predicts, after
     correction, that it earns more. Otherwise no list is recommended, and where a gain is likely but not proven, the page says
     how many sessions of an experiment would prove it. Agents propose lists: they learn on users simulated by the best click
-    model. Off-policy estimators, tested on logged lists, estimate what these lists would earn.
+    model; [bold]clickgym check-models[/] says whether simulations of the log can be trusted. Off-policy estimators, tested on
+    logged lists, estimate what these lists would earn.
 
     [bold]Examples[/]
 

@@ -131,7 +131,7 @@ def fit(
         say(console, f"{file}: {instance.description}")
         sure = instance.estimation.get("standard_errors", {})
         written.append({"query": query, "file": str(file), "description": instance.description, "standard_errors": sure})
-    if fitted.attractions is not None:
+    if attractions is not None and fitted.attractions is not None:
         write_whole(attractions, fitted.attractions.write_csv(float_precision=6))
         few = fitted.attractions["attraction"].null_count()
         say(console, f"{attractions}: {len(fitted.attractions):,} rows, {few:,} of them without attraction (below 30 sessions)")

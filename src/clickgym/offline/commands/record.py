@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -64,7 +64,8 @@ def record(
     with compiling_told(errors()):
         try:
             place = make_env(env, instance)
-            log = record_(make_agent(agent, place, horizon=n, seed=seed), place, n, seed=seed)
+            learner: Any = make_agent(agent, place, horizon=n, seed=seed)
+            log = record_(learner, place, n, seed=seed)
         except TypeError as error:  # of an argument that was typed
             raise ValueError(str(error)) from None
     (write_tidy if tidy else write_ubi)(log, out)
