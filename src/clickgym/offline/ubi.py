@@ -26,7 +26,19 @@ from ..core.files import make_folder, write_whole
 from .counting import ahead
 from .log import ClickLog
 from .rows import TextTable, as_text, check_columns_there
-from .tables import LONGEST, MAX_MEMORY, PIECE, ROWS, Fault, Skipped, check_kept, check_size, read_blocks, split_lines
+from .tables import (
+    LONGEST,
+    MAX_MEMORY,
+    PIECE,
+    ROWS,
+    Fault,
+    Skipped,
+    check_kept,
+    check_size,
+    read_blocks,
+    read_lines,
+    split_lines,
+)
 from .tidy import LABEL
 from .times import as_seconds
 
@@ -273,8 +285,7 @@ def _array(path: Path) -> Iterator[pl.DataFrame]:
 
 def _table(path: Path, skipped: Skipped) -> Iterator[pl.DataFrame]:
     """The rows of a flat table."""
-    with _open(path) as file:
-        header = file.readline(LONGEST).decode("utf-8-sig", "replace").strip().split(",")
+    header = next(read_lines(path), (1, b""))[1].decode("utf-8-sig", "replace").split(",")
     check_columns_there(path, header, {"query_id": "query_id"})
     names = {role: name for role, name in FLAT.items() if name in header}
     for rows, faults in TextTable(path, ",", header, names)():
