@@ -245,6 +245,7 @@ def recipes() -> dict[Any, Call]:
         "per_query": False,
         "seed": 0,
         "bootstrap": 2,
+        "coec": "sum",
     }
     add(offline.fit_models, log=LOG, models=["PBM"], queries=["q"], **fit)
     add(offline.query_instance, log=LOG, query="q", estimators={"CM": offline.CMEstimator().fit(LOG)}, n_items=2)
@@ -276,6 +277,7 @@ def recipes() -> dict[Any, Call]:
     add(offline.read_policy, spec="uniform", log=LOG, reward="clicks", cutoff=1)
     add(offline.read_sessions, source=LOG, query="q", columns={"item": "doc"}, duplicates="first", max_memory="1GB")
     add(offline.empirical_policies, log=LOG)
+    add(offline.check_models, log=LOG[np.arange(120) % 12], models=["PBM"], least_sessions=10, bootstrap=2, seed=0)
     add(clickgym.run, agent=Clumsy(4, 2), env=scalar(), **session)
     sweep: dict[str, Any] = {"envs": ["PBMRank-v0"], "agents": ["Random"], "instances": ["yandex-9"]}
     add(clickgym.sweep, **sweep, runs=1, n_jobs=1, progress=False, **session)
@@ -296,7 +298,7 @@ ELSEWHERE = {
     "an interface, an error or a result, which nobody calls with numbers": {
         "Agent", "AgentError", "ClickModel", "CompiledAgent", "Comparison", "Verdict", "ContextualAgent", "ContextualModel",
         "ConvergenceWarning", "Estimator", "Evaluation", "Fitted", "KernelError", "Learner", "Policy", "Result",
-        "Impression", "Scorecard", "SessionError", "StateAgent", "Tuning", "Users",
+        "Impression", "Scorecard", "Simulability", "SessionError", "StateAgent", "Tuning", "Users",
     },
     "the library's algorithms call it: tests/agents/test_plackett_luce.py has its wrong arguments": {"PlackettLuceActorCritic"},
     "takes what ClickEnv takes": {"ContextualClickEnv", "ContextualClickVectorEnv"},
@@ -305,8 +307,8 @@ ELSEWHERE = {
     "takes names, files, or objects of its own": {
         "Results", "baselines", "check_agent", "check_click_model",
         "grid", "kernel", "list_agents", "list_environments", "list_instances", "list_metrics", "read_judgements", "read_letor",
-        "read_log", "read_open_bandit", "read_ratings", "read_tidy", "read_yandex_personalized", "read_yandex_relevance",
-        "register", "sessions", "write_tidy",
+        "read_log", "read_open_bandit", "read_ratings", "read_tidy", "read_ubi", "read_yandex_personalized", "read_yandex_relevance",
+        "register", "sessions", "write_tidy", "write_ubi",
     },
 }  # fmt: skip
 

@@ -20,7 +20,7 @@ from ..decision.decide import decide as decide_
 from ..decision.evidence import LEVEL
 from ..decision.page import write_decision
 from ..decision.records import Decision
-from .logs import LOG_FORMAT, BadRows, Columns, Cutoff, Duplicates, MaxMemory, Repeated, Reward, Time, reading_of
+from .logs import LOG_FORMAT, BadRows, ClickAction, Columns, Cutoff, Duplicates, MaxMemory, Repeated, Reward, Time, reading_of
 
 MOST_ROWS = 20
 
@@ -70,6 +70,7 @@ def decide(
     bad_rows: BadRows = "strict",
     repeated: Repeated = "keep",
     max_memory: MaxMemory = "4GB",
+    click_action: ClickAction = "click",
     seed: Annotated[int, typer.Option(metavar="N", help="The same seed gives the same decision.")] = 0,
     pdf: Pdf = False,
 ) -> None:  # fmt: skip
@@ -79,7 +80,8 @@ def decide(
     or alone, a list is recommended for an experiment if every click model that fits the held-out clicks predicts, after
     correction, that it earns more. Otherwise no list is recommended, and where a gain is likely but not proven, the page says
     how many sessions of an experiment would prove it. Agents propose lists: they learn on users simulated by the best click
-    model. Off-policy estimators, tested on logged lists, estimate what these lists would earn.
+    model; [bold]clickgym check-models[/] says whether simulations of the log can be trusted. Off-policy estimators, tested on
+    logged lists, estimate what these lists would earn.
 
     [bold]Examples[/]
 
@@ -96,7 +98,7 @@ def decide(
     how: dict[str, Any] = {
         "agents": agents or AGENTS, "horizon": number(horizon), "runs": runs, "reward": reward, "cutoff": cutoff,
         "level": level, "seed": seed, "log_format": log_format, "on_step": partial(say, errors()),
-        **reading_of(columns, time, duplicates, bad_rows, repeated, max_memory),
+        **reading_of(columns, time, duplicates, bad_rows, repeated, max_memory, click_action),
     }  # fmt: skip
     if all_queries or top is not None:
         if pdf:
