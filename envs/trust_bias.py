@@ -167,8 +167,8 @@ class TrustBiasModel(ClickModel):
 
     def _examination_bounds(self) -> NDArray[np.float64]:
         raise ValueError(
-            "the best list for reward='any_click' or with item_values in a TrustBiasModel is an assignment, solved for one list "
-            "at a time; where candidates change from session to session, choose reward='clicks' without values"
+            "the best list for reward='any_click' or with item_values in a TrustBiasModel is an assignment, solved for one "
+            "list at a time; where candidates change from session to session, choose reward='clicks' without values"
         )
 
 

@@ -83,8 +83,8 @@ class Users(ABC):
         """The same users, whose clicks earn different amounts.
 
         Args:
-            item_values: ``(L,)`` what a click on each item earns, at least 0 and not all 0; where candidates change ``(N,)``, of
-                each item of the pool. None, or 1 for each: the users themselves.
+            item_values: ``(L,)`` what a click on each item earns, at least 0 and not all 0; where candidates change ``(N,)``,
+                of each item of the pool. None, or 1 for each: the users themselves.
 
         Raises:
             ValueError: on other values; or items have no values for these users.

@@ -249,8 +249,8 @@ class RoundTask:
             if lists > base.max_search:
                 raise ValueError(
                     f"the best list for reward={reward!r} in a {kind} is known only by exact search in each session, and "
-                    f"{lists:.3g} lists of {m} out of {n_items} candidates are more than the limit of {base.max_search:.0e}; choose "
-                    f"another reward kind or a smaller cutoff"
+                    f"{lists:.3g} lists of {m} out of {n_items} candidates are more than the limit of {base.max_search:.0e}; "
+                    f"choose another reward kind or a smaller cutoff"
                 )
             bounds = base._bounds_of_search(m)
         most = int(np.diff(pool.starts).max()) if len(pool.entries) else len(pool.items)
