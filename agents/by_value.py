@@ -2,8 +2,8 @@
 
 Values are known: an agent is given them (``item_values=``), and learns attraction as without. Where clicks stop users (the
 cascade model) the best list for given attractions follows from a scan: items by decreasing value, chosen by dynamic
-programming. Elsewhere items are ranked by value times index. Each agent is a subclass with another `rank_kernel`, made by the constructor of
-the agent without values; so the kernels of agents without values do not know of them.
+programming. Elsewhere items are ranked by value times index. Each agent is a subclass with another `rank_kernel`, made by the
+constructor of the agent without values; so the kernels of agents without values do not know of them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..core.checks import check_flag, check_item_values, numbers
 from ..core.kernels import inner, kernel, specialise
 from . import cascade, kl_ucb, position_based, position_based_ts
 from .agent import CompiledAgent
-from .kernels import count_session, exploration, kl_upper, rank_by_draw, rank_by_index, shuffle_front
+from .kernels import count_session, exploration, kl_upper, rank_by_draw, rank_by_index, sort_stably
 from .linear import LinearTS, PBMLinUCB, rank_by_posterior, rank_optimistic, show_largest, update_ridge
 from .position_based import show_by_examination
 from .state import Floats, joined
@@ -73,14 +73,6 @@ class ByValue(CompiledAgent):
 # ------------------------------------------------------------------------------------------------------- users who scan
 
 
-@inner
-def comes_before(values, index, item, other):  # type: ignore[no-untyped-def]
-    """Whether an item stands above another one: by value, then by index, then by id."""
-    if values[item] != values[other]:
-        return values[item] > values[other]
-    return index[item] > index[other] or (index[item] == index[other] and item < other)
-
-
 @kernel
 def plan_list(values, index, order, plan, ranking):  # type: ignore[no-untyped-def]
     """Choose from items in decreasing order of value the list of most expected value, for attractions min(index, 1)."""
@@ -107,23 +99,10 @@ def plan_list(values, index, order, plan, ranking):  # type: ignore[no-untyped-d
 
 @inner
 def show_plan(state, index, rng, ranking):  # type: ignore[no-untyped-def]
-    """`plan_list`, ties of value and index in random order."""
-    values, order = state.item_values, state.order
-    for i in range(1, len(order)):  # few moves since the last session
-        item, j = order[i], i - 1
-        while j >= 0 and comes_before(values, index, item, order[j]):
-            order[j + 1] = order[j]
-            j -= 1
-        order[j + 1] = item
-    start = 0
-    while start < len(order):
-        stop = start + 1
-        first = order[start]
-        while stop < len(order) and values[order[stop]] == values[first] and index[order[stop]] == index[first]:
-            stop += 1
-        shuffle_front(rng, order, start, stop, stop - start)
-        start = stop
-    plan_list(values, index, order, state.plan, ranking)
+    """`plan_list`; items of equal values by index, ties of both in random order."""
+    rank_by_index(index, state.order, rng, len(state.order))
+    sort_stably(state.item_values, state.order)
+    plan_list(state.item_values, index, state.order, state.plan, ranking)
 
 
 @kernel

@@ -156,12 +156,12 @@ class ContextualModel(Users, abstract=True):
     def _valued_pool(self) -> Pool:
         """The pool with the values as a further parameter of items."""
         assert self.item_values is not None
-        of_entries = self.item_values[self.pool.entries]
-        if not self.candidates:
-            of_items = np.vstack([self.pool.item_others, self.item_values])
-        else:  # those of items are not read
-            of_items = np.vstack([self.pool.item_others, np.zeros((1, self.pool.item_others.shape[1]))])
-        return self.pool._replace(item_others=of_items, entry_others=np.vstack([self.pool.entry_others, of_entries]))
+        pool = self.pool
+        of_items = np.resize(self.item_values, pool.item_others.shape[1])  # not read where users have entries
+        return pool._replace(
+            item_others=np.vstack([pool.item_others, of_items]),
+            entry_others=np.vstack([pool.entry_others, self.item_values[pool.entries]]),
+        )
 
     def course(self, reward: str, cutoff: int | None, reference: ArrayLike | None) -> Rounds:
         """As `Users.course`: a round of candidates for each session, each with an optimum of its own."""
