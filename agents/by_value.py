@@ -9,7 +9,7 @@ constructor of the agent without values; so the kernels of agents without values
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -47,7 +47,7 @@ PBMTSValues = joined("PBMTSValues", position_based_ts.PBMTSState, Values)
 class ByValue(CompiledAgent):
     """Base class of the agents by value; a subclass names the agent without values after it."""
 
-    rank_available_kernel = None
+    rank_available_kernel: ClassVar[Any] = None
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

@@ -253,10 +253,6 @@ class ClickModel(Users, abstract=True):
         values = check_item_values(item_values, self.n_items)
         return self if (values == 1.0).all() else valued(self, values)
 
-    @classmethod
-    def described(cls, item_values: ArrayLike | None = None, **parameters: Any) -> Self:
-        return cls(**parameters).with_item_values(item_values)  # type: ignore[return-value]
-
     def _sizes(self) -> dict[str, int]:
         """Those that the constructor takes, since no parameter tells them."""
         return {name: getattr(self, name) for name in ("n_items", "n_positions") if name in _arguments(type(self))}
@@ -497,6 +493,7 @@ class ValuedModel(ClickModel, abstract=True):
     rewards = ("clicks",)
     contextual_reward = "clicks"
     base: ClickModel
+    item_values: NDArray[np.float64]
 
     def __reduce__(self) -> Any:
         return valued, (self.base, self.item_values)
@@ -537,7 +534,7 @@ def valued(model: ClickModel, values: NDArray[np.float64]) -> ClickModel:
     made = object.__new__(_valued_class(type(model)))
     vars(made).update(vars(model), base=model, item_values=values)
     chances = np.empty((2, model.n_positions))  # working memory of the kernels
-    made.parameters = _valued_parameters(type(model.parameters))(*model.parameters, values, chances)
+    made.parameters = _valued_parameters(cast(Any, type(model.parameters)))(*model.parameters, values, chances)
     return made
 
 
@@ -551,7 +548,7 @@ def _valued_class(kind: type[ClickModel]) -> type[ClickModel]:
         "session_kernel": staticmethod(specialise(_valued_session, sample=kind.sample_kernel, expected=expected_value)),
         "__module__": kind.__module__,
     }
-    return type(kind)(kind.__name__, (ValuedModel, kind), members, abstract=True)
+    return cast(Any, type(kind))(kind.__name__, (ValuedModel, kind), members, abstract=True)
 
 
 @cache
@@ -559,7 +556,7 @@ def _valued_parameters(kind: Any) -> Any:
     """The named tuple of parameters with values and working memory; it stands in this module, where the cache looks for it."""
     name = f"{kind.__module__.rpartition('.')[2]}_{kind.__qualname__}".replace(".", "_")
     fields = (*kind._fields, "item_values", "chances")
-    globals()[name] = namedtuple(name, fields, module=__name__)  # type: ignore[misc]  # fields are not written out
+    globals()[name] = namedtuple(name, fields, module=__name__)
     return globals()[name]
 
 

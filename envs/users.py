@@ -138,11 +138,11 @@ class Users(ABC):
         if not isinstance(description, Mapping) or "model" not in description:
             raise ValueError("a click model is described by a JSON object with a key 'model'")
         parameters = dict(description)
-        name = parameters.pop("model")
+        name, values = parameters.pop("model"), parameters.pop("item_values", None)
         with from_file(None, trust):
             found = users_class(name)
         try:
-            return found.described(**parameters)
+            return found.described(**parameters).with_item_values(values)
         except TypeError as error:
             raise ValueError(f"{name}: {str(error).partition(') ')[2] or error}") from None
 

@@ -194,10 +194,6 @@ class ContextualModel(Users, abstract=True):
             "candidates": None if self.candidates is None else [numbers.tolist() for numbers in self.candidates],
         } | ({} if self.item_values is None else {"item_values": self.item_values.tolist()})
 
-    @classmethod
-    def described(cls, item_values: ArrayLike | None = None, **parameters: Any) -> Any:
-        return super().described(**parameters).with_item_values(item_values)
-
     def _set_pool(
         self,
         user_attraction: NDArray[np.float64],
@@ -418,8 +414,8 @@ class LabelledModel(ContextualModel):
         return made
 
     @classmethod
-    def described(cls, interactions: ArrayLike | None = None, **parameters: Any) -> Any:
-        made = super().described(**parameters)
+    def described(cls, interactions: ArrayLike | None = None, **parameters: Any) -> Self:
+        made = cls(**parameters)
         return made if interactions is None else made.with_interactions(interactions)
 
     def _interactions(self) -> dict[str, Any]:

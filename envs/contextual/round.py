@@ -338,8 +338,10 @@ class Rounds:
         self._task = RoundTask(base, pool, kind, reward, cutoff)
         n_items, n_features = self._task.round.features.shape
         features = Box(-1.0, 1.0, (n_items, n_features - self._task.has_values), np.float64)
-        values = {"values": Box(0.0, np.inf, (n_items,), np.float64)} if self._task.has_values else {}
-        self.observation_space = Dict(clicks=MultiBinary(base.n_positions), features=features, **values)
+        spaces: dict[str, Any] = {"clicks": MultiBinary(base.n_positions), "features": features}
+        if self._task.has_values:
+            spaces["values"] = Box(0.0, np.inf, (n_items,), np.float64)
+        self.observation_space = Dict(spaces)
 
     def at(self, step: int) -> tuple[RoundTask, int]:
         """The task, which never changes."""

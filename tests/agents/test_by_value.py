@@ -240,7 +240,7 @@ def test_bad_values_are_refused_in_one_line():
 def test_a_log_without_values_teaches_an_agent_by_features():
     model = LinearModel(CascadeModel([0, 0, 0], 2), [0.9, 0.1], [[1, 0], [0, 1], [0.5, 0.5]])
     env = clickgym.envs.ContextualClickEnv(model)
-    log = clickgym.record("Random", env, 50, seed=0)
+    log = clickgym.record(clickgym.agents.Random(3, 2, seed=0), env, 50, seed=0)
     agents = [LinearTS(3, 2, n_features=2, seed=0, **arguments) for arguments in ({}, {"item_values": True})]
     for agent in agents:
         agent.learn(log)
