@@ -499,9 +499,10 @@ class ValuedModel(ClickModel, abstract=True):
         return valued, (self.base, self.item_values)
 
     def check_reward(self, reward: str, cutoff: int | None) -> tuple[int, int]:
-        if reward in self.base.rewards and reward != "clicks":
+        code, counted = self.base.check_reward(reward, cutoff)
+        if code != CLICKS:
             raise ValueError(f"the reward {reward!r} counts no clicks that item_values could weigh; expected reward='clicks'")
-        return super().check_reward(reward, cutoff)
+        return code, counted
 
     def with_item_values(self, item_values: ArrayLike | None) -> ClickModel:
         return self.base.with_item_values(self.item_values if item_values is None else item_values)
