@@ -10,7 +10,7 @@ import numpy as np
 from gymnasium.spaces import flatdim
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.checks import as_call, short
+from ..core.checks import as_call
 from ..core.files import check_memory
 from ..core.kernels import KernelError, SessionError, cause
 from .axes import Axes, AxesArguments, attractions_of
@@ -198,7 +198,7 @@ class Streams:
             "n_items": self.model.n_items,
             "n_positions": self.model.n_positions,
             "reward": self.reward,
-            "item_values": None if self.model.item_values is None else short(self.model.item_values.tolist()),
+            "item_values": None if self.model.item_values is None else self.model.item_values.tolist(),
             **self.axes_arguments,
         }
 

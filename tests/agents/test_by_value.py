@@ -26,6 +26,9 @@ from clickgym.agents import (
     TopRank,
 )
 from clickgym.envs import CascadeModel, ClickEnv, LinearModel, PositionBasedModel
+from clickgym.envs.wrappers.regret import Meter
+from clickgym.runner import Metrics
+from clickgym.runner.learners.in_turn import InTurn
 
 VALUES = np.array([0.0, 1.0, 2.0, 2.0, 5.0])
 SCANNING = [CascadeUCB1, CascadeKLUCB, CascadeTS]
@@ -245,3 +248,20 @@ def test_a_log_without_values_teaches_an_agent_by_features():
     for agent in agents:
         agent.learn(log)
     assert (agents[0].state.theta == agents[1].state.theta).all()
+
+
+def test_generic_reinforcement_learning_observes_the_value_of_a_candidate_as_its_last_feature():
+    n_items = len(gym.make("ContextualCMRank-v0").unwrapped.model.items)
+    env = gym.make("ContextualCMRank-v0", item_values=np.arange(n_items)).unwrapped
+    streams = InTurn(env, 3, Meter([100]), Metrics(), apart=True)
+    observations, _ = streams.reset(seed=0)
+    assert streams.observation_space["features"].shape == observations["features"].shape
+    for _ in range(3):
+        coming = observations["features"]
+        lists = np.tile(np.arange(env.model.n_positions), (3, 1))
+        assert (coming[0, :, -1] == env.task.round.others[-1]).all()
+        observations, *_ = streams.step(lists)
+    values = {tuple(row): value for value, row in enumerate(env.model.items.tolist())}
+    d = env.model.items.shape[1]
+    shown = [[values[tuple(row[-d - 1 : -1])] for row in stream] for stream in observations["features"].tolist()]
+    assert observations["features"][..., -1].tolist() == shown
