@@ -71,7 +71,8 @@ def pair_of(
             raise ValueError(f"engine='compiled' cannot serve {both}: {obstacle}")
         engine = "python" if engine == "python" or obstacle else "compiled"
     _check_built_for(agent, place)
-    if getattr(agent, "observes_values", False) and getattr(place.core.model, "item_values", None) is None:
+    users = getattr(place.core, "model", None)
+    if getattr(agent, "observes_values", False) and getattr(users, "item_values", None) is None:
         raise UnsuitedError(f"{type(agent).__name__} ranks by the values of candidates, and the environment has no item_values")
     return Pair(agent, place, pair.kind, engine)
 
