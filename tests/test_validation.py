@@ -177,6 +177,10 @@ def recipes() -> dict[Any, Call]:
     one_session |= {"arrival": "batch:2", "bots": "random:share=0.1", "churn": 0.1, "available": 4}
     add(ClickEnv, model=PBM, **one_session)
     add(ClickVectorEnv, model=PBM, num_envs=2, max_episode_steps=5, autoreset_mode="SameStep", **one_session)
+    item_values = [3.0, 0.5, 0.0, 2.0]  # with nothing that cannot be there beside it
+    for valued in (ClickEnv, ClickVectorEnv, agents.CascadeTS):
+        sizes = SIZES if valued is agents.CascadeTS else {"model": PBM}
+        calls[valued.__name__, "item_values"] = Call(partial(valued, **sizes), {"item_values": item_values})
     add(envs.load_instance, name="yandex-9982", trust=False)
     for wrapper in (envs.LehmerAction, envs.ScoresAction, envs.EnumeratedAction):
         add(wrapper, env=scalar(), items=[3, 1, 0, 2])
@@ -315,7 +319,7 @@ ELSEWHERE = {
 
 # Walked where they mean something, in the recipe of meta-learning, or where a file is read; or no number, but how many lines
 # there are by reason.
-ELSEWHERE_WALKED = {"train_sessions", "episode", "max_memory", "skipped"}
+ELSEWHERE_WALKED = {"item_values", "train_sessions", "episode", "max_memory", "skipped"}
 
 
 def public_names() -> dict[str, Any]:
