@@ -312,8 +312,8 @@ ELSEWHERE = {
     "takes names, files, or objects of its own": {
         "Results", "baselines", "check_agent", "check_click_model",
         "grid", "kernel", "list_agents", "list_environments", "list_instances", "list_metrics", "read_judgements", "read_letor",
-        "read_log", "read_open_bandit", "read_ratings", "read_tidy", "read_ubi", "read_yandex_personalized", "read_yandex_relevance",
-        "register", "sessions", "write_tidy", "write_ubi",
+        "read_log", "read_open_bandit", "read_ratings", "read_tidy", "read_ubi", "read_yandex_personalized",
+        "read_yandex_relevance", "register", "sessions", "write_tidy", "write_ubi",
     },
 }  # fmt: skip
 
