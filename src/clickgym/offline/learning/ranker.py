@@ -18,7 +18,7 @@ from ...core.files import parse_json, read_arrays, reading, write_whole
 from ...envs import ClickModel, ContextualModel
 from ...runner.make import EnvLike, place_of
 from ..log import ClickLog
-from ..policies import FixedPolicy, Policy
+from ..policies import FixedPolicy
 from .exposure import sessions_of
 from .objective import Floats, Layers, scores_of
 
@@ -226,7 +226,7 @@ class LearnedRanker(Agent):
         best = model.expected_reward(model.optimal_ranking("clicks"))
         return Value(model.expected_reward(ranking), float(np.mean(by_lot)), best, logged, 0)
 
-    def policies(self, log: ClickLog) -> dict[str, Policy]:
+    def policies(self, log: ClickLog) -> dict[str, FixedPolicy]:
         """Its list for each query of a log, as policies that `clickgym.offline.evaluate` takes; the features are its table's.
 
         Raises:
@@ -236,7 +236,7 @@ class LearnedRanker(Agent):
         if log.candidates is not None:
             raise ValueError("candidates of the log change from session to session, so no query has one list")
         sessions = sessions_of(log, np.zeros(0, np.int64))
-        policies: dict[str, Policy] = {}
+        policies: dict[str, FixedPolicy] = {}
         for row in sessions.cases:
             queries, items = np.divmod(sessions.codes[row[row >= 0]], len(log.item_labels))
             query = log.query_labels[queries[0]]
