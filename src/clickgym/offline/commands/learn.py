@@ -129,7 +129,7 @@ def lines(ranker: LearnedRanker) -> list[str]:
     more = ", ..." * (of["not_judged"] > len(of["not_judged_first"]))
     fit = "not tested, for no query has 50 sessions for each of its items"
     if of["fit"]:
-        fit = f"p = {of['fit']['p_value']:.2g} in the query that fits least, {of['fit']['query']}"
+        fit = f"p = {of['fit']['p_value']:.2g} ({of['fit']['figure']})"
     interval, gain = ("{:.4g} to {:.4g}".format(*held[name]) for name in ("interval", "gain_interval"))
     return [
         DIFFERENCE,

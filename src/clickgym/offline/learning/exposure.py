@@ -176,8 +176,7 @@ def exposures(
     if never.any():
         session, k = np.argwhere(never)[0]
         raise ValueError(
-            f"items[{session}] shows {log.item_labels[log.items[session, k]]!r} at position {k + 1}, which the logging policy "
-            "never does"
+            f"items[{session}] shows {log.item_labels[log.items[session, k]]!r}, which the logging policy never shows"
         )
     return result
 

@@ -28,7 +28,7 @@ from ...envs.contextual.interactions import with_products
 from ..distinct import grouped
 from ..estimation.browsing import PBMEstimator
 from ..estimation.settings import CONVERGED, QUICK
-from ..goodness_of_fit import FITS, LEAST_DISPLAYS, check_fit
+from ..goodness_of_fit import FITS, LEAST_DISPLAYS, check_above, check_fit
 from ..log import ClickLog
 from .exposure import Evidence, Floats, Indices, Logging, Sessions, evidence, exposures, sessions_of
 from .objective import Layers, Linear, Network, Scorer, click_gradient, climb, scores_of, softmax_gradient, to_go_gradient
@@ -186,18 +186,13 @@ def learn(
         **_unjudged(log, sessions, parts[0], has), "fit": _fit_test(log, test),
     }  # fmt: skip
     if facts["fit"] and facts["fit"]["p_value"] < FITS:
-        warnings.warn(said_of_fit(facts["fit"]), FitWarning, stacklevel=2)
+        figure = f"p = {facts['fit']['p_value']:.2g}; {facts['fit']['figure']}"
+        warnings.warn(
+            f"clicks do not fit a position-based model ({figure}): the estimates are biased", FitWarning, stacklevel=2
+        )
     widest = max(int((sessions.cases >= 0).sum(axis=1).max()), log.n_positions)
     return LearnedRanker(
         model.layers(), mean=mean, scale=scale, n_items=widest, n_positions=log.n_positions, table=table, facts=facts, seed=seed
-    )
-
-
-def said_of_fit(fit: Mapping[str, Any]) -> str:
-    """What is said of clicks that do not fit."""
-    return (
-        f"clicks of the query {fit['query']!r} do not fit a position-based model (p = {fit['p_value']:.2g}; {fit['pattern']}: "
-        f"mean square of the deviations {fit['mean_square']:.2f}, where 1 is expected): the estimates are biased"
     )
 
 
@@ -363,25 +358,29 @@ def _unjudged(log: ClickLog, sessions: Sessions, of: Evidence, has: NDArray[np.b
 
 
 def _fit_test(log: ClickLog, test: NDArray[np.bool_]) -> dict[str, Any]:
-    """The test of `decide` of a position-based model, on the most frequent queries that have enough displays of an item.
+    """The tests of `decide` and `evaluate` of a position-based model, on queries with enough displays of an item.
 
     Returns:
-        The query that fits least, with its p-value times the number of queries; empty where none has enough displays.
+        The p-value of all, and the figure behind it in words; empty where no query has enough displays.
     """
-    worst: dict[str, Any] = {}
-    queries, groups = grouped(log.queries)
-    often = [
-        (q, of) for q, of in zip(queries, groups, strict=True) if len(of) >= LEAST_DISPLAYS * len(np.unique(log.items[of]))
-    ]
-    often = sorted(often, key=lambda pair: -len(pair[1]))[:TESTED]
-    for query, of in often:
-        train, held = log[of[~test[of]]], log[of[test[of]]]
-        if not len(train) or not len(held):
-            continue
-        fit = check_fit("PBM", CONVERGED.fit(PBMEstimator, train), held, len(train))[0]
-        p_value = min(1.0, fit.p_value * len(often))
-        if fit.patterns and p_value < worst.get("p_value", np.inf):
+    often = [of for of in grouped(log.queries)[1] if len(of) >= LEAST_DISPLAYS * len(np.unique(log.items[of]))]
+    often = sorted(often, key=len, reverse=True)[:TESTED]
+    found: list[tuple[float, str]] = []
+    for of in often:
+        train, held, query = log[of[~test[of]]], log[of[test[of]]], log.query_labels[log.queries[of[0]]]
+        fit = check_fit("PBM", CONVERGED.fit(PBMEstimator, train), held, len(train))[0] if len(train) and len(held) else None
+        if fit is not None and fit.patterns:
             pattern = min(fit.patterns, key=lambda each: each.p_value)
-            worst = {"query": log.query_labels[query], "p_value": p_value, "pattern": pattern.name}
-            worst["mean_square"] = pattern.mean_square
-    return worst
+            figure = (
+                f"query {query}, {pattern.name}: mean square of the deviations {pattern.mean_square:.2f}, where 1 is expected"
+            )
+            found.append((fit.p_value * len(often), figure))
+    if often:
+        part = log[np.sort(np.concatenate(often))]
+        above = check_above(part, CONVERGED.fit(PBMEstimator, part).click_probabilities(part))
+        if not np.isnan(above):
+            found.append((above, "clicks against what stands above them"))
+    if not found:
+        return {}
+    p_value, figure = min(found)
+    return {"p_value": min(1.0, 2 * p_value), "figure": figure}
