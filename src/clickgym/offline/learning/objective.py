@@ -9,14 +9,13 @@ credit to go:
    position-based model: an item that is taken now is gone below.
 2. The baseline b_k is the mean of G_k over the other lists that were drawn for the same candidates. It depends on no choice of
    this list, so the gradient is unbiased.
-3. `PlackettLuceDistribution` has the same law for torch. Here it is written for NumPy, so that linear scorers need no torch.
+3. `PlackettLuceDistribution` has the same law for torch. Here it is written for NumPy.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
-from typing import Any, Protocol
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,90 +32,57 @@ RATES = {"linear": 0.02, "network": 3e-3}
 """Learning rates of Adam."""
 
 
+def hidden(layers: Layers, x: Floats) -> Iterator[Floats]:
+    """What each layer reads, the scaled features ``(n, d)`` first."""
+    yield x
+    for weights, biases in layers[:-1]:
+        yield (x := np.maximum(x @ weights + biases, 0.0))
+
+
 def scores_of(layers: Layers, x: Floats) -> Floats:
     """``(n,)`` the scores of scaled features ``(n, d)``."""
-    for weights, biases in layers[:-1]:
-        x = np.maximum(x @ weights + biases, 0.0)
-    weights, biases = layers[-1]
-    return (x @ weights + biases)[:, 0]
+    *_, last = hidden(layers, x)
+    return (last @ layers[-1][0] + layers[-1][1])[:, 0]
 
 
-class Scorer(Protocol):
-    """What gives scores to candidates, and is trained by gradients in these."""
+class Scorer:
+    """What gives scores to candidates, a network with ReLU or without hidden layers linear, and Adam that trains it.
 
-    def forward(self, x: Floats) -> Floats: ...
-    def ascend(self, gradient: Floats) -> None: ...
-    def layers(self) -> Layers: ...
-    def load(self, layers: Layers) -> None: ...
+    ⚠ It is written for NumPy: so small a network needs no torch, neither to be trained nor to be used.
 
-
-class Linear:
-    """A linear scorer, trained by Adam in NumPy."""
-
-    def __init__(self, n_features: int, rng: np.random.Generator) -> None:
-        self._moments = np.zeros((2, n_features + 1))
-        self._weights, self._steps = np.zeros(n_features + 1), 0
-
-    def forward(self, x: Floats) -> Floats:
-        self._x = x
-        return x @ self._weights[:-1] + self._weights[-1]
-
-    def ascend(self, gradient: Floats) -> None:
-        slope, self._steps = np.append(gradient @ self._x, gradient.sum()), self._steps + 1
-        for moment, share, value in zip(self._moments, (0.9, 0.999), (slope, slope**2), strict=True):
-            moment += (1.0 - share) * (value - moment)
-        first, second = self._moments[0] / (1 - 0.9**self._steps), self._moments[1] / (1 - 0.999**self._steps)
-        self._weights += RATES["linear"] * first / (np.sqrt(second) + 1e-8)
-
-    def layers(self) -> Layers:
-        return [(self._weights[:-1, None].copy(), self._weights[-1:].copy())]
-
-    def load(self, layers: Layers) -> None:
-        self._weights = np.concatenate([layers[0][0][:, 0], layers[0][1]])
-
-
-class Network:
-    """A network with ReLU, trained by torch in one thread; all random numbers are NumPy's.
-
-    Raises:
-        ImportError: torch is not installed.
+    Args:
+        sizes: of the layers, the number of features first, 1 last.
+        rng: for the first weights; those of a linear scorer are 0.
     """
 
-    def __init__(self, n_features: int, rng: np.random.Generator, hidden: tuple[int, ...]) -> None:
-        try:
-            import torch
-        except ImportError as error:
-            raise ImportError(
-                f"a network needs torch: pip install 'clickgym[rl]'; a linear scorer does not ({error})"
-            ) from None
-        self._torch = torch
-        self._parameters: list[Any] = []
-        for inputs, outputs in itertools.pairwise((n_features, *hidden, 1)):
-            for shape in ((inputs, outputs), (outputs,)):
-                values = (rng.uniform(-1, 1, shape) / np.sqrt(inputs)).astype(np.float32)
-                self._parameters.append(torch.tensor(values, requires_grad=True))
-        self._optimiser = torch.optim.Adam(self._parameters, lr=RATES["network"])
+    def __init__(self, sizes: Sequence[int], rng: np.random.Generator) -> None:
+        self.rate = RATES["linear" if len(sizes) == 2 else "network"]
+        self.layers: Layers = []
+        for inputs, outputs in itertools.pairwise(sizes):
+            width = 0.0 if len(sizes) == 2 else inputs**-0.5
+            self.layers.append((rng.uniform(-width, width, (inputs, outputs)), rng.uniform(-width, width, outputs)))
+        self._moments = [[np.zeros((2, *values.shape)) for values in layer] for layer in self.layers]
+        self._steps, self._inputs = 0, list[Floats]()
 
     def forward(self, x: Floats) -> Floats:
-        signal = self._torch.from_numpy(x.astype(np.float32))
-        for index in range(0, len(self._parameters), 2):
-            signal = self._torch.addmm(self._parameters[index + 1], signal, self._parameters[index])
-            signal = self._torch.relu(signal) if index < len(self._parameters) - 2 else signal
-        self._scores = signal[:, 0]
-        return self._scores.detach().numpy().astype(np.float64)
+        """``(n,)`` the scores of scaled features ``(n, d)``, which `ascend` then remembers."""
+        self._inputs = list(hidden(self.layers, x))
+        return scores_of(self.layers[-1:], self._inputs[-1])
 
     def ascend(self, gradient: Floats) -> None:
-        self._optimiser.zero_grad()
-        self._scores.backward(self._torch.from_numpy(-gradient.astype(np.float32)))
-        self._optimiser.step()
+        """Take a step up a gradient in the scores of the last `forward`."""
+        slope, self._steps = gradient[:, None], self._steps + 1
+        for layer, x, moments in reversed(list(zip(self.layers, self._inputs, self._moments, strict=True))):
+            slopes, slope = (x.T @ slope, slope.sum(axis=0)), (slope @ layer[0].T) * (x > 0)
+            for values, change, (first, second) in zip(layer, slopes, moments, strict=True):
+                first += 0.1 * (change - first)
+                second += 0.001 * (change**2 - second)
+                deviation = np.sqrt(second / (1 - 0.999**self._steps)) + 1e-8
+                values += self.rate * first / (1 - 0.9**self._steps) / deviation
 
-    def layers(self) -> Layers:
-        values = [parameter.detach().numpy().astype(np.float64) for parameter in self._parameters]
-        return list(zip(values[::2], values[1::2], strict=True))
-
-    def load(self, layers: Layers) -> None:
-        for parameter, values in zip(self._parameters, itertools.chain(*layers), strict=True):
-            parameter.data.copy_(self._torch.from_numpy(values))
+    def copy(self) -> Layers:
+        """The present layers."""
+        return [(weights.copy(), biases.copy()) for weights, biases in self.layers]
 
 
 def to_go_gradient(scores: Floats, gains: Floats, examination: Floats, rng: np.random.Generator, draws: int = 4) -> Floats:
@@ -171,8 +137,8 @@ def climb(
     held_out: Callable[[Layers], float],
     steps: int,
     on_progress: Callable[[int, int], None],
-) -> float:
-    """Follow gradients, and return to where the held-out part was best; returns its value there.
+) -> None:
+    """Follow gradients, and return to where the held-out part was best.
 
     Args:
         scorer: changes.
@@ -181,16 +147,15 @@ def climb(
         steps: the most steps.
         on_progress: called with how many of how many steps are done.
     """
-    best, kept, without = -np.inf, scorer.layers(), 0
+    best, kept, without = -np.inf, scorer.copy(), 0
     for done in range(steps + 1):
         if done % EVERY == 0:
-            value, without = held_out(scorer.layers()), without + 1
+            value, without = held_out(scorer.layers), without + 1
             if value > best:
-                best, kept, without = value, scorer.layers(), 0
+                best, kept, without = value, scorer.copy(), 0
             on_progress(done, steps)
             if without == PATIENCE:
                 break
         scorer.ascend(step(scorer))
-    scorer.load(kept)
+    scorer.layers = kept
     on_progress(steps, steps)
-    return best
