@@ -28,6 +28,7 @@ from ..estimation.browsing import PBMEstimator
 from ..estimation.settings import CONVERGED, QUICK
 from ..goodness_of_fit import FITS, LEAST_DISPLAYS, check_above, check_fit
 from ..log import ClickLog
+from ..policies import Policy
 from .exposure import Floats, Indices, Logging, Sessions, evidence, exposures, sessions_of
 from .objective import Layers, Scorer, click_gradient, climb, scores_of, softmax_gradient, to_go_gradient
 from .ranker import Key, LearnedRanker
@@ -139,6 +140,8 @@ def learn(
         least = check_between("clip", clip, 0.0, 1.0, closed=True)
     if on_progress is not None:
         check_callable("on_progress", on_progress)
+    if not isinstance(logging, str | Policy | Mapping | None):
+        check_callable("logging", logging)
     if len(log) < 2:
         raise ValueError(f"the log has {len(log)} sessions; expected two or more, of which a part is held out")
     tell = on_progress or (lambda *_: None)
