@@ -594,9 +594,9 @@ def test_the_command_names_what_it_cannot_judge(tmp_path, capsys, monkeypatch):
         (["--out", "r"], "the log has no propensities; expected a column propensity"),
         (["--out", "none/r"], "--out is none/r; expected the name of a .npz file in a folder that exists"),
         (["--out", "r", "--examination", "1,x"], "--examination is '1,x'; expected numbers"),
-        (["--out", "r", "--features", "bad.csv"], "line 3: price is 'y', no number"),
+        (["--out", "r", "--features", "bad.csv"], "bad.csv cannot be read as a table of features (features"),
         (["--out", "r", "--features", "twice.csv"], "'a' is there twice"),
-        (["--out", "r", "--features", "log.csv"], "('q', 'b') is there twice"),
+        (["--out", "r", "--features", "log.csv"], "('q', 'a') is there twice"),
     ],
 )
 def test_the_command_refuses_in_one_line(words, message, tmp_path, capsys, monkeypatch):

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import polars as pl
 import typer
 
+from ...core.checks import numbers
 from ...core.console import errors, output
 from ...core.files import reading
 from ...core.progress import progress_bar
@@ -110,13 +111,14 @@ def learn(
 
     with bar:
         ranker = learn_(
-            logged, method, scorer=scorer, features=table, examination=_numbers(examination), clip=clip, held_out=held_out,
-            logging=logging if logging in (None, "uniform") else read_policy(logging, logged), seed=seed, on_progress=advance,
+            logged, method, scorer=scorer, features=table, examination=None if examination is None else _numbers(examination),
+            logging=logging if logging in (None, "uniform") else read_policy(logging, logged), clip=clip, held_out=held_out,
+            seed=seed, on_progress=advance,
         )  # fmt: skip
     ranker.save(path)
     for line in lines(ranker):
         say(console, line)
-    if ranker.table is not None:
+    if ranker.table:
         for query, policy in list(ranker.policies(logged).items())[:MOST_LISTS]:
             say(console, f"list for {query}: {', '.join(logged.item_labels[item] for item in policy.ranking)}")
     say(console, f"{path}: SHA-256 {ranker.digest}", "bold")
@@ -147,26 +149,17 @@ def lines(ranker: LearnedRanker) -> list[str]:
 def read_features(path: Path) -> dict[Key, list[float]]:
     """Features by item label, or by query label and item label, from a CSV table."""
     with reading(path, "cannot be read as a table of features", "expected CSV with the column item and numbers"):
-        frame = pl.read_csv(path, infer_schema=False)
-        keys = [name for name in ("query", "item") if name in frame.columns]
-        names = [name for name in frame.columns if name not in keys]
-        if "item" not in keys or not names:
-            raise ValueError(f"it has the columns {', '.join(frame.columns)}")
-        values = frame.select(pl.col(names).cast(pl.Float64, strict=False))
-        for name in names:
-            if values[name].null_count():
-                row = int(values[name].is_null().arg_max() or 0)
-                raise ValueError(f"line {row + 2}: {name} is {frame[name][row]!r}, no number")
-        rows: list[Key] = [key[0] if len(keys) == 1 else (key[0], key[1]) for key in frame.select(keys).iter_rows()]
-        table = dict(zip(rows, map(list, values.iter_rows()), strict=True))
-        if len(table) < len(rows):
-            twice = next(key for place, key in enumerate(rows) if key in rows[:place])
-            raise ValueError(f"{twice!r} is there twice")
-    return table
+        frame = pl.read_csv(path, schema_overrides={"item": pl.String, "query": pl.String})
+        labels = [name for name in ("query", "item") if name in frame.columns]
+        keys: list[Any] = frame[labels].rows() if "query" in labels else frame["item"].to_list()
+        rows = numbers("features", frame.drop(labels).to_numpy(), (None, None))
+        if len(set(keys)) < len(keys):
+            raise ValueError(f"{next(key for key in keys if keys.count(key) > 1)!r} is there twice")
+    return dict(zip(keys, rows.tolist(), strict=True))
 
 
-def _numbers(text: str | None) -> list[float] | None:
+def _numbers(text: str) -> list[float]:
     try:
-        return None if text is None else [float(part) for part in text.split(",")]
+        return [float(part) for part in text.split(",")]
     except ValueError:
         raise ValueError(f"--examination is {text!r}; expected numbers, as in 1,0.6,0.4") from None

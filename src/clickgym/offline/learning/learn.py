@@ -225,6 +225,7 @@ class _Task:
         gains = np.where(self.usable, self.train.values(self.predicted, self.least), 0.0)
         known = np.where(self.held_out.judged, self.held_out.values(self.predicted, self.least), 0.0)
         bounds, weights = np.cumsum(self.weights / self.weights.sum())[:-1], self.sessions.weights(self.test)
+        held_out = weights > 0
 
         def step(now: Scorer) -> Floats:
             rows = self.cases[np.searchsorted(bounds, self.rng.random(CASES), side="right")]
@@ -234,15 +235,16 @@ class _Task:
             return (softmax_gradient(f, r) if method == "softmax" else to_go_gradient(f, r, self.χ, self.rng))[there]
 
         def value(layers: Layers) -> float:
-            lists = self.lists(layers)
-            return float(weights @ (np.where(lists < 0, 0.0, known[lists]) @ self.χ[: lists.shape[1]]))
+            lists = self.lists(layers, held_out)
+            return float(weights[held_out] @ (np.where(lists < 0, 0.0, known[lists]) @ self.χ[: lists.shape[1]]))
 
         climb(model, step, value, steps, on_progress)
 
-    def lists(self, layers: Layers) -> Indices:
-        """``(C, K')`` the pairs of the ranker's list of each case, -1 below its end."""
-        f = np.where(self.cases < 0, -np.inf, scores_of(layers, self.x)[self.cases])
-        return np.take_along_axis(self.cases, np.argsort(-f, axis=1, kind="stable")[:, : len(self.χ)], axis=1)
+    def lists(self, layers: Layers, part: Any = slice(None)) -> Indices:
+        """``(C, K')`` the pairs of the ranker's list of each case, or of a part of the cases, -1 below its end."""
+        cases = self.cases[part]
+        f = np.where(cases < 0, -np.inf, scores_of(layers, self.x)[cases])
+        return np.take_along_axis(cases, np.argsort(-f, axis=1, kind="stable")[:, : len(self.χ)], axis=1)
 
     def estimate(self, layers: Layers) -> dict[str, Any]:
         """The clicks per session that the ranker's lists earn by the held-out part, and their gain on those of the log.

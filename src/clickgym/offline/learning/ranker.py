@@ -6,6 +6,7 @@ import hashlib
 import io
 import json
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from os import PathLike
 from typing import Any, NamedTuple
 
@@ -118,9 +119,9 @@ class LearnedRanker(Agent):
             matrix = numbers(f"layers[{place}][0]", weights, (size, outputs))
             size = matrix.shape[1]
             self.layers.append((matrix, numbers(f"layers[{place}][1]", biases, (size,))))
-        check_kind("table", {} if table is None else table, Mapping, "features by item label")
-        check_kind("facts", {} if facts is None else facts, Mapping, "what learn reports")
-        self.table = table and {key: numbers(f"table[{key!r}]", row, self.mean.shape) for key, row in table.items()}
+        for name, given in (("table", table), ("facts", facts)):
+            check_kind(name, {} if given is None else given, Mapping, "a mapping, or None")
+        self.table = {key: numbers(f"table[{key!r}]", row, self.mean.shape) for key, row in (table or {}).items()}
         self.facts = dict(facts or {})
         if not self.table:
             self.n_features = len(self.mean)  # which environments must have; a table needs none
@@ -165,7 +166,7 @@ class LearnedRanker(Agent):
         return [candidates[row] for row in self.best(self._rows(query, candidates) if features is None else features)]
 
     def _rows(self, query: Any, candidates: Sequence[Any]) -> ArrayLike:
-        if self.table is None:
+        if not self.table:
             raise ValueError("the ranker has no table of features; expected features of the candidates")
         rows = [self.table.get((str(query), str(item)), self.table.get(str(item))) for item in candidates]
         for item, row in zip(candidates, rows, strict=True):
@@ -178,12 +179,10 @@ class LearnedRanker(Agent):
 
         Without features in the observation, items are looked up in the table by their numbers, as `record` labels them.
         """
-        if isinstance(observation, Mapping) and "features" in observation:
-            features = observation["features"]
-        else:
-            features = self._rows(None, range(self.n_items))
+        seen = isinstance(observation, Mapping) and "features" in observation
+        features = np.asarray(observation["features"] if seen else self._rows(None, range(self.n_items)))
         order = self._rng.permutation(len(features))
-        return order[self.best(np.asarray(features)[order])][: self.n_positions]
+        return order[self.best(features[order])][: self.n_positions]
 
     def update(self, observation: Any, ranking: NDArray[np.int64], clicks: NDArray[np.int8], reward: float) -> None:
         """Do nothing: it learned before."""
@@ -204,27 +203,24 @@ class LearnedRanker(Agent):
             ValueError: users that change or have a memory; features of another number; more candidates than it learned from.
         """
         model, rng = place_of(env).core.model, np.random.default_rng(0)
-        logged = float(self.facts.get("clicks_per_session", np.nan))
+        n_positions, logged = model.n_positions, float(self.facts.get("clicks_per_session", np.nan))
         if isinstance(model, ContextualModel):
             task, _ = model.course("clicks", None, None).at(0)
-            drawn, scratch = task.round, np.empty(model.n_positions + 1)
-            values = np.empty((ROUNDS, 3))
-            for row in range(ROUNDS):
+            drawn, scratch, values = task.round, np.empty(n_positions + 1), np.empty((ROUNDS, 3))
+            for row in values:
                 task.next_round(task.pool, drawn, task.parameters, rng, task.code, scratch)
-                lists = self.best(drawn.features)[: model.n_positions], rng.permutation(model.n_items)[: model.n_positions]
-                for place, ranking in enumerate(lists):
-                    values[row, place] = model.base.expected_kernel(
-                        task.parameters, ranking, task.code, model.n_positions, scratch
-                    )
-                values[row, 2] = drawn.optimum[0]
+                for place, order in enumerate((self.best(drawn.features), rng.permutation(model.n_items))):
+                    ranking = order[:n_positions]
+                    row[place] = model.base.expected_kernel(task.parameters, ranking, task.code, n_positions, scratch)
+                row[2] = drawn.optimum[0]
             value, random, optimum = values.mean(axis=0).tolist()
             return Value(value, random, optimum, logged, ROUNDS)
         if not isinstance(model, ClickModel) or len(model.epochs) > 1:
             raise ValueError(f"the users are a {type(model).__name__}; expected a click model that does not change")
-        ranking = self.best(self._rows(None, range(model.n_items)))[: model.n_positions]
-        by_lot = [model.expected_reward(rng.permutation(model.n_items)[: model.n_positions]) for _ in range(ROUNDS)]
-        best = model.expected_reward(model.optimal_ranking("clicks"))
-        return Value(model.expected_reward(ranking), float(np.mean(by_lot)), best, logged, 0)
+        orders = [self.best(self._rows(None, range(model.n_items))), model.optimal_ranking("clicks")]
+        orders += [rng.permutation(model.n_items) for _ in range(ROUNDS)]
+        value, optimum, *by_lot = (model.expected_reward(order[:n_positions]) for order in orders)
+        return Value(value, float(np.mean(by_lot)), optimum, logged, 0)
 
     def policies(self, log: ClickLog) -> dict[str, FixedPolicy]:
         """Its list for each query of a log, as policies that `clickgym.offline.evaluate` takes; the features are its table's.
@@ -248,20 +244,14 @@ class LearnedRanker(Agent):
 
     def to_bytes(self) -> bytes:
         """The content of its file: arrays and JSON."""
-        keys = [] if self.table is None else [key if isinstance(key, str) else [*key] for key in self.table]
         description = {
             "ranker": "LearnedRanker", "format": FORMAT, "n_items": self.n_items, "n_positions": self.n_positions,
-            "layers": [matrix.shape for matrix, _ in self.layers], "table": keys if self.table else None, "facts": self.facts,
+            "table": list(self.table), "facts": self.facts,
         }  # fmt: skip
-        arrays: dict[str, Any] = {
-            f"layer_{place}_{name}": values
-            for place, layer in enumerate(self.layers)
-            for name, values in zip("wb", layer, strict=True)
-        }
+        arrays: dict[str, Any] = {f"values_{place}": values for place, values in enumerate(chain(*self.layers))}
         if self.table:
             arrays["table"] = np.array(list(self.table.values()))
-        file = io.BytesIO()
-        text = np.frombuffer(json.dumps(description).encode(), np.uint8)
+        file, text = io.BytesIO(), np.frombuffer(json.dumps(description).encode(), np.uint8)
         np.savez_compressed(file, description=text, mean=self.mean, scale=self.scale, **arrays)
         return file.getvalue()
 
@@ -292,14 +282,10 @@ class LearnedRanker(Agent):
             description = parse_json(arrays["description"].tobytes().decode())
             if description.get("ranker") != "LearnedRanker" or description["format"] != FORMAT:
                 raise ValueError("it holds something else, or is of a later version")
-            layers: Any = [
-                tuple(arrays[f"layer_{place}_{name}"] for name in "wb") for place in range(len(description["layers"]))
-            ]
-            keys = None
-            if description["table"] is not None:
-                keys = [key if isinstance(key, str) else tuple(key) for key in description["table"]]
-            table = None if keys is None else dict(zip(keys, arrays["table"], strict=True))
-            sizes = {name: description[name] for name in ("n_items", "n_positions")}
+            values = [arrays[f"values_{place}"] for place in range(sum(name.startswith("values_") for name in arrays))]
+            keys = [key if isinstance(key, str) else tuple(key) for key in description["table"]]
             return cls(
-                layers, mean=arrays["mean"], scale=arrays["scale"], table=table, facts=description["facts"], **sizes, seed=0
-            )
+                list(zip(values[::2], values[1::2], strict=True)), mean=arrays["mean"], scale=arrays["scale"],
+                table=dict(zip(keys, arrays.get("table", ()), strict=True)), facts=description["facts"],
+                n_items=description["n_items"], n_positions=description["n_positions"], seed=0,
+            )  # fmt: skip
