@@ -118,8 +118,9 @@ def learn(
     Warns:
         FitWarning: clicks of held-out sessions do not fit a position-based model.
 
-    Source: Oosterhuis, de Rijke, *Policy-aware unbiased learning to rank for top-k rankings*, SIGIR 2020 (exposure); Oosterhuis,
-    *Doubly robust estimation for correcting position bias in click feedback for unbiased learning to rank*, TOIS 2023.
+    Source: Oosterhuis, de Rijke, *Policy-aware unbiased learning to rank for top-k rankings*, SIGIR 2020 (exposure);
+    Oosterhuis, *Doubly robust estimation for correcting position bias in click feedback for unbiased learning to rank*, TOIS
+    2023.
 
     Example:
         >>> import clickgym, gymnasium
