@@ -18,9 +18,9 @@ from .evaluation import ESTIMATORS, Evaluation, contributions, evaluate
 from .features import DenoisingAutoencoder, TruncatedSVD
 from .fitting import Fitted, fit_models, hold_out, query_instance
 from .judgements import Judgements, read_judgements, read_letor, read_ratings
-from .left_out import Simulability, check_models
 from .learning.learn import FitWarning, learn
 from .learning.ranker import LearnedRanker
+from .left_out import Simulability, check_models
 from .log import ClickLog, ItemPositionLog, write_tidy
 from .policies import (
     FixedPolicy,
