@@ -71,6 +71,10 @@ COMMANDS = {
         "offline.commands.decide:decide",
         "Recommend a list for a query of a click log, with the expected gain and the objections.",
     ),
+    "learn": (
+        "offline.commands.learn:learn",
+        "Learn a ranker from a click log, corrected for what its policy showed (agent.learn feeds a log to an online agent).",
+    ),
     "fit": (
         "offline.commands.fit:fit",
         "Fit click models to a click log, report how well they predict clicks, and write an instance file.",
