@@ -30,6 +30,7 @@ from .agent import ANY_LIST, CompiledAgent, Seed
 from .bubble_rank import check_initial
 from .codes import NOT_SHOWN
 from .kernels import choose_largest, rank_available, rank_by_draw
+from .linear import cholesky
 from .state import Flags, Floats, Ints
 
 PBM, UBM, DBN, DCM, TPBM = range(5)
@@ -97,8 +98,8 @@ class State(NamedTuple):
     examination: Annotated[Floats, "2 K K", 1.0]
     precision: Annotated[Floats, "2 K K", 1.0]
     part: Annotated[Floats, "2 L K"]  # of each item: the share of its exposure on position k
-    # DBN, DCM: by what was clicked last above, the source x of a display. In the DBN 0: nothing; 1 to M: an item; M + 1: others.
-    # In the DCM M + 2: nothing; then the positions.
+    # DBN, DCM: by what was clicked last above, the source x of a display. In the DBN 0: nothing; 1 to M: an item; M + 1: any
+    # other item. In the DCM M + 2: nothing; then the positions.
     owner: Annotated[Ints, "M", range]  # the item of each source
     displays_after: Annotated[Floats, "X L"]  # F_xi: displays of i after x, each counted by b / c_x
     powers_after: Annotated[Floats, "X L"]  # the sum of F's terms times the powers of g in them
@@ -139,9 +140,7 @@ class State(NamedTuple):
     low: Annotated[Floats, "K"]
     high: Annotated[Floats, "K"]
     last: Annotated[Floats, "K+1"]
-    gain: Annotated[Floats, "C"]  # of those that a list of the DBN may be made of
-    onward: Annotated[Floats, "C"]
-    ratio: Annotated[Floats, "C"]
+    scanned: Annotated[Floats, "3 C"]  # of those that a list of the DBN may be made of: gain, continuation, ratio
     by_ratio: Annotated[Ints, "C"]
     values: Annotated[Floats, "C+1 K+1"]
     examined: Annotated[Floats, "5"]
@@ -152,7 +151,7 @@ class State(NamedTuple):
     # The production list, and hyper-parameters.
     production: Ints  # (K,)
     tolerance: float
-    detects: bool
+    detect: bool
     guards: bool
 
 
@@ -270,30 +269,18 @@ def decompose(state, h, gamma, root):  # type: ignore[no-untyped-def]
             state.part[h, i, k] = w[k] / weight
             for j in range(k + 1):
                 root[k, j] -= alpha * w[k] * w[j] / weight
-    for k in range(n):
-        for j in range(k + 1):
-            x = root[k, j]
-            for m in range(j):
-                x -= root[k, m] * root[j, m]
-            root[k, j] = math.sqrt(max(x, TINY)) if j == k else x / root[j, j]
+    cholesky(root, 2.0 * TINY, root)
 
 
 @inner
-def sources(state, h):  # type: ignore[no-untyped-def]
-    """The first and the last source, exclusive; the first one is nothing."""
-    middle = len(state.owner) + 2
-    return (0, middle) if h == DBN else (middle, len(state.weight))
-
-
-@inner
-def fit_scan(state, h):  # type: ignore[no-untyped-def]
+def fit_scan(state, h, first, end):  # type: ignore[no-untyped-def]
     """DBN, DCM: g, the probability to go on after a skip, and c_x, that after a click of the source x.
 
-    The stored displays are brought to the new g. Each c_x has a prior about the mean of all.
+    The sources are those from the first one, which is nothing, up to the end. The stored displays are brought to the new g.
+    Each c_x has a prior about the mean of all.
     """
     exposure, c, g = state.exposure[h], state.continuation, state.go_on[h - DBN]
-    first, end = sources(state, h)
-    score, information, clicked, expected = -2.0 * math.log(g), 2.0, 2.0, 4.0
+    score, information, expected = -2.0 * math.log(g), 2.0, 4.0
     for i in range(len(state.total)):
         n, p, pp, after = 0.0, 0.0, 0.0, 0.0
         for x in range(first, end):
@@ -310,8 +297,7 @@ def fit_scan(state, h):  # type: ignore[no-untyped-def]
             information += profile(state, h, i) * max(pp - p * p / n, 0.0)
     new = min(max(g * step(score, information, 0.2), 0.05), 0.9999)
     state.go_on[h - DBN] = new
-    clicked += state.clicks_after[first + 1 : end].sum()
-    mean = min(clicked / expected, 1.0)
+    mean = min((2.0 + state.clicks_after[first + 1 : end].sum()) / expected, 1.0)
     exposure[:] = 0.0
     for x in range(first, end):
         for i in range(len(state.total)):
@@ -392,9 +378,7 @@ def compare_trust(state):  # type: ignore[no-untyped-def]
 @inner
 def weigh_hypotheses(state):  # type: ignore[no-untyped-def]
     least, total = LEAST_SHARE * max(state.t[0], 1) ** (-2.0 / 3.0), 0.0
-    for h in range(len(state.share)):
-        if state.evidence[h] > state.evidence[state.leader[0]]:
-            state.leader[0] = h
+    state.leader[0] = np.argmax(state.evidence)
     most = state.evidence[state.leader[0]]
     for h in range(len(state.share)):
         state.evidence[h] = (1.0 - FADE) * (state.evidence[h] - most)
@@ -414,8 +398,8 @@ def fit(state):  # type: ignore[no-untyped-def]
         state.recent_exposure[i] /= max(state.exposure[state.leader[0], i], TINY)
     fit_examination(state, PBM)
     fit_examination(state, UBM)
-    fit_scan(state, DBN)
-    fit_scan(state, DCM)
+    fit_scan(state, DBN, 0, len(state.owner) + 2)
+    fit_scan(state, DCM, len(state.owner) + 2, len(state.weight))
     fit_trust(state)
     compare_trust(state)
     weigh_hypotheses(state)
@@ -439,41 +423,35 @@ def take_parameters(state, h):  # type: ignore[no-untyped-def]
 
 
 @inner
-def scale_rows(state, h):  # type: ignore[no-untyped-def]
-    """Multiply rows of γ by exp x, with x = R^-T z for the z in ``last``, without what is common to all rows."""
-    n, mean = len(state.row), 0.0
-    for k in range(n - 1, -1, -1):
-        for j in range(k + 1, n):
-            state.last[k] -= state.precision[h, j, k] * state.last[j]
-        state.last[k] /= state.precision[h, k, k]
-        mean += state.last[k] / n
-    for k in range(n):
-        factor = math.exp(state.last[k] - mean)
-        for j in range(k + 1):
-            state.gamma[k, j] = min(state.gamma[k, j] * factor, 1.0)
-        state.last[k] = factor - 1.0
-
-
-@inner
 def draw_parameters(state, h, width, rng):  # type: ignore[no-untyped-def]
+    """Around the estimates; rows of γ by the factors exp x, with x = R^-T z less its mean. ``last`` becomes these, less 1."""
     take_parameters(state, h)
-    for k in range(len(state.row) if h != DBN else 0):
+    n, x, mean = len(state.row), state.last, 0.0
+    for k in range(n if h != DBN else 0):
         z = width * rng.standard_normal()
-        state.last[k] = width * width * z
+        x[k] = width * width * z
         if h == DCM:
             state.high[k] = bounded(vary(state.high[k], 0.5 * z / math.sqrt(state.weight[len(state.owner) + 3 + k])))
         elif h == TPBM:
             more = state.slope_error[k] * z
             state.high[k] = max(state.high[k] + more, 0.02)
             state.low[k] += width * state.base_error[k] * rng.standard_normal() - state.middle[k] * more
-    if h <= UBM:
-        scale_rows(state, h)
+    for k in range(n - 1 if h <= UBM else -1, -1, -1):
+        for j in range(k + 1, n):
+            x[k] -= state.precision[h, j, k] * x[j]
+        x[k] /= state.precision[h, k, k]
+        mean += x[k] / n
+    for k in range(n if h <= UBM else 0):
+        factor = math.exp(x[k] - mean)
+        for j in range(k + 1):
+            state.gamma[k, j] = min(state.gamma[k, j] * factor, 1.0)
+        x[k] = factor - 1.0
 
 
 @inner
 def draw_attractions(state, h, calm, rng):  # type: ignore[no-untyped-def]
     """A draw for each item: from all of its clicks, or, with the odds of a change, from those since, or from the prior."""
-    detects, now, u = state.detects and h == state.leader[0], state.changes[0], rng.random()
+    detects, now, u = state.detect and h == state.leader[0], state.changes[0], rng.random()
     for i in range(len(state.draws)):
         s, n = clicks_on(state, h, i), state.exposure[h, i]
         noise = state.total[i] + PRIOR
@@ -510,9 +488,9 @@ def expected_clicks(state, h, row):  # type: ignore[no-untyped-def]
     elif h == UBM:
         state.last[0] = 1.0
         for k in range(len(row)):
-            clicks = 0.0
+            a, clicks = state.attraction[row[k]], 0.0
             for j in range(k + 1):
-                p = state.last[j] * state.attraction[row[k]] * state.gamma[k, j]
+                p = state.last[j] * a * state.gamma[k, j]
                 state.last[j] -= p
                 clicks += p
             state.last[k + 1] = clicks
@@ -529,12 +507,29 @@ def swap(array, i, j):  # type: ignore[no-untyped-def]
 
 
 @inner
-def arrange(state, h, n_available):  # type: ignore[no-untyped-def]
-    """The best items in page order, of which two change places as long as this brings clicks.
+def arrange_scan(state, n):  # type: ignore[no-untyped-def]
+    """DBN: the best list of the first n items of the order, exactly."""
+    gain, onward, ratio = state.scanned[0, :n], state.scanned[1, :n], state.scanned[2, :n]
+    for m in range(n):
+        i = state.order[m]
+        a = state.attraction[i]
+        gain[m], onward[m] = a, min(a * state.stay[i] + (1.0 - a) * state.go_on[0], 1.0)
+    scan(gain, onward, 0.0, ratio, state.by_ratio[:n], state.values[: n + 1], state.target)
+    for k in range(len(state.row)):
+        state.row[k] = state.order[state.target[k]]
 
-    In the DCM there may be positions where a click ends more than it brings. For each one an item that gets few may enter.
+
+@inner
+def arrange(state, h, m, n_available):  # type: ignore[no-untyped-def]
+    """The list of the first m items of the order, more than K in the DBN alone.
+
+    In the others it is the best items in page order, of which two change places as long as this brings clicks. In the DCM
+    there may be positions where a click ends more than it brings. For each one an item that gets few may enter.
     """
-    items, n, m, below = state.candidates, len(state.row), len(state.row), 0.0
+    if h == DBN:
+        arrange_scan(state, m)
+        return
+    items, n, below = state.candidates, len(state.row), 0.0
     for k in range(n - 1, -1, -1):
         items[k] = state.order[k]
         costs = h == DCM and (state.go_on[1] - state.high[k]) * below > COSTS and m < n_available
@@ -564,20 +559,8 @@ def arrange(state, h, n_available):  # type: ignore[no-untyped-def]
         state.row[k] = items[k]
 
 
-@inner
-def arrange_scan(state, n):  # type: ignore[no-untyped-def]
-    """DBN: the best list of the first n items of the order, exactly."""
-    for m in range(n):
-        i = state.order[m]
-        a = state.attraction[i]
-        state.gain[m], state.onward[m] = a, min(a * state.stay[i] + (1.0 - a) * state.go_on[0], 1.0)
-    scan(state.gain[:n], state.onward[:n], 0.0, state.ratio[:n], state.by_ratio[:n], state.values[: n + 1], state.target)
-    for k in range(len(state.row)):
-        state.row[k] = state.order[state.target[k]]
-
-
-@inner
-def make_list(state, rng, available, ranking):  # type: ignore[no-untyped-def]
+@kernel
+def rank_among(state, rng, available, ranking):  # type: ignore[no-untyped-def]
     n, n_available = len(ranking), available.sum()
     count_display(state)
     calm = 1.0 / math.sqrt(1.0 + state.t[0] / CALM)
@@ -595,12 +578,10 @@ def make_list(state, rng, available, ranking):  # type: ignore[no-untyped-def]
         rank_by_draw(state.draws, state.order, rng, m)
     if h == DBN:
         for place in range(m):
-            i = state.order[place]
-            x = source_of(state, i)
-            state.stay[i] = bounded(vary(state.continuation[x], 0.5 * width * rng.standard_normal() / math.sqrt(state.weight[x])))
-        arrange_scan(state, m)
-    else:
-        arrange(state, h, n_available)
+            x = source_of(state, state.order[place])
+            d = 0.5 * width * rng.standard_normal() / math.sqrt(state.weight[x])
+            state.stay[state.order[place]] = bounded(vary(state.continuation[x], d))
+    arrange(state, h, m, n_available)
     if n > 1 and rng.random() < EXCHANGES * (state.t[0] + 10000.0) ** (-2.0 / 3.0):
         x, y = int(n * rng.random()), int((n - 1) * rng.random())
         swap(state.row, x, y + (y >= x))
@@ -618,12 +599,7 @@ def count_display(state):  # type: ignore[no-untyped-def]
 
 @kernel
 def rank(state, rng, ranking):  # type: ignore[no-untyped-def]
-    make_list(state, rng, state.everything, ranking)
-
-
-@kernel
-def rank_among(state, rng, available, ranking):  # type: ignore[no-untyped-def]
-    make_list(state, rng, available, ranking)
+    rank_among(state, rng, state.everything, ranking)
 
 
 @kernel
@@ -636,10 +612,7 @@ def find_best(state):  # type: ignore[no-untyped-def]
         state.attraction[i], state.stay[i] = state.draws[i], state.continuation[source_of(state, i)]
     m = min(RESERVE * len(state.row), len(state.draws)) if h == DBN else len(state.row)
     choose_largest(state.draws, state.order, m)
-    if h == DBN:
-        arrange_scan(state, m)
-    else:
-        arrange(state, h, len(state.draws))
+    arrange(state, h, m, len(state.draws))
 
 
 # ------------------------------------------------------------------------------------------------------------------- clicks
@@ -655,7 +628,8 @@ def update(state, ranking, clicks):  # type: ignore[no-untyped-def]
         if clicks[k] & NOT_SHOWN:
             break
         i, click, is_sample = ranking[k], clicks[k] & 1, clicks[k] <= 1
-        examined[PBM], examined[UBM], examined[TPBM] = state.examination[PBM, k, j], state.examination[UBM, k, j], state.slope[k]
+        examined[PBM], examined[UBM] = state.examination[PBM, k, j], state.examination[UBM, k, j]
+        examined[TPBM] = state.slope[k]
         for s in range(2):
             x, a, g = source[s], estimate(state, DBN + s, i), state.go_on[s]
             examined[DBN + s] = state.continuation[x] * factor[s]
@@ -669,7 +643,7 @@ def update(state, ranking, clicks):  # type: ignore[no-untyped-def]
             power[s] = min(1.0 + power[s] / none, STEEPEST)
         if is_sample:
             foretell(state, i, click, k)
-            if state.detects:
+            if state.detect:
                 look_for_change(state, i, click, k)
             for h in range(len(examined)):
                 state.exposure[h, i] += examined[h]
@@ -677,13 +651,11 @@ def update(state, ranking, clicks):  # type: ignore[no-untyped-def]
             state.total[i] += click
             state.clicks[i, k, j] += click
             state.displays[i, k, j] += 1.0
-            if state.detects:
+            if state.detect:
                 judge_window(state, i)
         if click:
             j = k + 1
-            if is_sample:
-                take_source(state, i)
-            source[0], source[1] = source_of(state, i) if is_sample else common, common + 1 + j
+            source[0], source[1] = take_source(state, i) if is_sample else common, common + 1 + j
             factor[:], power[:] = 1.0, 0.0
     state.t[1] += 1
     if state.t[1] >= state.t[2]:
@@ -711,11 +683,12 @@ def source_of(state, i):  # type: ignore[no-untyped-def]
 
 @inner
 def take_source(state, i):  # type: ignore[no-untyped-def]
-    """Of several items that share a source the one with most clicks has it."""
+    """What a click on an item is, after it has taken its source from another item that has fewer clicks."""
     m = i % len(state.owner)
     if state.total[state.owner[m]] < state.total[i]:
         release(state, m + 1)
         state.owner[m] = i
+    return source_of(state, i)
 
 
 @inner
@@ -785,15 +758,15 @@ def judge_window(state, i):  # type: ignore[no-untyped-def]
 @inner
 def keep(state, i, clicks, displays):  # type: ignore[no-untyped-def]
     """Keep of an item these shares of its clicks and of its displays; what follows clicks on it is forgotten."""
-    for h in (DBN, DCM):
-        first, end = sources(state, h)
-        for x in range(first, end):  # of the clicks after a source as many are forgotten as were expected
-            expected = state.continuation[x] * state.displays_after[x, i] * estimate(state, h, i)
-            state.clicks_after[x] = max(state.clicks_after[x] - (1.0 - clicks) * expected, 0.0)
-            state.displays_after[x, i] *= displays
-            state.powers_after[x, i] *= displays
-        state.click_powers[h - DBN, i] *= clicks
-    if source_of(state, i) <= len(state.owner):
+    common = len(state.owner) + 1
+    for x in range(len(state.weight)):  # of the clicks after a source as many are forgotten as were expected
+        expected = state.continuation[x] * state.displays_after[x, i] * estimate(state, DBN if x <= common else DCM, i)
+        state.clicks_after[x] = max(state.clicks_after[x] - (1.0 - clicks) * expected, 0.0)
+        state.displays_after[x, i] *= displays
+        state.powers_after[x, i] *= displays
+    state.click_powers[0, i] *= clicks
+    state.click_powers[1, i] *= clicks
+    if source_of(state, i) < common:
         release(state, source_of(state, i))
     for k in range(len(state.row)):
         for j in range(k + 1):
@@ -819,26 +792,23 @@ def replace(state, rng, item):  # type: ignore[no-untyped-def]
 def guard(state, available):  # type: ignore[no-untyped-def]
     """From production towards the list that is wanted: all at once, or else in steps, those of them that are safe.
 
-    Items enter from below, in place of those that are not wanted; then neighbours change places.
+    Items enter from below, in place of those that are not wanted; then neighbours change places. What cannot be shown is
+    replaced first, from above.
     """
     row, wanted, n = state.row, state.target, len(state.row)
     if is_safe(state):
         return
     for k in range(n):
         wanted[k], row[k] = row[k], state.production[k]
-    for k in range(n):
-        if not available[row[k]]:
-            for item in wanted:
-                if place_of(row, item) == n:
-                    row[k] = item
-                    break
     for item in wanted:
         if place_of(row, item) == n:
             k = n - 1
             while place_of(wanted, row[k]) < n:
                 k -= 1
+            for place in range(n - 1, -1, -1):
+                k = k if available[row[place]] else place
             old, row[k] = row[k], item
-            if not is_safe(state):
+            if available[old] and not is_safe(state):
                 row[k] = old
     for x in range(1, n):
         for y in range(x, 0, -1):
@@ -861,10 +831,10 @@ def place_of(row, item):  # type: ignore[no-untyped-def]
 @inner
 def is_safe(state):  # type: ignore[no-untyped-def]
     """Whether under every credible hypothesis the list surely loses no more than it may."""
+    safe = True
     for h in range(len(state.share)):
-        if state.share[h] >= CREDIBLE and surplus(state, h) <= 0.0:
-            return False
-    return True
+        safe = safe and (state.share[h] < CREDIBLE or surplus(state, h) > 0.0)
+    return safe
 
 
 @inner
@@ -918,11 +888,11 @@ class MixTS(CompiledAgent):
             S_i ← 0 and E_h(i) ← 0 for each item i: its clicks; its displays, each counted by b_h, that i was examined
             for t = 1, 2, ...:
                 draw h by its share, and its parameters (but for g) around their estimates
-                draw α_i from its posterior with mean (S_i + 3/4) / (E_h(i) + 3/2), in PBM and UBM for what was drawn for γ;
+                draw α_i from its posterior with mean (S_i + 3/4) / (E_h(i) + 3/2), in PBM and UBM with E_h(i) for the γ drawn;
                     items with many clicks as if they had 1 + 1/√(1 + t/5000) times as many, which falls from 2 to 1
                 R ← the list with most expected clicks under h; with probability 2 (t + 10⁴)^(-2/3) exchange two places
                 if safe: from production towards R, as far as under each h with a share of 1 % or more the expected clicks less
-                    2.5 standard errors exceed 1 - tolerance times those of production
+                    3 standard errors exceed 1 - tolerance times those of production; an item never seen gets none
                 show R, observe the clicks; b_h(k) follows from the clicks above k: γ_k; γ_kj after a click on j; v_k; in DBN
                     and DCM 1 on top, c after a click, g b (1 - α) / (1 - b α) after a skip
                 evidence_h ← evidence_h + log probability of the clicks under h, then S_i and E_h(i) for each shown item
@@ -961,9 +931,15 @@ class MixTS(CompiledAgent):
         5. Late clicks count for the display that earned them, under the parameters of today. A void click ends the share of the
            DBN in what follows it: it counts as one on an item in common. A replaced item begins everything anew; what followed
            clicks on it is added to what is common to all items.
-        6. With more than 300 items the 300 with most clicks have a continuation of their own; the others have one in common.
+        6. With more than 300 items those whose ids are alike modulo 300 share a continuation of their own: the one with most
+           clicks has it, the others have the one in common.
+        7. What a skip tells of the user depends on the attraction as it was before the skip was counted.
+        8. The guard lets an item in from below, in place of one that is not wanted, and exchanges neighbours only as the wanted
+           list has them: an item that it keeps out does not move those that stay. It knows how uncertain attractions and the
+           continuations after items are, not how uncertain other parameters are.
 
-    Memory: 2 L K² + 2 L (min(L, 300) + K) + 30 L numbers: 25 kB with L = 20 and K = 5, 6.8 MB with L = 1,000 and K = 10.
+    Memory: 2 L K² + 2 L (min(L, 300) + 2 K) + 26 L numbers and little more: 12 kB with L = 10 and K = 5, 26 kB with L = 20 and
+    K = 5, 0.4 MB with L = 100 and K = 10, 6.9 MB with L = 1,000 and K = 10.
 
     Example:
         >>> agent = MixTS(4, 2, seed=0)
@@ -994,12 +970,11 @@ class MixTS(CompiledAgent):
         detect: bool = True,
         seed: Seed = None,
     ) -> None:
-        initial = check_initial(initial, n_items, n_positions)
         super().__init__(
             n_items,
             n_positions,
             seed,
-            initial=initial,
+            initial=check_initial(initial, n_items, n_positions),
             safe=check_flag("safe", safe),
             tolerance=check_between("tolerance", tolerance, 0.0, 1.0, closed=True),
             detect=check_flag("detect", detect),
@@ -1019,10 +994,6 @@ class MixTS(CompiledAgent):
         return {"L": n, "K": k, "M": min(n, FOLLOWED), "X": min(n, FOLLOWED) + k + 3, "C": min(RESERVE * k, n)}
 
     def _first_values(self) -> dict[str, Any]:
-        k, hyperparameters = self.n_positions, self.hyperparameters
-        initial = hyperparameters["initial"]
-        return {
-            "production": np.arange(k) if initial is None else np.array(initial[:k], np.int64),
-            "detects": hyperparameters["detect"],
-            "guards": hyperparameters["safe"] and initial is not None,
-        }
+        initial = self.hyperparameters["initial"]
+        production = np.array(range(self.n_positions) if initial is None else initial[: self.n_positions], np.int64)
+        return {"production": production, "guards": self.hyperparameters["safe"] and initial is not None}

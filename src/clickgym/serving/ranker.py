@@ -32,6 +32,7 @@ from ..core.checks import (
 )
 from ..offline.decision.decide import FALLBACK
 from ..offline.distinct import grouped
+from ..offline.learning.ranker import LearnedRanker
 from ..offline.log import ClickLog
 from ..offline.stores import LOGGED, log_of, open_store, reading, row_of, rows_of, settings_of, sum_of, sum_of_impression
 from ..runner.labels import AgentLike
@@ -41,8 +42,9 @@ from .report import Report, report_of
 from .served import AGENT, BY_GUARD, BY_LOT, PRODUCTION, Event, Recipe, ReplayError, Served
 from .store import DURABLE, Store, insert, scalar
 
-Production = Callable[[Id, Sequence[Id]], Sequence[Id] | None] | Mapping[Id, Sequence[Id]]
-"""The lists of production: a function of the query and its candidates, or a list for each query; None: there is none."""
+Production = Callable[[Id, Sequence[Id]], Sequence[Id] | None] | Mapping[Id, Sequence[Id]] | str | PathLike[str]
+"""The lists of production: a function of the query and its candidates, or a list for each query; None: there is none. Or a
+`LearnedRanker`, or its file."""
 
 RESERVED = 1000
 """Ticks that are given without writing the last of them."""
@@ -91,7 +93,9 @@ class Ranker:
         memory: how many agents are kept in memory; the others are loaded from the store when they are needed.
         most_candidates: the largest number of candidates that a call may pass: time and memory of an agent grow with it.
         production: the ranking that you show today, to compare with: a function of query and candidates, or lists by query. For
-            a query without such a list (None), only the agent ranks.
+            a query without such a list (None), only the agent ranks. Or a `clickgym.offline.LearnedRanker` or its file: it
+            orders candidates by the features of the call, or by those of its table; the store keeps its digest, and refuses
+            another one.
         production_share: the probability that an impression shows the list of production.
         confidence: of the interval of the difference, and of the guard. If the agent is worse than production with this
             confidence, the query gets the lists of production from then on.
@@ -169,12 +173,18 @@ class Ranker:
         """Write the settings of a new store; refuse other ones than those of an old one."""
         settings = settings_of(self._connection)
         wanted = {"agent": self._recipe.label, "n_positions": self.n_positions, "seed": seed}
+        if isinstance(self._production, LearnedRanker):
+            wanted["production"] = f"LearnedRanker {self._production.digest}"
         if not settings:
             wanted["seed"] = secrets.randbits(62) if seed is None else seed
             settings = {**wanted, "secret": secrets.token_bytes(16), "tick": 0}
             self._store.touch()
             for name, value in settings.items():
                 insert(self._connection, "settings", name, value)
+        elif "production" in wanted and "production" not in settings:
+            self._store.touch()
+            settings["production"] = wanted["production"]
+            insert(self._connection, "settings", "production", wanted["production"])
         for name, value in wanted.items():
             if value is not None and settings[name] != value:
                 raise ValueError(
@@ -466,7 +476,7 @@ class Ranker:
                     f"{self._recipe.name} ranks as many in every session"
                 )
             matrix = checked_features(features, (len(candidates), agent.n_features))
-        own_list = self._own_list(query, candidates)
+        own_list = self._own_list(query, candidates, matrix)
         self._store.touch()
         if served is None:
             served = self._agents.new(None, len(candidates), matrix.shape[1])
@@ -494,11 +504,16 @@ class Ranker:
             )
         return capacity
 
-    def _own_list(self, query: Id, candidates: tuple[Id, ...]) -> tuple[Id, ...] | None:
+    def _own_list(self, query: Id, candidates: tuple[Id, ...], features: Any = None) -> tuple[Id, ...] | None:
         """The list of production, checked."""
         if self._production is None:
             return None
-        answer = self._production.get(query) if isinstance(self._production, Mapping) else self._production(query, candidates)
+        if isinstance(self._production, LearnedRanker):
+            answer: Any = self._production(query, candidates, None if self._production.table else features)
+        else:
+            answer = (
+                self._production.get(query) if isinstance(self._production, Mapping) else self._production(query, candidates)
+            )
         if answer is None:
             return None
         there = set(candidates)
@@ -744,7 +759,9 @@ def _checked_list(query: Id, items: Any, n_positions: int) -> tuple[Id, ...]:
 
 
 def _checked_production(production: Any, n_positions: int) -> Any:
-    """A function as it is; lists by query checked."""
+    """A function as it is; lists by query checked; a file of a learned ranker read."""
+    if isinstance(production, str | PathLike):
+        return LearnedRanker.load(production)
     if isinstance(production, Mapping):
         for query, items in production.items():
             _checked_list(check_id("a query of production", query), items, n_positions)
