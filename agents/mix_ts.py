@@ -351,12 +351,15 @@ def fit_trust(state):  # type: ignore[no-untyped-def]
             state.exposure[TPBM, i] = max(state.exposure[TPBM, i] + (state.slope[k] - v) * displays, 0.0)
         least = min(least, state.base[k] / state.slope[k])
         largest = max(largest, state.slope[k])
+    state.offset[:] = 0.0
+    state.exposure[TPBM, :] = 0.0
     for k in range(n):
         state.base[k] -= least * state.slope[k]
-        state.slope[k] /= largest
-    for i in range(len(state.total)):
-        state.offset[i] -= least * state.exposure[TPBM, i]
-        state.exposure[TPBM, i] /= largest
+        state.slope[k] = max(state.slope[k] / largest, 0.02)
+        for i in range(len(state.total)):  # anew: what is only brought up to date drifts away from the counts
+            displays = state.displays[i, k, : k + 1].sum()
+            state.offset[i] += state.base[k] * displays
+            state.exposure[TPBM, i] += state.slope[k] * displays
 
 
 @inner
