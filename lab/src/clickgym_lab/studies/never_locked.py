@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from clickgym.core.statistics import worst_tenth
-from clickgym.envs import TrustBiasModel, load_instance
 
 from .plots import regret_figure
 from .reader import read_studies
-from .study import Estimate, Evidence, Finding, PaperTable, Study, Values, estimate, number, saved, short
+from .study import Estimate, Evidence, Finding, PaperTable, Study, Values, estimate, number, short
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -33,18 +30,9 @@ LATE = 0.002
 """A run is late if it loses more clicks per session than that in its last fifth."""
 
 
-def queries_of(queries: Sequence[str], folder: Path, part: str) -> list[str]:
-    """Instance files of the queries of a part; the second part has all, where there are no more than 16.
-
-    Users with trust bias are those of the scorecard: the items and examination of the PBM, and `standard_trust`.
-    """
-    files = []
-    for query in queries[:N_FIRST] if part == FIRST else queries[N_FIRST:] or queries:
-        instance = load_instance(query)
-        model: Any = instance.models["PBM"]
-        trusting = TrustBiasModel(model.attraction, model.examination)
-        files.append(saved(replace(instance, models={**instance.models, "TPBM": trusting}), folder))
-    return files
+def further(queries: Sequence[str]) -> list[str]:
+    """The queries behind the first 16; all, where there are no more."""
+    return list(queries[N_FIRST:] or queries)
 
 
 def regret(evidence: Evidence, parts: Sequence[str], env: str, agent: str, fraction: float = 1.0) -> list[Values]:
