@@ -290,7 +290,7 @@ def runs_of(rows: Rows, key: str = "regret", **which: Any) -> NDArray[np.float64
 
 def tenth(values: NDArray[np.float64]) -> float:
     """The mean of the tenth of the runs that lose most."""
-    return -worst_tenth(-values)
+    return 0.0 - worst_tenth(-values)
 
 
 def both(values: NDArray[np.float64]) -> str:
