@@ -41,6 +41,7 @@ from .linear_ts import CascadeLinTS as CascadeLinTS
 from .linear_ts import PBMLinTS as PBMLinTS
 from .linear_woful import CascadeWOFUL as CascadeWOFUL
 from .merge_rank import MergeRank as MergeRank
+from .mix_ts import MixTS as MixTS
 from .pair_rank import PairRank as PairRank
 from .pbmhb import PBMHB as PBMHB
 from .pdgd import PDGD as PDGD
@@ -90,6 +91,7 @@ AGENTS: dict[str, type[CompiledAgent]] = {
         PBMTS,
         BCMPTS,
         PBMHB,
+        MixTS,
         UBMTS,
     )
 }

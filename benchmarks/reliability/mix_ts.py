@@ -7,7 +7,7 @@ What is played is kept line by line in the file, so that the same command contin
 
 - *guard*: in seven click models, how many lists of a run are much worse than the production list, that is have below 0.8 of
   its expected clicks, computed exactly from the model; and the regret with and without the guard.
-- *families*: twelve families of twelve instances. ``two_kinds`` has users of two kinds, of which no click model is right.
+- *families*: twelve families of ten instances. ``two_kinds`` has users of two kinds, of which no click model is right.
 - *bandit*: lists of one item.
 - *queries*: the PBM and the UBM on the queries that ship, beside UBMTS.
 
@@ -42,14 +42,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from exam import Row, by_last_click, examined, parser_of
 
 OWN, BEFORE = "MixTS", "UBMTS"
-RIVALS = ("PBMHB", "CascadeTS", "GRAB", "CascadeUCBV", "UniRank")
+SHORT, LONG = 100_000, 1_000_000
+RIVALS = {SHORT: ("PBMHB", "CascadeTS", "GRAB"), LONG: ("GRAB",)}
 SEED = 20_261_123
 SIX = ("CM", "PBM", "DCM", "UBM", "DBN", "CCM")
 SEVEN = (*SIX, "TPBM")
-SHORT, LONG = 100_000, 1_000_000
-N_INSTANCES, N_RUNS, N_LONG, LONG_RUNS = 12, 10, 3, 2
-BANDIT_RUNS, QUERY_RUNS = 200, 4
-GUARD_INSTANCES, GUARD_RUNS, TOLERANCE = 10, 15, 0.2
+N_INSTANCES, N_RUNS, N_LONG, LONG_RUNS = 10, 10, 2, 1
+BANDIT_RUNS, QUERY_RUNS = 200, 2
+GUARD_INSTANCES, GUARD_RUNS, TOLERANCE = 10, 8, 0.2
 LATE = 0.002
 NAMES = ("section", "family", "index", "agent", "horizon", "runs")
 FILE = Path(__file__).with_suffix(".json")
@@ -262,14 +262,14 @@ def play(section: str, family: str, index: int, agent: str, horizon: int, runs: 
 def wanted(sections: Sequence[str]) -> Iterator[tuple[Any, ...]]:
     """What is played, in this order."""
     safe = (f"{OWN}:safe=true", OWN, f"{BEFORE}:safe=true", BEFORE)
-    families, agents, right = [each.__name__ for each in FAMILIES], (OWN, BEFORE, *RIVALS), ("PBM", "UBM")
+    families, pair, right = [each.__name__ for each in FAMILIES], (OWN, BEFORE), ("PBM", "UBM")
     plans = [
         ("guard", GUARD_INSTANCES, SEVEN, safe, SHORT, GUARD_RUNS),
-        ("families", N_INSTANCES, families, agents, SHORT, N_RUNS),
-        ("bandit", 1, ARMS, (OWN, BEFORE, "CascadeTS"), SHORT, BANDIT_RUNS),
-        ("queries", 16, right, (OWN, BEFORE), SHORT, N_RUNS),
-        ("queries", 16, right, (OWN, BEFORE), LONG, QUERY_RUNS),
-        ("families", N_LONG, families, agents, LONG, LONG_RUNS),
+        ("families", N_INSTANCES, families, (*pair, *RIVALS[SHORT]), SHORT, N_RUNS),
+        ("bandit", 1, ARMS, (*pair, "CascadeTS"), SHORT, BANDIT_RUNS),
+        ("queries", 16, right, pair, SHORT, N_RUNS),
+        ("queries", 16, right, pair, LONG, QUERY_RUNS),
+        ("families", N_LONG, families, (*pair, *RIVALS[LONG]), LONG, LONG_RUNS),
     ]
     for section, n, names, players, horizon, runs in plans:
         if section in sections:
@@ -309,11 +309,11 @@ def families_table(rows: Rows, horizon: int) -> Table:
     table = [["family", OWN, BEFORE, f"{OWN} / {BEFORE}", *head]]
     ratios, most = [], []
     for family in (each.__name__ for each in FAMILIES):
-        of = {agent: runs_of(rows, family=family, agent=agent, horizon=horizon) for agent in (OWN, BEFORE, *RIVALS)}
+        of = {agent: runs_of(rows, family=family, agent=agent, horizon=horizon) for agent in (OWN, BEFORE, *RIVALS[horizon])}
         last = [runs_of(rows, "last", family=family, agent=agent, horizon=horizon) for agent in (OWN, BEFORE)]
         medians = {agent: np.median(runs, axis=1) + 1 for agent, runs in of.items()}
-        best = min(RIVALS, key=lambda agent: of[agent].mean())
-        shares = medians[OWN] / np.min([medians[agent] for agent in RIVALS], axis=0)
+        best = min(RIVALS[horizon], key=lambda agent: of[agent].mean())
+        shares = medians[OWN] / np.min([medians[agent] for agent in RIVALS[horizon]], axis=0)
         ratios.append(times(of[OWN], of[BEFORE]))
         most.append(shares.max())
         late = [f"{np.mean(each > LATE * 0.2 * horizon):.1%}" for each in last]

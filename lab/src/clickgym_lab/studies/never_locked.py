@@ -20,9 +20,10 @@ SIX = ("CMRank-v0", "PBMRank-v0", "DCMRank-v0", "UBMRank-v0", "DBNRank-v0", "CCM
 TRUST = ("TPBMRank-v0",)
 MODELS = (*SIX, *TRUST)
 OWN, RIVAL = "MixTS", "GRAB"
-AGENTS = (OWN, RIVAL, "CascadeTS", "BCMPTS")
-WITH_SLOW = (*AGENTS, "PBMHB")
-FIRST, SIXTY = "never-locked", "never-locked-sixty"
+AGENTS = (OWN, RIVAL, "CascadeTS")
+WITH_INFORMED = (*AGENTS, "BCMPTS")
+SLOWEST = "PBMHB"
+FIRST, SIXTY, SLOW = "never-locked", "never-locked-sixty", "never-locked-slow"
 PARTS = (FIRST, SIXTY)
 N_FIRST = 16
 """The queries that ship are a part of their own."""
@@ -95,9 +96,9 @@ def table(evidence: Evidence) -> PaperTable:
     heads = [cell for step in steps for cell in (f"after {step}", "worst tenth")]
     rows = [["model", "agent", *(f"{head}, {where}" for where in ("16 queries", "60 queries") for head in (*heads, "late"))]]
     for env in MODELS:
-        for agent in WITH_SLOW:
+        for agent in (*WITH_INFORMED, SLOWEST):
             row = [short(env), agent]
-            for part in PARTS:
+            for part in (SLOW if agent == SLOWEST else FIRST, SIXTY):
                 if agent not in evidence[part].agents:
                     row += [""] * 5
                     continue
