@@ -33,6 +33,7 @@ from clickgym.envs import (
     DependentClickModel,
     DynamicBayesianModel,
     PositionBasedModel,
+    TrustBiasModel,
     UserBrowsingModel,
 )
 from clickgym.envs.instances import Instance
@@ -68,6 +69,7 @@ def yandex_instance(where: str, query: str, parameters: dict[str, Any], of_all: 
         models: list[ClickModel] = [
             CascadeModel(parameters["CM"], n_positions),
             PositionBasedModel(parameters["PBM"], of_all["examination"]),
+            TrustBiasModel(parameters["PBM"], of_all["examination"]),  # standard trust, as in the queries that ship
             DependentClickModel(parameters["DCM"], of_all["termination"]),
             UserBrowsingModel(parameters["UBM"], of_all["browsing"]),
             DynamicBayesianModel(parameters["DBN"], parameters["DBN_satisfaction"], n_positions=n_positions),

@@ -13,6 +13,7 @@ from . import (
     li2019_bubble,
     li2019_cascade,
     linear_cascade,
+    never_locked,
     nonstat_detect,
     pdgd,
     robust,
@@ -46,6 +47,7 @@ FURTHER = (
     warm_start,
     first_everywhere,
     features_or_networks,
+    never_locked,
 )
 """Of ours: on what later papers say of their algorithms, and on clicks as they come."""
 
