@@ -39,6 +39,9 @@ SavedArrays = Mapping[str, NDArray[Any]]
 ANY_LIST, ITS_DISPLAYS, LAST_DISPLAY = "any list", "its displays", "the last display"
 """From which lists an agent learns: from any list; from lists that it has shown, in any order; only from its last list."""
 
+RETIRED = {"UBMTS": "MixTS"}
+"""Agents of version 2 that are gone, and the one that took the place of each."""
+
 FORMAT = 2
 """Format of saved agents. Version 1.0 wrote none, and counted sessions when clicks came, not when lists were shown."""
 
@@ -777,6 +780,14 @@ def checked_features(features: Any, shape: tuple[int | None, int | None]) -> NDA
     return numbers("features", features, shape, -LARGEST_FEATURE, LARGEST_FEATURE, expected=expected)
 
 
+def retired(name: str) -> str:
+    """The message about an agent that is gone."""
+    return (
+        f"{name} was retired in clickgym 3; {RETIRED[name]} takes its place, and a service goes on by "
+        f"Ranker.from_log(clickgym.offline.read_log(store), {RETIRED[name]!r})"
+    )
+
+
 def _saved_class(module: str | None, name: str, caller: type[CompiledAgent], trust: bool) -> type[CompiledAgent]:
     """Return the class of the agent in a saved file.
 
@@ -788,6 +799,8 @@ def _saved_class(module: str | None, name: str, caller: type[CompiledAgent], tru
     if module is None:
         raise ImportError(f"it names {name} as clickgym 0.1 did; clickgym 2 reads it and writes it anew")
     classes = CompiledAgent._classes
+    if _is_published(module) and name in RETIRED:
+        raise ImportError(retired(name))
     module, name = _where(module, name)
     if _is_published(module):
         return classes[module, name]

@@ -41,6 +41,7 @@ from .linear_ts import CascadeLinTS as CascadeLinTS
 from .linear_ts import PBMLinTS as PBMLinTS
 from .linear_woful import CascadeWOFUL as CascadeWOFUL
 from .merge_rank import MergeRank as MergeRank
+from .mix_ts import MixTS as MixTS
 from .pair_rank import PairRank as PairRank
 from .pbmhb import PBMHB as PBMHB
 from .pdgd import PDGD as PDGD
@@ -54,7 +55,6 @@ from .ranked_bandits import RankedKLUCB as RankedKLUCB
 from .ranked_bandits import RankedUCB1 as RankedUCB1
 from .recur_rank import RecurRank as RecurRank
 from .top_rank import TopRank as TopRank
-from .ubm_ts import UBMTS as UBMTS
 from .uni_rank import UniRank as UniRank
 
 AGENTS: dict[str, type[CompiledAgent]] = {
@@ -90,7 +90,7 @@ AGENTS: dict[str, type[CompiledAgent]] = {
         PBMTS,
         BCMPTS,
         PBMHB,
-        UBMTS,
+        MixTS,
     )
 }
 """The published algorithms by name, and our own."""

@@ -20,7 +20,7 @@ import pytest
 
 import clickgym
 from clickgym.__main__ import main
-from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, LAST_DISPLAY, LEARNERS, STATE_AGENTS, CompiledAgent, FrozenPolicy
+from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, LAST_DISPLAY, LEARNERS, RETIRED, STATE_AGENTS, CompiledAgent, FrozenPolicy
 from clickgym.envs import load_instance
 from clickgym.offline import compare, fit_models, read_log
 from clickgym.offline.decision import all_queries
@@ -43,12 +43,14 @@ def unpack(archive: Path, folder: Path) -> None:
 
 
 AFTER = {version: content(folder / "agents" / "lists.json") for version, folder in VERSIONS.items()}
-AGENT_FILES = [
+SAVED = [
     (version, point, name)
     for version in ("v1.0", "v2.0")
     for point in ("after_update", "before_update")
     for name in AFTER[version]["lists"]
 ]
+GONE = [case for case in SAVED if case[2].partition("-")[0] in RETIRED]
+AGENT_FILES = [case for case in SAVED if case not in GONE]
 EARNED = [
     (folder / "instances" / file, kind, record)
     for folder in (V01, V10)
@@ -104,12 +106,21 @@ def test_agents_go_on_as_they_did(saved_agents, version, point, name):
             assert [agent.display, agent.dropped, agent.n_open] == after["ends"][name]
 
 
+@pytest.mark.parametrize(("version", "point", "name"), GONE, ids=["-".join(case) for case in GONE])
+def test_a_saved_agent_that_was_retired_is_refused_in_one_line(saved_agents, version, point, name):
+    file = saved_agents[version] / point / f"{name}.npz"
+    for agent_class in (CompiledAgent, PUBLISHED[RETIRED["UBMTS"]]):
+        with pytest.raises(ValueError, match=f"{name}.npz holds an agent .* UBMTS was retired in clickgym 3; MixTS takes") as told:
+            agent_class.load(file)
+        assert "\n" not in str(told.value)
+
+
 @pytest.mark.parametrize("version", VERSIONS)
 def test_every_agent_of_then_is_there(saved_agents, version):
     files = list(saved_agents[version].glob("**/*.npz"))
     assert set(AFTER[version]["lists"]) == {file.stem for file in files}
-    assert {file.stem.partition("-")[0] for file in files} <= set(PUBLISHED)
-    assert len(files) == sum(case[0] == version for case in AGENT_FILES)
+    assert {file.stem.partition("-")[0] for file in files} <= set(PUBLISHED) | set(RETIRED)
+    assert len(files) == sum(case[0] == version for case in SAVED)
 
 
 class Linear:
@@ -224,7 +235,8 @@ def experiment(request, tmp_path, monkeypatch):
         pytest.importorskip("stable_baselines3")
         unpack(V20 / "sweep" / "sweep.tar.xz", tmp_path / "sweep")
         file = tmp_path / "sweep" / "experiment.toml"
-        file.write_text(file.read_text().replace("little=PPO:", "little=PPO:actions=codes,"))  # what PPO meant then
+        text = file.read_text().replace("little=PPO:", "little=PPO:actions=codes,")  # what PPO meant then
+        file.write_text(text.replace('    "UBMTS",\n', ""))
     else:
         shutil.copytree(V10 / "sweep", tmp_path / "sweep")
     shutil.copytree(tmp_path / "sweep" / "results", tmp_path / "then")
@@ -251,6 +263,11 @@ def test_results_give_the_table_of_then(tmp_path, version, n_trials, horizon):
     assert polars.read_csv(copy / "summary.csv").select(then.columns).equals(then)
 
 
+def of_today(folder):
+    """The table of a folder without agents that were retired."""
+    return read_results(folder)[0].filter(~polars.col("agent").is_in(list(RETIRED)))
+
+
 @pytest.mark.usefixtures("undrawn")
 def test_a_sweep_is_resumed_from_its_trials(experiment):
     """All were finished, so that none is played: not even the seconds that they took change."""
@@ -270,7 +287,7 @@ def test_a_sweep_plays_what_is_missing_and_ends_with_the_same_table(experiment):
     for name in ("results.parquet", "timings.parquet"):
         Path("results", name).unlink()
     assert main(["run", "experiment.toml", "--out", "results", "--jobs", "1"]) == 0
-    assert read_results("results")[0].equals(read_results(experiment)[0])
+    assert of_today("results").equals(of_today(experiment))
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -278,7 +295,7 @@ def test_an_experiment_file_gives_the_table_of_then(experiment):
     """But for the learner where clicks come late: 2.0 gave their rewards to lists that had not earned them."""
     assert main(["run", "experiment.toml", "--out", "again", "--jobs", "1"]) == 0
     is_late = (polars.col("agent") == "little") & polars.col("env").str.contains("arrival")
-    now, then = (read_results(folder)[0] for folder in ("again", experiment))
+    now, then = of_today("again"), of_today(experiment)
     assert now.filter(~is_late).equals(then.filter(~is_late))
     assert now.shape == then.shape
 

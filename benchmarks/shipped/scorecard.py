@@ -38,7 +38,7 @@ TOO_DEAR = ("SAC", "TD3", "PairRank")
 """Two of generic RL and a fit to all pairs in every session: each would cost as much as all others together."""
 PLAYERS = [name_now(name) for name in PUBLISHED if name not in TOO_DEAR]
 """Those of version 2 of the scorecard: PPO and A2C are by codes, as in version 2 of the package."""
-GUARDED = ("UBMTS",)
+GUARDED = ("MixTS",)
 """Agents that have no tuned line, but one that is safe."""
 COMMAND = "python benchmarks/shipped/scorecard.py results/reference"
 

@@ -33,7 +33,7 @@ FAMILIES = (
 """The agents by what kind of algorithm they are."""
 BY_FILE = {
     "ranked_bandits": "A bandit per position",
-    "ubm_ts": "User browsing",
+    "mix_ts": "Several click models",
     "generic_rl": "Generic reinforcement learning",
     "baselines": "Baselines",
 }

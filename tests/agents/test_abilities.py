@@ -30,7 +30,7 @@ TABLE = {
     "BubbleRank": (ITS, False, True),
     "GRAB": (ANY, False, True), "SGRAB": (ANY, False, True), "PBMUCB": (ANY, True, True), "PBMTS": (ANY, True, True),
     "BCMPTS": (ANY, True, True), "PBMPIE": (ANY, False, True), "PBMHB": (ANY, True, True),
-    "UBMTS": (ANY, True, True),
+    "MixTS": (ANY, True, True),
     **dict.fromkeys(CONTEXTUAL_AGENTS, (ANY, False, False)),
     **dict.fromkeys(("CascadeWOFUL", "RecurRank", "PDGD", "DBGD", "MGD", "COLTR"), (ITS, False, False)),
     "PerState": (LAST, False, False), "CascadeVI": (LAST, False, False),

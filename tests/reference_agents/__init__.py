@@ -70,7 +70,6 @@ from .posterior import PBMHBReference, PDGDReference
 from .rankers import COLTRReference, DuelingReference, PairRankReference
 from .recur_rank import RecurRankReference
 from .reference import Reference, Told
-from .ubm_ts import UBMTSReference
 from .unimodal import GRABReference, SGRABReference, UniRankReference
 
 __all__ = [
@@ -96,7 +95,6 @@ __all__ = [
     "SGRABReference",
     "TSCascadeReference",
     "TopRankReference",
-    "UBMTSReference",
     "UCBVReference",
     "UniRankReference",
     "WindowReference",
@@ -227,7 +225,6 @@ REFERENCES: dict[str, Callable[..., Reference]] = {
     "PBMPIE": lambda L, K, **known: PBMPIEReference(L, **known),
     "PBMTS": lambda L, K, **known: PBMTSReference(L, **known),
     "BCMPTS": lambda L, K, **known: BCMPTSReference(L, **known),
-    "UBMTS": UBMTSReference,
     "UBMLinUCB": _lin_ucb(),
     "C2UCB": _lin_ucb(),
     "CMLinUCB": _lin_ucb("first_click"),
@@ -269,7 +266,7 @@ def reference_of(agent: CompiledAgent) -> Reference:
         sizes = (agent.n_items, agent.n_positions)
     if type(agent).__name__ == "BubbleRank":  # what the given list leaves out is drawn
         arguments["base"] = agent.state.base.tolist()
-    if type(agent).__name__ == "UBMTS":  # its reference draws by itself
+    if type(agent).__name__ == "MixTS":  # its reference draws by itself
         arguments["rng"] = copy.deepcopy(agent.rng)
     return REFERENCES[type(agent).__name__](*sizes, **arguments)
 

@@ -204,11 +204,21 @@ def _name(one: type) -> str:
     return f"{one.__module__}.{one.__qualname__}"
 
 
+def is_retired(result: Shipped) -> bool:
+    """Whether the agent of a line is gone; nobody can play it again."""
+    return result.made.get("trust") == "retired"
+
+
 def stale(results: Iterable[Shipped]) -> list[str]:
-    """What has changed since some results were made, one line for each; parameters of users from a file are not looked at."""
+    """What has changed since some results were made, one line for each.
+
+    Parameters of users from a file are not looked at, nor are lines of retired agents.
+    """
     lines = []
     for each in results:
         origin = each.made
+        if is_retired(each):
+            continue
         kernels = _kernels(origin["users"], origin["agents"])
         changed = [f"the kernels of {name}" for name, then in origin["kernels"].items() if kernels[name] != then]
         if not of_files(origin["instances"]):

@@ -17,7 +17,8 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.envs.registration import EnvSpec
 
-from ..agents import LEARNERS, Agent, CompiledAgent, ContextualAgent, Learner, StateAgent
+from ..agents import LEARNERS, RETIRED, Agent, CompiledAgent, ContextualAgent, Learner, StateAgent
+from ..agents.agent import retired
 from ..agents.generic_rl import adopt
 from ..agents.search_space import SearchSpace
 from ..core.checks import AN_ENV, check_horizon, check_kind, short, unknown
@@ -418,6 +419,8 @@ def agent_class(name: str) -> Callable[..., Agent | Learner]:
     """
     if name in PUBLISHED:
         return PUBLISHED[name]
+    if name in RETIRED:
+        raise ValueError(retired(name))
     module, colon, attribute = name.partition(":")
     if not colon:
         raise ValueError(unknown("agent", name, PUBLISHED) + "; your own is named module:Class")

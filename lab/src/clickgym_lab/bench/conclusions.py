@@ -26,7 +26,7 @@ from .score import regret_ratios
 from .task import Task
 
 FOLDER = Path(__file__).parent
-OURS = "UBMTS"
+OURS = "MixTS"
 PLANNER = "CascadeVI"
 MUCH = 0.1
 """A gain of so much in score by tuning is large."""
@@ -197,8 +197,8 @@ def own_agent() -> str:
         rows.append((ability, *scores, *(_named_score(place, ability) for place in best)))
     header = (
         "",
-        "`UBMTS`, worst tenth of runs",
-        "`UBMTS:safe=true`, worst tenth",
+        f"`{OURS}`, worst tenth of runs",
+        f"`{OURS}:safe=true`, worst tenth",
         "best without extra knowledge",
         "best with the examination probabilities",
     )

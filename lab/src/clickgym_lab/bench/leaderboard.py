@@ -22,6 +22,7 @@ TRUST = {
     "ours": "we played it",
     "judged": "the judge played what its author had sent",
     "claimed": "only its author played it",
+    "retired": "we played it; later versions have it no more",
 }
 """Who played a line."""
 

@@ -50,7 +50,7 @@ from .models import Models, SplitSessions
 from .records import Candidate, Check, Decision, Play, Settings, Subject, Trial
 from .words import advice, objections
 
-RECOMMENDED, FALLBACK = "UBMTS", "CascadeTS"
+RECOMMENDED, FALLBACK = "MixTS", "CascadeTS"
 """The agent of the first board of the scorecard with the highest score, and the best published one that takes little time."""
 
 AGENTS = (RECOMMENDED, FALLBACK, "CascadeKLUCB")

@@ -11,6 +11,8 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from ...agents import RETIRED
+from ...agents.agent import retired
 from ...core.console import output
 from ...core.lab import has_lab, lab
 from ...core.terminal import Column, print_table, say
@@ -63,6 +65,8 @@ def _describer(name: str) -> Callable[[str], Description] | None:
     described = next((describe for names, describe in kinds.values() if name in names), None)
     if described is not None or name.endswith(".json") or base in list_instances():
         return described
+    if base in RETIRED:
+        raise ValueError(retired(base))
     if any(base in names for names, _ in kinds.values()) or not re.fullmatch(r"[\w.]+:[\w.-]+", name):
         raise ValueError(_unknown(base, {kind: list(names) for kind, (names, _) in kinds.items()}))
     return describe_environment if re.search(r"-v\d+$", name) else describe_agent  # one of your own
