@@ -1,7 +1,7 @@
-"""MixTS in plain Python, one function per step of its specification; it draws by itself, from a copy of the agent's generator.
+"""MixTS in plain Python, one function per step of its specification; it draws from a copy of the agent's generator.
 
-Five click models ("hypotheses") learn side by side from each list. Each session one of them is drawn by its share, its parameters
-and the attraction of each item are drawn around their estimates, and the list that is best for them is shown.
+Five click models ("hypotheses") learn side by side from each list. Each session one of them is drawn by its share, its
+parameters and the attraction of each item are drawn around their estimates, and the list that is best for them is shown.
 """
 
 from __future__ import annotations
@@ -25,6 +25,12 @@ FLAT = 20.0  # the same of a TPBM base, and of the noise of attractions
 LEAST = 1e-4
 FOLLOWED = 300  # items with a continuation of their own
 FIRST_CHANGE = 3e-4  # changes per display, before any was seen
+SAME_NAMES = (
+    *("clicks", "displays", "total", "exposure", "offset", "part", "owner", "base", "slope", "middle", "base_error"),
+    *("slope_error", "evidence", "likelihood", "share", "recent_total", "recent_exposure", "recent_offset", "change"),
+    *("began", "seen"),
+)
+"""What is called here as in the agent's state."""
 GOLDEN = (math.sqrt(5) - 1) / 2
 
 
@@ -640,12 +646,8 @@ class MixTSReference(Reference):
         self.update(ranking, clicks, [False] * len(ranking))
 
     def holds(self) -> dict[str, Any]:
-        names = (
-            "clicks displays total exposure offset part owner base slope middle base_error slope_error evidence likelihood share "
-            "recent_total recent_exposure recent_offset change began seen"
-        ).split()
         both: Callable[[Any], list[Any]] = lambda counts: counts[DBN] + counts[DCM]  # noqa: E731
-        return {name: getattr(self, name) for name in names} | {
+        return {name: getattr(self, name) for name in SAME_NAMES} | {
             "examination": np.tril(self.examination),
             "precision": np.tril(self.precision),
             "displays_after": both(self.F),
