@@ -157,19 +157,33 @@ class NoItemFromBelow(MixTSReference):
         return 0
 
 
+class ExchangedWithAnUnshownItem(MixTSReference):
+    """The exchange at random brings an item in that the list does not show."""
+
+    def exchange_at_random(self, row):
+        before = list(row)
+        super().exchange_at_random(row)
+        if row != before:
+            place = next(k for k in range(len(row)) if row[k] != before[k])
+            row[place] = next(i for i in self.items if i not in row)
+
+
 FEW_STAY = DependentClickModel([0.9, 0.8, 0.7, 0.05, 0.6], [0.99, 0.0, 0.0])
 
 
 @pytest.mark.parametrize(
-    ("error", "model"),
+    ("error", "model", "sessions"),
     [
-        (WeightsOfTheOldPower, MODELS["CM"]),
-        (OrderedByAttraction, MODELS["DBN"]),
-        (NoOffset, TrustBiasModel([0.2, 0.7, 0.1, 0.5, 0.3], [1.0, 0.6, 0.3])),
-        (PriorCountedTwice, MODELS["DCM"]),
-        (NoItemFromBelow, FEW_STAY),
+        (WeightsOfTheOldPower, MODELS["CM"], 100),
+        (OrderedByAttraction, MODELS["DBN"], 100),
+        (NoOffset, TrustBiasModel([0.2, 0.7, 0.1, 0.5, 0.3], [1.0, 0.6, 0.3]), 100),
+        (PriorCountedTwice, MODELS["DCM"], 100),
+        (NoItemFromBelow, FEW_STAY, 300),
+        (ExchangedWithAnUnshownItem, MODELS["CM"], 800),
     ],
 )
-def test_an_error_is_noticed(error, model):
+def test_an_error_is_noticed(error, model, sessions):
+    """What follows the right reference departs from the wrong one."""
+    follows(model, sessions)
     with pytest.raises(AssertionError, match="session"):
-        follows(model, 300, error)
+        follows(model, sessions, error)
