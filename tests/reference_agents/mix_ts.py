@@ -351,7 +351,7 @@ class MixTSReference(Reference):
 
     def update(self, ranking: Sequence[int], clicks: Sequence[int], void: Sequence[bool]) -> None:
         j = 0
-        source, factor, power = (dict.fromkeys(SCANNING, first) for first in (0, 1.0, 0.0))
+        source, factor, power = dict.fromkeys(SCANNING, 0), dict.fromkeys(SCANNING, 1.0), dict.fromkeys(SCANNING, 0.0)
         b = [0.0] * 5  # how surely users examine
         for k, i in enumerate(ranking):
             click = clicks[k]
@@ -434,8 +434,8 @@ class MixTSReference(Reference):
         self.evidence = [e + math.log(p) for e, p in zip(self.evidence, self.likelihood, strict=True)]
         self.likelihood = [1.0] * 5
 
-    def fit_cell(self, h: int, k: int, cells: Collection[int], prior: float) -> None:
-        gamma, score, info = self.examination[h][k][cells[0]], 0.0, WEIGHT  # type: ignore[index]
+    def fit_cell(self, h: int, k: int, cells: range, prior: float) -> None:
+        gamma, score, info = self.examination[h][k][cells[0]], 0.0, WEIGHT
         shown = {i: sum(self.displays[i][k][j] for j in cells) for i in self.items}
         for i in self.items:
             if shown[i] > 0:
