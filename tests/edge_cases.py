@@ -273,7 +273,7 @@ class Fault(Exception):
 UNSEEN = {"mean", "rate", "indices"}  # infinite for items that were never seen, which comes first
 # Of no items below the list, or below its floor; the logarithm of a miss that is impossible; of no other list, no item that is
 # surely better, and no candidate left.
-BOUNDLESS = {"rest", "floor", "log_miss", "ahead", "detour", "potential", "weakest", "log_rest"}
+BOUNDLESS = {"rest", "floor", "log_miss", "ahead", "detour", "potential", "weakest", "log_rest", "stay"}
 
 
 def check_finite(state: Any) -> None:

@@ -382,3 +382,14 @@ def test_a_saved_agent_goes_on_alike(sizes, tmp_path):
 def test_wrong_tolerance_is_named(tolerance):
     with pytest.raises(ValueError, match="tolerance"):
         MixTS(4, 2, tolerance=tolerance)
+
+
+def test_what_trusting_users_examine_follows_from_the_counts_after_each_fit():
+    """Brought up to date alone it drifts: with a guard that kept one list for 40,000 sessions until a division by zero."""
+    agent, _ = played(PositionBasedModel(ATTRACTION, [1.0, 0.6, 0.3]), 30_000, initial=[5, 4, 3, 2, 1, 0], safe=True)
+    while agent.state.t[1] + 1 < agent.state.t[2]:
+        agent.update(None, agent.rank(None), np.zeros(K, int))
+    agent.update(None, agent.rank(None), np.zeros(K, int))  # parameters are fitted
+    displays = agent.state.displays.sum(axis=2)
+    np.testing.assert_allclose(agent.state.exposure[4], displays @ agent.state.slope, rtol=1e-12)
+    np.testing.assert_allclose(agent.state.offset, displays @ agent.state.base, rtol=1e-12, atol=1e-9)

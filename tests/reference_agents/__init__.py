@@ -65,6 +65,7 @@ from .linear import (
     LinUCBReference,
     PBMLinTSReference,
 )
+from .mix_ts import MixTSReference
 from .neural import NeuralBanditReference, OLRankNetReference
 from .plain import KLUCBPlain
 from .posterior import PBMHBReference, PDGDReference
@@ -88,6 +89,7 @@ __all__ = [
     "GreedyReference",
     "KLUCBPlain",
     "MergeRankReference",
+    "MixTSReference",
     "PBMHBReference",
     "PBMUCBReference",
     "PDGDReference",
@@ -222,6 +224,7 @@ REFERENCES: dict[str, Callable[..., Reference]] = {
     "GLRCascadeUCB": lambda L, K, **given: _restarting(L, K, "UCB1", **given),
     "GLRCascadeKLUCB": lambda L, K, **given: _restarting(L, K, "KL", **given),
     "PBMHB": PBMHBReference,
+    "MixTS": MixTSReference,
     "PBMUCB": lambda L, K, **known: PBMUCBReference(L, **known),
     "PBMPIE": lambda L, K, **known: PBMPIEReference(L, **known),
     "PBMTS": lambda L, K, **known: PBMTSReference(L, **known),

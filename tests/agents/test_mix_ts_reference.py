@@ -1,0 +1,198 @@
+"""MixTS is its reference in plain Python: the same list and the same state in each session, whatever happens to the clicks.
+
+Each error that is planted in the reference must be noticed by the same comparison.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from reference_agents import MODELS, MixTSReference, follow, reference_of
+from reference_agents.late_displays import Clicks, at_random, follow_late
+from reference_agents.mix_ts import DBN, WEIGHT
+from slow import slow
+
+import clickgym
+from clickgym.agents import Agent
+from clickgym.agents.mix_ts import MixTS
+from clickgym.envs import ClickEnv, DependentClickModel, DynamicBayesianModel, PositionBasedModel, TrustBiasModel
+
+TROUBLE = {"cut": 0.2, "void": 0.1, "churn": 0.02, "masked": 0.3, "foreign": 0.2}
+SLOW_KINDS = [kind for kind in MODELS if kind not in ("CM", "UBM")]
+
+
+def made(model, reference=MixTSReference, **arguments):
+    """An agent and its reference, or one with an error."""
+    agent = MixTS(model.n_items, model.n_positions, seed=3, **arguments)
+    right = reference_of(agent)
+    right.__class__ = reference
+    return agent, right
+
+
+def follows(model, sessions, reference=MixTSReference, **arguments):
+    agent, right = made(model, reference, **arguments)
+    follow(agent, right, model, sessions)
+    assert right.best() == agent.best().tolist()
+    assert right.rng.bit_generator.state == agent.rng.bit_generator.state
+    return right
+
+
+# ------------------------------------------------------------------------------------------------------ they are the same
+
+
+@pytest.mark.parametrize("detect", [True, False])
+@pytest.mark.parametrize("kind", ["CM", "UBM", *slow(*SLOW_KINDS)])
+def test_plays_as_its_reference(kind, detect):
+    follows(MODELS[kind], 200, detect=detect)
+
+
+@pytest.mark.parametrize("kind", ["CM", "UBM", *slow(*SLOW_KINDS)])
+def test_plays_as_its_reference_with_a_guard(kind):
+    """Production's list is the worst one, and then the best one."""
+    best = MODELS[kind].optimal_ranking()
+    for initial, tolerance in ((best[::-1], 0.2), (best, 0.5)):
+        follows(MODELS[kind], 100, initial=initial, safe=True, tolerance=tolerance)
+
+
+@pytest.mark.parametrize("safe", [True, False])
+@pytest.mark.parametrize("kind", ["DBN", *slow(*(kind for kind in MODELS if kind != "DBN"))])
+def test_late_void_cut_and_foreign_displays_candidates_and_new_items(kind, safe):
+    agent, right = made(MODELS[kind], initial=MODELS[kind].optimal_ranking(), safe=safe, tolerance=0.4)
+    follow_late(agent, right, MODELS[kind], 200, at_random(12), **TROUBLE)
+
+
+@pytest.mark.parametrize("kind", ["DBN", *slow("PBM", "UBM", "TPBM")])
+def test_one_position(kind):
+    follows(MODELS[kind].with_positions(1), 60)
+
+
+def test_items_enter_a_list_where_a_click_ends_most_sessions():
+    follows(DependentClickModel([0.9, 0.8, 0.7, 0.05, 0.6], [0.99, 0.0, 0.0]), 300)
+
+
+def test_changes_are_noticed_alike():
+    before = PositionBasedModel([0.05, 0.95, 0.1, 0.6, 0.3], [1.0, 0.6, 0.3])
+    after = PositionBasedModel([0.95, 0.05, 0.9, 0.4, 0.7], [1.0, 0.6, 0.3])
+    agent, right = made(before)
+    follow(agent, right, lambda session: after if session >= 600 else before, 900)
+    assert right.n_changes > 0
+
+
+def test_more_items_than_are_followed():
+    """Item 300 takes the source of item 0, which takes it back; the source of item 301 is released when it is replaced."""
+    rng = np.random.default_rng(0)
+    agent, right = made(DynamicBayesianModel(rng.random(302), rng.random(302), 0.9, n_positions=3))
+    owners = []
+    for row in ([300, 5, 301], [301, 4, 300], [0, 300, 1], [0, 4, 7], [7, 0, 300]):
+        agent.update(None, row, [1, 1, 0])
+        right.arrive(None, Clicks(row, [1, 1, 0], [False] * 3))
+        assert right.differences(agent.state) == {}
+        owners.append(right.owner[0])
+    assert owners == [300, 300, 300, 300, 0]
+    for item in (301, 3):
+        agent.replace(item)
+        right.replace(item)
+    assert right.differences(agent.state) == {}
+    assert right.allows(agent.rank(None).tolist())
+
+
+class Followed(Agent):
+    """An agent that is compared with its reference in each session of a run in Python."""
+
+    def __init__(self, agent, reference):
+        self.agent, self.reference = agent, reference
+
+    def rank(self, observation):
+        ranking = self.agent.rank(observation)
+        assert self.reference.allows(ranking.tolist())
+        return ranking
+
+    def update(self, observation, ranking, clicks, reward):
+        self.agent.update(observation, ranking, clicks, reward)
+        self.reference.learn(ranking.tolist(), clicks.tolist())
+        assert self.reference.agrees(self.agent.state)
+
+
+@pytest.mark.parametrize("kind", ["CM", *slow("PBM", "DBN", "TPBM")])
+def test_both_engines_play_as_the_reference(kind):
+    agent, right = made(MODELS[kind])
+    clickgym.run(Followed(agent, right), ClickEnv(MODELS[kind]), 100, seed=1, engine="python")
+    compiled, _ = made(MODELS[kind])
+    clickgym.run(compiled, ClickEnv(MODELS[kind]), 100, seed=1, engine="compiled")
+    assert right.t == 100
+    assert right.differences(compiled.state) == {}
+    assert right.rng.bit_generator.state == compiled.rng.bit_generator.state
+
+
+# ----------------------------------------------------------------------------------------------------- errors are noticed
+
+
+class WeightsOfTheOldPower(MixTSReference):
+    """Scanning weights that are not brought up to the new g."""
+
+    def move_weights(self, h, log_ratio):
+        super().move_weights(h, 0.0)
+
+
+class OrderedByAttraction(MixTSReference):
+    """The list of a DBN user holds the right items, the most attractive ones first."""
+
+    def arrange(self, h, merit, attraction, parameters, available, stay):
+        row = super().arrange(h, merit, attraction, parameters, available, stay)
+        return sorted(row, key=lambda i: -merit[i]) if h == DBN else row
+
+
+class NoOffset(MixTSReference):
+    """Clicks of the TPBM that do not come from attraction count for it."""
+
+    def clicks_on(self, h, i):
+        return self.total[i]
+
+
+class PriorCountedTwice(MixTSReference):
+    """The mean continuation pulls twice."""
+
+    def fit_continuation(self, h, mean):
+        before = list(self.S[h])
+        self.S[h] = [s + WEIGHT * (mean - c) for s, c in zip(self.S[h], self.c[h], strict=True)]
+        super().fit_continuation(h, mean)
+        self.S[h] = before
+
+
+class NoItemFromBelow(MixTSReference):
+    """Exchanges among the items of the list alone, none with an item that is not shown."""
+
+    def n_entering(self, row, attraction, p, n_available):
+        return 0
+
+
+class ExchangedWithAnUnshownItem(MixTSReference):
+    """The exchange at random brings an item in that the list does not show."""
+
+    def exchange_at_random(self, row):
+        before = list(row)
+        super().exchange_at_random(row)
+        if row != before:
+            place = next(k for k in range(len(row)) if row[k] != before[k])
+            row[place] = next(i for i in self.items if i not in row)
+
+
+FEW_STAY = DependentClickModel([0.9, 0.8, 0.7, 0.05, 0.6], [0.99, 0.0, 0.0])
+
+
+@pytest.mark.parametrize(
+    ("error", "model", "sessions"),
+    [
+        (WeightsOfTheOldPower, MODELS["CM"], 100),
+        (OrderedByAttraction, MODELS["DBN"], 100),
+        (NoOffset, TrustBiasModel([0.2, 0.7, 0.1, 0.5, 0.3], [1.0, 0.6, 0.3]), 100),
+        (PriorCountedTwice, MODELS["DCM"], 100),
+        (NoItemFromBelow, FEW_STAY, 300),
+        (ExchangedWithAnUnshownItem, MODELS["CM"], 800),
+    ],
+)
+def test_an_error_is_noticed(error, model, sessions):
+    """What follows the right reference departs from the wrong one."""
+    follows(model, sessions)
+    with pytest.raises(AssertionError, match="session"):
+        follows(model, sessions, error)
