@@ -11,7 +11,7 @@ examined, and therefore with its own estimates of the attractions:
 3. *Belief.* The share of a hypothesis follows from how well it foretold the clicks of each session before it learned them.
 4. *List.* In each session one hypothesis is drawn by its share, its parameters and the attractions by their posteriors, and the
    list with most clicks for these values is shown.
-5. *Change.* Each item has a window of recent clicks, and the odds that its attraction has changed since (as in `UBMTS`).
+5. *Change.* Each item has a window of recent clicks, and the odds that its attraction has changed since.
 6. *Guard.* Where a production list is given, a list is shown only if no credible hypothesis lets it lose too many clicks.
 """
 
@@ -899,7 +899,7 @@ class MixTS(CompiledAgent):
                 show R, observe the clicks; b_h(k) follows from the clicks above k: γ_k; γ_kj after a click on j; v_k; in DBN
                     and DCM 1 on top, c after a click, g b (1 - α) / (1 - b α) after a skip
                 evidence_h ← evidence_h + log probability of the clicks under h, then S_i and E_h(i) for each shown item
-                if detect: as `UBMTS`, with b of the h with the largest share
+                if detect: compare recent clicks with all of them, by b of the h with the largest share
                 whenever t has grown by 0.5 %:
                     a Newton step for each parameter on the profile likelihood; E_h anew
                     share_h ∝ max(exp(evidence_h - the largest), 0.1 t^(-2/3))

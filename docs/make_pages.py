@@ -96,7 +96,7 @@ def marked_parts() -> dict[tuple[Path, str], str]:
         (DOCS / "practice.md", "practice"): _practice(),
         (DOCS / "leaderboard.md", "boards"): "\n\n".join(_boards()),
         (DOCS / "leaderboard.md", "teaches"): "\n".join(taught),
-        (DOCS / "ubm_ts.md", "scores"): own_agent(),
+        (DOCS / "mix_ts.md", "scores"): own_agent(),
         (DOCS / "scorecard.md", "abilities"): _abilities(),
     }
 

@@ -36,7 +36,6 @@ from clickgym_lab.bench.protocol import CURRENT
 from clickgym_lab.bench.reference import reference
 from clickgym_lab.shipped import read_shipped
 from clickgym_lab.studies import STUDIES, he2020, li2019_cascade, warm_start
-from clickgym_lab.studies.first_everywhere import CASES
 from clickgym_lab.studies.study import CM, PBM, Curves, estimate, number
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -237,15 +236,9 @@ def told(agent: str, world: str, features: str) -> float:
     return float(np.mean(100 * ends(study, env, agent) / ends(study, env, "Random")))
 
 
-def long_runs(agent: str) -> NDArray[np.float64]:
-    """``(queries, runs)`` the regret after a million sessions of the DBN."""
-    return curves("first-everywhere", "yandex")["first-everywhere-long"].ends("DBNRank-v0", agent)
-
-
-def limits(case: str, agent: str) -> tuple[str, str]:
-    """Its regret before users for whom UBM-TS is not made, and in the worst tenth of the runs."""
-    runs = curves("ubm-ts-limits")[f"limits-{case}"].ends(CASES[case], agent)
-    return number(runs.mean()), number(-worst_tenth(-runs))
+def long_runs(agent: str, users: str = "DBN") -> NDArray[np.float64]:
+    """``(queries, runs)`` the regret after a million sessions, on the queries that ship."""
+    return curves("never-locked", "yandex")["never-locked"].ends(f"{users}Rank-v0", agent)
 
 
 def bounds() -> tuple[str, str, str]:

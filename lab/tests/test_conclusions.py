@@ -22,7 +22,6 @@ from clickgym_lab.bench.conclusions import (
 from clickgym_lab.bench.leaderboard import leaderboard
 from clickgym_lab.bench.protocol import CURRENT
 from clickgym_lab.bench.reference import lines, reference
-from clickgym_lab.studies import first_everywhere
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -72,20 +71,6 @@ def test_the_rules_name_the_tasks_that_are_dropped():
     text = (ROOT / "docs" / "scorecard.md").read_text(encoding="utf-8")
     [table] = re.findall(r"<!-- abilities -->(.*?)<!-- end", text, flags=re.DOTALL)
     assert set(re.findall(r"`(\w+-\d+)`", table)) == dropped
-
-
-def test_users_of_the_limits_differ_from_the_query_in_one_respect(tmp_path):
-    query = load_instance("yandex-9")
-    made = {
-        case: load_instance(first_everywhere.changed(["yandex-9"], tmp_path, case)[0]).model(model)
-        for case, model in (("ties", "CM"), ("clickbait", "DBN"), ("bumpy", "PBM"))
-    }
-    assert np.ptp(made["ties"].attraction) == pytest.approx(0.1 * np.ptp(query.model("CM").attraction))
-    np.testing.assert_array_equal(np.argsort(made["clickbait"].satisfaction), np.argsort(-query.model("DBN").attraction))
-    examination, usual = made["bumpy"].examination, query.model("PBM").examination[:5]
-    np.testing.assert_array_equal(np.sort(examination), np.sort(usual))
-    assert examination.argmax() == 2
-    assert {*examination.argsort()[:2]} == {0, 4}
 
 
 def test_the_first_default_agent_of_decide_is_the_one_that_the_scorecard_recommends():

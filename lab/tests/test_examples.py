@@ -184,7 +184,7 @@ def test_documentation_pages_are_up_to_date():
         docs / "tasks.md",
         docs / "scorecard.md",
         docs / "referee.md",
-        docs / "ubm_ts.md",
+        docs / "mix_ts.md",
         docs / "figures.json",
         *script["prose"].marked(),
     }

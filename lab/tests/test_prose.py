@@ -85,11 +85,11 @@ def test_every_entry_is_named_by_a_page_and_every_proof_is_there():
 def test_a_page_gets_new_figures_where_it_has_old_ones_and_keeps_its_line_breaks():
     """Planted: a wrong score in the file and on the page is found, and written anew."""
     text = (DOCS / "agents.md").read_text(encoding="utf-8")
-    mean, worst = FOUND["ubm_ts.score"]["shows"]
-    wrong = {**FOUND, "ubm_ts.score": {**FOUND["ubm_ts.score"], "shows": [mean, "0.99"]}}
+    mean, worst = FOUND["mix_ts.score"]["shows"]
+    wrong = {**FOUND, "mix_ts.score": {**FOUND["mix_ts.score"], "shows": [mean, "0.99"]}}
     planted = text.replace(f"runs {worst}", "runs 0.99")
     assert planted != text
-    assert prose.computed({"ubm_ts.score": wrong["ubm_ts.score"]}) == {"ubm_ts.score": FOUND["ubm_ts.score"]}
+    assert prose.computed({"mix_ts.score": wrong["mix_ts.score"]}) == {"mix_ts.score": FOUND["mix_ts.score"]}
     assert prose.renewed(planted, wrong, FOUND) == text
     with pytest.raises(ValueError, match=r"in the mean: .* not at all"):
         prose.renewed(text, wrong, FOUND)

@@ -88,7 +88,7 @@ def boards_notes(protocol: Protocol = CURRENT) -> list[str]:
         "The place of a line is one more than the number of lines that are better by a test with Holm’s correction over "
         "all pairs of the board, each pair over the tasks that both play, and no less than that of any line above. Lines that "
         "are not told apart are tied; each names them.",
-        "UBMTS is our own agent: it was developed on the development tasks without a limit, a budget that its rivals did not "
+        "MixTS is our own agent: it was developed on the development tasks without a limit, a budget that its rivals did not "
         "have. The scale is logarithmic and rewards the last factor of two in regret as much as the first. The 16 real queries "
         "return in several abilities, which the bootstrap draws independently: intervals are somewhat too narrow.",
         "Worst tenth: the mean over the tenth of the tasks of the board in which the line scores least. Regret: as a "

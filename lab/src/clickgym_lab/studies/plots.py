@@ -51,7 +51,7 @@ _OVERRIDES: dict[Look, str] = {
     (GREY, DOTTED): "RankedUCB1 EpsilonGreedy:epsilon=0",
     (ORANGE, DOTTED): "DCMKLUCB A2C",
     (BLUE, DOTTED): "PIE",
-    (GREEN, (0, (8, 2))): "UBMTS",
+    (GREEN, (0, (8, 2))): "MixTS",
 }
 LOOKS: dict[str, Look] = {label: look for look, labels in _OVERRIDES.items() for label in labels.split()}
 LOOKS |= {

@@ -6,7 +6,6 @@ from . import (
     churn,
     click_farms,
     features_or_networks,
-    first_everywhere,
     he2020,
     lagree2016,
     late_clicks,
@@ -45,7 +44,6 @@ FURTHER = (
     click_farms,
     churn,
     warm_start,
-    first_everywhere,
     features_or_networks,
     never_locked,
 )
