@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from . import agents as agents
     from . import offline as offline
     from .envs.check_click_model import check_click_model as check_click_model
+    from .offline.compare_online import OnlineComparison as OnlineComparison
+    from .offline.compare_online import OnlineTest as OnlineTest
+    from .offline.compare_online import compare_online as compare_online
     from .offline.decision.all_queries import decide_all as decide_all
     from .offline.decision.decide import decide as decide
     from .offline.record import record as record
@@ -55,6 +58,7 @@ _LATER = {
     "Tuning": ".runner.tuning",
     "agents": ".agents",
     "check_agent": ".runner.check_agent",
+    "compare_online": ".offline.compare_online",
     "check_click_model": ".envs.check_click_model",
     "decide": ".offline.decision.decide",
     "decide_all": ".offline.decision.all_queries",
