@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from . import agents as agents
     from . import offline as offline
     from .envs.check_click_model import check_click_model as check_click_model
-    from .offline.compare_online import OnlineComparison as OnlineComparison
-    from .offline.compare_online import OnlineTest as OnlineTest
     from .offline.compare_online import compare_online as compare_online
     from .offline.decision.all_queries import decide_all as decide_all
     from .offline.decision.decide import decide as decide
@@ -58,8 +56,8 @@ _LATER = {
     "Tuning": ".runner.tuning",
     "agents": ".agents",
     "check_agent": ".runner.check_agent",
-    "compare_online": ".offline.compare_online",
     "check_click_model": ".envs.check_click_model",
+    "compare_online": ".offline.compare_online",
     "decide": ".offline.decision.decide",
     "decide_all": ".offline.decision.all_queries",
     "grid": ".runner.labels",

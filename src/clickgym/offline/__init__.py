@@ -17,6 +17,7 @@ from .estimation.estimator import ConvergenceWarning, Estimator
 from .evaluation import ESTIMATORS, Evaluation, contributions, evaluate
 from .features import DenoisingAutoencoder, TruncatedSVD
 from .fitting import Fitted, fit_models, hold_out, query_instance
+from .interleaving import click_law
 from .judgements import Judgements, read_judgements, read_letor, read_ratings
 from .log import ClickLog, ItemPositionLog, write_tidy
 from .policies import FixedPolicy, ItemPositionPolicy, ListPolicy, PlackettLucePolicy, Policy, UniformPolicy, empirical_policies
@@ -52,6 +53,7 @@ __all__ = [
     "UBMEstimator",
     "UniformPolicy",
     "Verdict",
+    "click_law",
     "compare",
     "contextual_instance",
     "contributions",

@@ -247,7 +247,10 @@ def _order(name: str, ranking: Any, place: Place, labels: Sequence[str], train: 
         raise ValueError(f"{name} is a list, but candidates change from session to session; expected a ranker by features")
     if not is_list and not hasattr(ranking, "best"):
         of_agent, of_env = np.random.SeedSequence([seed, *name.encode()]).generate_state(2).tolist()
-        agent = player_of(ranking).make(place, train, of_agent)
+        try:
+            agent: Any = player_of(ranking).make(place, train, of_agent)
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"{name}: {error}") from None
         if not hasattr(agent, "best"):
             raise ValueError(f"{name} is {short(ranking)}, which has no best list")
         run(agent, place.env, train, seed=of_env)

@@ -58,19 +58,16 @@ def compare_online(
     """
     with compiling_told(errors()):
         compared = comparison.compare_online(
-            _ranking(a, model), _ranking(b, model), users, by or comparison.METHODS[:2], credit=credit, common=common, paired=paired, sessions=sessions,
-            train=train, model=model, query=query, seed=seed,
+            _ranking(a, model), _ranking(b, model), users, by or comparison.METHODS[:2], credit=credit, common=common,
+            paired=paired, sessions=sessions, train=train, model=model, query=query, seed=seed,
         )  # fmt: skip
     console = output(as_json)
     say = partial(tell, console)
     for what, values in (("Clicks", compared.clicks), ("Satisfied users", compared.satisfaction)):
         if values is not None:
-            say(f"{what} per session: A {values[0]:.6g}, B {values[1]:.6g}, difference {values[0] - values[1]:+.4g}")
-    columns = [
-        Column("method"),
-        *(Column(name, right=True) for name in ("outcome", "80 % power", "in the run", "95 % interval")),
-    ]
-    print_table(console, [*columns, Column("p", right=True), Column("after", right=True)], map(_cells, compared.tests.values()))
+            say(f"{what} per session: A {values[0]:.6g}, B {values[1]:.6g}, difference {values[0] - values[1]:+z.4g}")
+    columns = [Column("method"), *(Column(name, right=True) for name in COLUMNS)]
+    print_table(console, columns, map(_cells, compared.tests.values()))
     for sentence in compared.warnings:
         say(f"Caution: {sentence}.", "bold")
     if as_json:
@@ -89,4 +86,4 @@ def _cells(test: comparison.OnlineTest) -> list[str]:
     needed = "never" if math.isinf(test.sessions) else f"{test.sessions:,.0f}"
     interval = "–" if math.isinf(test.low) else f"{test.low:+.4f} to {test.high:+.4f}"
     after = "–" if test.decided is None else f"{test.decided:,}"
-    return [test.by, f"{test.mean:+.4f}{error}", needed, f"{test.estimate:+.4f}", interval, f"{test.p_value:.2g}", after]
+    return [test.by, f"{test.mean:+z.4f}{error}", needed, f"{test.estimate:+.4f}", interval, f"{test.p_value:.2g}", after]
