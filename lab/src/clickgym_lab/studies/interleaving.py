@@ -451,10 +451,10 @@ STUDIES: dict[str, Study] = {
         notes="A ranks the six most attractive items by attraction; B has the top two swapped, the first five reversed, or the "
         "last replaced by the sixth. Five positions. Expectations are enumerated; with bots and late clicks they are means of "
         f"{SESSIONS:,} simulated sessions. Statements were written before the run, but for yandex-9982, whose expectations "
-        "were known (with bots and late clicks only for the PBM). Sessions for 80 % power are those of a test that is looked at "
-        "once. The credit of probabilistic interleaving is in expected clicks, that of the others the sign. Balanced "
-        "interleaving is unfair: with rankings abcd and bcda, and one click on an item at random, its expected sign is -0.5, that "
-        "of the others 0.",
+        "were known (with bots and late clicks only for the PBM). Sessions for 80 % power are those of a test that is looked "
+        "at once. The credit of probabilistic interleaving is in expected clicks, that of the others the sign. Balanced "
+        "interleaving is unfair: with rankings abcd and bcda, and one click on an item at random, its expected sign is -0.5, "
+        "that of the others 0.",
         figure=draw,
         table=table,
     )
