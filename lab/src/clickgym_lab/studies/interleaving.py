@@ -169,9 +169,10 @@ def leaving(queries: Sequence[str], folder: Path) -> list[str]:
     """Instance files with the attractions of the PBM, whose users often leave after a click, most often at the top."""
     files = []
     for query in queries:
-        attraction = load_instance(query).model("PBM").attraction
-        model = DependentClickModel(attraction, [0.6, 0.5, 0.5, 0.4, 0.4])
-        files.append(saved(Instance(f"{load_instance(query).name}-leaving", {"DCM": model}, 5), folder))
+        instance = load_instance(query)
+        model = DependentClickModel(instance.model("PBM").attraction, [0.6, 0.5, 0.5, 0.4, 0.4])
+        name, production = f"{instance.name}-leaving", instance.initial_ranking
+        files.append(saved(Instance(name, {"DCM": model}, 5, initial_ranking=production), folder))
     return files
 
 
