@@ -105,8 +105,8 @@ class Credit:
         interval = f"{self.low:+.4f} to {self.high:+.4f}"
         return (
             f"interleaved with {self.against} by {self.by}: {counts}, credit {self.mean:+.4f} ({interval}), p = "
-            f"{self.p_value:.2g} at any time: {verdict}. Credit is a preference for items of one list, not clicks: where a click "
-            "may end a session, it can prefer the list that gets fewer clicks"
+            f"{self.p_value:.2g} at any time: {verdict}. Credit is a preference for items of one list, not clicks: where a "
+            "click may end a session, it can prefer the list that gets fewer clicks"
         )
 
 
