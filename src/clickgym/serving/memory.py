@@ -104,9 +104,11 @@ class Agents:
                 self._numbers.pop(old.id, None)
 
     def _make(self, number: int, query: Id | None, capacity: int, n_features: int | None) -> Served:
-        seed = seed_of(self._seed, query)
-        agents = self._recipe.make(capacity, n_features, seed), self._recipe.make_challenger(capacity, n_features, seed)
-        return Served(number, query, agents[0], capacity, self._recipe, agents[1])
+        seed, challenger = seed_of(self._seed, query), self._recipe.challenger
+        served = Served(number, query, self._recipe.make(capacity, n_features, seed), capacity, self._recipe)
+        if challenger is not None:
+            served.challenger = challenger.make(capacity, n_features, seed.spawn(1)[0])
+        return served
 
     def new(self, query: Id | None, capacity: int, n_features: int | None = None) -> Served:
         """Make the agent of a new query; for the query None, the agent of all queries."""

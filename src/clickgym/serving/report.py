@@ -331,6 +331,7 @@ def report_of(connection: Any, now: float, confidence: float, compares: bool) ->
         by_agent = source[part] == BY_LOT
         difference = differences(groups, in_time[part], by_agent, share[part], n_positions, confidence)
     compared, changed = _changes(query[chosen], first[chosen])
+    made_of_both = np.flatnonzero(source == INTERLEAVED)
     span = (shown[of_users].min(), shown[of_users].max()) if of_users.any() else (None, None)
     return Report(
         time=_utc(now * 1e6) or "",
@@ -354,32 +355,24 @@ def report_of(connection: Any, now: float, confidence: float, compares: bool) ->
         n_guarded=len(guarded),
         difference=difference,
         confidence=confidence,
-        interleaved=int((source == INTERLEAVED).sum()),
-        credit=_credit(settings, notes, number[source == INTERLEAVED], seen, number, place, position)
-        if "by" in settings
-        else None,
+        interleaved=len(made_of_both),
+        credit=_credit(settings, notes, number, made_of_both, seen, place, position) if "by" in settings else None,
     )
 
 
 def _credit(
-    settings: Mapping[str, Any],
-    notes: Mapping[int, NDArray[np.float64]],
-    interleaved: NDArray[np.int64],
-    seen: NDArray[np.int64],
-    number: NDArray[np.int64],
-    place: NDArray[np.int64],
-    position: NDArray[np.int64],
-) -> Credit:
+    settings: Mapping[str, Any], notes: Mapping[int, NDArray[np.float64]], number: NDArray[np.int64], places: NDArray[np.int64],
+    seen: NDArray[np.int64], place: NDArray[np.int64], position: NDArray[np.int64],
+) -> Credit:  # fmt: skip
     """The credit of the interleaved impressions, up to the first that is open; a late click counts for its own impression.
 
     Args:
         settings: of the store.
         notes: by impression.
-        interleaved: their numbers.
-        seen, number: of all impressions.
+        number, seen: of all impressions.
+        places: which of them are interleaved, in the order in which they were shown.
         place, position: of each click, as for `_positions`.
     """
-    places = np.searchsorted(number, interleaved)
     waits = np.flatnonzero(seen[places] < 0)
     places = places[: waits[0] if len(waits) else len(places)]
     clicks = np.zeros((len(number), settings["n_positions"]), np.int8)

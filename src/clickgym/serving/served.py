@@ -109,10 +109,6 @@ class Recipe:
             raise TypeError(f"{self.name} makes {short(agent)}; expected an agent that is asked for one list at a time")
         return agent
 
-    def make_challenger(self, n_items: int, n_features: int | None, seed: np.random.SeedSequence) -> Agent | None:
-        """The challenger of an agent, as `make`."""
-        return None if self.challenger is None else self.challenger.make(n_items, n_features, seed.spawn(1)[0])
-
     def _check(self, agent: Agent) -> None:
         """Refuse an agent that cannot serve; another ranks and learns once, so that all is compiled before users come."""
         if reason := refusal(agent, self.sees_features):
@@ -162,19 +158,13 @@ class Served:
         events: how many there were since the last snapshot.
         guarded: whether the guard gave the query back to production.
         trial: the difference between agent and production.
+        challenger: the agent that learns beside this one, and with whose lists its lists are interleaved; None: there is none.
         candidates: those of the last call as the caller passed them, for who passes the same; their numbers, mask and bits.
     """
 
-    def __init__(
-        self,
-        number: int,
-        identity: Id | None,
-        agent: Agent,
-        capacity: int,
-        recipe: Recipe,
-        challenger: Agent | None = None,
-    ) -> None:
-        self.number, self.id, self.agent, self.recipe, self.challenger = number, identity, agent, recipe, challenger
+    def __init__(self, number: int, identity: Id | None, agent: Agent, capacity: int, recipe: Recipe) -> None:
+        self.number, self.id, self.agent, self.recipe = number, identity, agent, recipe
+        self.challenger: Agent | None = None
         self.items = [-1] * capacity
         self.slot_of: dict[int, int] = {}
         self.last = np.full(capacity, -1, np.int64)  # when the item of a slot could be shown last
