@@ -1,6 +1,7 @@
 """The study of interleaving: balanced and optimized interleaving, which it makes itself, and the facts that it reads."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,7 +20,10 @@ from clickgym_lab.studies.interleaving import (
     optimized,
     optimized_outcomes,
     six_best,
+    values,
 )
+from clickgym_lab.studies.play import read_study
+from clickgym_lab.studies.setting import by_setting
 
 BALANCED = [  # sessions for 80 % power, to the digit
     ("PBM", "swapped", 247), ("PBM", "reversed", 27), ("PBM", "replaced", 102_307), ("UBM", "swapped", 166),
@@ -69,3 +73,15 @@ def test_the_facts_are_those_that_are_measured(monkeypatch):
     assert set(facts) == set(FACTS)
     assert facts["none_reversed"] > 0.1
     assert facts["n_team_replaced"] > facts["n_none_replaced"]
+
+
+def test_what_the_page_says_of_the_study():
+    (setting,) = by_setting("interleaving", read_study("interleaving", Path(__file__).parents[1] / "results"))
+    curves = setting.evidence["interleaving"]
+    for model in ("PBM", "UBM"):
+        for pair in ("swapped", "reversed"):
+            assert (np.sign(values(curves, model, f"ab_{pair}")) == np.sign(values(curves, model, f"none_{pair}"))).all()
+    assert (values(curves, "TPBM", "ab_swapped") < 0).all()
+    assert (values(curves, "TPBM", "none_swapped") > 0).all()
+    means = {model: values(curves, model, "ab_reversed").mean() for model in ("DCM", "DBN", "CCM")}
+    assert means["DCM"] < 0 < min(means["DBN"], means["CCM"])

@@ -419,7 +419,7 @@ def draw(evidence: Evidence) -> Figure:
     panels[0].axvline(0.0, color="0.4", linewidth=0.8)
     panels[0].axhline(0.0, color="0.4", linewidth=0.8)
     panels[0].set(
-        title="grey: B gets more clicks, above 0: credit prefers A",
+        title="grey: B gets more clicks",
         xlabel="clicks A - B per session",
         ylabel="credit of team draft",
     )
@@ -428,7 +428,7 @@ def draw(evidence: Evidence) -> Figure:
     panels[1].set(
         xscale="log",
         yscale="log",
-        title="below the line: team draft needs fewer",
+        title="below: team draft needs fewer",
         xlabel="sessions of the A/B test",
         ylabel="sessions of team draft",
     )
