@@ -1,5 +1,6 @@
 """Registries of the agents by name: published algorithms, contextual ones, and generic reinforcement learning."""
 
+from . import by_value as by_value  # makes the classes by value
 from .agent import CompiledAgent, ContextualAgent
 from .baselines import EpsilonGreedy as EpsilonGreedy
 from .baselines import Fixed as Fixed

@@ -177,6 +177,10 @@ def recipes() -> dict[Any, Call]:
     one_session |= {"arrival": "batch:2", "bots": "random:share=0.1", "churn": 0.1, "available": 4}
     add(ClickEnv, model=PBM, **one_session)
     add(ClickVectorEnv, model=PBM, num_envs=2, max_episode_steps=5, autoreset_mode="SameStep", **one_session)
+    item_values = [3.0, 0.5, 0.0, 2.0]  # with nothing that cannot be there beside it
+    for valued in (ClickEnv, ClickVectorEnv, agents.CascadeTS):
+        sizes = SIZES if valued is agents.CascadeTS else {"model": PBM}
+        calls[valued.__name__, "item_values"] = Call(partial(valued, **sizes), {"item_values": item_values})
     add(envs.load_instance, name="yandex-9982", trust=False)
     for wrapper in (envs.LehmerAction, envs.ScoresAction, envs.EnumeratedAction):
         add(wrapper, env=scalar(), items=[3, 1, 0, 2])
@@ -245,6 +249,7 @@ def recipes() -> dict[Any, Call]:
         "per_query": False,
         "seed": 0,
         "bootstrap": 2,
+        "coec": "sum",
     }
     add(offline.fit_models, log=LOG, models=["PBM"], queries=["q"], **fit)
     add(offline.query_instance, log=LOG, query="q", estimators={"CM": offline.CMEstimator().fit(LOG)}, n_items=2)
@@ -276,6 +281,7 @@ def recipes() -> dict[Any, Call]:
     add(offline.read_policy, spec="uniform", log=LOG, reward="clicks", cutoff=1)
     add(offline.read_sessions, source=LOG, query="q", columns={"item": "doc"}, duplicates="first", max_memory="1GB")
     add(offline.empirical_policies, log=LOG)
+    add(offline.check_models, log=LOG[np.arange(120) % 12], models=["PBM"], least_sessions=10, bootstrap=2, seed=0)
     add(clickgym.run, agent=Clumsy(4, 2), env=scalar(), **session)
     sweep: dict[str, Any] = {"envs": ["PBMRank-v0"], "agents": ["Random"], "instances": ["yandex-9"]}
     add(clickgym.sweep, **sweep, runs=1, n_jobs=1, progress=False, **session)
@@ -300,7 +306,7 @@ ELSEWHERE = {
     "an interface, an error or a result, which nobody calls with numbers": {
         "Agent", "AgentError", "ClickModel", "CompiledAgent", "Comparison", "Verdict", "ContextualAgent", "ContextualModel",
         "ConvergenceWarning", "Estimator", "Evaluation", "Fitted", "KernelError", "Learner", "Policy", "Result",
-        "Impression", "Scorecard", "SessionError", "StateAgent", "Tuning", "Users",
+        "Impression", "Scorecard", "Simulability", "SessionError", "StateAgent", "Tuning", "Users",
     },
     "the library's algorithms call it: tests/agents/test_plackett_luce.py has its wrong arguments": {"PlackettLuceActorCritic"},
     "takes what ClickEnv takes": {"ContextualClickEnv", "ContextualClickVectorEnv"},
@@ -309,15 +315,15 @@ ELSEWHERE = {
     "takes names, files, or objects of its own": {
         "Results", "baselines", "check_agent", "check_click_model",
         "grid", "kernel", "list_agents", "list_environments", "list_instances", "list_metrics", "read_judgements", "read_letor",
-        "read_log", "read_open_bandit", "read_ratings", "read_tidy", "read_yandex_personalized", "read_yandex_relevance",
-        "register", "sessions", "write_tidy",
+        "read_log", "read_open_bandit", "read_ratings", "read_tidy", "read_ubi", "read_yandex_personalized", "read_yandex_relevance",
+        "register", "sessions", "write_tidy", "write_ubi",
     },
 }  # fmt: skip
 
 
 # Walked where they mean something, in the recipe of meta-learning, or where a file is read; or no number, but how many lines
 # there are by reason.
-ELSEWHERE_WALKED = {"train_sessions", "episode", "max_memory", "skipped"}
+ELSEWHERE_WALKED = {"item_values", "train_sessions", "episode", "max_memory", "skipped"}
 
 
 def public_names() -> dict[str, Any]:

@@ -62,6 +62,7 @@ COMMANDS = {
         LAB,
         "Run an agent on the tasks of the scorecard, and compare its scores with those of the built-in agents.",
     ),
+    "record": ("offline.commands.record:record", "Write the click log of an agent in an environment, as a table or as UBI."),
     "evaluate": (
         "offline.commands.evaluate:evaluate",
         "Estimate from a click log the reward of another ranking policy, and whether it is better than the logged one.",
@@ -78,6 +79,10 @@ COMMANDS = {
         "offline.commands.fit:fit",
         "Fit click models to a click log, report how well they predict clicks, and write an instance file.",
     ),
+    "check-models": (
+        "offline.commands.check_models:check",
+        "Check whether simulations of a click log can be trusted to order lists.",
+    ),
     "features": (
         "offline.commands.features:features",
         "Make a contextual instance (items with features) from ratings or from judged documents.",
@@ -89,7 +94,7 @@ COMMANDS = {
 }
 """The commands in the order of the help text: the function of each or the package that adds it, and the first line of its
 docstring."""
-TRUST = ("show", "run", "watch", "tune", "study", "bench", "evaluate", "compare-online", "decide", "features", "report")
+TRUST = ("show", "run", "watch", "tune", "study", "bench", "record", "evaluate", "compare-online", "decide", "features", "report")
 """The commands that read files which may name modules."""
 
 

@@ -19,9 +19,11 @@ from .features import DenoisingAutoencoder, TruncatedSVD
 from .fitting import Fitted, fit_models, hold_out, query_instance
 from .interleaving import click_law
 from .judgements import Judgements, read_judgements, read_letor, read_ratings
+from .left_out import Simulability, check_models
 from .log import ClickLog, ItemPositionLog, write_tidy
 from .policies import FixedPolicy, ItemPositionPolicy, ListPolicy, PlackettLucePolicy, Policy, UniformPolicy, empirical_policies
 from .readers import read_log, read_open_bandit, read_tidy, read_yandex_personalized, read_yandex_relevance
+from .ubi import read_ubi, write_ubi
 from .verdict import Verdict
 
 __all__ = [
@@ -49,10 +51,12 @@ __all__ = [
     "RCMEstimator",
     "RCTREstimator",
     "SDBNEstimator",
+    "Simulability",
     "TruncatedSVD",
     "UBMEstimator",
     "UniformPolicy",
     "Verdict",
+    "check_models",
     "click_law",
     "compare",
     "contextual_instance",
@@ -71,9 +75,11 @@ __all__ = [
     "read_ratings",
     "read_sessions",
     "read_tidy",
+    "read_ubi",
     "read_yandex_personalized",
     "read_yandex_relevance",
     "write_tidy",
+    "write_ubi",
 ]
 
 
