@@ -71,6 +71,7 @@ OF_AGENTS: dict[str, Any] = {
     "n_features": 3,
     "position_order": [1, 0],
     "inflation": 0.5,
+    "max_batches": 2,
 }
 """What neither a default nor a search space says of hyper-parameters."""
 JUDGEMENTS = {
@@ -315,8 +316,8 @@ ELSEWHERE = {
     "takes names, files, or objects of its own": {
         "Results", "baselines", "check_agent", "check_click_model",
         "grid", "kernel", "list_agents", "list_environments", "list_instances", "list_metrics", "read_judgements", "read_letor",
-        "read_log", "read_open_bandit", "read_ratings", "read_tidy", "read_ubi", "read_yandex_personalized", "read_yandex_relevance",
-        "register", "sessions", "write_tidy", "write_ubi",
+        "read_log", "read_open_bandit", "read_ratings", "read_tidy", "read_ubi", "read_yandex_personalized",
+        "read_yandex_relevance", "register", "sessions", "write_tidy", "write_ubi",
     },
 }  # fmt: skip
 

@@ -94,7 +94,9 @@ COMMANDS = {
 }
 """The commands in the order of the help text: the function of each or the package that adds it, and the first line of its
 docstring."""
-TRUST = ("show", "run", "watch", "tune", "study", "bench", "record", "evaluate", "compare-online", "decide", "features", "report")
+TRUST = (
+    "show", "run", "watch", "tune", "study", "bench", "record", "evaluate", "compare-online", "decide", "features", "report",
+)  # fmt: skip
 """The commands that read files which may name modules."""
 
 
