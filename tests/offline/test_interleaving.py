@@ -8,6 +8,7 @@ from itertools import permutations, product
 
 import numpy as np
 import pytest
+from click_stories import exact_law, make_model, marginal
 from scipy.stats import beta
 
 from clickgym.envs import DependentClickModel, load_instance
@@ -26,7 +27,6 @@ from clickgym.offline.interleaving import (
     running_difference,
     sign_test,
 )
-from click_stories import exact_law, make_model, marginal
 
 POWER = 7.848879734
 
