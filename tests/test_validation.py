@@ -304,6 +304,10 @@ def recipes() -> dict[Any, Call]:
     if has_lab():
         add(clickgym.bench, agent="Random", quick=True, tuned=False, n_jobs=1, progress=False)
     add(clickgym.record, agent=Clumsy(4, 2), env=scalar(), sessions=2, seed=0)
+    rankings = {"a": [0, 1, 2, 3], "b": [1, 0, 3, 2], "by": "team_draft", "credit": "sign", "common": "none", "tau": 3.0}
+    runs = {"paired": False, "sessions": 100, "train": 4, "seed": 0}
+    add(clickgym.compare_online, **rankings, users=PBM, **runs)
+    add(offline.click_law, model=PBM, rankings=[[0, 1], [1, 0]])
     add(clickgym.replay, agent=Clumsy(3, 2), log=contextual_log(), learn=False, seed=0)
     add(clickgym.make_agent, agent="TopRank", env=scalar(), horizon=10, seed=0)
     return calls

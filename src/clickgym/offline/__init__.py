@@ -17,6 +17,7 @@ from .estimation.estimator import ConvergenceWarning, Estimator
 from .evaluation import ESTIMATORS, Evaluation, contributions, evaluate
 from .features import DenoisingAutoencoder, TruncatedSVD
 from .fitting import Fitted, fit_models, hold_out, query_instance
+from .interleaving import click_law
 from .judgements import Judgements, read_judgements, read_letor, read_ratings
 from .learning.learn import FitWarning, learn
 from .learning.ranker import LearnedRanker
@@ -70,6 +71,7 @@ __all__ = [
     "UniformPolicy",
     "Verdict",
     "check_models",
+    "click_law",
     "compare",
     "contextual_instance",
     "contributions",

@@ -7,6 +7,7 @@ from . import (
     click_farms,
     features_or_networks,
     he2020,
+    interleaving,
     lagree2016,
     late_clicks,
     li2019_bubble,
@@ -46,6 +47,7 @@ FURTHER = (
     warm_start,
     features_or_networks,
     never_locked,
+    interleaving,
 )
 """Of ours: on what later papers say of their algorithms, and on clicks as they come."""
 
