@@ -26,7 +26,6 @@ from scipy.stats import spearmanr
 
 from clickgym import Results
 from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS, STATE_AGENTS
-from clickgym.core.statistics import worst_tenth
 from clickgym.envs import ENVIRONMENTS, list_instances, load_instance
 from clickgym.runner import name_now
 from clickgym.runner.theory import assumptions
@@ -36,7 +35,7 @@ from clickgym_lab.bench.protocol import CURRENT
 from clickgym_lab.bench.reference import reference
 from clickgym_lab.shipped import read_shipped
 from clickgym_lab.studies import STUDIES, he2020, li2019_cascade, warm_start
-from clickgym_lab.studies.study import CM, PBM, Curves, estimate, number
+from clickgym_lab.studies.study import CM, PBM, Curves, estimate
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"

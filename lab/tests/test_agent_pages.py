@@ -35,7 +35,8 @@ def test_every_agent_is_in_one_family():
     families = {name: family_of(name) for name in PUBLISHED}
     assert {*FAMILIES} - {"Others"} <= set(families.values()) <= {*FAMILIES}
     examples = {
-        "CascadeTS": "Cascade", "PBMTS": "Position-based", "TopRank": "Elimination and sorting", "MixTS": "Several click models",
+        "CascadeTS": "Cascade", "PBMTS": "Position-based", "TopRank": "Elimination and sorting",
+        "MixTS": "Several click models",
         "GLRCascadeUCB": "Nonstationary", "PBMLinUCB": "Linear", "PairRank": "Learned rankers", "PPO": FAMILIES[9],
         "CascadeVI": "Users with a memory", "RankedExp3": "A bandit per position", "EpsilonGreedy": "Baselines",
     }  # fmt: skip

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from clickgym.core.statistics import worst_tenth
-from clickgym.envs import load_instance
 from clickgym.offline.decision.decide import AGENTS, FALLBACK, RECOMMENDED
 from clickgym_lab.bench.conclusions import (
     RECOMMENDING,
