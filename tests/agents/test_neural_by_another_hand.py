@@ -1,7 +1,7 @@
 """The agents with networks against a second reference, by another author and from their definition alone.
 
 It draws nothing: gradients are those of autograd, new weights are read from a copy of the agent that trains at a rate of nearly
-zero, lists are compared with the law of all lists, and disjoint pairs with all matches.
+zero, and lists are compared with the law of all lists.
 """
 
 from __future__ import annotations
