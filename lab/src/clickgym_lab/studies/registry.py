@@ -25,6 +25,7 @@ from . import (
     why_exp3,
     why_ubm_lead,
     why_violations,
+    wrong_priors,
     zoghi2017,
 )
 from .study import Study
@@ -46,6 +47,7 @@ FURTHER = (
     warm_start,
     first_everywhere,
     features_or_networks,
+    wrong_priors,
 )
 """Of ours: on what later papers say of their algorithms, and on clicks as they come."""
 
