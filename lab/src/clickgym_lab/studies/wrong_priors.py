@@ -155,7 +155,7 @@ class Misled(CompiledAgent):
         share: of the sessions or of the clicks that are wrong.
         users: whose clicks the right part of the log holds; ``make_agent`` fills them in.
         world: where candidates change, the seed of the world instead.
-        n_features, horizon: of the features, and of the sessions after the log, for agents that take them.
+        horizon: of the sessions after the log, for agents that take one.
         seed: of the agent.
         **hyperparameters: of the agent without the log.
     """
@@ -164,21 +164,28 @@ class Misled(CompiledAgent):
 
     def __init__(
         self, n_items: int, n_positions: int, *, log: int, wrong: str, share: float, users: Users | None = None,
-        world: int | None = None, n_features: int | None = None, horizon: int | None = None, seed: Seed = None,
-        **hyperparameters: Any,
+        world: int | None = None, horizon: int | None = None, seed: Seed = None, **hyperparameters: Any,
     ) -> None:  # fmt: skip
-        wanted = signature(super().__init__).parameters
-        facts = {"n_features": n_features, "horizon": horizon}
-        hyperparameters |= {name: value for name, value in facts.items() if name in wanted}
+        if "horizon" in signature(super().__init__).parameters:
+            hyperparameters["horizon"] = horizon
         super().__init__(n_items, n_positions, seed=seed, **hyperparameters)
         check_choice("wrong", wrong, WRONG)
         size, share = check_count("log", log), probability("share", share)
         self.learn(log_of_users(users, size, wrong, share) if world is None else log_of_worlds(world, size, wrong, share))
 
 
-for _name, _agent in LEARNERS.items():
-    _told = {**_agent.told, **(Misled.told if _name in OF_ITEMS else {})}
-    globals()[f"Warm{_name}"] = type(f"Warm{_name}", (Misled, _agent), {"__module__": __name__, "told": _told})
+for _name in OF_ITEMS:
+    _members = {"__module__": __name__, "told": {**LEARNERS[_name].told, **Misled.told}}
+    globals()[f"Warm{_name}"] = type(f"Warm{_name}", (Misled, LEARNERS[_name]), _members)
+
+
+class WarmLinearTS(Misled, LinearTS):
+    """LinearTS with a log."""
+
+    told: ClassVar = LinearTS.told
+
+    def __init__(self, n_items: int, n_positions: int, *, n_features: int, **further: Any) -> None:
+        super().__init__(n_items, n_positions, n_features=n_features, **further)
 
 
 class WarmPBMLinUCB(Misled, PBMLinUCB):
