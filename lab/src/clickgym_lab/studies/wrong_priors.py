@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from functools import lru_cache
 from inspect import signature
@@ -18,7 +19,6 @@ from clickgym.agents import (
     CascadeKLUCB,
     CascadeTS,
     CompiledAgent,
-    EpsilonGreedy,
     GLRCascadeKLUCB,
     LinearTS,
     PBMLinUCB,
@@ -42,14 +42,16 @@ SIZE, SHORT = 10_000, 1000
 """Sessions of a log."""
 LEARNERS = {
     agent.__name__: agent
-    for agent in (CascadeKLUCB, CascadeTS, GLRCascadeKLUCB, EpsilonGreedy, PBMTS, PBMHB, GRAB, UBMTS, LinearTS, PBMLinUCB)
+    for agent in (CascadeKLUCB, CascadeTS, GLRCascadeKLUCB, PBMTS, PBMHB, GRAB, UBMTS, LinearTS, PBMLinUCB)
 }
 OF_ITEMS, OF_FEATURES = tuple(LEARNERS)[:-2], tuple(LEARNERS)[-2:]
 CASCADE, POSITION = ("CascadeKLUCB", "CascadeTS"), ("PBMTS", "PBMHB", "GRAB", "UBMTS")
 """Agents that are judged in the CM and in the PBM."""
-TO_HALF = (0.0, 0.1, 0.2, 0.3, 0.5)
-SHARES = {"flipped": TO_HALF, "others": (*TO_HALF, 1.0), "earlier": (*TO_HALF, 1.0)}
-N_QUERIES, N_WORLDS = 48, 5
+SESSIONS = (0.0, 0.1, 0.3, 0.5, 1.0)
+SHARES = {"flipped": (0.0, 0.1, 0.2, 0.3, 0.5), "others": SESSIONS, "earlier": SESSIONS}
+OF_SHORT = (0.0, 0.3, 0.5)
+"""The shares of flipped clicks in a short log."""
+N_WORLDS = 5
 CHANGED, RAISED = 3, 0.9
 """Before the change so many items attracted so much that are not among the best now (Li and de Rijke 2019)."""
 WORLD = "ContextualPBMRank-v0"
@@ -110,9 +112,17 @@ def strangers(users: Any, wrong: str, rng: np.random.Generator) -> Any:
     return users.with_items(attraction=attraction)
 
 
-def log_of_users(users: Any, n: int, wrong: str, share: float) -> WrongLog:
-    """A log of which a share is wrong, before users who meet the same items in every session; the same every time."""
-    right, choice, other = (np.random.default_rng([*str(users.to_dict()).encode(), number]) for number in range(3))
+@lru_cache(maxsize=32)
+def log_of_users(described: str, n: int, wrong: str, share: float) -> WrongLog:
+    """A log of which a share is wrong, before users who meet the same items in every session; the same every time.
+
+    Args:
+        described: a click model's `to_dict`, as JSON.
+        n: how many sessions.
+        wrong, share: what is wrong, and how much.
+    """
+    users = Users.from_dict(json.loads(described))
+    right, choice, other = (np.random.default_rng([*described.encode(), number]) for number in range(3))
     log = of_random_lists(users, n, right)
     return mixed(log, None if wrong == "flipped" else of_random_lists(strangers(users, wrong, other), n, other), share, choice)
 
@@ -171,7 +181,10 @@ class Misled(CompiledAgent):
         super().__init__(n_items, n_positions, seed=seed, **hyperparameters)
         check_choice("wrong", wrong, WRONG)
         size, share = check_count("log", log), probability("share", share)
-        self.learn(log_of_users(users, size, wrong, share) if world is None else log_of_worlds(world, size, wrong, share))
+        if world is None and users is not None:
+            self.learn(log_of_users(json.dumps(users.to_dict()), size, wrong, share))
+        elif world is not None:
+            self.learn(log_of_worlds(world, size, wrong, share))
 
 
 for _name in OF_ITEMS:
@@ -182,7 +195,7 @@ for _name in OF_ITEMS:
 class WarmLinearTS(Misled, LinearTS):
     """LinearTS with a log."""
 
-    told: ClassVar = LinearTS.told
+    told: ClassVar = {}
 
     def __init__(self, n_items: int, n_positions: int, *, n_features: int, **further: Any) -> None:
         super().__init__(n_items, n_positions, n_features=n_features, **further)
@@ -191,7 +204,7 @@ class WarmLinearTS(Misled, LinearTS):
 class WarmPBMLinUCB(Misled, PBMLinUCB):
     """PBMLinUCB with a log; it must be given the examination probabilities."""
 
-    told: ClassVar = PBMLinUCB.told
+    told: ClassVar = {**PBMLinUCB.told}
 
     def __init__(self, n_items: int, n_positions: int, *, n_features: int, examination: Any, **further: Any) -> None:
         super().__init__(n_items, n_positions, n_features=n_features, examination=examination, **further)
@@ -211,18 +224,13 @@ def players(names: Sequence[str], world: int | None = None) -> list[str]:
     """Agents without a log and with all logs of a part."""
     kinds = WRONG if world is None else WRONG[:2]
     logs = [(wrong, share, SIZE) for wrong in kinds for share in SHARES[wrong]]
-    logs += [("flipped", share, SHORT) for share in SHARES["flipped"]]
+    logs += [("flipped", share, SHORT) for share in OF_SHORT]
     labels = [name if not n else misled(name, *log, world) for name in names for n, log in enumerate([("", 0, 0), *logs])]
     return list(dict.fromkeys(labels))
 
 
 AGENTS = players(OF_ITEMS)
 globals().update({f"OF_WORLD_{place}": players(OF_FEATURES, place) for place in range(N_WORLDS)})
-
-
-def queries(shipped: Sequence[str]) -> list[str]:
-    """The shipped queries, and others drawn like them."""
-    return [*shipped, *(f"in-production:seed={seed}" for seed in range(N_QUERIES - len(shipped)))]
 
 
 def world_of(_: Sequence[str], seed: int) -> list[str]:
@@ -260,13 +268,14 @@ CASES = {CM: OF_ITEMS, PBM: OF_ITEMS, WORLD: OF_FEATURES}
 
 def table(evidence: Evidence) -> PaperTable:
     """Regret with every log as a multiple of that without, and the largest share up to which every log helps."""
-    shares = SHARES["others"]
+    shares = sorted({share for each in SHARES.values() for share in each})
     rows = [["users", "agent", "log", "wrong", *(f"{share:.0%}" for share in shares), "helps up to"]]
     for env, names in CASES.items():
         for agent in names:
             for wrong, log in [(wrong, SIZE) for wrong in (WRONG if env != WORLD else WRONG[:2])] + [("flipped", SHORT)]:
                 without = ends(evidence, env, agent)
-                found = {share: ratio(ends(evidence, env, agent, wrong, share, log), without) for share in SHARES[wrong]}
+                played = SHARES[wrong] if log == SIZE else OF_SHORT
+                found = {share: ratio(ends(evidence, env, agent, wrong, share, log), without) for share in played}
                 useful = "never"
                 for share, times_of in found.items():
                     if times_of.below(1.0) != "yes":
