@@ -6,11 +6,13 @@ import json
 from collections.abc import Sequence
 from functools import lru_cache
 from inspect import signature
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from clickgym import make_agent, record
 from clickgym.agents import (
     GRAB,
     PBMHB,
@@ -32,7 +34,6 @@ from .reader import read_studies
 from .study import CM, PBM, Evidence, Finding, PaperTable, Study, Values, ratio, short, versus
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 WRONG = ("flipped", "others", "earlier")
@@ -40,18 +41,16 @@ WRONG = ("flipped", "others", "earlier")
 PART = "wrong-priors"
 SIZE, SHORT = 10_000, 1000
 """Sessions of a log."""
-LEARNERS = {
-    agent.__name__: agent
-    for agent in (CascadeKLUCB, CascadeTS, GLRCascadeKLUCB, PBMTS, PBMHB, GRAB, UBMTS, LinearTS, PBMLinUCB)
-}
-OF_ITEMS, OF_FEATURES = tuple(LEARNERS)[:-2], tuple(LEARNERS)[-2:]
+LEARNERS = {agent.__name__: agent for agent in (CascadeKLUCB, CascadeTS, GLRCascadeKLUCB, PBMTS, PBMHB, GRAB, UBMTS)}
+OF_ITEMS = tuple(LEARNERS)
+OF_FEATURES = ("LinearTS", "PBMLinUCB")
 CASCADE, POSITION = ("CascadeKLUCB", "CascadeTS"), ("PBMTS", "PBMHB", "GRAB", "UBMTS")
 """Agents that are judged in the CM and in the PBM."""
 SESSIONS = (0.0, 0.1, 0.3, 0.5, 1.0)
 SHARES = {"flipped": (0.0, 0.1, 0.2, 0.3, 0.5), "others": SESSIONS, "earlier": SESSIONS}
 OF_SHORT = (0.0, 0.3, 0.5)
 """The shares of flipped clicks in a short log."""
-N_WORLDS = 5
+N_WORLDS = 3
 CHANGED, RAISED = 3, 0.9
 """Before the change so many items attracted so much that are not among the best now (Li and de Rijke 2019)."""
 WORLD = "ContextualPBMRank-v0"
@@ -130,15 +129,9 @@ def log_of_users(described: str, n: int, wrong: str, share: float) -> WrongLog:
 @lru_cache(maxsize=4)
 def log_of_world(seed: int, n: int) -> WrongLog:
     """A log of a world whose candidates change; the same every time."""
-    env, rng = make_env(WORLD, world(seed)), np.random.default_rng([seed, n])
-    n_items, n_positions = env.unwrapped.model.n_items, env.unwrapped.model.n_positions  # type: ignore[attr-defined]
-    rankings = rng.permuted(np.tile(np.arange(n_items), (n, 1)), axis=1)[:, :n_positions]
-    context, clicks, (observation, _) = [], [], env.reset(seed=seed)
-    for ranking in rankings:
-        context.append(observation["features"][ranking])
-        observation = env.step(ranking)[0]
-        clicks.append(observation["clicks"])
-    return WrongLog(rankings, np.array(clicks, np.int8), np.array(context))
+    env = make_env(WORLD, world(seed))
+    log = record(make_agent("Random", env, seed=seed), env, n, seed=seed)
+    return WrongLog(log.items.astype(np.int64), log.clicks, log.context)
 
 
 def log_of_worlds(seed: int, n: int, wrong: str, share: float) -> WrongLog:
@@ -187,7 +180,7 @@ class Misled(CompiledAgent):
             self.learn(log_of_worlds(world, size, wrong, share))
 
 
-for _name in OF_ITEMS:
+for _name in LEARNERS:
     _members = {"__module__": __name__, "told": {**LEARNERS[_name].told, **Misled.told}}
     globals()[f"Warm{_name}"] = type(f"Warm{_name}", (Misled, LEARNERS[_name]), _members)
 
@@ -220,10 +213,14 @@ def misled(agent: str, wrong: str, share: float, log: int = SIZE, world: int | N
 # -------------------------------------------------------------------------------------------------------------- the study
 
 
+def kinds(env: str) -> Sequence[str]:
+    """What is wrong in the logs of an environment."""
+    return WRONG[:2] if env == WORLD else WRONG
+
+
 def players(names: Sequence[str], world: int | None = None) -> list[str]:
     """Agents without a log and with all logs of a part."""
-    kinds = WRONG if world is None else WRONG[:2]
-    logs = [(wrong, share, SIZE) for wrong in kinds for share in SHARES[wrong]]
+    logs = [(wrong, share, SIZE) for wrong in kinds("" if world is None else WORLD) for share in SHARES[wrong]]
     logs += [("flipped", share, SHORT) for share in OF_SHORT]
     labels = [name if not n else misled(name, *log, world) for name in names for n, log in enumerate([("", 0, 0), *logs])]
     return list(dict.fromkeys(labels))
@@ -270,42 +267,29 @@ def table(evidence: Evidence) -> PaperTable:
     """Regret with every log as a multiple of that without, and the largest share up to which every log helps."""
     shares = sorted({share for each in SHARES.values() for share in each})
     rows = [["users", "agent", "log", "wrong", *(f"{share:.0%}" for share in shares), "helps up to"]]
-    for env, names in CASES.items():
-        for agent in names:
-            for wrong, log in [(wrong, SIZE) for wrong in (WRONG if env != WORLD else WRONG[:2])] + [("flipped", SHORT)]:
-                without = ends(evidence, env, agent)
-                played = SHARES[wrong] if log == SIZE else OF_SHORT
-                found = {share: ratio(ends(evidence, env, agent, wrong, share, log), without) for share in played}
-                useful = "never"
-                for share, times_of in found.items():
-                    if times_of.below(1.0) != "yes":
-                        break
-                    useful = f"{share:.0%}"
-                cells = (str(found[share]) if share in found else "" for share in shares)
-                rows.append([short(env), agent, f"{log:,}", wrong, *cells, useful])
+    for env, agent in [(users, name) for users, names in CASES.items() for name in names]:
+        for wrong, log in [*((wrong, SIZE) for wrong in kinds(env)), ("flipped", SHORT)]:
+            without, played = ends(evidence, env, agent), SHARES[wrong] if log == SIZE else OF_SHORT
+            found = {share: ratio(ends(evidence, env, agent, wrong, share, log), without) for share in played}
+            helps = [f"{share:.0%}" for share, _ in takewhile(lambda pair: pair[1].below(1.0) == "yes", found.items())]
+            cells = (str(found[share]) if share in found else "" for share in shares)
+            rows.append([short(env), agent, f"{log:,}", wrong, *cells, ["never", *helps][-1]])
     return "Regret at the end with a log as a multiple of that without, by the share of the log that is wrong", rows
 
 
 def draw(evidence: Evidence) -> Figure:
     """Regret as a multiple of that without a log, by the share that is wrong."""
     figure, panels = grid(3, 3)
-    for row, (env, names) in enumerate(CASES.items()):
-        for axes, wrong in zip(panels[3 * row : 3 * row + 3], WRONG, strict=True):
-            if env == WORLD and wrong == "earlier":
-                axes.set_axis_off()
-                continue
-            for agent in names:
-                _line(axes, evidence, env, agent, wrong)
-            axes.axhline(1, color="0.5", linewidth=0.8)
-            axes.set(yscale="log", title=f"{short(env)}: {wrong}", xlabel="share of the log that is wrong")
-        panels[3 * row].set_ylabel("regret, times that without a log")
+    for axes, (env, wrong) in zip(panels, [(users, wrong) for users in CASES for wrong in kinds(users)], strict=False):
+        for agent in CASES[env]:
+            without, (colour, dashes) = ends(evidence, env, agent), look_of(agent, axes)
+            means = [ratio(ends(evidence, env, agent, wrong, share), without).mean for share in SHARES[wrong]]
+            axes.plot(SHARES[wrong], means, color=colour, linestyle=dashes, marker=".", label=agent)
+        axes.axhline(1, color="0.5", linewidth=0.8)
+        axes.set(yscale="log", title=f"{short(env)}: {wrong}", xlabel="share of the log that is wrong")
+    panels[-1].set_axis_off()
+    panels[0].set_ylabel("regret, times that without a log")
     return finish(figure, panels, evidence, "What a wrong log does", "means over the queries or worlds")
-
-
-def _line(axes: Axes, evidence: Evidence, env: str, agent: str, wrong: str) -> None:
-    means = [ratio(ends(evidence, env, agent, wrong, share), ends(evidence, env, agent)).mean for share in SHARES[wrong]]
-    colour, dashes = look_of(agent, axes)
-    axes.plot(SHARES[wrong], means, color=colour, linestyle=dashes, marker=".", label=agent)
 
 
 STUDIES: dict[str, Study] = read_studies(__file__, globals())
