@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from functools import lru_cache
 from inspect import signature
-from itertools import takewhile
+from itertools import product, takewhile
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from clickgym import make_agent, record
 from clickgym.agents import (
     GRAB,
     PBMHB,
@@ -43,14 +41,12 @@ SIZE, SHORT = 10_000, 1000
 """Sessions of a log."""
 LEARNERS = {agent.__name__: agent for agent in (CascadeKLUCB, CascadeTS, GLRCascadeKLUCB, PBMTS, PBMHB, GRAB, UBMTS)}
 OF_ITEMS = tuple(LEARNERS)
-OF_FEATURES = ("LinearTS", "PBMLinUCB")
 CASCADE, POSITION = ("CascadeKLUCB", "CascadeTS"), ("PBMTS", "PBMHB", "GRAB", "UBMTS")
 """Agents that are judged in the CM and in the PBM."""
 SESSIONS = (0.0, 0.1, 0.3, 0.5, 1.0)
 SHARES = {"flipped": (0.0, 0.1, 0.2, 0.3, 0.5), "others": SESSIONS, "earlier": SESSIONS}
 OF_SHORT = (0.0, 0.3, 0.5)
 """The shares of flipped clicks in a short log."""
-N_WORLDS = 3
 CHANGED, RAISED = 3, 0.9
 """Before the change so many items attracted so much that are not among the best now (Li and de Rijke 2019)."""
 WORLD = "ContextualPBMRank-v0"
@@ -129,9 +125,15 @@ def log_of_users(described: str, n: int, wrong: str, share: float) -> WrongLog:
 @lru_cache(maxsize=4)
 def log_of_world(seed: int, n: int) -> WrongLog:
     """A log of a world whose candidates change; the same every time."""
-    env = make_env(WORLD, world(seed))
-    log = record(make_agent("Random", env, seed=seed), env, n, seed=seed)
-    return WrongLog(log.items.astype(np.int64), log.clicks, log.context)
+    env, rng = make_env(WORLD, world(seed)), np.random.default_rng([seed, n])
+    n_items, n_positions = env.unwrapped.model.n_items, env.unwrapped.model.n_positions  # type: ignore[attr-defined]
+    rankings = rng.permuted(np.tile(np.arange(n_items), (n, 1)), axis=1)[:, :n_positions]
+    context, clicks, (observation, _) = [], [], env.reset(seed=seed)
+    for ranking in rankings:
+        context.append(observation["features"][ranking])
+        observation = env.step(ranking)[0]
+        clicks.append(observation["clicks"])
+    return WrongLog(rankings, np.array(clicks, np.int8), np.array(context))
 
 
 def log_of_worlds(seed: int, n: int, wrong: str, share: float) -> WrongLog:
@@ -213,34 +215,13 @@ def misled(agent: str, wrong: str, share: float, log: int = SIZE, world: int | N
 # -------------------------------------------------------------------------------------------------------------- the study
 
 
-def kinds(env: str) -> Sequence[str]:
-    """What is wrong in the logs of an environment."""
-    return WRONG[:2] if env == WORLD else WRONG
-
-
-def players(names: Sequence[str], world: int | None = None) -> list[str]:
-    """Agents without a log and with all logs of a part."""
-    logs = [(wrong, share, SIZE) for wrong in kinds("" if world is None else WORLD) for share in SHARES[wrong]]
-    logs += [("flipped", share, SHORT) for share in OF_SHORT]
-    labels = [name if not n else misled(name, *log, world) for name in names for n, log in enumerate([("", 0, 0), *logs])]
-    return list(dict.fromkeys(labels))
-
-
-AGENTS = players(OF_ITEMS)
-globals().update({f"OF_WORLD_{place}": players(OF_FEATURES, place) for place in range(N_WORLDS)})
-
-
-def world_of(_: Sequence[str], seed: int) -> list[str]:
-    """The one world of a part."""
-    return [world(seed)]
+LOGS = [(wrong, share, SIZE) for wrong in WRONG for share in SHARES[wrong]] + [("flipped", share, SHORT) for share in OF_SHORT]
+AGENTS = list(dict.fromkeys(label for name in OF_ITEMS for label in (name, *(misled(name, *log) for log in LOGS))))
 
 
 def ends(evidence: Evidence, env: str, agent: str, wrong: str = "", share: float = 0.0, log: int = SIZE) -> Values:
-    """``(n,)`` regret at the end on each query, or in each world; without ``wrong``, of the agent without a log."""
-    if env != WORLD:
-        return evidence[PART].end_units(env, misled(agent, wrong, share, log) if wrong else agent)
-    labels = [misled(agent, wrong, share, log, world) if wrong else agent for world in range(N_WORLDS)]
-    return np.concatenate([evidence[f"{PART}-{place}"].end_units(env, label) for place, label in enumerate(labels)])
+    """``(queries,)`` regret at the end; without ``wrong``, of the agent without a log."""
+    return evidence[PART].end_units(env, misled(agent, wrong, share, log) if wrong else agent)
 
 
 def multiple(
@@ -249,7 +230,7 @@ def multiple(
     """Regret at the end with a log as a multiple of that without."""
     values = ends(evidence, env, agent, wrong, share, log)
     times_of = ratio(values, ends(evidence, env, agent))
-    return Finding(f"{times_of} times over {len(values)} {'worlds' if env == WORLD else 'queries'}", times_of.within(low, high))
+    return Finding(f"{times_of} times over {len(values)} queries", times_of.within(low, high))
 
 
 def less_misled(
@@ -260,15 +241,12 @@ def less_misled(
     return versus(low, high, over=f"over {len(low)} queries")
 
 
-CASES = {CM: OF_ITEMS, PBM: OF_ITEMS, WORLD: OF_FEATURES}
-
-
 def table(evidence: Evidence) -> PaperTable:
     """Regret with every log as a multiple of that without, and the largest share up to which every log helps."""
     shares = sorted({share for each in SHARES.values() for share in each})
     rows = [["users", "agent", "log", "wrong", *(f"{share:.0%}" for share in shares), "helps up to"]]
-    for env, agent in [(users, name) for users, names in CASES.items() for name in names]:
-        for wrong, log in [*((wrong, SIZE) for wrong in kinds(env)), ("flipped", SHORT)]:
+    for env, agent in product((CM, PBM), OF_ITEMS):
+        for wrong, log in [*((wrong, SIZE) for wrong in WRONG), ("flipped", SHORT)]:
             without, played = ends(evidence, env, agent), SHARES[wrong] if log == SIZE else OF_SHORT
             found = {share: ratio(ends(evidence, env, agent, wrong, share, log), without) for share in played}
             helps = [f"{share:.0%}" for share, _ in takewhile(lambda pair: pair[1].below(1.0) == "yes", found.items())]
@@ -279,17 +257,16 @@ def table(evidence: Evidence) -> PaperTable:
 
 def draw(evidence: Evidence) -> Figure:
     """Regret as a multiple of that without a log, by the share that is wrong."""
-    figure, panels = grid(3, 3)
-    for axes, (env, wrong) in zip(panels, [(users, wrong) for users in CASES for wrong in kinds(users)], strict=False):
-        for agent in CASES[env]:
+    figure, panels = grid(3, 2)
+    for axes, (env, wrong) in zip(panels, product((CM, PBM), WRONG), strict=True):
+        for agent in OF_ITEMS:
             without, (colour, dashes) = ends(evidence, env, agent), look_of(agent, axes)
             means = [ratio(ends(evidence, env, agent, wrong, share), without).mean for share in SHARES[wrong]]
             axes.plot(SHARES[wrong], means, color=colour, linestyle=dashes, marker=".", label=agent)
         axes.axhline(1, color="0.5", linewidth=0.8)
         axes.set(yscale="log", title=f"{short(env)}: {wrong}", xlabel="share of the log that is wrong")
-    panels[-1].set_axis_off()
     panels[0].set_ylabel("regret, times that without a log")
-    return finish(figure, panels, evidence, "What a wrong log does", "means over the queries or worlds")
+    return finish(figure, panels, evidence, "What a wrong log does", "means over the queries")
 
 
 STUDIES: dict[str, Study] = read_studies(__file__, globals())
