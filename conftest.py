@@ -5,7 +5,10 @@ from __future__ import annotations
 import gc
 import os
 import re
+import signal
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -73,6 +76,39 @@ only_pdf_here = pytest.fixture(drawing_only("pdf"), scope="module")
 
 undrawn = pytest.fixture(not_drawing)
 undrawn_here = pytest.fixture(not_drawing, scope="module")  # for what the tests of a file share
+
+
+@pytest.fixture(scope="session")
+def cluster():
+    """A Dask scheduler and two workers, processes that are started anew when they die."""
+    distributed = pytest.importorskip("distributed")
+    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=None) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def killing(cluster):
+    """Kills one worker of the cluster as soon as it works, and tells afterwards whether it did."""
+    from distributed import Client
+
+    killed, ended = [], threading.Event()
+
+    def kill():
+        with Client(cluster) as client:
+            while not ended.wait(0.02):
+                busy = [worker for worker, tasks in client.processing().items() if tasks]
+                if busy:
+                    time.sleep(0.2)
+                    killed.append(client.run(os.getpid, workers=busy[:1])[busy[0]])
+                    os.kill(killed[0], signal.SIGKILL)
+                    return
+
+    thread = threading.Thread(target=kill)
+    thread.start()
+    yield killed
+    ended.set()
+    thread.join()
+    assert killed, "no worker was killed while it worked"
 
 
 @pytest.fixture

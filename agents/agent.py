@@ -687,6 +687,9 @@ class ContextualAgent(CompiledAgent):
     """Whether the agent learns only an order of the candidates, by a linear score: a ranker for documents with grades.
     The other agents assume that attraction is linear in the features. Both kinds work in every environment with features."""
 
+    observes_values: ClassVar[bool] = False
+    """Whether the agent needs the values of the candidates in the observation, ``"values"``."""
+
     same_candidates: ClassVar[bool] = False
     """Whether the agent needs the same candidates in every session, in any order."""
 
@@ -751,6 +754,24 @@ class StateAgent(CompiledAgent):
             raise ValueError(f"{type(self).__name__} needs an observation with 'state', got {observation!r}")
         state = check_within("state", observation["state"], 0, self.n_states - 1, "n_states - 1 = ")
         return (np.array([state, self._is_first, observation.get("sessions_left", -1)], np.int64),)
+
+
+class TakesValues:
+    """Mark of the agents that take item values into their order: ``item_values=`` makes one of the class `by_value`.
+
+    Not in the constructor of the agents, which is that without values.
+    """
+
+    by_value: ClassVar[type[CompiledAgent]]
+    """The subclass by value (`clickgym.agents.by_value`)."""
+
+    def __new__(cls, *arguments: Any, item_values: Any = None, **hyperparameters: Any) -> Any:
+        return super().__new__(cls if item_values is None else vars(cls).get("by_value", cls))
+
+
+def class_by_value(agent: Any) -> type[CompiledAgent] | None:
+    """The class by value of an agent's class; None if it does not take item values into its order."""
+    return vars(agent).get("by_value") if isinstance(agent, type) else None
 
 
 def _are_equal(ranking: ArrayLike, other: NDArray[np.int64]) -> bool:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ..core.checks import check_at_least, unknown
 from ..core.kernels import inner, kernel
-from .agent import ANY_LIST, CompiledAgent, Seed, rates
+from .agent import ANY_LIST, CompiledAgent, Seed, TakesValues, rates
 from .kernels import (
     FEEDBACK,
     count_session,
@@ -101,7 +101,7 @@ def replace_ucb1(state, rng, item):  # type: ignore[no-untyped-def]
     state.mean[item], state.width[item] = np.inf, 0.0
 
 
-class CascadeUCB1(CascadeAgent):
+class CascadeUCB1(CascadeAgent, TakesValues):
     """CascadeUCB1: show the K items of largest ``ŵ + sqrt(1.5 log t / N)``, in decreasing order.
 
     Idea:
@@ -363,7 +363,7 @@ def replace_ts(state, rng, item):  # type: ignore[no-untyped-def]
     state.clicks[item], state.examined[item] = 0, 0
 
 
-class CascadeTS(CascadeAgent):
+class CascadeTS(CascadeAgent, TakesValues):
     """CascadeTS: draw the attraction of each item from its Beta posterior, and show the K largest in decreasing order.
 
     Idea:

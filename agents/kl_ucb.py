@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..core.checks import check_at_least, check_positions
 from ..core.kernels import inner, kernel
 from ..envs.spaces import check_ranking
-from .agent import ANY_LIST, CompiledAgent, Seed, rates
+from .agent import ANY_LIST, CompiledAgent, Seed, TakesValues, rates
 from .cascade import CascadeAgent
 from .kernels import (
     LAST_CLICK,
@@ -548,7 +548,7 @@ def replace_klucb(state, rng, item):  # type: ignore[no-untyped-def]
     doubt_order(state)
 
 
-class CascadeKLUCB(CascadeAgent):
+class CascadeKLUCB(CascadeAgent, TakesValues):
     """CascadeKL-UCB: show the K items of largest ``kl_upper(ŵ, (log t + c log log t) / N)``, in decreasing order.
 
     Idea:

@@ -29,7 +29,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..core.checks import browsing_probabilities, check_at_least, check_positions, probability
 from ..core.kernels import inner, kernel
-from .agent import ANY_LIST, ContextualAgent, SavedArrays, Seed
+from .agent import ANY_LIST, ContextualAgent, SavedArrays, Seed, TakesValues
 from .kernels import FIRST_CLICK, LAST_CLICK, count_session, examined_positions, show, shuffle_front
 from .position_based import check_examination
 from .search_space import Range
@@ -591,7 +591,7 @@ class DCMLinUCB(_LinUCB):
     feedback = LAST_CLICK
 
 
-class PBMLinUCB(_WeightedLinUCB):
+class PBMLinUCB(_WeightedLinUCB, TakesValues):
     """PBM-LinUCB: LinUCB with samples weighted by the examination probabilities of the position-based model.
 
     Idea:
@@ -718,7 +718,7 @@ class LinearEpsilonGreedy(_RidgeAgent):
         return self.hyperparameters["epsilon"]
 
 
-class LinearTS(_RidgeAgent):
+class LinearTS(_RidgeAgent, TakesValues):
     """Linear Thompson sampling: the best candidates for weights of the features that are drawn from a normal posterior.
 
     Idea:

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..core.checks import check_at_least, check_count, check_horizon, probabilities
 from ..core.kernels import inner, kernel
-from .agent import ANY_LIST, CompiledAgent, Seed, rates
+from .agent import ANY_LIST, CompiledAgent, Seed, TakesValues, rates
 from .kernels import count_session, rank_available, rank_by_index, x_log_x
 from .search_space import Range
 from .state import Flags, Floats, Ints
@@ -107,7 +107,7 @@ def replace_ucb(state, rng, item):  # type: ignore[no-untyped-def]
     state.mean[item], state.width[item] = np.inf, 0.0
 
 
-class PBMUCB(ExaminationAgent):
+class PBMUCB(ExaminationAgent, TakesValues):
     """PBM-UCB: the K items with the largest upper confidence bounds of attraction, for known examination probabilities.
 
     Idea:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..core.kernels import inner, kernel
-from .agent import Seed
+from .agent import Seed, TakesValues
 from .kernels import rank_available, rank_by_draw
 from .position_based import ExaminationAgent, show_by_examination
 from .state import Flags, Floats, Ints
@@ -211,7 +211,7 @@ def update_ts(state, ranking, clicks):  # type: ignore[no-untyped-def]
         state.stale[ranking[k]] = True
 
 
-class PBMTS(ExaminationAgent):
+class PBMTS(ExaminationAgent, TakesValues):
     """PBM-TS: Thompson sampling with the exact posterior of each attraction, for known examination probabilities κ.
 
     Idea:

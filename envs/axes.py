@@ -96,6 +96,8 @@ class Axes:
             self._check_memory()
         if isinstance(self._model, ContextualModel):
             self._check_candidates()
+        if self._model.item_values is not None:
+            self._check_values()
         if self.available is not None and reference is not None:
             raise ValueError(
                 "a reference list cannot be given with available: some of its items are not available in every session"
@@ -123,6 +125,13 @@ class Axes:
                 "bots must be 'random' in contextual environments: the candidates change in every session, so that an id "
                 "cannot be a target"
             )
+
+    def _check_values(self) -> None:
+        refused = [name for name in AXES[1:] if getattr(self, name)]
+        if isinstance(self._model, ContextualModel) and self.arrival:
+            refused.insert(0, "arrival")
+        if refused:
+            raise ValueError(f"{refused[0]} cannot be given with item_values in environments of a {self._model.kind}")
 
     @property
     def are_default(self) -> bool:

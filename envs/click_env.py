@@ -84,6 +84,9 @@ class ClickEnv(Streams, gym.Env[Any, NDArray[np.int64]]):
         n_positions: K, the length of a list; None takes that of the instance or of the parameters.
         reference: the list against which regret is measured; None takes the optimal list (see
             `ClickModel.optimal_ranking`, which refuses some large problems).
+        item_values: ``(L,)`` what a click on each item earns, at least 0 and not all 0; only for the reward ``"clicks"``. None:
+            1 for each. Where candidates change ``(N,)``, of each item of the pool: the observation then contains the values of
+            the next candidates. Rewards, regret and the best list are in the unit of the values.
         arrival: when clicks arrive. ``"immediate"``: with their session. ``"batch:B"``: with the next session whose number is a
             multiple of B. ``"delay:D"``: D sessions later. ``"delay:geometric:m"``: m sessions later on average. With
             ``:lost=q`` at the end, the clicks of a share q of the sessions never arrive (see `Arrival`).
@@ -123,6 +126,7 @@ class ClickEnv(Streams, gym.Env[Any, NDArray[np.int64]]):
         form: str = "",
         n_positions: int | None = None,
         reference: ArrayLike | None = None,
+        item_values: ArrayLike | None = None,
         arrival: str = "immediate",
         bots: str | None = None,
         churn: float = 0.0,
@@ -134,7 +138,7 @@ class ClickEnv(Streams, gym.Env[Any, NDArray[np.int64]]):
         problem = Problem.of(Asked(model, form, instance, n_positions, parameters))
         self.render_mode = render_mode
         arguments = AxesArguments(arrival, bots, churn, available)
-        self.observation_space = self._set_up([problem], 1, reward, cutoff, reference, arguments)
+        self.observation_space = self._set_up([problem], 1, reward, cutoff, reference, arguments, item_values)
         self.action_space = RankedList(self.model.n_items, self.model.n_positions)
         self.action_space.available = self.mask
         self._forget()
@@ -281,7 +285,7 @@ class ClickVectorEnv(Streams, VectorEnv[Any, NDArray[np.int64], Any]):
     memory are the exception: each user's episode ends after that user's own sessions.
 
     Args:
-        model, reward, cutoff, form, n_positions, reference, **parameters: as in `ClickEnv`.
+        model, reward, cutoff, form, n_positions, reference, item_values, **parameters: as in `ClickEnv`.
         arrival, bots, churn, available: as in `ClickEnv`, on each stream by itself.
         render_mode: None, ``"ansi"`` or ``"rgb_array"``.
         num_envs: B, the number of streams.
@@ -328,6 +332,7 @@ class ClickVectorEnv(Streams, VectorEnv[Any, NDArray[np.int64], Any]):
         form: str = "",
         n_positions: int | None = None,
         reference: ArrayLike | None = None,
+        item_values: ArrayLike | None = None,
         arrival: str = "immediate",
         bots: str | None = None,
         churn: float = 0.0,
@@ -354,7 +359,7 @@ class ClickVectorEnv(Streams, VectorEnv[Any, NDArray[np.int64], Any]):
                 f"{len(problems)} instances cannot be distributed over {num_envs} streams: num_envs must be at least as many"
             )
         arguments = AxesArguments(arrival, bots, churn, available)
-        self.single_observation_space = self._set_up(problems, self.num_envs, reward, cutoff, reference, arguments)
+        self.single_observation_space = self._set_up(problems, self.num_envs, reward, cutoff, reference, arguments, item_values)
         self.render_mode = render_mode
         self.max_episode_steps = max_episode_steps
         self.metadata = {**type(self).metadata, "autoreset_mode": mode}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, NamedTuple
+from collections.abc import Callable
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -54,6 +55,23 @@ def expected(parameters, ranking, reward, cutoff, scratch):  # type: ignore[no-u
     return 1.0 - (no_click if reward == ANY_CLICK else looking)
 
 
+@kernel
+def weigh(parameters, reward, gain, continuation):  # type: ignore[no-untyped-def]
+    """Where all termination probabilities that matter are the first."""
+    for item in range(len(gain)):
+        gain[item] = parameters.attraction[item]
+        continuation[item] = 1.0 - parameters.termination[0] * parameters.attraction[item]
+
+
+@kernel
+def below(parameters, ranking, depth):  # type: ignore[no-untyped-def]
+    """The probability of getting below the first items, rounded up."""
+    looking = 1.0 + 1e-9
+    for k in range(depth):
+        looking *= 1.0 - parameters.termination[k] * parameters.attraction[ranking[k]]
+    return looking
+
+
 class DependentClickModel(ClickModel):
     r"""Dependent click model (DCM): after a click at position k the user leaves satisfied with probability v_k.
 
@@ -99,6 +117,7 @@ class DependentClickModel(ClickModel):
     default_instance = "yandex-9982"
     shapes: ClassVar = {"attraction": "L", "termination": "K"}
     rewards = ("clicks", "any_click", "satisfaction")
+    max_search = 100_000_000
     sample_kernel = sample
     marginals_kernel = marginals
     expected_kernel = expected
@@ -124,3 +143,10 @@ class DependentClickModel(ClickModel):
         # Any click: the top items in any order. Satisfaction: Σ -log(1 - v α) is supermodular in the pairs.
         weights = self.termination[:cutoff] if reward == SATISFACTION else np.ones(cutoff)
         return match(weights)
+
+    def _scan_by_value(self, cutoff: int) -> Callable[..., Any] | None:
+        # What follows the last counted click is immaterial.
+        return weigh if len(set(self.termination[: cutoff - 1].tolist())) <= 1 else None
+
+    def _below_kernel(self) -> Callable[..., float]:
+        return below

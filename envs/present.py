@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..core.kernels import inner, kernel, specialise
 from .churn import ChurnState, NewItems, replace
-from .click_model import MAX_SEARCH, ClickModel, _branch_and_bound
+from .click_model import ClickModel
 from .contextual.round import RoundTask, deal, match_places, search_candidates, show_found
 from .scan import scan
 from .session import session
@@ -223,14 +223,13 @@ class Present:
         if type(model)._optimal is not ClickModel._optimal:
             return None, np.full(m, -1), nothing
         lists = math.perm(n_available, m)
-        if lists > MAX_SEARCH:
+        if lists > model.max_search:
             raise ValueError(
                 f"the best list for reward={REWARDS[self.code]!r} in a {type(model).__name__} is known only by exact search, "
                 f"and {lists:.3g} lists of {m} out of {n_available} available items are more than the limit of "
-                f"{MAX_SEARCH:.0e}; choose another reward kind, a smaller cutoff or fewer available items"
+                f"{model.max_search:.0e}; choose another reward kind, a smaller cutoff or fewer available items"
             )
-        kernels = specialise(_branch_and_bound, expected=model.expected_kernel)
-        return specialise(search_candidates, search=kernels), np.full(m, -1), model._bounds_of_search(m)
+        return specialise(search_candidates, search=model._search_kernel()), np.full(m, -1), model._bounds_of_search(m)
 
     @property
     def optimal_ranking(self) -> NDArray[np.int64]:

@@ -151,7 +151,7 @@ def _names(users: type[Users]) -> list[str]:
     return [name for name in _parameters(users) if name != "n_positions"]
 
 
-OF_ENVIRONMENT = ("instance", "n_positions", "reward", "cutoff", "arrival", "bots", "churn", "available")
+OF_ENVIRONMENT = ("instance", "n_positions", "reward", "cutoff", "item_values", "arrival", "bots", "churn", "available")
 
 
 def _why_unknown(users: type[Users], form: str, name: str, value: Any, names: Sequence[str]) -> str:

@@ -45,9 +45,11 @@ class Streams:
         cutoff: int | None,
         reference: ArrayLike | None,
         arguments: AxesArguments,
+        item_values: ArrayLike | None,
     ) -> gym.Space[Any]:
         """Build the courses; returns the space of what is observed on a stream."""
         self._n_streams = n_streams
+        problems = [problem._replace(model=problem.model.with_item_values(item_values)) for problem in problems]
         self.models = tuple(problem.model for problem in problems)
         self.instances = tuple(problem.instance for problem in problems)
         self.model, self.instance, self.initial_ranking, _ = problems[0]
@@ -196,6 +198,7 @@ class Streams:
             "n_items": self.model.n_items,
             "n_positions": self.model.n_positions,
             "reward": self.reward,
+            "item_values": None if self.model.item_values is None else self.model.item_values.tolist(),
             **self.axes_arguments,
         }
 

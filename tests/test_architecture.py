@@ -45,6 +45,7 @@ LATER = {
 OPTIONAL = {
     "IPython",
     "PIL",
+    "dask",
     "matplotlib",
     "optuna",
     "pandas",

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clickgym import run
-from clickgym.envs import MAX_SEARCH, CascadeMDP, ClickEnv, ClickModel, list_instances, load_instance
+from clickgym.envs import CascadeMDP, ClickEnv, ClickModel, ContextualModel, list_instances, load_instance
 from clickgym.envs.registration import EPISODE
 
 AGENTS = {"": "CascadeKLUCB", "NonStationary": "GLRCascadeKLUCB", "Contextual": "LinearTS", "Memory": "CascadeVI"}
@@ -196,8 +196,14 @@ def exact(env_id: str, form: str) -> Iterator[tuple[str, str, str]]:
         ):
             way = "directly, for any number of items"
         else:
-            way = f"by an exact search, refused for more than {MAX_SEARCH:,} lists"
+            way = f"by an exact search, refused for more than {_most_lists(env_id):,} lists"
         yield reward, way, best
+
+
+def _most_lists(env_id: str) -> int:
+    """Among how many lists the click model's best one is searched."""
+    users = _env(env_id).model
+    return (users.base if isinstance(users, ContextualModel) else users.epochs[0]).max_search
 
 
 def _can_be_made(env_id: str, **arguments: str) -> bool:

@@ -12,9 +12,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ...core.checks import check_within, integers, is_sequence, numbers, probabilities, short, unknown
+from ...core.checks import check_item_values, check_within, integers, is_sequence, numbers, probabilities, short, unknown
 from ...core.notebook import html_table
-from ..click_model import ClickModel, click_model_of
+from ..click_model import ClickModel, click_model_of, valued
 from ..users import Users
 from .interactions import largest_norm
 from .round import Pool, Rounds
@@ -142,7 +142,26 @@ class ContextualModel(Users, abstract=True):
 
     @property
     def default_reward(self) -> str:  # type: ignore[override]
-        return self.base.contextual_reward
+        return self.base.contextual_reward if self.item_values is None else "clicks"
+
+    def with_item_values(self, item_values: ArrayLike | None) -> Users:
+        if item_values is None:
+            return self
+        values = check_item_values(item_values, len(self.items))
+        made = copy(self)
+        made.item_values = None if (values == 1.0).all() else values
+        return made
+
+    @property
+    def _valued_pool(self) -> Pool:
+        """The pool with the values as a further parameter of items."""
+        assert self.item_values is not None
+        pool = self.pool
+        of_items = np.resize(self.item_values, pool.item_others.shape[1])  # not read where users have entries
+        return pool._replace(
+            item_others=np.vstack([pool.item_others, of_items]),
+            entry_others=np.vstack([pool.entry_others, self.item_values[pool.entries]]),
+        )
 
     def course(self, reward: str, cutoff: int | None, reference: ArrayLike | None) -> Rounds:
         """As `Users.course`: a round of candidates for each session, each with an optimum of its own."""
@@ -150,7 +169,9 @@ class ContextualModel(Users, abstract=True):
             raise ValueError(
                 "reference is a list of the same items in every session; here each session has candidates of its own"
             )
-        return Rounds(self.base, self.pool, self.kind, reward, cutoff)
+        if self.item_values is None:
+            return Rounds(self.base, self.pool, self.kind, reward, cutoff)
+        return Rounds(valued(self.base, np.ones(self.n_items)), self._valued_pool, self.kind, reward, cutoff)
 
     def _of_items(self, others: Mapping[str, Any]) -> list[str]:
         """The names of the item parameters beyond attraction, all of which must be given."""
@@ -171,7 +192,7 @@ class ContextualModel(Users, abstract=True):
             "items": self.items.tolist(),
             "users": None if self.users is None else self.users.tolist(),
             "candidates": None if self.candidates is None else [numbers.tolist() for numbers in self.candidates],
-        }
+        } | ({} if self.item_values is None else {"item_values": self.item_values.tolist()})
 
     def _set_pool(
         self,
@@ -285,9 +306,10 @@ class LinearModel(ContextualModel):
         others = {name: values.tolist() for name, values in self.others.items()}
         return self._describe() | {"theta": self.theta.tolist()} | others
 
-    def with_positions(self, n_positions: int) -> LinearModel:
+    def with_positions(self, n_positions: int) -> Any:
         base = self.base.with_positions(n_positions)
-        return LinearModel(base, self.theta, self.items, self.users, self.candidates, **self.others)
+        made = LinearModel(base, self.theta, self.items, self.users, self.candidates, **self.others)
+        return made.with_item_values(self.item_values)
 
 
 class LabelledModel(ContextualModel):
@@ -404,10 +426,10 @@ class LabelledModel(ContextualModel):
         labels = {name: [values.tolist() for values in lists] for name, lists in self.labels.items()}
         return self._describe() | labels | self._interactions()
 
-    def with_positions(self, n_positions: int) -> LabelledModel:
+    def with_positions(self, n_positions: int) -> Any:
         base = self.base.with_positions(n_positions)
         made = LabelledModel(base, self.candidates, items=self.items, users=self.users, **self.labels)
-        return made.with_interactions(self.interactions)
+        return made.with_interactions(self.interactions).with_item_values(self.item_values)
 
 
 def _numbers(user: int, values: ArrayLike, n_items: int) -> NDArray[np.int64]:

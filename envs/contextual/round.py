@@ -16,7 +16,7 @@ from gymnasium.spaces import Box, Dict, MultiBinary
 from numpy.typing import NDArray
 
 from ...core.kernels import inner, kernel, specialise
-from ..click_model import MAX_SEARCH, ClickModel, _branch_and_bound
+from ..click_model import ClickModel
 from ..scan import scan
 from ..session import session
 from ..task import Sessions, per_stream
@@ -44,7 +44,7 @@ class Round(NamedTuple):
 
     user: NDArray[np.int64]  # (1,) who meets them
     items: NDArray[np.int64]  # (L,) their numbers in the pool
-    features: NDArray[np.float64]  # (L, d)
+    features: NDArray[np.float64]  # (L, d); where clicks have values (L, d + 1), the last of them the value
     attraction: NDArray[np.float64]  # (L,)
     others: NDArray[np.float64]  # (P, L) the further parameters that belong to items
     best: NDArray[np.int64]  # (K,) the best list
@@ -144,6 +144,14 @@ def search_candidates(drawn, parameters, reward, scratch):  # type: ignore[no-un
     show_found(drawn)
 
 
+def _search_by_value(drawn, parameters, reward, scratch):  # type: ignore[no-untyped-def]
+    search(
+        parameters, drawn.gain, drawn.candidates, drawn.bounds, reward, scratch, drawn.head, drawn.choice,
+        drawn.used, drawn.found,
+    )  # fmt: skip
+    show_found(drawn)
+
+
 @inner
 def show_found(drawn):  # type: ignore[no-untyped-def]
     """The list that was found for the counted positions, then the others by attraction."""
@@ -163,6 +171,22 @@ def show_found(drawn):  # type: ignore[no-untyped-def]
 
 def _next_round(pool, drawn, parameters, rng, reward, scratch):  # type: ignore[no-untyped-def]
     deal(pool, drawn, rng)
+    find_best(drawn, parameters, reward, scratch)
+    drawn.optimum[0] = expected(parameters, drawn.best, reward, len(drawn.places), scratch)
+
+
+def _next_round_by_value(pool, drawn, parameters, rng, reward, scratch):  # type: ignore[no-untyped-def]
+    """A round in which clicks earn values: the last feature, and the last parameter of items."""
+    deal(pool, drawn, rng)
+    last, values = drawn.features.shape[1] - 1, drawn.others[len(drawn.others) - 1]
+    for a in range(len(values)):
+        drawn.features[a, last] = values[a]
+        drawn.gain[a] = drawn.attraction[a] * values[a]
+        place = a
+        while place > 0 and drawn.gain[drawn.candidates[place - 1]] < drawn.gain[a]:
+            drawn.candidates[place] = drawn.candidates[place - 1]
+            place -= 1
+        drawn.candidates[place] = a
     find_best(drawn, parameters, reward, scratch)
     drawn.optimum[0] = expected(parameters, drawn.best, reward, len(drawn.places), scratch)
 
@@ -217,22 +241,23 @@ class RoundTask:
         self.code, self.cutoff = base.check_reward(reward, cutoff)
         n_items, m = base.n_items, self.cutoff
         # Candidates by decreasing attraction: where the best list follows from their order, it is the same for all rounds.
-        places = base._places(self.code, m)
+        places, weigh = base._places(self.code, m), base._scan(m)
         bounds = np.zeros((m, m))
-        if places is None and base.scan_kernel is None:
+        self.has_values = base.item_values is not None
+        if places is None and weigh is None:
             lists = math.perm(n_items, m)
-            if lists > MAX_SEARCH:
+            if lists > base.max_search:
                 raise ValueError(
                     f"the best list for reward={reward!r} in a {kind} is known only by exact search in each session, and "
-                    f"{lists:.3g} lists of {m} out of {n_items} candidates are more than the limit of {MAX_SEARCH:.0e}; choose "
-                    f"another reward kind or a smaller cutoff"
+                    f"{lists:.3g} lists of {m} out of {n_items} candidates are more than the limit of {base.max_search:.0e}; "
+                    f"choose another reward kind or a smaller cutoff"
                 )
             bounds = base._bounds_of_search(m)
         most = int(np.diff(pool.starts).max()) if len(pool.entries) else len(pool.items)
         self.round = Round(
             user=np.zeros(1, np.int64),
             items=np.zeros(n_items, np.int64),
-            features=np.zeros((n_items, pool.users.shape[1] + pool.items.shape[1] + len(pool.pairs))),
+            features=np.zeros((n_items, pool.users.shape[1] + pool.items.shape[1] + len(pool.pairs) + self.has_values)),
             attraction=np.zeros(n_items),
             others=np.zeros((len(pool.item_others), n_items)),
             best=np.arange(base.n_positions),
@@ -257,11 +282,12 @@ class RoundTask:
         expected = base.expected_kernel
         if places is not None:
             find = match_places
-        elif base.scan_kernel is not None:
-            find = specialise(_scan, weigh=base.scan_kernel)
+        elif weigh is not None:
+            find = specialise(_scan, weigh=weigh)
         else:
-            find = specialise(search_candidates, search=specialise(_branch_and_bound, expected=expected))
-        self.next_round = specialise(_next_round, find_best=find, expected=expected)
+            find = specialise(_search_by_value if self.has_values else search_candidates, search=base._search_kernel())
+        template = _next_round_by_value if self.has_values else _next_round
+        self.next_round = specialise(template, find_best=find, expected=expected)
 
     def batch(self, size: int) -> _Streams:
         """A round for each stream."""
@@ -300,6 +326,8 @@ class _Streams:
         )  # fmt: skip
 
     def observe(self, clicks: NDArray[np.int8]) -> Observation:
+        if self._task.has_values:
+            return {"clicks": clicks, "features": self._features[..., :-1].copy(), "values": self._features[..., -1].copy()}
         return {"clicks": clicks, "features": self._features.copy()}
 
 
@@ -308,8 +336,12 @@ class Rounds:
 
     def __init__(self, base: ClickModel, pool: Pool, kind: str, reward: str, cutoff: int | None) -> None:
         self._task = RoundTask(base, pool, kind, reward, cutoff)
-        features = Box(-1.0, 1.0, self._task.round.features.shape, np.float64)
-        self.observation_space = Dict(clicks=MultiBinary(base.n_positions), features=features)
+        n_items, n_features = self._task.round.features.shape
+        features = Box(-1.0, 1.0, (n_items, n_features - self._task.has_values), np.float64)
+        spaces: dict[str, Any] = {"clicks": MultiBinary(base.n_positions), "features": features}
+        if self._task.has_values:
+            spaces["values"] = Box(0.0, np.inf, (n_items,), np.float64)
+        self.observation_space = Dict(spaces)
 
     def at(self, step: int) -> tuple[RoundTask, int]:
         """The task, which never changes."""

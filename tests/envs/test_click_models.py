@@ -15,7 +15,6 @@ from hypothesis.extra.numpy import arrays
 from slow import slow
 
 from clickgym.envs import (
-    MAX_SEARCH,
     CascadeModel,
     ClickChainModel,
     ClickModel,
@@ -265,7 +264,8 @@ def test_matching_uses_only_the_counted_positions():
 @pytest.mark.parametrize("model_class", [DependentClickModel, UserBrowsingModel])
 def test_a_search_beyond_the_limit_is_refused_and_a_theorem_still_answers(model_class):
     model = random_model(model_class, 30, 10, 0)
-    with pytest.raises(ValueError, match=re.escape(f"more than the limit of {MAX_SEARCH:.0e}; pass the reference list")):
+    limit = f"more than the limit of {model_class.max_search:.0e}; pass the reference list"
+    with pytest.raises(ValueError, match=re.escape(limit)):
         model.optimal_ranking()
     assert len(model.optimal_ranking("any_click")) == 10
     assert len(model.optimal_ranking(cutoff=2)) == 10

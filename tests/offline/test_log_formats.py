@@ -345,7 +345,8 @@ def test_lists_of_which_one_is_long_are_refused_before_they_are_padded(tmp_path)
 # ---------------------------------------------------------------------------------------------------------- the page of formats
 
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
-BLOCKS = [(language, text) for language, text in BLOCKS if language != "sh"]  # commands
+UBI = [text for language, text in BLOCKS if language == "ndjson"]
+BLOCKS = [(language, text) for language, text in BLOCKS if language not in ("sh", "ndjson")]  # commands, UBI
 
 
 def test_every_example_of_the_page_is_read(tmp_path):
@@ -360,7 +361,10 @@ def test_every_example_of_the_page_is_read(tmp_path):
         else:
             columns = {"session": "sid", "position": "rank", "item": "doc_id", "clicked": "is_click"} if "sid" in text else None
             logs.append(read_log(path, columns=columns, duplicates="first" if index == 6 else "refuse"))
-    for log in logs[:5]:
+    for name, text in zip(("queries", "events"), UBI, strict=True):
+        (tmp_path / "ubi").mkdir(exist_ok=True)
+        (tmp_path / "ubi" / f"ubi_{name}.ndjson").write_text(text)
+    for log in (*logs[:5], read_log(tmp_path / "ubi")):
         assert log.items.tolist() == [[0, 1], [1, 0]]
         assert log.clicks.tolist() == [[1, 0], [0, 1]]
         assert log.item_labels == ("a", "b")

@@ -25,6 +25,14 @@ Json = Annotated[
     bool, typer.Option("--json", help="Print the results as JSON, at full precision; all other output goes to stderr.")
 ]
 
+Cluster = Annotated[
+    str | None,
+    typer.Option(
+        "--cluster", metavar="ADDRESS", show_default="this machine", help="Let the workers of a Dask cluster do it, by the "
+        "address of its scheduler: [bold]tcp://host:8786[/]. Results stay the same.",
+    ),
+]  # fmt: skip
+
 Pdf = Annotated[bool, typer.Option("--pdf", help="Also write the figure as a PDF file, with embedded fonts.")]
 
 

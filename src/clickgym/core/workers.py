@@ -1,4 +1,4 @@
-"""Worker processes: how many, that they do not hear of Ctrl-C, and that none outlives the process that started it."""
+"""Workers: how many, on which machines, that they do not hear of Ctrl-C, and that none outlives the process that started it."""
 
 from __future__ import annotations
 
@@ -11,9 +11,13 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
+import joblib
+
 from .checks import is_integer, short
 
 MOST_WORKERS = 1_000
+ANSWERS_IN = 10.0
+"""Seconds in which a cluster must answer."""
 EVERY = 0.25
 """Seconds between two looks at the parent."""
 
@@ -48,6 +52,36 @@ def check_workers(n_jobs: int) -> None:
         raise ValueError(
             f"n_jobs is {short(n_jobs)}; expected a number of workers up to {MOST_WORKERS:,}, or -1 for one per processor"
         )
+
+
+@contextmanager
+def on_cluster(address: str | None) -> Iterator[None]:
+    """What joblib distributes within is done by the workers of a Dask cluster; without an address, by this machine.
+
+    Args:
+        address: of the scheduler, such as ``"tcp://host:8786"``.
+
+    Raises:
+        ValueError: Dask is not installed, nobody answers at the address, or the cluster has no workers.
+    """
+    if address is None:
+        yield
+        return
+    try:
+        from dask.distributed import Client
+    except ImportError:
+        raise ValueError('--cluster needs Dask; install it with: pip install "clickgym[cluster]"') from None
+    try:
+        client = Client(address, timeout=ANSWERS_IN)
+    except (OSError, ValueError) as error:
+        raise ValueError(
+            f"--cluster {address}: no scheduler answers ({error or type(error).__name__}); expected the address of one that "
+            "runs, such as tcp://host:8786"
+        ) from None
+    with client, joblib.parallel_config(backend="dask"):
+        if not client.scheduler_info(n_workers=-1)["workers"]:
+            raise ValueError(f"--cluster {address}: it has no workers; start some with: dask worker {address}")
+        yield
 
 
 @contextmanager

@@ -17,10 +17,24 @@ from .estimation.estimator import ConvergenceWarning, Estimator
 from .evaluation import ESTIMATORS, Evaluation, contributions, evaluate
 from .features import DenoisingAutoencoder, TruncatedSVD
 from .fitting import Fitted, fit_models, hold_out, query_instance
+from .interleaving import click_law
 from .judgements import Judgements, read_judgements, read_letor, read_ratings
+from .learning.learn import FitWarning, learn
+from .learning.ranker import LearnedRanker
+from .left_out import Simulability, check_models
 from .log import ClickLog, ItemPositionLog, write_tidy
-from .policies import FixedPolicy, ItemPositionPolicy, ListPolicy, PlackettLucePolicy, Policy, UniformPolicy, empirical_policies
+from .policies import (
+    FixedPolicy,
+    ItemPositionPolicy,
+    ListPolicy,
+    MixturePolicy,
+    PlackettLucePolicy,
+    Policy,
+    UniformPolicy,
+    empirical_policies,
+)
 from .readers import read_log, read_open_bandit, read_tidy, read_yandex_personalized, read_yandex_relevance
+from .ubi import read_ubi, write_ubi
 from .verdict import Verdict
 
 __all__ = [
@@ -36,22 +50,28 @@ __all__ = [
     "DenoisingAutoencoder",
     "Estimator",
     "Evaluation",
+    "FitWarning",
     "Fitted",
     "FixedPolicy",
     "ItemPositionLog",
     "ItemPositionPolicy",
     "Judgements",
+    "LearnedRanker",
     "ListPolicy",
+    "MixturePolicy",
     "PBMEstimator",
     "PlackettLucePolicy",
     "Policy",
     "RCMEstimator",
     "RCTREstimator",
     "SDBNEstimator",
+    "Simulability",
     "TruncatedSVD",
     "UBMEstimator",
     "UniformPolicy",
     "Verdict",
+    "check_models",
+    "click_law",
     "compare",
     "contextual_instance",
     "contributions",
@@ -60,6 +80,7 @@ __all__ = [
     "fit_models",
     "hold_out",
     "label_attraction",
+    "learn",
     "query_instance",
     "read_judgements",
     "read_letor",
@@ -69,9 +90,11 @@ __all__ = [
     "read_ratings",
     "read_sessions",
     "read_tidy",
+    "read_ubi",
     "read_yandex_personalized",
     "read_yandex_relevance",
     "write_tidy",
+    "write_ubi",
 ]
 
 

@@ -8,8 +8,11 @@ pair can be summed for several ranges of queries at once, with no lock and in th
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -317,3 +320,19 @@ def in_parallel(work: Callable[[int], None], n_blocks: int) -> None:
 def n_processors() -> int:
     """How many processors there are for this process."""
     return (os.process_cpu_count() if hasattr(os, "process_cpu_count") else os.cpu_count()) or 1
+
+
+Input = TypeVar("Input")
+Output = TypeVar("Output")
+
+
+def ahead(work: Callable[[Input], Output], inputs: Iterator[Input]) -> Iterator[tuple[Input, Output]]:
+    """Each input and its output, in order; worked out by as many threads as there are processors."""
+    n_threads = n_processors()
+    with ThreadPoolExecutor(n_threads) as pool:
+        tasks = ((one, pool.submit(work, one)) for one in inputs)
+        waiting = deque(islice(tasks, n_threads))
+        while waiting:
+            one, result = waiting.popleft()
+            waiting.extend(islice(tasks, 1))
+            yield one, result.result()

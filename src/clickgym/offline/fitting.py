@@ -10,6 +10,7 @@ from os import PathLike
 from typing import Any, Unpack
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from ..core.checks import (
@@ -28,6 +29,7 @@ from ..core.checks import (
 )
 from ..envs import ClickModel, DependentClickModel
 from ..envs.instances import Instance
+from .attraction import COEC, attractions, has_attraction
 from .distinct import sorted_distinct
 from .estimation.cascading import CMEstimator
 from .estimation.estimator import MODEL_ESTIMATORS, Estimator
@@ -53,6 +55,9 @@ class Fitted:
             the standard error of each parameter by model and name, None where clicks do not tell it (see `fit_models`).
         variety: by query how many lists the log shows, and the share of displays in which an item is at its most frequent
             position.
+        attractions: with ``coec`` a row per pair of query and item and model, else None: ``sessions`` that showed it,
+            ``clicks``, its ``attraction`` with a 0.95 interval (``low``, ``high``, with a ``bootstrap``), and ``coec``. An item
+            shown in fewer than 30 sessions has no attraction.
     """
 
     train: ClickLog
@@ -61,6 +66,7 @@ class Fitted:
     estimators: dict[str, Estimator]
     instances: dict[str, Instance]
     variety: dict[str, tuple[int, float]]
+    attractions: pl.DataFrame | None = None
 
 
 @takes_strict
@@ -76,6 +82,7 @@ def fit_models(
     per_query: bool = False,
     seed: int = 0,
     bootstrap: int = 0,
+    coec: str | None = None,
     log_format: str = "auto",
     on_step: Callable[[str], object] = lambda text: None,
     **reading: Unpack[Reading],
@@ -100,6 +107,8 @@ def fit_models(
         bootstrap: refits to resampled sessions, from which the instances have standard errors; 0 for none. Clicks do not tell
             what no session has shown, leaving after the last position (DCM), and the common factor of attraction and
             examination (PBM, UBM): there the errors hold for the examination at position 1 as it is in the instance.
+        coec: make a table of the attractions of all items, beside clicks over expected clicks: ``"sum"`` over the positions
+            where an item was, or ``"opensearch"``, as OpenSearch's plugin for judgments counts. None: no table.
         log_format: of a file, as for `read_log`.
         on_step: is called with one line for each finished step.
         reading: columns, duplicates, bad_rows, repeated and max_memory, of a file, as for `read_log`.
@@ -126,6 +135,10 @@ def fit_models(
     check_seed(seed)
     if check_count("bootstrap", bootstrap, 0) == 1:
         raise ValueError("bootstrap is 1; expected 0 or at least 2 refits, as one has no spread")
+    if coec is not None:
+        check_choice("coec", coec, COEC)
+        if not any(map(has_attraction, models)):
+            raise ValueError(f"{', '.join(models)} has no attraction; expected a click model that has one")
     origin = "estimated by clickgym from a click log"
     check_reading(**reading)
     check_callable("on_step", on_step)
@@ -148,7 +161,11 @@ def fit_models(
         start = time.perf_counter()
         instances = _with_standard_errors(instances, best, log, settings, bootstrap, seed)
         on_step(f"fitted {bootstrap} times to resampled sessions in {time.perf_counter() - start:.1f} s")
-    return Fitted(train, test, scored, estimators, instances, {label: _variety(log, label) for label in labels})
+    table = None
+    if coec is not None:
+        rated = {name: estimators[name] for name in filter(has_attraction, models)}
+        table = attractions(log, rated, settings, coec, bootstrap, seed, _refit_size(log))
+    return Fitted(train, test, scored, estimators, instances, {label: _variety(log, label) for label in labels}, table)
 
 
 def _hold_out(log: ClickLog, share: float, seed: int, on_step: Callable[[str], object]) -> tuple[ClickLog, ClickLog]:
@@ -205,7 +222,7 @@ def _with_standard_errors(
 ) -> dict[str, Instance]:
     """The instances of queries with the standard errors of their parameters, by click model and parameter, from n refits."""
     errors: dict[str, dict[str, Any]] = defaultdict(dict)
-    size = max(len(log) // 4, min(len(log), REFIT_SESSIONS))
+    size = _refit_size(log)
     for name, estimator in estimators.items():
         kind = estimator.model_class.short
         models = {label: instance.model(kind) for label, instance in instances.items()}
@@ -224,6 +241,10 @@ def _with_standard_errors(
         label: replace(instance, estimation={**instance.estimation, "refits": n, "standard_errors": errors[label]})
         for label, instance in instances.items()
     }
+
+
+def _refit_size(log: ClickLog) -> int:
+    return max(len(log) // 4, min(len(log), REFIT_SESSIONS))
 
 
 def _displays(log: ClickLog, query: str, labels: Sequence[str]) -> NDArray[np.int64]:

@@ -63,6 +63,8 @@ class ClickLog:
         notes: assumptions that the reader made, one line each.
         times: ``(N,)`` when each session was, any numbers that can be sorted; or texts in ISO 8601, which become seconds since
             1970 (without an offset they are taken for UTC); None if unknown.
+        candidates: ``(N, L)`` the items that the logging policy could show in each session, in any order, behind the last -1;
+            None: the same in all sessions of a query. `clickgym.offline.learn` reads them; tables do not hold them.
 
     Raises:
         ValueError: naming the array and what was expected.
@@ -87,6 +89,7 @@ class ClickLog:
     skipped: Mapping[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     times: NDArray[np.float64] | NDArray[np.int64] | None = None
+    candidates: NDArray[np.int32] | None = None
 
     def __post_init__(self) -> None:
         checked = partial(set_checked, self)
@@ -110,6 +113,8 @@ class ClickLog:
             checked("context", numbers, (*shape, "features"), empty=True, copy=False)
         if self.times is not None:
             checked("times", check_times, shape[:1])
+        if self.candidates is not None:
+            checked("candidates", integers, (shape[0], "candidates"), -1, n_labels["item_labels"], **options)
         checked("off_list_clicks", check_count, 0)
         checked("skipped", _check_skipped)
         checked("notes", _check_notes)
@@ -188,7 +193,8 @@ class ClickLog:
 
     def __getitem__(self, sessions: Any) -> ClickLog:
         """The log of some sessions: a boolean mask, a slice or a sequence of indices."""
-        return _part(self, sessions, "items", "clicks", "queries", "propensities", "list_propensities", "context", "times")
+        arrays = ("items", "clicks", "queries", "propensities", "list_propensities", "context", "times", "candidates")
+        return _part(self, sessions, *arrays)
 
     def pairs(self) -> tuple[NDArray[np.int32], list[tuple[str, str]]]:
         """The (query, item) pairs of the log.

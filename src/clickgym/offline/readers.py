@@ -11,21 +11,19 @@ from __future__ import annotations
 import math
 import re
 from array import array
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import islice
 from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn, TypeVar
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..core.checks import check_choice, check_path
 from .blocks import MOST_POSITIONS, Numbers, parse_relevance
-from .counting import n_processors
+from .counting import ahead
 from .log import ClickLog, ItemPositionLog
 from .reading import check_reading, takes_strict
 from .rows import begins_as_table, check_columns, read_table
@@ -46,6 +44,7 @@ from .tables import (
     whole_number,
 )
 from .tidy import LABEL, read_rows
+from .ubi import read_ubi_path, ubi_files
 
 REST = "in a session with a malformed line"
 
@@ -147,7 +146,7 @@ def read_yandex_relevance(
         n_pages, off_list = parse_relevance(np.frombuffer(block.text, np.uint8), LONGEST, urls, query_keys, clicks)
         return None if n_pages < 0 else (n_positions, off_list, query_keys[:n_pages], urls[:n_pages], clicks[:n_pages])
 
-    for block, parsed in _ahead(parse, _blocks_of_sessions(path)):
+    for block, parsed in ahead(parse, _blocks_of_sessions(path)):
         # What goes line by line knows of a session, or of a fault, that reaches beyond the end of its block.
         if parsed and whole and block.whole and not sessions.lost and sessions.pages.n_positions in (0, parsed[0]):
             sessions.pages.n_positions, off_list, query_keys, urls, clicks = parsed
@@ -207,22 +206,6 @@ def _last_session(text: bytes) -> int:
             return begin
         at = begin
     return 0
-
-
-Input = TypeVar("Input")
-Output = TypeVar("Output")
-
-
-def _ahead(work: Callable[[Input], Output], inputs: Iterator[Input]) -> Iterator[tuple[Input, Output]]:
-    """Each input and its output, in order; worked out by as many threads as there are processors."""
-    n_threads = n_processors()
-    with ThreadPoolExecutor(n_threads) as pool:
-        tasks = ((one, pool.submit(work, one)) for one in inputs)
-        waiting = deque(islice(tasks, n_threads))
-        while waiting:
-            one, result = waiting.popleft()
-            waiting.extend(islice(tasks, 1))
-            yield one, result.result()
 
 
 @takes_strict
@@ -579,6 +562,7 @@ LOG_FORMATS: dict[str, Callable[..., ClickLog]] = {
     "yandex-personalized": read_yandex_personalized,
     "tidy": read_tidy,
     "store": read_store,
+    "ubi": read_ubi_path,
 }
 """The readers of logs with whole lists, by the names of their formats."""
 
@@ -593,11 +577,12 @@ def read_log(
     bad_rows: str = "strict",
     repeated: str = "keep",
     max_memory: int | str = MAX_MEMORY,
+    click_action: str = "click",
 ) -> ClickLog:
     """Read a click log in any format that has whole lists.
 
     Args:
-        path: the file; see the readers.
+        path: the file; see the readers. Of UBI a folder with both files, or both with a plus between (``q.ndjson+e.ndjson``).
         log_format: a name in `LOG_FORMATS`, or ``"auto"``, which looks at the name and the first line.
         columns, duplicates: of a tidy table, as for `read_tidy`.
         bad_rows: ``"strict"`` refuses a malformed line; ``"skip"`` leaves it and its session out, and counts, up to 1 % of the
@@ -605,6 +590,7 @@ def read_log(
         repeated: ``"keep"`` sessions that the log has several times, or ``"once"`` only the first of each; see
             `ClickLog.repeated`. The log's ``notes`` say how many there are.
         max_memory: bytes, or words as ``"4GB"``, that may be kept of the log.
+        click_action: of UBI, the action that counts as a click.
 
     Raises:
         ValueError: on an unknown format, on a first line that fits none, and as the reader does; to have repeated sessions
@@ -612,7 +598,10 @@ def read_log(
         OSError: if there is no such file.
     """
     path = check_path("path", path)
-    check_reading(columns=columns, duplicates=duplicates, bad_rows=bad_rows, repeated=repeated, max_memory=max_memory)
+    check_reading(
+        columns=columns, duplicates=duplicates, bad_rows=bad_rows, repeated=repeated, max_memory=max_memory,
+        click_action=click_action,
+    )  # fmt: skip
     columns = check_columns(columns)
     if isinstance(log_format, str) and log_format == "auto":
         log_format = _guess(path, columns)
@@ -622,7 +611,10 @@ def read_log(
     elif columns or duplicates != "refuse":
         raise ValueError(f"columns and duplicates are only for tidy tables; {path} is read as {log_format}")
     else:
-        log = LOG_FORMATS[log_format](path, bad_rows=bad_rows, max_memory=max_memory)
+        options = {"click_action": click_action} if log_format == "ubi" else {}
+        log = LOG_FORMATS[log_format](path, bad_rows=bad_rows, max_memory=max_memory, **options)
+    if click_action != "click" and log_format != "ubi":
+        raise ValueError(f"click_action is only for UBI; {path} is read as {log_format}")
     return _with_repeats(path, log, repeated)
 
 
@@ -645,6 +637,8 @@ def _with_repeats(path: Path, log: ClickLog, repeated: str) -> ClickLog:
 def _guess(path: Path, columns: Mapping[str, str]) -> str:
     if path.suffix == ".parquet" or columns:
         return "tidy"
+    if ubi_files(path):
+        return "ubi"
     if is_database(path):
         return "store"
     _, line = next(read_lines(path), (1, b""))
@@ -655,7 +649,11 @@ def _guess(path: Path, columns: Mapping[str, str]) -> str:
         return "yandex-relevance"
     if begins_as_table(line):
         return "tidy"
-    words = re.split(rb"[,\"]+", line)
+    words = re.split(rb"[,\":{}\s]+", line)
+    if {b"index", b"create"} & {*words[1:2]}:
+        return "ubi"
+    if b"query_id" in words:
+        raise ValueError(f"{path} looks like a file of UBI; expected its folder, or 'queries.ndjson+events.ndjson'")
     if b"item_id" in words and b"propensity_score" in words:
         raise ValueError(f"{path} looks like the Open Bandit Dataset: its rows are single items, not whole lists")
     raise ValueError(

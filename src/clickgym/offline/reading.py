@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any, ParamSpec, TypedDict, TypeVar
 
-from ..core.checks import check_choice, check_flag
+from ..core.checks import check_choice, check_flag, check_text
 from .rows import check_columns
 from .tables import MAX_MEMORY, check_size, most_bad
 from .tidy import DUPLICATES
@@ -26,6 +26,7 @@ class Reading(TypedDict, total=False):
     bad_rows: str
     repeated: str
     max_memory: int | str
+    click_action: str
 
 
 def check_reading(
@@ -35,6 +36,7 @@ def check_reading(
     bad_rows: str = "strict",
     repeated: str = "keep",
     max_memory: int | str = MAX_MEMORY,
+    click_action: str = "click",
 ) -> set[str]:
     """Refuse what `read_log` would refuse, before any work; returns which options are not those that it has by itself."""
     check_columns(columns)
@@ -42,8 +44,10 @@ def check_reading(
     most_bad(bad_rows)
     check_choice("way with repeated sessions", repeated, REPEATED)
     check_size("max_memory", max_memory)
+    check_text("click_action", click_action)
     changed = {"columns": columns, "duplicates": duplicates != "refuse", "bad_rows": bad_rows != "strict"}
-    return {name for name, value in (changed | {"repeated": repeated != "keep"}).items() if value}
+    changed |= {"repeated": repeated != "keep", "click_action": click_action != "click"}
+    return {name for name, value in changed.items() if value}
 
 
 def takes_strict(read: Callable[Arguments, Output]) -> Callable[Arguments, Output]:

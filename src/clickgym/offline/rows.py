@@ -189,7 +189,7 @@ class TextTable:
             raise Fault("not JSON", f"not JSON; {error}") from None
         if not isinstance(values, dict):
             raise Fault("not a JSON object", "expected a JSON object with a value for each column")
-        return {role: _as_text(values.get(name)) for role, name in self.names.items()}
+        return {role: as_text(values.get(name)) for role, name in self.names.items()}
 
     def _session(self, line: bytes) -> dict[str, str]:
         """What seems to be the session of a line that cannot be parsed."""
@@ -202,7 +202,7 @@ def _numbered(rows: pl.DataFrame, first: int) -> pl.DataFrame:
     return rows.with_columns(number=pl.int_range(first, first + rows.height, dtype=pl.Int64))
 
 
-def _as_text(value: Any) -> str:
+def as_text(value: Any) -> str:
     """A value of JSON as text."""
     if value is None or isinstance(value, str):
         return value or ""

@@ -7,7 +7,7 @@ What is listed here is for those who build on the library; `clickgym` lists what
 from typing import TYPE_CHECKING
 
 from ..core.later import loader
-from .describe import STANDS, Description, TableOfWords, learns, needs, stands
+from .describe import STANDS, Description, TableOfWords, needs, stands
 from .labels import (
     PUBLISHED,
     AgentLike,
@@ -22,7 +22,7 @@ from .labels import (
     source_digest,
 )
 from .loop import AgentError
-from .make import Place, Player, make_agent, make_env, place_of, player_of
+from .make import Place, Player, learns, make_agent, make_env, place_of, player_of
 from .metrics import Metrics, wrong_pairs
 from .pairs import Pair, pair_of
 from .run import Result, run

@@ -77,21 +77,6 @@ def abilities(agent: Any) -> dict[str, bool]:
     }
 
 
-def learns(agent: object) -> bool:
-    """Whether clicks change the lists of an agent of the package.
-
-    Args:
-        agent: its class.
-
-    Example:
-        >>> from clickgym.agents import Fixed, TopRank
-        >>> learns(TopRank), learns(Fixed)
-        (True, False)
-    """
-    kernel = getattr(agent, "update_kernel", None)
-    return getattr(kernel, "__name__", "") != "ignore"
-
-
 def needs(agent: Any) -> str:
     """The extra knowledge that an agent's class requires beside clicks; for published agents one of `NEEDS`.
 

@@ -105,6 +105,14 @@ def _rank_blindly(state, rng, features, ranking):  # type: ignore[no-untyped-def
     rank(state, rng, ranking)
 
 
+def _rank_without_values(state, rng, features, ranking):  # type: ignore[no-untyped-def]
+    rank(state, rng, features[:, : features.shape[1] - 1], ranking)
+
+
+def _update_without_values(state, features, ranking, clicks):  # type: ignore[no-untyped-def]
+    update(state, features[:, : features.shape[1] - 1], ranking, clicks)
+
+
 def loop(pair: Pair, measure: Any, before: Sequence[Any]) -> tuple[Callable[..., Any], tuple[Any, ...]]:
     """The compiled loop of a pair under the present task, and the arguments that it takes beside those of every pair.
 
@@ -118,6 +126,9 @@ def loop(pair: Pair, measure: Any, before: Sequence[Any]) -> tuple[Callable[...,
     if pair.kind is CompiledAgent:  # which sees neither features nor a state
         kernels["rank"] = specialise(_rank_blindly, rank=agent.rank_kernel)
         kernels["update"] = specialise(update_blindly, update=agent.update_kernel)
+    elif env.model.item_values is not None and not agent.observes_values:
+        kernels["rank"] = specialise(_rank_without_values, rank=agent.rank_kernel)
+        kernels["update"] = specialise(_update_without_values, update=agent.update_kernel)
     kernels |= {"play_session": session(env.task.model), "measure": measure, "next_round": env.task.next_round}
     return specialise(_play, sessions=specialise(_sessions, **kernels), counted=True), ()
 

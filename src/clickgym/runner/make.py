@@ -6,6 +6,7 @@ import importlib
 import inspect
 import operator
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -18,6 +19,7 @@ import numpy as np
 from gymnasium.envs.registration import EnvSpec
 
 from ..agents import LEARNERS, Agent, CompiledAgent, ContextualAgent, Learner, StateAgent
+from ..agents.agent import class_by_value
 from ..agents.generic_rl import adopt
 from ..agents.search_space import SearchSpace
 from ..core.checks import AN_ENV, check_horizon, check_kind, short, unknown
@@ -232,6 +234,21 @@ def kind_of(agent: type) -> type[Agent | Learner]:
     return next(kind for kind in KINDS if issubclass(agent, kind))
 
 
+def learns(agent: object) -> bool:
+    """Whether clicks change the lists of an agent of the package.
+
+    Args:
+        agent: its class.
+
+    Example:
+        >>> from clickgym.agents import Fixed, TopRank
+        >>> learns(TopRank), learns(Fixed)
+        (True, False)
+    """
+    kernel = getattr(agent, "update_kernel", None)
+    return getattr(kernel, "__name__", "") != "ignore"
+
+
 @dataclass(frozen=True, eq=False)
 class Player:
     """What was passed as an agent. It is handed on, and makes a new agent for each run.
@@ -325,7 +342,10 @@ class Player:
         self._check_hyperparameters()
         horizon = None if horizon is None else check_horizon(horizon)
         filled_in = dict(self._filled_in(place, horizon))
-        made: Any = self.maker(**filled_in, **self.hyperparameters, seed=seed)
+        given = self.hyperparameters
+        if given.get("item_values", True) in (None, False):  # of an agent that takes values, and is not to
+            given = {key: value for key, value in given.items() if key != "item_values"}
+        made: Any = self.maker(**filled_in, **given, seed=seed)
         if not isinstance(made, (Agent, Learner)):
             raise TypeError(f"{self.name} returned {made!r}; expected an agent")
         setattr(made, "filled_in", filled_in)  # noqa: B010 (for type checkers no agent has it)
@@ -338,6 +358,8 @@ class Player:
                 raise ValueError(f"{self.name}: {key} is set by --{key}, the argument {key}; it is no hyper-parameter")
             if key in ("n_items", "n_positions"):
                 raise ValueError(f"{self.name}: {key} is set by the environment; it is no hyper-parameter")
+            if key == "item_values" and class_by_value(self.maker):
+                continue
             if key not in self.parameters and not takes_any:
                 own = [other for other in list(self.parameters)[2:] if other not in ("horizon", "seed")]
                 raise TypeError(f"{self.name}: " + unknown("hyper-parameter", key, own))
@@ -346,9 +368,11 @@ class Player:
         """The arguments that come from the environment and the horizon."""
         yield "n_items", place.sizes.n_items
         yield "n_positions", place.sizes.n_positions
+        users = getattr(place.core, "model", None)
+        has_weights = isinstance(users, ContextualModel) and users.base.position_weights() is not None
         has_list = getattr(place.core, "initial_ranking", None) is not None
         for key, source in self.asks.items():
-            if has_list or key in self.required:
+            if key in self.required or (has_weights if source == "examination" else has_list):
                 yield key, fact(self.name, key, source, place.core)
         for key in self.observes:
             if key not in self.hyperparameters:
@@ -356,12 +380,24 @@ class Player:
                 if not getattr(place.sizes, key):
                     raise UnsuitedError(f"{self.name} ranks by {what}, which only {where} have")
                 yield key, getattr(place.sizes, key)
+        values = getattr(getattr(place.core, "model", None), "item_values", None)
+        if values is not None and "item_values" not in self.hyperparameters:
+            yield from self._values_of(place.core.model, values)
         if getattr(self.maker, "same_candidates", False):
-            self._check_candidates(getattr(place.core, "model", None))
+            self._check_candidates(users)
         if "horizon" in self.parameters and horizon is not None:
             yield "horizon", horizon
         elif "horizon" in self.required:
             raise ValueError(f"{self.name} needs a horizon")
+
+    def _values_of(self, users: Users, values: Any) -> Iterator[tuple[str, Any]]:
+        """The item values for an agent that takes them; of one that maximises clicks the warning says so."""
+        changing = isinstance(users, ContextualModel)
+        if class_by_value(self.maker) and changing == (self.kind is ContextualAgent):
+            yield "item_values", changing or values
+        elif self.kind not in (None, Agent, Learner) and learns(self.maker):
+            text = f"{self.name} maximises clicks, not their item_values, so that its regret may grow linearly"
+            warnings.warn(text, stacklevel=2)
 
     def _check_candidates(self, users: Any) -> None:
         if isinstance(users, ContextualModel) and not users.same_candidates:

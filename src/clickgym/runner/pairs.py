@@ -71,6 +71,9 @@ def pair_of(
             raise ValueError(f"engine='compiled' cannot serve {both}: {obstacle}")
         engine = "python" if engine == "python" or obstacle else "compiled"
     _check_built_for(agent, place)
+    users = getattr(place.core, "model", None)
+    if getattr(agent, "observes_values", False) and getattr(users, "item_values", None) is None:
+        raise UnsuitedError(f"{type(agent).__name__} ranks by the values of candidates, and the environment has no item_values")
     return Pair(agent, place, pair.kind, engine)
 
 
@@ -160,6 +163,8 @@ def _check_learner(agent: Learner, place: Place) -> None:
             raise UnsuitedError(
                 "protocol='meta' reads the history of items, and where every session has other candidates an item has none"
             )
+    elif agent.training is not None and layer.model.item_values is not None:
+        raise UnsuitedError("protocol='meta' trains on users whose clicks earn 1 each, and cannot be run with item_values")
     elif layer.task.model is not layer.model:
         raise UnsuitedError(
             f"{name} learns on parallel streams, each with a clock of its own, so that it cannot be run with "

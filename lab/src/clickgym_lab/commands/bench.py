@@ -9,8 +9,9 @@ from typing import Annotated, NoReturn
 import typer
 from rich.console import Console
 
-from clickgym.core.console import errors, output
+from clickgym.core.console import Cluster, errors, output
 from clickgym.core.terminal import Column, print_table, say
+from clickgym.core.workers import on_cluster
 from clickgym.runner import Progress
 from clickgym.runner.commands import names
 from clickgym.runner.reports import write_figure
@@ -22,7 +23,7 @@ from ..bench.judge import judge as judge_
 from ..bench.paper import check_beside
 
 JUDGE = "clickgym bench --judge lab/submissions/NAME --out DIR"
-HOW_TO_JUDGE = f"--judge needs --out DIR, and takes only --seed, --unconfined and --jobs besides: {JUDGE}"
+HOW_TO_JUDGE = f"--judge plays on this machine; it needs --out DIR, and takes only --seed, --unconfined and --jobs: {JUDGE}"
 
 
 def bench(
@@ -69,6 +70,7 @@ def bench(
         show_default=False,
     )] = None,
     jobs: Annotated[int, typer.Option(metavar="N", help="Worker processes; -1 for one per CPU. Results stay the same.")] = -1,
+    cluster: Cluster = None,
 ) -> None:  # fmt: skip
     """Run an agent on the tasks of the scorecard, and compare its scores with those of the built-in agents.
 
@@ -114,7 +116,7 @@ def bench(
         raise ValueError("expected an agent and a folder: clickgym bench my_module:MyAgent --out DIR")
     check_beside(beside)
     progress = context.obj = Progress(errors(), lines=False)
-    with progress:
+    with progress, on_cluster(cluster):
         card = bench_(agent, out=out, quick=quick, tuned=tuned, n_jobs=jobs, callback=progress)
     files = card.save(out, beside)
     console = output()

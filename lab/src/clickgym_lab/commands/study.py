@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from clickgym.core.console import Pdf, errors, output
+from clickgym.core.console import Cluster, Pdf, errors, output
+from clickgym.core.workers import on_cluster
 from clickgym.runner import Progress
 from clickgym.runner.commands import list_
 from clickgym.runner.commands import names as known
@@ -45,6 +46,7 @@ def study(
     )] = None,
     seed: Annotated[int, typer.Option(metavar="N", help="The same seed gives the same numbers.")] = 0,
     jobs: Annotated[int, typer.Option(metavar="N", help="Worker processes; -1 for one per CPU. Results stay the same.")] = -1,
+    cluster: Cluster = None,
     pdf: Pdf = False,
     list_them: Annotated[bool, typer.Option("--list", help="List the studies and exit.")] = False,
 ) -> None:  # fmt: skip
@@ -78,5 +80,5 @@ def study(
         draw_again(names, from_, out, output(), pdf=pdf)
         return
     progress = context.obj = Progress(errors(), lines=False)
-    with progress:
+    with progress, on_cluster(cluster):
         run_study(names, scale, out, output(), queries=instances, seed=seed, n_jobs=jobs, callback=progress, pdf=pdf)

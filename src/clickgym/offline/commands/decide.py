@@ -8,9 +8,10 @@ from typing import Annotated, Any
 
 import typer
 
-from ...core.console import Pdf, errors, output
+from ...core.console import Cluster, Pdf, errors, output
 from ...core.progress import progress_bar
 from ...core.terminal import Column, print_table, say
+from ...core.workers import on_cluster
 from ...runner.commands.run import number
 from ...runner.progress import Progress
 from ..decision.all_queries import Decisions, decide_all
@@ -19,7 +20,7 @@ from ..decision.decide import decide as decide_
 from ..decision.evidence import LEVEL
 from ..decision.page import write_decision
 from ..decision.records import Decision
-from .logs import LOG_FORMAT, BadRows, Columns, Cutoff, Duplicates, MaxMemory, Repeated, Reward, Time, reading_of
+from .logs import LOG_FORMAT, BadRows, ClickAction, Columns, Cutoff, Duplicates, MaxMemory, Repeated, Reward, Time, reading_of
 
 MOST_ROWS = 20
 
@@ -45,6 +46,7 @@ def decide(
     jobs: Annotated[int, typer.Option(
         metavar="N", help="Worker processes for [bold]--all[/] and [bold]--top[/]; -1 for one per CPU.",
     )] = -1,
+    cluster: Cluster = None,
     agents: Annotated[list[str] | None, typer.Option(
         "--agents", "-a", metavar="AGENT...", help="The agents to compare, as for [bold]clickgym run[/], without labels.",
         show_default=" ".join(AGENTS),
@@ -68,6 +70,7 @@ def decide(
     bad_rows: BadRows = "strict",
     repeated: Repeated = "keep",
     max_memory: MaxMemory = "4GB",
+    click_action: ClickAction = "click",
     seed: Annotated[int, typer.Option(metavar="N", help="The same seed gives the same decision.")] = 0,
     pdf: Pdf = False,
 ) -> None:  # fmt: skip
@@ -77,7 +80,8 @@ def decide(
     or alone, a list is recommended for an experiment if every click model that fits the held-out clicks predicts, after
     correction, that it earns more. Otherwise no list is recommended, and where a gain is likely but not proven, the page says
     how many sessions of an experiment would prove it. Agents propose lists: they learn on users simulated by the best click
-    model. Off-policy estimators, tested on logged lists, estimate what these lists would earn.
+    model; [bold]clickgym check-models[/] says whether simulations of the log can be trusted. Off-policy estimators, tested on
+    logged lists, estimate what these lists would earn.
 
     [bold]Examples[/]
 
@@ -94,7 +98,7 @@ def decide(
     how: dict[str, Any] = {
         "agents": agents or AGENTS, "horizon": number(horizon), "runs": runs, "reward": reward, "cutoff": cutoff,
         "level": level, "seed": seed, "log_format": log_format, "on_step": partial(say, errors()),
-        **reading_of(columns, time, duplicates, bad_rows, repeated, max_memory),
+        **reading_of(columns, time, duplicates, bad_rows, repeated, max_memory, click_action),
     }  # fmt: skip
     if all_queries or top is not None:
         if pdf:
@@ -104,9 +108,11 @@ def decide(
         if all_queries and top is not None:
             raise ValueError("--all cannot be given with --top; expected one of them")
         queries = context.obj = _Queries()
-        with queries.bar:
+        with queries.bar, on_cluster(cluster):
             decisions = decide_all(log, out, top=top, n_jobs=jobs, on_progress=queries.advance, **how)
         return _print_decisions(decisions, out)
+    if cluster is not None:
+        raise ValueError("--cluster is for --all and --top; one query is decided on this machine")
     progress = context.obj = Progress(errors())
     with progress:
         decision = decide_(log, query, out=out, callback=progress, **how)

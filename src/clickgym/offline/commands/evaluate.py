@@ -20,7 +20,7 @@ from ..comparison import Comparison, compare, read_sessions
 from ..evaluation import ESTIMATORS, Evaluation
 from ..log import ClickLog
 from ..verdict import REFITS
-from .logs import LOG_FORMAT, BadRows, Columns, Cutoff, Duplicates, MaxMemory, Repeated, Reward, Time, reading_of
+from .logs import LOG_FORMAT, BadRows, ClickAction, Columns, Cutoff, Duplicates, MaxMemory, Repeated, Reward, Time, reading_of
 
 EARNED = {"clicks": "Clicks", "any_click": "Lists with a click", "satisfaction": "Satisfied users"}
 
@@ -49,6 +49,7 @@ def evaluate(
     bad_rows: BadRows = "strict",
     repeated: Repeated = "keep",
     max_memory: MaxMemory = "4GB",
+    click_action: ClickAction = "click",
     query: Annotated[str | None, typer.Option(
         metavar="NAME", help="Only the sessions of one query.", show_default="all",
     )] = None,
@@ -93,7 +94,8 @@ def evaluate(
     their weight would be infinite. The column [bold]better[/] is the share of bootstrap resamples in which the policy gains.
     """
     with compiling_told(console := errors()):
-        logged = read_sessions(log, log_format, query, **reading_of(columns, time, duplicates, bad_rows, repeated, max_memory))
+        how = reading_of(columns, time, duplicates, bad_rows, repeated, max_memory, click_action)
+        logged = read_sessions(log, log_format, query, **how)
         for note in logged.notes:
             tell(console, note)
         compared = compare(

@@ -15,13 +15,13 @@ from rich.console import Console
 from scipy.special import stdtrit
 
 from ...core.console import Json, bold, compiling_told, errors, output, print_json
-from ...core.files import make_folder
+from ...core.files import make_folder, write_whole
 from ...core.terminal import Column, print_table, say
 from ...envs import ClickModel
 from ..estimation.estimator import MODEL_ESTIMATORS, ConvergenceWarning
 from ..estimation.settings import ITERATIONS, TOL
 from ..fitting import Fitted, fit_models
-from .logs import LOG_FORMAT, BadRows, Columns, Duplicates, MaxMemory, Repeated, Time, reading_of
+from .logs import LOG_FORMAT, BadRows, ClickAction, Columns, Duplicates, MaxMemory, Repeated, Time, reading_of
 
 CONFOUNDED = 0.8
 """The share of displays of items at their usual positions above which the table has a caution."""
@@ -56,6 +56,7 @@ def fit(
     bad_rows: BadRows = "strict",
     repeated: Repeated = "keep",
     max_memory: MaxMemory = "4GB",
+    click_action: ClickAction = "click",
     queries: Annotated[list[str] | None, typer.Option(
         "--queries", "-q", metavar="QUERY...", show_default="the most frequent",
         help="The queries to write as instances. The fit uses all sessions of the log, because queries share the parameters of "
@@ -76,6 +77,11 @@ def fit(
     bootstrap: Annotated[int, typer.Option(
         metavar="N", help="Refits to resampled sessions, for the intervals of the parameters; 0 for no intervals.",
     )] = 10,
+    attractions: Annotated[Path | None, typer.Option(
+        metavar="FILE", show_default=False,
+        help="Also write a table, [bold].csv[/], of all items of all queries: sessions, clicks, attraction with its 0.95 "
+        "interval (none below 30 sessions), and clicks over expected clicks (COEC).",
+    )] = None,
     skip_malformed: Annotated[bool, typer.Option(
         "--skip-malformed", help="Deprecated: means [bold]--bad-rows skip:100%[/].",
     )] = False,
@@ -89,19 +95,26 @@ def fit(
 
       clickgym run PBMRank-v0 --instance query.json --agents BatchRank PBMUCB --horizon 1e5 --out mine
 
+    Judgments of all items of a search engine's log (UBI), from clicks:
+
+      clickgym fit logs/ubi --model PBM --out query.json --attractions judgments.csv
+
     Several queries of a Yandex log, one file each:
 
       clickgym fit log.tsv.gz --model PBM --queries 98435-1 9982-1 --out queries
     """
     files = _files(out, queries or ())
+    if attractions is not None and (attractions.suffix != ".csv" or not attractions.absolute().parent.is_dir()):
+        raise ValueError(f"--attractions is {attractions}; expected the name of a .csv file in a folder that exists")
     console, status = output(as_json), errors()
     progress = partial(say, status)
     with compiling_told(status), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the table shows it
         fitted = fit_models(
             log, model, queries or (), n_items=items, test_share=test_share, iterations=iterations, tol=tol,
-            per_query=per_query, seed=seed, bootstrap=bootstrap, log_format=log_format, on_step=progress,
-            **reading_of(columns, time, duplicates, bad_rows, repeated, max_memory, skip_malformed),
+            per_query=per_query, seed=seed, bootstrap=bootstrap,
+            coec=None if attractions is None else "sum", log_format=log_format, on_step=progress,
+            **reading_of(columns, time, duplicates, bad_rows, repeated, max_memory, click_action, skip_malformed),
         )  # fmt: skip
     for name, estimator in fitted.estimators.items():
         if getattr(estimator, "converged_", None) is False:
@@ -118,6 +131,10 @@ def fit(
         say(console, f"{file}: {instance.description}")
         sure = instance.estimation.get("standard_errors", {})
         written.append({"query": query, "file": str(file), "description": instance.description, "standard_errors": sure})
+    if attractions is not None and fitted.attractions is not None:
+        write_whole(attractions, fitted.attractions.write_csv(float_precision=6))
+        few = fitted.attractions["attraction"].null_count()
+        say(console, f"{attractions}: {len(fitted.attractions):,} rows, {few:,} of them without attraction (below 30 sessions)")
     _print_parameters(console, fitted)
     _print_cautions(console, fitted)
     if as_json:

@@ -38,6 +38,9 @@ Repeated = Annotated[str, typer.Option(
 MaxMemory = Annotated[str, typer.Option(
     metavar="SIZE", help="Maximum memory for the log: 5 bytes for each session and position, and the labels.",
 )]  # fmt: skip
+ClickAction = Annotated[str, typer.Option(
+    metavar="NAME", help="Of a UBI log: the action that counts as a click, as [bold]purchase[/].",
+)]  # fmt: skip
 Reward = Annotated[str, typer.Option(
     metavar="|".join(REWARDS), help="Reward of a session: its number of clicks, 1 for at least one click, or 1 for a satisfied "
     "user.",
@@ -60,14 +63,15 @@ def _names(columns: str, time: str | None) -> dict[str, str]:
 
 
 def reading_of(
-    columns: str, time: str | None, duplicates: str, bad_rows: str, repeated: str, max_memory: str, skip_malformed: bool = False
-) -> Reading:
+    columns: str, time: str | None, duplicates: str, bad_rows: str, repeated: str, max_memory: str, click_action: str,
+    skip_malformed: bool = False,
+) -> Reading:  # fmt: skip
     """What the options say, as keywords of `read_log`.
 
     Args:
         columns: as ``item=doc_id,clicked=is_click``.
         time: the name of one more column.
-        duplicates, bad_rows, repeated, max_memory: as they are.
+        duplicates, bad_rows, repeated, max_memory, click_action: as they are.
         skip_malformed: what ``--bad-rows skip:100%`` was in version 2.
     """
     names = _names(columns, time)
@@ -75,5 +79,6 @@ def reading_of(
         bad_rows = "skip:100%"
         say(errors(), f"--skip-malformed is deprecated; write --bad-rows {bad_rows}")
     return {
-        "columns": names, "duplicates": duplicates, "bad_rows": bad_rows, "repeated": repeated, "max_memory": max_memory
+        "columns": names, "duplicates": duplicates, "bad_rows": bad_rows, "repeated": repeated, "max_memory": max_memory,
+        "click_action": click_action,
     }  # fmt: skip

@@ -251,7 +251,9 @@ class _Work:
         with file.open("a", encoding="utf-8") as stream:
             for row in self._parallel("judged", _weighed, models, due, self.settings):
                 weighed[row["query"]] = row
-                print(json.dumps(row, ensure_ascii=False), file=stream, flush=True)
+                print(_line(row), file=stream, flush=True)
+        weighed = {query: weighed[query] for query in self.queries} | weighed  # whichever worker was first
+        write_whole(file, "".join(f"{_line(row)}\n" for row in weighed.values()))
         return weighed
 
     def _write_pages(self, models: Models, weighed: dict[str, dict[str, Any]], level: float) -> None:
@@ -380,6 +382,11 @@ def _written(models: Models, query: str, task: Task, folders: dict[str, Path]) -
     write_whole(place / "decision.html", to_html(decision))
     write_whole(place / "decision.json", json.dumps(to_dict(decision), indent=1, ensure_ascii=False) + "\n")
     return query
+
+
+def _line(row: dict[str, Any]) -> str:
+    """A row of verdicts as a line."""
+    return json.dumps(row, ensure_ascii=False)
 
 
 def _whole_line(line: str) -> dict[str, Any] | None:

@@ -8,8 +8,9 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from ...core.console import USAGE_ERROR, Json, Pdf, bold, errors, output, print_json
+from ...core.console import USAGE_ERROR, Cluster, Json, Pdf, bold, errors, output, print_json
 from ...core.trust import from_file
+from ...core.workers import on_cluster
 from ..experiment import read_experiment
 from ..make import looking_in
 from ..metrics import DERIVED, LEARNED, METRICS
@@ -53,6 +54,7 @@ def run(
     )] = None,
     seed: Annotated[int, typer.Option(metavar="N", help="The same seed gives the same numbers.")] = 0,
     jobs: Annotated[int, typer.Option(metavar="N", help="Worker processes; -1 for one per CPU. Results stay the same.")] = -1,
+    cluster: Cluster = None,
     engine: Annotated[str, typer.Option(
         metavar="|".join(ENGINES), help="The compiled loop, or a slower loop in Python with the same results; auto takes the "
         "compiled one if the pair allows it.",
@@ -93,7 +95,7 @@ def run(
     Wrong input gives exit code 2.
     """
     progress = context.obj = Progress(errors())
-    with progress:
+    with progress, on_cluster(cluster):
         file = file_of(
             context, envs, (".json", ".toml"), ("agents", "horizon"),
             ("agents", "horizon", "runs", "instance", "seed", "engine", "metrics"),

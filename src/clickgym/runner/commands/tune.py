@@ -13,9 +13,10 @@ import typer
 from polars import col
 from rich.console import Console
 
-from ...core.console import Json, errors, output, print_json
+from ...core.console import Cluster, Json, errors, output, print_json
 from ...core.terminal import Column, print_table, say
 from ...core.trust import from_file
+from ...core.workers import on_cluster
 from ..experiment import read_tuning
 from ..make import looking_in
 from ..progress import TuningProgress
@@ -52,6 +53,7 @@ def tune(
     runs: Annotated[int, typer.Option(metavar="N", help="Runs of each trial in each environment and instance.")] = 4,
     seed: Annotated[int, typer.Option(metavar="N", help="The same seed gives the same result.")] = 0,
     jobs: Annotated[int, typer.Option(metavar="N", help="Worker processes; -1 for one per CPU. Results stay the same.")] = -1,
+    cluster: Cluster = None,
     as_json: Json = False,
 ) -> None:  # fmt: skip
     """Search for the hyper-parameters that give an agent the lowest regret, within a budget of sessions.
@@ -88,7 +90,7 @@ def tune(
         given = {"agent": agent[0], "envs": envs, "budget": number(budget or ""), "horizon": number(horizon)}
         given |= {"instances": instance, "runs": runs, "seed": seed}
     progress = context.obj = TuningProgress(errors())
-    with progress, ExitStack() as source:
+    with progress, on_cluster(cluster), ExitStack() as source:
         if file is not None:
             source.enter_context(from_file(file))
             source.enter_context(looking_in(file.resolve().parent))  # for modules of one's own

@@ -31,7 +31,8 @@ class InTurn(VectorEnv[Any, NDArray[np.int64], Any]):
     The first two are shares of the sessions that arrived, and replaced items do not count. The third is a share of the most
     sessions that can arrive. If clicks arrive at once, the array begins with the clicks instead. The replaced item follows,
     one-hot. Where every session has other candidates, the array has the features of those of the stream's next session instead
-    of all this, because the clicks were on others. At the end are the items that the next list can show.
+    of all this, because the clicks were on others; a value is the last of these. At the end are the items that the next list
+    can show.
 
     Args:
         env: that has been reset; users without a memory.
@@ -64,11 +65,12 @@ class InTurn(VectorEnv[Any, NDArray[np.int64], Any]):
         if isinstance(space, Dict):
             late = 2 * n_positions * n_items + 1 if "n_arrived" in space.spaces else flatdim(space["clicks"])
             seen: Any = Box(0, 1, (late + n_items * ("replaced" in space.spaces),))
-            entries = {"features": space["features"]} if "features" in space.spaces else {"seen": seen}
+            entries = {"features": _with_value(space)} if "features" in space.spaces else {"seen": seen}
             if self._mask is not None:
                 entries["available"] = MultiBinary(n_items)
             self._apart = apart and entries.keys() != {"seen"}
-            flat = Box(-1 if "features" in entries else 0, 1, (sum(map(flatdim, entries.values())),))
+            low, high = -1 if "features" in entries else 0, np.inf if "values" in space.spaces else 1
+            flat = Box(low, high, (sum(map(flatdim, entries.values())),))
             self.single_observation_space = Dict(entries) if self._apart else flat
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         if env.axes is not None and env.axes.arrival is not None:
@@ -119,7 +121,9 @@ class InTurn(VectorEnv[Any, NDArray[np.int64], Any]):
         if not isinstance(self._env.observation_space, Dict):
             return np.array(observations)
         if "features" in observations[-1]:
-            entries = {"features": self._coming(observations[-1]["features"])}
+            last = observations[-1]
+            first = np.column_stack([last["features"], last["values"]]) if "values" in last else last["features"]
+            entries = {"features": self._coming(first)}
         else:
             entries = {"seen": np.stack([self._flat(observation) for observation in observations])}
         if self._mask is not None:
@@ -136,6 +140,8 @@ class InTurn(VectorEnv[Any, NDArray[np.int64], Any]):
         for b in range(1, self.num_envs):
             coming.random(self._env.model.n_positions)  # the clicks
             deal_round(task.pool, drawn, task.parameters, coming, task.code, scratch)
+            if task.has_values:
+                drawn.features[:, -1] = drawn.others[-1]
             features[b] = drawn.features
         return features
 
@@ -155,3 +161,11 @@ class InTurn(VectorEnv[Any, NDArray[np.int64], Any]):
         if "replaced" in observation:
             parts.append(np.arange(n_items) == observation["replaced"])
         return np.concatenate([np.ravel(part) for part in parts], dtype=np.float32)
+
+
+def _with_value(space: Dict) -> Any:
+    """The space of the features of candidates, of which the last is the value, if candidates have values."""
+    features: Any = space["features"]
+    if "values" not in space.spaces:
+        return features
+    return Box(-1.0, np.inf, (features.shape[0], features.shape[1] + 1), np.float64)

@@ -67,7 +67,10 @@ def applicable_bounds(
         >>> missing
         {'mine': 'clickgym knows none'}
     """
-    kind = getattr(env.unwrapped, "model").kind  # noqa: B009
+    model: Any = getattr(env.unwrapped, "model")  # noqa: B009
+    if model.item_values is not None:
+        return [], dict.fromkeys(["", *agents], "bounds are on clicks, not on item values")
+    kind = model.kind
     candidates = list(_candidates(kind, agents))
     subjects = {agent for _, agent, _ in candidates}
     missing = {} if "" in subjects else {"": f"clickgym knows none for a {kind}"}

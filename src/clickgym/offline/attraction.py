@@ -1,0 +1,96 @@
+"""What clicks say of each item of a query: its fitted attraction, with an interval, beside clicks over expected clicks (COEC).
+
+COEC divides the clicks on an item by those that its positions would get with average items. It corrects for positions only as
+far as good items do not stand on top: with lists that hardly change, it is near 1 for all items. A fitted model separates both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from scipy.special import stdtrit
+
+from .counting import by_query
+from .estimation.estimator import MODEL_ESTIMATORS, Estimator
+from .estimation.settings import FitSettings
+from .log import ClickLog
+
+COEC = ("sum", "opensearch")
+LEAST_SESSIONS = 30
+"""Sessions that must show an item for an attraction."""
+
+Floats = NDArray[np.float64]
+
+
+def has_attraction(name: str) -> bool:
+    """Whether a click model, by its short name, knows items by their attraction."""
+    return MODEL_ESTIMATORS[name].model_class.item_parameters()[:1] == ["attraction"]
+
+
+def attractions(
+    log: ClickLog, estimators: Mapping[str, Estimator], settings: FitSettings, coec: str, bootstrap: int, seed: int, size: int
+) -> pl.DataFrame:
+    """The table that `fit_models` gives with ``coec``.
+
+    Args:
+        log: the sessions.
+        estimators: fitted to them, by the short names of their models.
+        settings: with which they were fitted.
+        coec: of `COEC`.
+        bootstrap, seed, size: refits, the seed of their sessions, and how many sessions each has.
+    """
+    order, codes, pairs = by_query(log.queries, log.items, len(log.item_labels))
+    counted, clicks = pairs >= 0, log.clicks[order]
+    shown, clicked = np.bincount(pairs[counted]), np.bincount(pairs[counted], clicks[counted])
+    labels = log.pair_labels(codes)
+    frame = pl.DataFrame(labels, ["query", "item"], orient="row").with_columns(
+        sessions=pl.Series(shown), clicks=pl.Series(clicked.astype(np.int64)),
+        coec=pl.Series(_coec(pairs, clicks, clicked, coec)).fill_nan(None),
+    )  # fmt: skip
+    tables, enough = [], pl.col("sessions") >= LEAST_SESSIONS
+    for name, estimator in estimators.items():
+        value, examined = _attraction(estimator, labels)
+        columns = {"attraction": value}
+        if bootstrap:
+            refits = (_attraction(drawn, labels) for _, drawn in settings.refits(estimator, log, bootstrap, seed, size))
+            # As in the instances: the intervals hold for the examination at position 1 as it is.
+            error = np.std([drawn * at_top / examined for drawn, at_top in refits], axis=0, ddof=1) * np.sqrt(size / len(log))
+            half = stdtrit(bootstrap - 1, 0.975) * np.maximum(error, np.sqrt(value * (1 - value) / (shown + 3)))
+            columns |= {"low": np.maximum(value - half, 0), "high": np.minimum(value + half, 1)}
+        told = {key: pl.when(enough).then(pl.Series(each)) for key, each in columns.items()}
+        tables.append(frame.select("query", "item", "sessions", "clicks", model=pl.lit(name), **told, coec="coec"))
+    return pl.concat(tables)
+
+
+def _attraction(estimator: Estimator, labels: list[tuple[str, str]]) -> tuple[Floats, Floats]:
+    """The attraction of each pair, and the examination at position 1 of its query; 1 in models without."""
+    values, examined = [], []
+    for query, pairs in groupby(labels, key=lambda pair: pair[0]):
+        model = estimator.click_model(query, [item for _, item in pairs], unseen=True)
+        values.append(np.asarray(model.parameters.attraction))
+        top = np.asarray(getattr(model.parameters, "examination", 1.0)).flat[0]
+        examined.append(np.full(len(values[-1]), top))
+    return np.concatenate(values), np.concatenate(examined)
+
+
+def _coec(pairs: NDArray[np.int32], clicks: NDArray[np.int8], clicked: NDArray[Any], how: str) -> Floats:
+    """Clicks over expected clicks of each pair; NaN where none are expected.
+
+    ⚠ The plugin for OpenSearch takes all impressions of a pair to be at the highest position that it ever had, and looks up
+    ordinals, which count from 1, among ranks from 0 to K - 1: items that were never above position K get 0.
+    """
+    n_positions, counted = pairs.shape[1], pairs >= 0
+    rates = clicks.sum(axis=0) / np.maximum(counted.sum(axis=0), 1)
+    if how == "sum":
+        expected = np.bincount(pairs[counted], np.broadcast_to(rates, pairs.shape)[counted])
+        return np.divide(clicked, expected, out=np.full(len(clicked), np.nan), where=expected > 0)
+    top = np.full(len(clicked), n_positions - 1)
+    for k in reversed(range(n_positions)):
+        top[pairs[counted[:, k], k]] = k
+    expected = np.append(rates[:-1], 0.0)[top] * np.bincount(pairs[counted])
+    return np.divide(clicked, expected, out=np.zeros(len(clicked)), where=expected > 0)

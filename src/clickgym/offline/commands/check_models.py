@@ -1,0 +1,69 @@
+"""``clickgym check-models``: can the users of a log be simulated?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ...core.console import Json, bold, compiling_told, errors, output, print_json
+from ...core.terminal import Column, print_table, say
+from ..left_out import MODELS, check_models
+from ..readers import read_log
+from .logs import LOG_FORMAT, BadRows, ClickAction, Columns, Duplicates, MaxMemory, Repeated, Time, reading_of
+
+
+def check(
+    log: Annotated[Path, typer.Argument(
+        metavar="LOG", help="The click log, before the options, in any format that [bold]clickgym fit[/] reads.",
+        show_default=False,
+    )],
+    model: Annotated[list[str] | None, typer.Option(
+        "--model", "-m", metavar="MODEL...", help=f"One or more of {', '.join(map(bold, MODELS))}.", show_default="all of them",
+    )] = None,
+    least_sessions: Annotated[int, typer.Option(metavar="N", help="Sessions of a list that is left out, at least.")] = 100,
+    log_format: Annotated[str, typer.Option(
+        "--format", metavar=LOG_FORMAT, help="Format of the log, see [bold]clickgym fit --help[/].",
+    )] = "auto",
+    columns: Columns = "",
+    time: Time = None,
+    duplicates: Duplicates = "refuse",
+    bad_rows: BadRows = "strict",
+    repeated: Repeated = "keep",
+    max_memory: MaxMemory = "4GB",
+    click_action: ClickAction = "click",
+    seed: Annotated[int, typer.Option(metavar="N", help="The same seed gives the same intervals.")] = 0,
+    as_json: Json = False,
+) -> None:  # fmt: skip
+    """Check whether simulations of a click log can be trusted to order lists.
+
+    Each query with two or more lists leaves out one list at a time, and click models foretell its click rates by position from
+    all other lists. [bold]error[/] is the root of their mean squared error, [bold]noise[/] that of a model that knows the
+    truth. [bold]foretold[/] is the share of the differences between lists that a model foretells, without noise: 1 is all, 0 is
+    what the click rates of positions foretell, below 0 is worse. Intervals (0.95) are from resampled queries.
+
+    [bold]Examples[/]
+
+      clickgym check-models log.csv
+
+      clickgym check-models logs/ubi --model PBM UBM
+    """
+    how = reading_of(columns, time, duplicates, bad_rows, repeated, max_memory, click_action)
+    with compiling_told(console := errors()):
+        sessions = read_log(log, log_format, **how)
+        for note in sessions.notes:
+            say(console, note)
+        checked = check_models(sessions, model or MODELS, least_sessions=least_sessions, seed=seed)
+    rows = [
+        [row["model"], f"{row['error']:.4f}", f"{row['error_low']:.4f} to {row['error_high']:.4f}", f"{row['noise']:.4f}",
+         f"{row['foretold']:.3f}", f"{row['low']:.3f} to {row['high']:.3f}"]
+        for row in checked.table.iter_rows(named=True)
+    ]  # fmt: skip
+    names = ("error", "interval", "noise", "foretold", "interval")
+    print_table(output(as_json), [Column("model"), *(Column(name, right=True) for name in names)], rows)
+    say(output(as_json), checked.sentence, "bold")
+    if as_json:
+        print_json(
+            {"log": str(log), "models": checked.table.to_dicts(), "verdict": checked.verdict, "sentence": checked.sentence}
+        )
