@@ -372,7 +372,7 @@ class Player:
         has_weights = isinstance(users, ContextualModel) and users.base.position_weights() is not None
         has_list = getattr(place.core, "initial_ranking", None) is not None
         for key, source in self.asks.items():
-            if key in self.required or (has_weights if source == "examination" else has_list):
+            if key in self.required or has_list or (has_weights and source == "examination"):
                 yield key, fact(self.name, key, source, place.core)
         for key in self.observes:
             if key not in self.hyperparameters:

@@ -26,6 +26,7 @@ from . import (
     why_exp3,
     why_ubm_lead,
     why_violations,
+    wrong_priors,
     zoghi2017,
 )
 from .study import Study
@@ -48,6 +49,7 @@ FURTHER = (
     features_or_networks,
     never_locked,
     interleaving,
+    wrong_priors,
 )
 """Of ours: on what later papers say of their algorithms, and on clicks as they come."""
 

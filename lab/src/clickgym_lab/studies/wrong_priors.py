@@ -1,0 +1,272 @@
+"""Study of agents that learn from a wrong log before they rank: up to which share of wrong sessions or clicks does it help?"""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from inspect import signature
+from itertools import product, takewhile
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clickgym.agents import (
+    GRAB,
+    PBMHB,
+    PBMTS,
+    UBMTS,
+    CascadeKLUCB,
+    CascadeTS,
+    CompiledAgent,
+    GLRCascadeKLUCB,
+    LinearTS,
+    PBMLinUCB,
+)
+from clickgym.core.checks import check_choice, check_count, probability
+from clickgym.envs import Users, sessions
+from clickgym.runner import make_env
+
+from .plots import finish, grid, look_of
+from .reader import read_studies
+from .study import CM, PBM, Evidence, Finding, PaperTable, Study, Values, ratio, short, versus
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+WRONG = ("flipped", "others", "earlier")
+"""What is wrong in a log: clicks are flipped, or sessions are of other users, or of the same users before a change."""
+PART = "wrong-priors"
+SIZE, SHORT = 10_000, 1000
+"""Sessions of a log."""
+LEARNERS = {agent.__name__: agent for agent in (CascadeKLUCB, CascadeTS, GLRCascadeKLUCB, PBMTS, PBMHB, GRAB, UBMTS)}
+OF_ITEMS = tuple(LEARNERS)
+CASCADE, POSITION = ("CascadeKLUCB", "CascadeTS"), ("PBMTS", "PBMHB", "GRAB", "UBMTS")
+"""Agents that are judged in the CM and in the PBM."""
+SESSIONS = (0.0, 0.1, 0.3, 0.5, 1.0)
+SHARES = {"flipped": (0.0, 0.1, 0.2, 0.3, 0.5), "others": SESSIONS, "earlier": SESSIONS}
+OF_SHORT = (0.0, 0.3, 0.5)
+"""The shares of flipped clicks in a short log."""
+CHANGED, RAISED = 3, 0.9
+"""Before the change so many items attracted so much that are not among the best now (Li and de Rijke 2019)."""
+WORLD = "ContextualPBMRank-v0"
+ELSEWHERE = 100
+"""What is added to the seed of a world to make its other users."""
+Seed = int | np.random.SeedSequence | None
+
+
+# ---------------------------------------------------------------------------------------------------------------- the log
+
+
+class WrongLog(NamedTuple):
+    """A log of uniformly random lists from which an agent learns."""
+
+    rankings: NDArray[np.int64]  # (n, K)
+    clicks: NDArray[np.int8]  # (n, K)
+    context: NDArray[np.float64] | None = None  # (n, K, d) features of the items shown
+
+
+def mixed(right: WrongLog, wrong: WrongLog | None, share: float, rng: np.random.Generator) -> WrongLog:
+    """A log in which a share is wrong.
+
+    Args:
+        right: the log of the users that will be met.
+        wrong: sessions that take the place of those of ``right``, each with the same probability; None: single clicks are
+            flipped instead, also where nobody looked.
+        share: of the sessions, or of the clicks.
+        rng: decides which.
+    """
+    if wrong is None:
+        return right._replace(clicks=right.clicks ^ (rng.random(right.clicks.shape) < share))
+    places = rng.random(len(right.clicks)) < share
+    parts: list[Any] = [
+        None if old is None or new is None else np.where(places.reshape(-1, *[1] * (old.ndim - 1)), new, old)
+        for old, new in zip(right, wrong, strict=True)
+    ]
+    return WrongLog(*parts)
+
+
+def of_random_lists(users: Any, n: int, rng: np.random.Generator) -> WrongLog:
+    """A log of a click model of items."""
+    n_positions = users.n_positions
+    rankings = np.ascontiguousarray(rng.permuted(np.tile(np.arange(users.n_items), (n, 1)), axis=1)[:, :n_positions])
+    clicks, examined, earned = np.empty(rankings.shape, np.int8), np.empty(rankings.shape, np.int8), np.empty((3, n))
+    uniforms, scratch = rng.random(rankings.shape), np.empty(n_positions + 1)
+    sessions(users)(users.parameters, 0, n_positions, scratch, rankings, uniforms, clicks, examined, *earned)
+    return WrongLog(rankings, clicks)
+
+
+def strangers(users: Any, wrong: str, rng: np.random.Generator) -> Any:
+    """Users like some users, with other tastes: items exchange all that belongs to them at random (``"others"``), or three
+    items that are not among the best K attract with 0.9 (``"earlier"``)."""
+    if wrong == "others":
+        order = rng.permutation(users.n_items)
+        return users.with_items(**{name: getattr(users.parameters, name)[order] for name in users.item_parameters()})
+    attraction = users.attraction.copy()
+    attraction[rng.choice(np.argsort(-attraction, kind="stable")[users.n_positions :], CHANGED, replace=False)] = RAISED
+    return users.with_items(attraction=attraction)
+
+
+@lru_cache(maxsize=32)
+def log_of_users(described: str, n: int, wrong: str, share: float) -> WrongLog:
+    """A log of which a share is wrong, before users who meet the same items in every session; the same every time.
+
+    Args:
+        described: a click model's `to_dict`, as JSON.
+        n: how many sessions.
+        wrong, share: what is wrong, and how much.
+    """
+    users = Users.from_dict(json.loads(described))
+    right, choice, other = (np.random.default_rng([*described.encode(), number]) for number in range(3))
+    log = of_random_lists(users, n, right)
+    return mixed(log, None if wrong == "flipped" else of_random_lists(strangers(users, wrong, other), n, other), share, choice)
+
+
+@lru_cache(maxsize=4)
+def log_of_world(seed: int, n: int) -> WrongLog:
+    """A log of a world whose candidates change; the same every time."""
+    env, rng = make_env(WORLD, world(seed)), np.random.default_rng([seed, n])
+    n_items, n_positions = env.unwrapped.model.n_items, env.unwrapped.model.n_positions  # type: ignore[attr-defined]
+    rankings = rng.permuted(np.tile(np.arange(n_items), (n, 1)), axis=1)[:, :n_positions]
+    context, clicks, (observation, _) = [], [], env.reset(seed=seed)
+    for ranking in rankings:
+        context.append(observation["features"][ranking])
+        observation = env.step(ranking)[0]
+        clicks.append(observation["clicks"])
+    return WrongLog(rankings, np.array(clicks, np.int8), np.array(context))
+
+
+def log_of_worlds(seed: int, n: int, wrong: str, share: float) -> WrongLog:
+    """A log of a world of which a share is wrong: other users want other lists by the same features."""
+    other = None if wrong == "flipped" else log_of_world(seed + ELSEWHERE, n)
+    return mixed(log_of_world(seed, n), other, share, np.random.default_rng([seed, n, 1]))
+
+
+def world(seed: int) -> str:
+    """The name of a world in which each user wants another list, and agents are told the right features."""
+    return f"personal:seed={seed},features=outer,n_items=10,n_positions=5"
+
+
+# ------------------------------------------------------------------------------------------------------------- the agents
+
+
+class Misled(CompiledAgent):
+    """An agent that has learned from a log of which a share is wrong before its first session.
+
+    Args:
+        n_items, n_positions: L and K.
+        log: of how many sessions.
+        wrong: one of `WRONG`.
+        share: of the sessions or of the clicks that are wrong.
+        users: whose clicks the right part of the log holds; ``make_agent`` fills them in.
+        world: where candidates change, the seed of the world instead.
+        horizon: of the sessions after the log, for agents that take one.
+        seed: of the agent.
+        **hyperparameters: of the agent without the log.
+    """
+
+    told: ClassVar = {"users": "users"}
+
+    def __init__(
+        self, n_items: int, n_positions: int, *, log: int, wrong: str, share: float, users: Users | None = None,
+        world: int | None = None, horizon: int | None = None, seed: Seed = None, **hyperparameters: Any,
+    ) -> None:  # fmt: skip
+        if "horizon" in signature(super().__init__).parameters:
+            hyperparameters["horizon"] = horizon
+        super().__init__(n_items, n_positions, seed=seed, **hyperparameters)
+        check_choice("wrong", wrong, WRONG)
+        size, share = check_count("log", log), probability("share", share)
+        if world is None and users is not None:
+            self.learn(log_of_users(json.dumps(users.to_dict()), size, wrong, share))
+        elif world is not None:
+            self.learn(log_of_worlds(world, size, wrong, share))
+
+
+for _name in LEARNERS:
+    _members = {"__module__": __name__, "told": {**LEARNERS[_name].told, **Misled.told}}
+    globals()[f"Warm{_name}"] = type(f"Warm{_name}", (Misled, LEARNERS[_name]), _members)
+
+
+class WarmLinearTS(Misled, LinearTS):
+    """LinearTS with a log."""
+
+    told: ClassVar = {}
+
+    def __init__(self, n_items: int, n_positions: int, *, n_features: int, **further: Any) -> None:
+        super().__init__(n_items, n_positions, n_features=n_features, **further)
+
+
+class WarmPBMLinUCB(Misled, PBMLinUCB):
+    """PBMLinUCB with a log; it must be given the examination probabilities."""
+
+    told: ClassVar = {**PBMLinUCB.told}
+
+    def __init__(self, n_items: int, n_positions: int, *, n_features: int, examination: Any, **further: Any) -> None:
+        super().__init__(n_items, n_positions, n_features=n_features, examination=examination, **further)
+
+
+def misled(agent: str, wrong: str, share: float, log: int = SIZE, world: int | None = None) -> str:
+    """The label of an agent with a log; one without wrong clicks is the same whatever is wrong."""
+    wrong = wrong if share else "flipped"
+    place = "" if world is None else f",world={world}"
+    return f"{__name__}:Warm{agent}:log={log},wrong={wrong},share={share:g}{place}"
+
+
+# -------------------------------------------------------------------------------------------------------------- the study
+
+
+LOGS = [(wrong, share, SIZE) for wrong in WRONG for share in SHARES[wrong]] + [("flipped", share, SHORT) for share in OF_SHORT]
+AGENTS = list(dict.fromkeys(label for name in OF_ITEMS for label in (name, *(misled(name, *log) for log in LOGS))))
+
+
+def ends(evidence: Evidence, env: str, agent: str, wrong: str = "", share: float = 0.0, log: int = SIZE) -> Values:
+    """``(queries,)`` regret at the end; without ``wrong``, of the agent without a log."""
+    return evidence[PART].end_units(env, misled(agent, wrong, share, log) if wrong else agent)
+
+
+def multiple(
+    evidence: Evidence, env: str, agent: str, wrong: str, share: float, low: float, high: float, log: int = SIZE
+) -> Finding:
+    """Regret at the end with a log as a multiple of that without."""
+    values = ends(evidence, env, agent, wrong, share, log)
+    times_of = ratio(values, ends(evidence, env, agent))
+    return Finding(f"{times_of} times over {len(values)} queries", times_of.within(low, high))
+
+
+def less_misled(
+    evidence: Evidence, env: str, better: str, worse: str, wrong: str, share: float, log: int = SIZE, than: int = SIZE
+) -> Finding:
+    """Whether one agent has less regret with a log than another with such a log, of as many sessions or of others."""
+    low, high = ends(evidence, env, better, wrong, share, log), ends(evidence, env, worse, wrong, share, than)
+    return versus(low, high, over=f"over {len(low)} queries")
+
+
+def table(evidence: Evidence) -> PaperTable:
+    """Regret with every log as a multiple of that without, and the largest share up to which every log helps."""
+    shares = sorted({share for each in SHARES.values() for share in each})
+    rows = [["users", "agent", "log", "wrong", *(f"{share:.0%}" for share in shares), "helps up to"]]
+    for env, agent in product((CM, PBM), OF_ITEMS):
+        for wrong, log in [*((wrong, SIZE) for wrong in WRONG), ("flipped", SHORT)]:
+            without, played = ends(evidence, env, agent), SHARES[wrong] if log == SIZE else OF_SHORT
+            found = {share: ratio(ends(evidence, env, agent, wrong, share, log), without) for share in played}
+            helps = [f"{share:.0%}" for share, _ in takewhile(lambda pair: pair[1].below(1.0) == "yes", found.items())]
+            cells = (str(found[share]) if share in found else "" for share in shares)
+            rows.append([short(env), agent, f"{log:,}", wrong, *cells, ["never", *helps][-1]])
+    return "Regret at the end with a log as a multiple of that without, by the share of the log that is wrong", rows
+
+
+def draw(evidence: Evidence) -> Figure:
+    """Regret as a multiple of that without a log, by the share that is wrong."""
+    figure, panels = grid(3, 2)
+    for axes, (env, wrong) in zip(panels, product((CM, PBM), WRONG), strict=True):
+        for agent in OF_ITEMS:
+            without, (colour, dashes) = ends(evidence, env, agent), look_of(agent, axes)
+            means = [ratio(ends(evidence, env, agent, wrong, share), without).mean for share in SHARES[wrong]]
+            axes.plot(SHARES[wrong], means, color=colour, linestyle=dashes, marker=".", label=agent)
+        axes.axhline(1, color="0.5", linewidth=0.8)
+        axes.set(yscale="log", title=f"{short(env)}: {wrong}", xlabel="share of the log that is wrong")
+    panels[0].set_ylabel("regret, times that without a log")
+    return finish(figure, panels, evidence, "What a wrong log does", "means over the queries")
+
+
+STUDIES: dict[str, Study] = read_studies(__file__, globals())
