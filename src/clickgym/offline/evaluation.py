@@ -345,7 +345,7 @@ def _in_order(parts: Sequence[tuple[Integers, Floats, Floats]], n_sessions: int)
 
 
 def _by_length(
-    log: ClickLog, query: str, rows: Integers, laws: tuple[Policy, Policy | None], earned: NDArray[np.number]
+    log: ClickLog, query: str, rows: Integers, laws: tuple[Policy, Policy | None], earned: NDArray[Any]
 ) -> Iterator[tuple[Integers, QuerySessions]]:
     """The sessions of a query by the lengths of their lists, with the laws of these: the target's and the logging policy's."""
     lengths = log.lengths[rows]
@@ -392,7 +392,7 @@ def _per_session(log: ClickLog | ItemPositionLog, reward: str, cutoff: int | Non
     return None if reward == "satisfaction" else _earned(log, reward, cutoff).astype(np.float64)
 
 
-def _earned(log: ClickLog | ItemPositionLog, reward: str, cutoff: int | None) -> NDArray[np.number]:
+def _earned(log: ClickLog | ItemPositionLog, reward: str, cutoff: int | None) -> NDArray[Any]:
     """What each logged click counts, ``(N, cutoff)``: itself or its value, or for ``any_click`` only the first of its list."""
     counted = (log.clicks if isinstance(log, ClickLog) else log.clicks[:, None])[:, :cutoff]
     if reward == "any_click":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,7 +35,7 @@ class QuerySessions(NamedTuple):
     rows: Integers
     target: Policy
     logging: Policy | None
-    earned: NDArray[np.number]
+    earned: NDArray[Any]
 
     @property
     def lists(self) -> NDArray[np.int32]:

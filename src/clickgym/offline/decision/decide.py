@@ -263,11 +263,11 @@ def _instance(sessions: SplitSessions, evidence: Evidence, users: dict[str, Esti
     origin = f"estimated by clickgym from {name}"
     instance = query_instance(sessions.train, sessions.query, users, evidence.n_items, origin=origin)
     number = {label: item for item, label in enumerate(instance.estimation["items"])}
-    assert instance.initial_ranking is not None
     if sessions.own.values is not None:
         items = [sessions.own.item_labels.index(label) for label in number]
         values = sessions.own.values_of(sessions.query)[items]
         instance = replace(instance, models={kind: each.with_item_values(values) for kind, each in instance.models.items()})
+    assert instance.initial_ranking is not None
     production = [number[label] for label in evidence.production if label in number]
     ranking = [*dict.fromkeys([*production, *instance.initial_ranking.tolist()])]
     return replace(instance, initial_ranking=np.array(ranking))
