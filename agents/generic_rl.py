@@ -74,7 +74,8 @@ class _EnoughError(Exception):
 
 
 @contextlib.contextmanager
-def _one_thread() -> Iterator[None]:
+def one_thread() -> Iterator[None]:
+    """Let torch compute in one thread: the networks are too small for more."""
     import torch
 
     threads = torch.get_num_threads()
@@ -269,7 +270,7 @@ class StableBaselines(Learner):
 
         seed = int(self.rng.integers(2**31))
         set_random_seed(seed)  # here, for given a seed the library would also reseed the streams with it
-        with _one_thread(), _logger(log) as logger, contextlib.suppress(_EnoughError):
+        with one_thread(), _logger(log) as logger, contextlib.suppress(_EnoughError):
             if self.model is None:
                 if "features" in getattr(envs.observation_space, "spaces", ()):
                     self.hyperparameters |= self._of_features
@@ -285,7 +286,7 @@ class StableBaselines(Learner):
                 self.model.learn(short, after_step, log_interval=None, reset_num_timesteps=False)
 
     def act(self, observations: Any) -> np.ndarray:
-        with _one_thread():
+        with one_thread():
             return self.model.predict(observations)[0]
 
     def __repr__(self) -> str:

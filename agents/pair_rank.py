@@ -58,6 +58,7 @@ class State(NamedTuple):
     ridge: float  # the loss has ½ ridge ‖w‖²
     is_mean: bool
     is_disjoint: bool
+    is_one_below: bool  # whether the place right below the last click is compared, too
     is_random: bool  # inside of blocks
     growth: float
 
@@ -161,13 +162,19 @@ def fit(state):  # type: ignore[no-untyped-def]
 
 @inner
 def add_pair(state, x, y):  # type: ignore[no-untyped-def]
-    """Store the pair ``δ = x - y``, and add ``δδᵀ`` to A by plane rotations of its factor with δ."""
-    d, factor = len(x), state.factor
+    """Store the pair ``δ = x - y``, and add ``δδᵀ`` to A."""
     delta, rest = state.pairs[state.n_pairs[0]], state.step
-    for j in range(d):
+    for j in range(len(x)):
         delta[j] = x[j] - y[j]
         rest[j] = delta[j]
     state.n_pairs[0] += 1
+    add_square(state.factor, rest)
+
+
+@inner
+def add_square(factor, rest):  # type: ignore[no-untyped-def]
+    """Add ``δδᵀ`` to ``A = UᵀU`` by plane rotations of its factor U with δ, which is overwritten."""
+    d = len(rest)
     for k in range(d):
         if rest[k] == 0.0:
             continue
@@ -180,13 +187,15 @@ def add_pair(state, x, y):  # type: ignore[no-untyped-def]
             rest[j] = cosine * rest[j] - sine * kept
 
 
-@kernel
-def update(state, features, ranking, clicks):  # type: ignore[no-untyped-def]
-    state.n_learned[0] += 1
+@inner
+def find_pairs(state, clicks):  # type: ignore[no-untyped-def]
+    """Write the clicked and the unclicked positions that are compared, and return how many there are of each."""
     n_considered = 0  # positions, down to the last click
-    for k in range(len(ranking)):
+    for k in range(len(clicks)):
         if clicks[k] & 1:
             n_considered = k + 1
+    if state.is_one_below and n_considered > 0:
+        n_considered = min(n_considered + 1, len(clicks))
     n_clicked, n_unclicked = 0, 0
     for k in range(n_considered):
         if clicks[k] == 1:
@@ -195,17 +204,33 @@ def update(state, features, ranking, clicks):  # type: ignore[no-untyped-def]
         elif clicks[k] == 0:
             state.unclicked[n_unclicked] = k
             n_unclicked += 1
-    if n_clicked == 0 or n_unclicked == 0:
-        return
-    if state.is_disjoint:
+    if state.is_disjoint and n_clicked > 0 and n_unclicked > 0:
         shuffle(state.stream, state.clicked, n_clicked)
         shuffle(state.stream, state.unclicked, n_unclicked)
-        for p in range(min(n_clicked, n_unclicked)):
-            add_pair(state, features[ranking[state.clicked[p]]], features[ranking[state.unclicked[p]]])
-    else:
-        for p in range(n_clicked):
-            for q in range(n_unclicked):
-                add_pair(state, features[ranking[state.clicked[p]]], features[ranking[state.unclicked[q]]])
+    return n_clicked, n_unclicked
+
+
+@inner
+def count_pairs(state, n_clicked, n_unclicked):  # type: ignore[no-untyped-def]
+    return min(n_clicked, n_unclicked) if state.is_disjoint else n_clicked * n_unclicked
+
+
+@inner
+def pair_of(state, number, n_unclicked):  # type: ignore[no-untyped-def]
+    """The places in ``clicked`` and ``unclicked`` of a session's pair."""
+    return (number, number) if state.is_disjoint else (number // n_unclicked, number % n_unclicked)
+
+
+@kernel
+def update(state, features, ranking, clicks):  # type: ignore[no-untyped-def]
+    state.n_learned[0] += 1
+    n_clicked, n_unclicked = find_pairs(state, clicks)
+    n_new = count_pairs(state, n_clicked, n_unclicked)
+    if n_new == 0:
+        return
+    for number in range(n_new):
+        p, q = pair_of(state, number, n_unclicked)
+        add_pair(state, features[ranking[state.clicked[p]]], features[ranking[state.unclicked[q]]])
     if state.n_pairs[0] >= (1.0 + state.growth) * state.n_fitted[0]:
         fit(state)
         state.n_fitted[0] = state.n_pairs[0]
@@ -216,18 +241,33 @@ def update(state, features, ranking, clicks):  # type: ignore[no-untyped-def]
 
 @inner
 def compare(state, features):  # type: ignore[no-untyped-def]
-    """Which candidates certainly precede which, and the order of their scores."""
+    """Score and scale the candidates, and find which certainly precede which."""
     n_items, d = features.shape
     for a in range(n_items):
         x = state.scaled[a]
         for j in range(d):
             x[j] = features[a, j]
         state.scores[a] = inner_product(state.weights, x)
-        for k in range(d):
-            row = state.factor[k]
-            x[k] /= row[k]
-            for j in range(k + 1, d):
-                x[j] -= x[k] * row[j]
+        scale_by_factor(state.factor, x)
+    find_certain(state)
+
+
+@inner
+def scale_by_factor(factor, x):  # type: ignore[no-untyped-def]
+    """``x`` becomes U⁻ᵀx."""
+    d = len(x)
+    for k in range(d):
+        row = factor[k]
+        x[k] /= row[k]
+        for j in range(k + 1, d):
+            x[j] -= x[k] * row[j]
+
+
+@inner
+def find_certain(state):  # type: ignore[no-untyped-def]
+    """Find from the scores and the scaled vectors which candidates certainly precede which, and the order of the scores."""
+    n_items, d = state.scaled.shape
+    for a in range(n_items):
         state.order[a] = a
     sort_by_index(state.scores, state.order)
     state.certain[:] = False
@@ -290,10 +330,10 @@ def draw_sorted(state, rng, start, stop, count):  # type: ignore[no-untyped-def]
                 chosen -= 1
 
 
-@kernel
-def rank(state, rng, features, ranking):  # type: ignore[no-untyped-def]
-    n_items, n_positions = len(features), len(ranking)
-    compare(state, features)
+@inner
+def show_blocks(state, rng, ranking):  # type: ignore[no-untyped-def]
+    """Write the list: the blocks in their order, each in a random one."""
+    n_items, n_positions = len(state.order), len(ranking)
     find_blocks(state)
     start = 0
     while start < n_positions:
@@ -307,6 +347,12 @@ def rank(state, rng, features, ranking):  # type: ignore[no-untyped-def]
             draw_sorted(state, rng, start, stop, count)
         start = stop
     show(state.order, ranking)
+
+
+@kernel
+def rank(state, rng, features, ranking):  # type: ignore[no-untyped-def]
+    compare(state, features)
+    show_blocks(state, rng, ranking)
 
 
 class PairRank(ContextualAgent):
@@ -335,6 +381,7 @@ class PairRank(ContextualAgent):
                 show the blocks in this order, cut at K, each shuffled
                     (inside="certain": as far as certain pairs allow)
                 observe the clicks;  P = the clicked,  N = the unclicked above the last click
+                    (one_below: and the one right below it)
                 match P and N one to one at random (disjoint=False: each with each)
                 for each match (p, n):
                     δ = x_p − x_n;  A += δδᵀ;  keep the pair δ
@@ -353,6 +400,7 @@ class PairRank(ContextualAgent):
         disjoint: whether the clicked and the unclicked candidates of a session are paired one to one, at random, so that pairs
             are independent; else each with each.
         inside: the order in a block: ``"random"``, or ``"certain"``: a random order that agrees with all certain pairs.
+        one_below: whether the position right below the last click is compared, too, as by the authors' code.
         growth: fits the model anew once the number of pairs has grown by this share since the last fit. 0 fits it in every
             session with a pair, as in the paper; 0.01 makes long runs fast.
         seed: seeds the agent's own generator.
@@ -371,7 +419,7 @@ class PairRank(ContextualAgent):
         2. ⚠ Certain pairs are closed transitively, so that blocks always have one order; the authors' code does so by an
            option, and else merges the blocks of a circle.
         3. ⚠ Nothing below the last click is compared. The authors' code also takes the candidate right below it, as `PDGD`
-           does.
+           does: ``one_below=True``.
         4. ⚠ A bound counts as above ½ if it is by more than 1e-10: equal candidates are never certain, however A rounds.
         5. w is exact, to a gradient of norm 1e-8, not what an optimiser with a limit of steps returns.
 
@@ -410,6 +458,7 @@ class PairRank(ContextualAgent):
         loss: str = "mean",
         disjoint: bool = True,
         inside: str = "random",
+        one_below: bool = False,
         growth: float = 0.0,
         seed: Seed = None,
     ) -> None:
@@ -423,6 +472,7 @@ class PairRank(ContextualAgent):
             loss=check_choice("loss", loss, LOSS),
             disjoint=check_flag("disjoint", disjoint),
             inside=check_choice("inside", inside, INSIDE),
+            one_below=check_flag("one_below", one_below),
             growth=check_at_least("growth", growth, 0),
         )
 
@@ -458,5 +508,6 @@ class PairRank(ContextualAgent):
             "ridge": ridge,
             "is_mean": hyperparameters["loss"] == "mean",
             "is_disjoint": hyperparameters["disjoint"],
+            "is_one_below": hyperparameters["one_below"],
             "is_random": hyperparameters["inside"] == "random",
         }

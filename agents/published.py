@@ -42,6 +42,10 @@ from .linear_ts import CascadeLinTS as CascadeLinTS
 from .linear_ts import PBMLinTS as PBMLinTS
 from .linear_woful import CascadeWOFUL as CascadeWOFUL
 from .merge_rank import MergeRank as MergeRank
+from .neural_linear import NeuralGreedy as NeuralGreedy
+from .neural_linear import NeuralLinearTS as NeuralLinearTS
+from .ol_rank_net import OLLambdaRank as OLLambdaRank
+from .ol_rank_net import OLRankNet as OLRankNet
 from .pair_rank import PairRank as PairRank
 from .pbmhb import PBMHB as PBMHB
 from .pdgd import PDGD as PDGD
@@ -115,6 +119,10 @@ CONTEXTUAL_AGENTS: dict[str, type[ContextualAgent]] = {
         DBGD,
         MGD,
         COLTR,
+        OLRankNet,
+        OLLambdaRank,
+        NeuralLinearTS,
+        NeuralGreedy,
     )
 }
 """The published algorithms that rank by features, by their names; they need a contextual environment."""

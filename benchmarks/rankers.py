@@ -1,6 +1,7 @@
 """Time of a session of the learned rankers by L candidates, d features and horizon T, on judged documents drawn at random.
 
-`PairRank` fits its model to all pairs so far, so its time grows with T; ``growth`` is its answer. K = 10, informational users.
+`PairRank` fits its model to all pairs so far, so its time grows with T; ``growth`` is its answer, also of networks.
+K = 10, informational users.
 """
 
 from __future__ import annotations
@@ -12,7 +13,10 @@ from report import publish, seconds_per_session, table
 from clickgym.envs import ClickEnv, GradedModel
 
 SIZES = ((10, 20, 1_000), (10, 20, 10_000), (100, 20, 1_000), (10, 300, 1_000))  # L, d, T
-AGENTS = ("PDGD", "PairRank", "PairRank:growth=0.01", "DBGD", "MGD", "MGD:leaving=probabilistic", "COLTR")
+AGENTS = (
+    "PDGD", "PairRank", "PairRank:growth=0.01", "DBGD", "MGD", "MGD:leaving=probabilistic", "COLTR", "NeuralLinearTS",
+    "NeuralGreedy", "OLRankNet:growth=0.1", "OLLambdaRank:growth=0.1",
+)  # fmt: skip
 
 
 def documents(n_items: int, n_features: int) -> gym.Env:

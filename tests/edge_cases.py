@@ -37,6 +37,7 @@ from clickgym.envs import (
 )
 
 EVERY_AGENT = {**AGENTS, **CONTEXTUAL_AGENTS}
+NETWORKS = ("OLRankNet", "OLLambdaRank", "NeuralLinearTS", "NeuralGreedy")
 
 PROBABILITIES = (0.0, 1.0, 5e-324, 1e-300, 1e-12, 1e-6, 0.5, 1 - 1e-6, 1 - 1e-12, 1 - 2**-53)
 ROUND = (0.5, 0.7, 0.8, 0.9, 1.0)
@@ -219,7 +220,12 @@ def _arguments(name: str, users: Users, rng: np.random.Generator) -> dict[str, A
         "inflation": lambda: float(rng.choice(SCALES)),
         "bonus": lambda: float(rng.choice([0.0, *SCALES])),
         "scale": lambda: float(rng.choice(SCALES if name == "RecurRank" else [0.0, *SCALES])),
-        "learning_rate": lambda: float(rng.choice([1e-12, 0.1, 1.0, 1e3])),
+        "learning_rate": lambda: float(rng.choice([1e-12, 0.1, 1.0, 0.01 if name in NETWORKS else 1e3])),
+        "hidden": lambda: [[1], [4], [3, 2]][int(rng.integers(3))],
+        "covariance": lambda: str(rng.choice(["diagonal", "full"])),
+        "epochs": lambda: int(rng.choice([1, 5])),
+        "batch_size": lambda: int(rng.choice([1, 7, 1000])),
+        "max_batches": lambda: int(rng.choice([1, 3])),
         "n_features": lambda: users.n_features,  # type: ignore[attr-defined]
     }
     arguments = {}

@@ -71,6 +71,7 @@ OF_AGENTS: dict[str, Any] = {
     "n_features": 3,
     "position_order": [1, 0],
     "inflation": 0.5,
+    "max_batches": 2,
 }
 """What neither a default nor a search space says of hyper-parameters."""
 JUDGEMENTS = {
@@ -227,6 +228,7 @@ def recipes() -> dict[Any, Call]:
         context=[[[0.5], [0.1]]],
         off_list_clicks=1,
         times=[3.5],
+        candidates=[[1, 0]],
         values=[[2.0, 0.5]],
     )
     add(offline.Judgements, **JUDGEMENTS, features=sparse.csr_array(np.eye(4)))
@@ -236,6 +238,18 @@ def recipes() -> dict[Any, Call]:
     add(offline.UniformPolicy, items=[0, 1, 2], n_positions=2)
     calls["UniformPolicy", "of a number"] = Call(offline.UniformPolicy, {"items": 3, "n_positions": 2})
     add(offline.ItemPositionPolicy, action_dist=[[0.5, 0.5], [0.5, 0.5]], items=[1, 0])
+    add(offline.MixturePolicy, policies=[offline.FixedPolicy([1, 0]), offline.UniformPolicy(2, 2)], probabilities=[0.5, 0.5])
+    layers = [([[1.0], [0.5]], [0.0])]
+    add(
+        offline.LearnedRanker,
+        layers=layers,
+        mean=[0.0, 0.1],
+        scale=[1.0, 2.0],
+        n_items=3,
+        n_positions=2,
+        table={"a": [0.5, 1.0]},
+        seed=0,
+    )
     add(offline.TruncatedSVD, n_components=2, n_iterations=1, seed=0)
     add(offline.DenoisingAutoencoder, hidden=(3, 2), epochs=1, batch_size=2, learning_rate=0.1, noise=0.1, seed=0)
     for estimator in MODEL_ESTIMATORS.values():
@@ -291,6 +305,10 @@ def recipes() -> dict[Any, Call]:
     if has_lab():
         add(clickgym.bench, agent="Random", quick=True, tuned=False, n_jobs=1, progress=False)
     add(clickgym.record, agent=Clumsy(4, 2), env=scalar(), sessions=2, seed=0)
+    rankings = {"a": [0, 1, 2, 3], "b": [1, 0, 3, 2], "by": "team_draft", "credit": "sign", "common": "none", "tau": 3.0}
+    runs = {"paired": False, "sessions": 100, "train": 4, "seed": 0}
+    add(clickgym.compare_online, **rankings, users=PBM, **runs)
+    add(offline.click_law, model=PBM, rankings=[[0, 1], [1, 0]])
     add(clickgym.replay, agent=Clumsy(3, 2), log=contextual_log(), learn=False, seed=0)
     add(clickgym.make_agent, agent="TopRank", env=scalar(), horizon=10, seed=0)
     return calls
@@ -303,17 +321,18 @@ ELSEWHERE = {
     "an interface, an error or a result, which nobody calls with numbers": {
         "Agent", "AgentError", "ClickModel", "CompiledAgent", "Comparison", "Verdict", "ContextualAgent", "ContextualModel",
         "ConvergenceWarning", "Estimator", "Evaluation", "Fitted", "KernelError", "Learner", "Policy", "Result",
-        "Impression", "Scorecard", "Simulability", "SessionError", "StateAgent", "Tuning", "Users",
+        "FitWarning", "Impression", "Scorecard", "Simulability", "SessionError", "StateAgent", "Tuning", "Users",
     },
     "the library's algorithms call it: tests/agents/test_plackett_luce.py has its wrong arguments": {"PlackettLuceActorCritic"},
     "takes what ClickEnv takes": {"ContextualClickEnv", "ContextualClickVectorEnv"},
     "plays agents on a log: tests/offline/test_decide.py has its wrong arguments": {"decide", "decide_all"},
     "calls functions of the user: tests/serving/test_ranker.py has its wrong arguments": {"Ranker"},
+    "calls functions of the user, too: tests/offline/test_learn.py has its wrong arguments": {"learn"},
     "takes names, files, or objects of its own": {
         "Results", "baselines", "check_agent", "check_click_model",
         "grid", "kernel", "list_agents", "list_environments", "list_instances", "list_metrics", "read_judgements", "read_letor",
-        "read_log", "read_open_bandit", "read_ratings", "read_tidy", "read_ubi", "read_yandex_personalized", "read_yandex_relevance",
-        "register", "sessions", "write_tidy", "write_ubi",
+        "read_log", "read_open_bandit", "read_ratings", "read_tidy", "read_ubi", "read_yandex_personalized",
+        "read_yandex_relevance", "register", "sessions", "write_tidy", "write_ubi",
     },
 }  # fmt: skip
 
@@ -402,7 +421,11 @@ def is_taken(call: Call, name: str, value: Any) -> bool:
         documented["checkpoints"] = []  # the horizon alone
     if call.function is offline.ItemPositionLog:
         documented["items"] = []  # that of a log without displays; it is what the others miss
-    if call.function in (offline.ClickLog, offline.ListPolicy) and name in ("items", "lists") and isinstance(value, list):
+    if (
+        call.function in (offline.ClickLog, offline.ListPolicy)
+        and name in ("items", "lists", "candidates")
+        and isinstance(value, list)
+    ):
         return value[-1:] in ([[0, -1]], [[1, -1]])  # below the end of a list
     return name in documented and type(value) is type(documented[name]) and value == documented[name]
 

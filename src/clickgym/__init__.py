@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from . import agents as agents
     from . import offline as offline
     from .envs.check_click_model import check_click_model as check_click_model
+    from .offline.compare_online import compare_online as compare_online
     from .offline.decision.all_queries import decide_all as decide_all
     from .offline.decision.decide import decide as decide
     from .offline.record import record as record
@@ -56,6 +57,7 @@ _LATER = {
     "agents": ".agents",
     "check_agent": ".runner.check_agent",
     "check_click_model": ".envs.check_click_model",
+    "compare_online": ".offline.compare_online",
     "decide": ".offline.decision.decide",
     "decide_all": ".offline.decision.all_queries",
     "grid": ".runner.labels",

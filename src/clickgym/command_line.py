@@ -67,9 +67,17 @@ COMMANDS = {
         "offline.commands.evaluate:evaluate",
         "Estimate from a click log the reward of another ranking policy, and whether it is better than the logged one.",
     ),
+    "compare-online": (
+        "offline.commands.compare_online:compare_online",
+        "Compare two rankings as an A/B test or interleaving would, for users whose click model is known.",
+    ),
     "decide": (
         "offline.commands.decide:decide",
         "Recommend a list for a query of a click log, with the expected gain and the objections.",
+    ),
+    "learn": (
+        "offline.commands.learn:learn",
+        "Learn a ranker from a click log, corrected for what its policy showed (agent.learn feeds a log to an online agent).",
     ),
     "fit": (
         "offline.commands.fit:fit",
@@ -90,7 +98,9 @@ COMMANDS = {
 }
 """The commands in the order of the help text: the function of each or the package that adds it, and the first line of its
 docstring."""
-TRUST = ("show", "run", "watch", "tune", "study", "bench", "record", "evaluate", "decide", "features", "report")
+TRUST = (
+    "show", "run", "watch", "tune", "study", "bench", "record", "evaluate", "compare-online", "decide", "features", "report",
+)  # fmt: skip
 """The commands that read files which may name modules."""
 
 

@@ -39,6 +39,8 @@ def observed(rng, n_items=5, n_features=3):
 CASES = [
     (PairRank, {}),
     (PairRank, {"alpha": 0.02, "loss": "sum", "disjoint": False, "inside": "certain", "growth": 0.1}),
+    (PairRank, {"one_below": True}),
+    (PairRank, {"disjoint": False, "one_below": True, "growth": 0.3}),
     (DBGD, {"decay": 0.9, "leaving": "probabilistic"}),
     (MGD, {"decay": 0.9}),
     (MGD, {"decay": 0.9, "leaving": "probabilistic", "n_candidates": 6}),

@@ -65,6 +65,7 @@ from .linear import (
     LinUCBReference,
     PBMLinTSReference,
 )
+from .neural import NeuralBanditReference, OLRankNetReference
 from .plain import KLUCBPlain
 from .posterior import PBMHBReference, PDGDReference
 from .rankers import COLTRReference, DuelingReference, PairRankReference
@@ -244,6 +245,10 @@ REFERENCES: dict[str, Callable[..., Reference]] = {
     "DBGD": DuelingReference,
     "MGD": DuelingReference,
     "COLTR": COLTRReference,
+    "OLRankNet": OLRankNetReference,
+    "OLLambdaRank": lambda *sizes, **given: OLRankNetReference(*sizes, is_weighted=True, **given),
+    "NeuralLinearTS": NeuralBanditReference,
+    "NeuralGreedy": NeuralBanditReference,
 }
 """What makes the reference of each published agent, from L, K (and d), and its hyper-parameters."""
 
@@ -255,8 +260,9 @@ def plain(state: Any) -> dict[str, Any]:
         filled = arrays["n_leaders"][0]
         del arrays["slots"]
         arrays |= {name: arrays[name][:filled] for name in ("leaders", "led")}
-    if "n_pairs" in arrays:
-        arrays["pairs"] = arrays["pairs"][: arrays["n_pairs"][0]]
+    for grows in ("pairs", "documents", "samples"):
+        if f"n_{grows}" in arrays:
+            arrays[grows] = arrays[grows][: arrays[f"n_{grows}"][0]]
     return arrays
 
 

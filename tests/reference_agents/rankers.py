@@ -61,10 +61,12 @@ class PairRankReference(_Ranker):
         loss: str = "mean",
         disjoint: bool = True,
         inside: str = "random",
+        one_below: bool = False,
         growth: float = 0.0,
     ) -> None:
         super().__init__(n_items, n_positions, n_features)
         self.alpha, self.l2, self.loss, self.disjoint, self.inside, self.growth = alpha, l2, loss, disjoint, inside, growth
+        self.one_below = one_below
         self.pairs: list[np.ndarray] = []
         self.n_fitted = 0
 
@@ -122,7 +124,7 @@ class PairRankReference(_Ranker):
         if not any(clicks):
             return [], []
         last = max(k for k, click in enumerate(clicks) if click)
-        considered = range(last + 1)
+        considered = range(len(clicks))[: last + 2] if self.one_below else range(last + 1)
         return tuple([self.features[ranking[k]] for k in considered if clicks[k] == wanted] for wanted in (1, 0))
 
     def are_pairs(self, deltas: Sequence[np.ndarray], clicked: Sequence[np.ndarray], others: Sequence[np.ndarray]) -> bool:

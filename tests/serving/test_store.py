@@ -386,9 +386,9 @@ def test_a_store_of_2_0_is_migrated_after_a_copy(tmp_path, warnings_of_service):
         shown = ranker.rank("q", ABC)
         assert ranker.click(shown.id, position=1)
     copy = tmp_path / "killed.sqlite.v1"
-    assert warnings_of_service == [f"{store} was of clickgym 2.0 and now is of version 2; {copy} is a copy of before"]
+    assert warnings_of_service == [f"{store} was of clickgym 2.0 and now is of version 3; {copy} is a copy of before"]
     assert_same(log, read_log(copy))
-    for file, version in ((copy, 1), (store, 2)):
+    for file, version in ((copy, 1), (store, 3)):
         with sqlite3.connect(file) as connection:
             assert connection.execute("PRAGMA user_version").fetchone() == (version,)
             assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
@@ -560,7 +560,7 @@ def test_a_store_of_another_version_says_so(tmp_path):
         connection.execute(f"PRAGMA user_version = {VERSION + 6}")
     connection.close()
     for call in (made, read_log):
-        with pytest.raises(ValueError, match="has version 8 of the store's tables; this clickgym reads versions 1 and 2"):
+        with pytest.raises(ValueError, match="has version 9 of the store's tables; this clickgym reads versions 1 to 3"):
             call(store)
 
 

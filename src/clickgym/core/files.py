@@ -205,9 +205,21 @@ def read_arrays(path: str | os.PathLike[str] | IO[bytes]) -> dict[str, NDArray[A
     with archive_file as file:
         archive: Any = file.zip
         check_memory("its arrays", sum(entry.file_size for entry in archive.infolist()))
+        for entry in archive.infolist():
+            with archive.open(entry) as member:
+                _check_size(member, entry.file_size)
         if damaged := archive.testzip():  # an array that claims to be shorter than it is would not be read to its checksum
             raise ValueError(f"the checksum of {damaged} differs")
         return {name: file[name] for name in file.files}
+
+
+def _check_size(member: IO[bytes], size: int) -> None:
+    """Refuse an array whose header claims more than the member of the archive has, before memory is taken for it."""
+    version = np.lib.format.read_magic(member)
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, _, dtype = read(member)
+    if not dtype.hasobject and math.prod(shape) * dtype.itemsize + member.tell() != size:
+        raise ValueError(f"an array claims the shape {shape}, and the file holds another")
 
 
 def parse_json(text: str) -> Any:

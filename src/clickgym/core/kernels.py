@@ -571,7 +571,9 @@ class _Entry(_Kernel):
         collecting = gc.isenabled()
         gc.disable()  # numba makes little garbage out of very many objects: going through them takes a tenth of the time
         try:
-            entry = super().compile(sig)
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", "Code running in object mode")  # who calls Python says so in the kernel
+                entry = super().compile(sig)
         finally:
             if collecting:
                 gc.enable()

@@ -17,10 +17,22 @@ from .estimation.estimator import ConvergenceWarning, Estimator
 from .evaluation import ESTIMATORS, Evaluation, contributions, evaluate
 from .features import DenoisingAutoencoder, TruncatedSVD
 from .fitting import Fitted, fit_models, hold_out, query_instance
+from .interleaving import click_law
 from .judgements import Judgements, read_judgements, read_letor, read_ratings
+from .learning.learn import FitWarning, learn
+from .learning.ranker import LearnedRanker
 from .left_out import Simulability, check_models
 from .log import ClickLog, ItemPositionLog, write_tidy
-from .policies import FixedPolicy, ItemPositionPolicy, ListPolicy, PlackettLucePolicy, Policy, UniformPolicy, empirical_policies
+from .policies import (
+    FixedPolicy,
+    ItemPositionPolicy,
+    ListPolicy,
+    MixturePolicy,
+    PlackettLucePolicy,
+    Policy,
+    UniformPolicy,
+    empirical_policies,
+)
 from .readers import read_log, read_open_bandit, read_tidy, read_yandex_personalized, read_yandex_relevance
 from .ubi import read_ubi, write_ubi
 from .verdict import Verdict
@@ -38,12 +50,15 @@ __all__ = [
     "DenoisingAutoencoder",
     "Estimator",
     "Evaluation",
+    "FitWarning",
     "Fitted",
     "FixedPolicy",
     "ItemPositionLog",
     "ItemPositionPolicy",
     "Judgements",
+    "LearnedRanker",
     "ListPolicy",
+    "MixturePolicy",
     "PBMEstimator",
     "PlackettLucePolicy",
     "Policy",
@@ -56,6 +71,7 @@ __all__ = [
     "UniformPolicy",
     "Verdict",
     "check_models",
+    "click_law",
     "compare",
     "contextual_instance",
     "contributions",
@@ -64,6 +80,7 @@ __all__ = [
     "fit_models",
     "hold_out",
     "label_attraction",
+    "learn",
     "query_instance",
     "read_judgements",
     "read_letor",

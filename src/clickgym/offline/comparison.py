@@ -101,6 +101,8 @@ def compare(
 ) -> Comparison:
     """Estimate what several policies would have earned, and how much more than the logged policy.
 
+    `clickgym.compare_online` is another thing: it simulates a comparison of two rankings on live traffic.
+
     Args:
         log: a log that another policy made, or its file.
         policies: one or several specs, as in `read_policy`.

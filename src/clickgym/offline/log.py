@@ -64,6 +64,8 @@ class ClickLog:
         notes: assumptions that the reader made, one line each.
         times: ``(N,)`` when each session was, any numbers that can be sorted; or texts in ISO 8601, which become seconds since
             1970 (without an offset they are taken for UTC); None if unknown.
+        candidates: ``(N, L)`` the items that the logging policy could show in each session, in any order, behind the last -1;
+            None: the same in all sessions of a query. `clickgym.offline.learn` reads them; tables do not hold them.
         values: ``(N, K)`` numbers from 0, what a click on the item at each position is worth, the same in all sessions of a
             query; anything below the end of a list. With values, the reward ``clicks`` of off-policy estimators and of
             `decide` is what the clicks are worth. None: each click counts 1.
@@ -91,6 +93,7 @@ class ClickLog:
     skipped: Mapping[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     times: NDArray[np.float64] | NDArray[np.int64] | None = None
+    candidates: NDArray[np.int32] | None = None
     values: NDArray[np.float64] | None = None
 
     def __post_init__(self) -> None:
@@ -115,6 +118,8 @@ class ClickLog:
             checked("context", numbers, (*shape, "features"), empty=True, copy=False)
         if self.times is not None:
             checked("times", check_times, shape[:1])
+        if self.candidates is not None:
+            checked("candidates", integers, (shape[0], "candidates"), -1, n_labels["item_labels"], **options)
         if self.values is not None:
             checked("values", numbers, shape, 0.0, LARGEST, expected="a finite number from 0", empty=True, copy=False)
             self._check_one_value()
@@ -222,7 +227,7 @@ class ClickLog:
 
     def __getitem__(self, sessions: Any) -> ClickLog:
         """The log of some sessions: a boolean mask, a slice or a sequence of indices."""
-        names = "items", "clicks", "queries", "propensities", "list_propensities", "context", "times", "values"
+        names = "items", "clicks", "queries", "propensities", "list_propensities", "context", "times", "candidates", "values"
         return _part(self, sessions, *names)
 
     def pairs(self) -> tuple[NDArray[np.int32], list[tuple[str, str]]]:

@@ -9,13 +9,13 @@ from __future__ import annotations
 import itertools
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.checks import as_array, as_call, check_count, check_kind, check_positions, integers, numbers
+from ..core.checks import as_array, as_call, check_count, check_kind, check_positions, integers, is_sequence, numbers, short
 from .distinct import grouped, sorted_distinct
 from .log import ClickLog
 
@@ -280,6 +280,85 @@ class ItemPositionPolicy(Policy):
 
     def support(self) -> tuple[Integers, Floats]:
         raise ValueError(LISTS_UNKNOWN)
+
+
+class MixturePolicy(Policy):
+    """A policy that follows one of several policies, drawn anew for each list: production with a share of random lists.
+
+    Args:
+        policies: of the same length of lists.
+        probabilities: one for each, with sum 1.
+
+    Raises:
+        ValueError: naming what was expected.
+
+    Example:
+        >>> MixturePolicy([FixedPolicy([1, 0]), UniformPolicy(3, 2)], [0.7, 0.3]).item_positions.round(3)
+        array([[0.1, 0.8],
+               [0.8, 0.1],
+               [0.1, 0.1]])
+    """
+
+    def __init__(self, policies: Sequence[Policy], probabilities: ArrayLike) -> None:
+        if not is_sequence(policies) or not len(policies) or not all(isinstance(each, Policy) for each in policies):
+            raise ValueError(f"policies is {short(policies)}; expected one or more policies")
+        if len({each.n_positions for each in policies}) > 1:
+            raise ValueError("policies fill different numbers of positions; expected lists of one length")
+        self.parts = [*zip(policies, _distribution("probabilities", probabilities, (len(policies),)).tolist(), strict=True)]
+        self.items = np.unique(np.concatenate([each.items for each, share in self.parts if share > 0]))
+        self.n_positions = policies[0].n_positions
+
+    def prefix_probabilities(self, lists: NDArray[np.integer]) -> Floats:
+        return sum((share * each.prefix_probabilities(lists) for each, share in self.parts), np.zeros(lists.shape))
+
+    def support(self) -> tuple[Integers, Floats]:
+        supports = [each.support()[0] for each, share in self.parts if share > 0]
+        lists = np.unique(np.concatenate(supports), axis=0)
+        return lists, self.prefix_probabilities(lists)[:, -1]
+
+    @cached_property
+    def item_positions(self) -> Floats:
+        """``(L, K)`` probabilities that each candidate stands at each position."""
+        return placement(self, self.items)
+
+
+MOST_EXACT = 8
+"""Items up to which the placements of a Plackett-Luce policy are computed from all of its lists."""
+
+
+def placement(policy: Policy, items: Integers, draws: int = 100_000, rng: np.random.Generator | None = None) -> Floats:
+    """The probabilities that a policy shows items at positions.
+
+    ⚠ Those of a Plackett-Luce policy of more than 8 items have no closed form that is quick: they are estimated from drawn
+    lists. Those of other policies are exact.
+
+    Args:
+        policy: of lists of K items.
+        items: ``(L,)`` ids, which the policy need not show.
+        draws: how many lists are drawn where they must be.
+        rng: for these; None: always the same lists.
+
+    Returns:
+        ``(L, K)``.
+
+    Example:
+        >>> placement(FixedPolicy([4, 2]), np.array([2, 3, 4])).tolist()
+        [[0.0, 1.0], [0.0, 0.0], [1.0, 0.0]]
+    """
+    if isinstance(policy, MixturePolicy):
+        shares = (share * placement(each, items, draws, rng) for each, share in policy.parts if share > 0)
+        return sum(shares, np.zeros((len(items), policy.n_positions)))
+    if isinstance(policy, UniformPolicy) or not isinstance(policy, PlackettLucePolicy) or len(policy.items) <= MOST_EXACT:
+        return policy.item_position_probabilities(items[:, None], np.arange(policy.n_positions))
+    rng = np.random.default_rng(0) if rng is None else rng
+    counts, n = np.zeros((len(policy.items), policy.n_positions)), len(policy.items)
+    for start in range(0, draws, block := 1 + 2**20 // n):
+        noise = rng.standard_exponential((min(block, draws - start), n)) / policy._weights
+        for k, column in enumerate(np.argsort(noise, axis=1)[:, : policy.n_positions].T):
+            counts[:, k] += np.bincount(column, minlength=n)
+    return ItemPositionPolicy(counts / draws, policy.items).item_position_probabilities(
+        items[:, None], np.arange(policy.n_positions)
+    )
 
 
 def empirical_policies(log: ClickLog) -> dict[str, Policy]:

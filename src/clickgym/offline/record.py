@@ -30,9 +30,9 @@ def record(agent: Agent, env: gym.Env, sessions: int, *, seed: int | None = None
 
     Returns:
         The log: the items labelled by their ids, the query by the environment's instance. In a contextual environment the
-        context holds the features of the items shown, a query is a user, and users and items are labelled by their rows in the
-        model. For `Random` the log holds the exact propensities, 1/L of every item at every position and (L - K)!/L! of every
-        list, given the session's candidates; for other agents none.
+        context holds the features of the items shown, candidates those that could be shown, a query is a user, and users and
+        items are labelled by their rows in the model. For `Random` the log holds the exact propensities, 1/L of every item at
+        every position and (L - K)!/L! of every list, given the session's candidates; for other agents none.
 
     Raises:
         ValueError: on a number of sessions below 1, or an environment whose actions are no lists or observations no clicks.
@@ -58,22 +58,25 @@ def _record(agent: Agent, env: gym.Env, sessions: int, seed: int | None) -> Clic
     contextual = not guest and isinstance(click_env.model, ContextualModel)
     n_items, n_positions, *_ = place.sizes
     seen_of_each = 8 * click_env.model.n_features if contextual else 0
-    check_memory(f"a log of {sessions:,} sessions", sessions * (4 + n_positions * (5 + seen_of_each)))
+    check_memory(
+        f"a log of {sessions:,} sessions", sessions * (4 + 4 * n_items * contextual + n_positions * (5 + seen_of_each))
+    )
     items = np.empty((sessions, n_positions), np.int32)
     clicks = np.empty((sessions, n_positions), np.int8)
     queries = np.zeros(sessions, np.int32)
     context = np.empty((sessions, n_positions, click_env.model.n_features)) if contextual else None
+    candidates = np.empty((sessions, n_items), np.int32) if contextual else None
     observation, _ = env.reset(seed=seed)
     for session in range(sessions):
         try:
             ranking = agent.rank(observation)
             check_list(agent, ranking, n_items, n_positions, "session", session + 1)
-            if context is None:
+            if context is None or candidates is None:
                 items[session] = ranking
             else:
                 task_round = click_env.task.round
                 items[session], queries[session] = task_round.items[ranking], task_round.user[0]
-                context[session] = task_round.features[ranking]
+                context[session], candidates[session] = task_round.features[ranking], task_round.items
             before, (observation, reward, terminated, truncated, _) = observation, env.step(ranking)
             # Of an environment of ours not the observation, which a wrapper may have changed.
             clicks[session] = clicks_of(observation) if guest else click_env._clicks[0]
@@ -92,4 +95,5 @@ def _record(agent: Agent, env: gym.Env, sessions: int, seed: int | None) -> Clic
         propensities=np.full(items.shape, 1 / n_items) if uniform else None,
         list_propensities=np.full(sessions, 1 / math.perm(n_items, n_positions)) if uniform else None,
         context=context,
+        candidates=candidates,
     )

@@ -29,8 +29,8 @@ from .tables import MAX_MEMORY, check_kept, check_size
 
 APPLICATION = 0x636C6B67
 """SQLite's ``application_id`` of a store: "clkg" in ASCII."""
-VERSION = 2
-"""Its ``user_version``: the version of the tables."""
+VERSION = 3
+"""Its ``user_version``: the version of the tables. That before had no table ``interleaved``."""
 UNCHECKED = 1
 """The version of the tables of clickgym 1.0 and 2.0, whose rows have no checksum."""
 LOGGED = 4
@@ -44,6 +44,7 @@ COLUMNS = {
     "slots": "query, since, slot, item",
     "impressions": "number, query, shown, source, share, items, candidates, features, closed, seen, learned",
     "clicks": "impression, position, clicked, late",
+    "interleaved": "impression, note",
     "snapshots": "query, tick, state",
 }
 """The columns of each table, of which the last one, ``checksum``, is made."""
@@ -53,6 +54,8 @@ COLUMNS = {
 
 
 _SHOWN, _CLOSED, _CLICK = (struct.Struct(form).pack for form in ("<4qd", "<3q", "<4q"))
+OLD = tuple(table for table in COLUMNS if table != "interleaved")
+"""The tables of all versions."""
 NOTHING = -(2**63)
 """Stands for a tick that is NULL."""
 
@@ -174,9 +177,9 @@ def check_version(connection: sqlite3.Connection, path: object) -> int:
     )
     if application != APPLICATION:
         raise ValueError(f"{path} is an SQLite file, but no store of a clickgym.Ranker")
-    if version not in (UNCHECKED, VERSION):
+    if not UNCHECKED <= version <= VERSION:
         raise ValueError(
-            f"{path} has version {version} of the store's tables; this clickgym reads versions {UNCHECKED} and {VERSION}"
+            f"{path} has version {version} of the store's tables; this clickgym reads versions {UNCHECKED} to {VERSION}"
         )
     return int(version)
 
@@ -221,10 +224,12 @@ def open_store(path: Path, check: bool = True) -> sqlite3.Connection:
                 check_content(connection, "quick_check")
             if version == UNCHECKED:  # is read as if it had checksums
                 add_sums(connection)
-                for table, columns in COLUMNS.items():
+                for table in OLD:
                     connection.execute(
-                        f"CREATE TEMP VIEW {table} AS SELECT *, sum_of_{table}({columns}) AS checksum FROM main.{table}"
+                        f"CREATE TEMP VIEW {table} AS SELECT *, sum_of_{table}({COLUMNS[table]}) AS checksum FROM main.{table}"
                     )
+            if version < VERSION:
+                connection.execute("CREATE TEMP TABLE interleaved (impression, note, checksum)")
         except BaseException:
             connection.close()
             raise

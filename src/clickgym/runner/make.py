@@ -368,9 +368,11 @@ class Player:
         """The arguments that come from the environment and the horizon."""
         yield "n_items", place.sizes.n_items
         yield "n_positions", place.sizes.n_positions
+        users = getattr(place.core, "model", None)
+        has_weights = isinstance(users, ContextualModel) and users.base.position_weights() is not None
         has_list = getattr(place.core, "initial_ranking", None) is not None
         for key, source in self.asks.items():
-            if has_list or key in self.required:
+            if key in self.required or (has_weights if source == "examination" else has_list):
                 yield key, fact(self.name, key, source, place.core)
         for key in self.observes:
             if key not in self.hyperparameters:
@@ -382,7 +384,7 @@ class Player:
         if values is not None and "item_values" not in self.hyperparameters:
             yield from self._values_of(place.core.model, values)
         if getattr(self.maker, "same_candidates", False):
-            self._check_candidates(getattr(place.core, "model", None))
+            self._check_candidates(users)
         if "horizon" in self.parameters and horizon is not None:
             yield "horizon", horizon
         elif "horizon" in self.required:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ..core.checks import short
 from ..offline.stores import as_items, row_of, rows_of
 from .ids import Id, seed_of
-from .served import AGENT, BY_LOT, Event, Recipe, ReplayError, Served
+from .served import AGENT, BY_LOT, INTERLEAVED, Event, Recipe, ReplayError, Served
 from .store import Store, insert, scalar
 
 SNAPSHOT = 200
@@ -104,9 +104,11 @@ class Agents:
                 self._numbers.pop(old.id, None)
 
     def _make(self, number: int, query: Id | None, capacity: int, n_features: int | None) -> Served:
-        return Served(
-            number, query, self._recipe.make(capacity, n_features, seed_of(self._seed, query)), capacity, self._recipe
-        )
+        seed, challenger = seed_of(self._seed, query), self._recipe.challenger
+        served = Served(number, query, self._recipe.make(capacity, n_features, seed), capacity, self._recipe)
+        if challenger is not None:
+            served.challenger = challenger.make(capacity, n_features, seed.spawn(1)[0])
+        return served
 
     def new(self, query: Id | None, capacity: int, n_features: int | None = None) -> Served:
         """Make the agent of a new query; for the query None, the agent of all queries."""
@@ -217,6 +219,10 @@ class Agents:
         """Show a list as it was shown."""
         number, _, _, source, share, items, candidates, features, *_ = row
         by_agent, numbers = source in (AGENT, BY_LOT), as_items(items).tolist()
+        if source == INTERLEAVED and features is not None:
+            served.propose(None, _matrix(features, len(as_items(candidates))))
+        elif source == INTERLEAVED:
+            served.propose(_mask(candidates, len(served.items)), None)
         if features is not None:
             rows = as_items(candidates).tolist()
             ranking = None if by_agent else [rows.index(item) for item in numbers]

@@ -32,18 +32,24 @@ from ..core.checks import (
 )
 from ..offline.decision.decide import FALLBACK
 from ..offline.distinct import grouped
+from ..offline.interleaving import Interleaving, Probabilistic, TeamDraft, check_ranking, completed
+from ..offline.learning.ranker import LearnedRanker
 from ..offline.log import ClickLog
 from ..offline.stores import LOGGED, log_of, open_store, reading, row_of, rows_of, settings_of, sum_of, sum_of_impression
 from ..runner.labels import AgentLike
 from .ids import COLUMN, Id, check_id, check_ids, impression_id, impression_number, lot
 from .memory import Agents, clicks_in_time, event_of
 from .report import Report, report_of
-from .served import AGENT, BY_GUARD, BY_LOT, PRODUCTION, Event, Recipe, ReplayError, Served
+from .served import AGENT, BY_GUARD, BY_LOT, INTERLEAVED, PRODUCTION, Event, Recipe, ReplayError, Served
 from .store import DURABLE, Store, insert, scalar
 
-Production = Callable[[Id, Sequence[Id]], Sequence[Id] | None] | Mapping[Id, Sequence[Id]]
-"""The lists of production: a function of the query and its candidates, or a list for each query; None: there is none."""
+Production = Callable[[Id, Sequence[Id]], Sequence[Id] | None] | Mapping[Id, Sequence[Id]] | str | PathLike[str]
+"""The lists of production: a function of the query and its candidates, or a list for each query; None: there is none. Or a
+`LearnedRanker`, or its file."""
 
+INTERLEAVINGS: dict[str, Callable[[], Interleaving]] = {"team_draft": TeamDraft, "probabilistic": Probabilistic}
+CHOSEN = {AGENT: "agent", BY_LOT: "agent", INTERLEAVED: "interleaved"}
+"""Who chose a list, in words; else production."""
 RESERVED = 1000
 """Ticks that are given without writing the last of them."""
 AT_ONCE = 4
@@ -59,7 +65,7 @@ class Impression(NamedTuple):
         id: pass it to `Ranker.click` and `Ranker.close`. It has sixteen letters, digits, ``-`` and ``_``, and cannot be
             guessed.
         items: your own ids of the items, the top of the list first.
-        source: who chose the list: ``"agent"`` or ``"production"``.
+        source: who chose the list: ``"agent"``, ``"production"``, or both: ``"interleaved"``.
     """
 
     id: str
@@ -91,8 +97,18 @@ class Ranker:
         memory: how many agents are kept in memory; the others are loaded from the store when they are needed.
         most_candidates: the largest number of candidates that a call may pass: time and memory of an agent grow with it.
         production: the ranking that you show today, to compare with: a function of query and candidates, or lists by query. For
-            a query without such a list (None), only the agent ranks.
+            a query without such a list (None), only the agent ranks. Or a `clickgym.offline.LearnedRanker` or its file: it
+            orders candidates by the features of the call, or by those of its table; the store keeps its digest, and refuses
+            another one.
         production_share: the probability that an impression shows the list of production.
+        by: how lists are interleaved, ``"team_draft"`` or ``"probabilistic"``: a list is made of the agent's and that of
+            ``challenger``, or of production, and a click counts for the one that brought the item. This *credit* tells within
+            few impressions which of both users prefer; it is a preference, not clicks, and the guard does not use it. The agent
+            must learn from any list, for an interleaved list is foreign to both. None: no list is interleaved.
+        challenger: another agent, which learns beside the first from the same impressions; or, for an agent that ranks by
+            features, an object with ``best(features)``. None: production.
+        interleaved_share: the probability that an impression is interleaved. The others are as without ``by``: their
+            comparison of agent and production stays as it is.
         confidence: of the interval of the difference, and of the guard. If the agent is worse than production with this
             confidence, the query gets the lists of production from then on.
         durable: what a call that has returned survives. ``"kill"``: the end of the process. ``"power"``: also a loss of power;
@@ -133,6 +149,9 @@ class Ranker:
         most_candidates: int = 10_000,
         production: Production | None = None,
         production_share: float = 0.1,
+        by: str | None = None,
+        challenger: Any = None,
+        interleaved_share: float = 0.5,
         confidence: float = 0.95,
         durable: str = "kill",
         seed: int | None = None,
@@ -151,7 +170,12 @@ class Ranker:
         check_choice("durable", durable, DURABLE)
         check_callable("clock", clock)
         wanted = None if seed is None else check_within("seed", seed, 0, COLUMN - 1)
-        self._recipe = Recipe(agent, self.n_positions, confidence)
+        self._mixed = check_between("interleaved_share", interleaved_share, 0.0, 1.0, closed=True)
+        self._interleaving = None if by is None else INTERLEAVINGS[check_choice("by", by, INTERLEAVINGS)]()
+        self._by, self._best = by, challenger if hasattr(challenger, "best") and not isinstance(challenger, type) else None
+        recipe = None if challenger is None or self._best is not None else Recipe(challenger, self.n_positions, confidence)
+        self._recipe = Recipe(agent, self.n_positions, confidence, recipe)
+        self._check_rivals(challenger)
         self._clock, self._latest = clock, -1
         self._oldest: tuple[Any, ...] | None = None  # the row of the open impression that was shown first
         self._now()
@@ -165,18 +189,51 @@ class Ranker:
             self._store.shut_down()
             raise
 
+    def _check_rivals(self, challenger: Any) -> None:
+        """Refuse what cannot be interleaved."""
+        if self._interleaving is None:
+            if challenger is not None:
+                raise ValueError('challenger is given without by: expected by="team_draft" or by="probabilistic"')
+            return
+        if challenger is None and self._production is None:
+            raise ValueError("by is given, and nothing to interleave with: expected production= or challenger=")
+        for recipe in filter(None, (self._recipe, self._recipe.challenger)):
+            if not recipe.learns_from_any:
+                raise ValueError(
+                    f"{recipe.name} learns from its displays only, and an interleaved list is foreign to it; by= needs agents "
+                    "that learn from any list"
+                )
+            if recipe.sees_features != self._recipe.sees_features:
+                raise ValueError(f"{self._recipe.name} and {recipe.name}: one ranks by features, the other does not")
+        if self._best is not None and not self._recipe.sees_features:
+            raise ValueError(
+                f"challenger ranks by features, and {self._recipe.name} is given none; pass its lists as production="
+            )
+
     def _agree(self, seed: int | None) -> None:
         """Write the settings of a new store; refuse other ones than those of an old one."""
         settings = settings_of(self._connection)
         wanted = {"agent": self._recipe.label, "n_positions": self.n_positions, "seed": seed}
+        later = {}  # settings that a store may get after it was made
+        if isinstance(self._production, LearnedRanker):
+            later["production"] = f"LearnedRanker {self._production.digest}"
+        if self._by is not None:
+            against = "production" if self._best is None else type(self._best).__name__
+            if self._recipe.challenger is not None:
+                against = self._recipe.challenger.label
+            later |= {"by": self._by, "against": against}
         if not settings:
             wanted["seed"] = secrets.randbits(62) if seed is None else seed
             settings = {**wanted, "secret": secrets.token_bytes(16), "tick": 0}
             self._store.touch()
             for name, value in settings.items():
                 insert(self._connection, "settings", name, value)
-        for name, value in wanted.items():
-            if value is not None and settings[name] != value:
+        for name, value in later.items():
+            if name not in settings:
+                self._store.touch()
+                insert(self._connection, "settings", name, value)
+        for name, value in (wanted | later).items():
+            if value is not None and settings.get(name, value) != value:
                 raise ValueError(
                     f"{self._store.path} was made with {name} = {settings[name]}, not {value}; for other agents make a new "
                     "store of its log, by Ranker.from_log(clickgym.offline.read_log(store), ...)"
@@ -445,8 +502,8 @@ class Ranker:
             items = [self._item(identity) for identity in candidates]
             self._agents.admit(served, items, candidates, number)
         _, mask, bits = served.present
-        source, share = self._draw(number, served, own_list)
-        ranking = None if source in (AGENT, BY_LOT) else [served.slot_of[self._items[one]] for one in own_list or ()]
+        own = None if own_list is None else [served.slot_of[self._items[one]] for one in own_list]
+        source, share, ranking = self._draw(number, served, own, mask, None)
         numbers = [served.items[slot] for slot in served.show(number, source, share, mask=mask, ranking=ranking)]
         return self._record(served, (number, served.number, now, source, share, _blob(numbers), bits, None), numbers)
 
@@ -466,14 +523,14 @@ class Ranker:
                     f"{self._recipe.name} ranks as many in every session"
                 )
             matrix = checked_features(features, (len(candidates), agent.n_features))
-        own_list = self._own_list(query, candidates)
+        own_list = self._own_list(query, candidates, matrix)
         self._store.touch()
         if served is None:
             served = self._agents.new(None, len(candidates), matrix.shape[1])
         number = self._next()
         items = [self._item(identity) for identity in candidates]
-        source, share = self._draw(number, served, own_list)
-        ranking = None if source in (AGENT, BY_LOT) else [candidates.index(one) for one in own_list or ()]
+        own = None if own_list is None else [candidates.index(one) for one in own_list]
+        source, share, ranking = self._draw(number, served, own, None, matrix)
         numbers = [items[row] for row in served.show(number, source, share, features=matrix, ranking=ranking)]
         of_query = self._agents.number_of(query)
         row = (number, of_query, now, source, share, _blob(numbers), _blob(items), matrix.tobytes())
@@ -494,11 +551,16 @@ class Ranker:
             )
         return capacity
 
-    def _own_list(self, query: Id, candidates: tuple[Id, ...]) -> tuple[Id, ...] | None:
+    def _own_list(self, query: Id, candidates: tuple[Id, ...], features: Any = None) -> tuple[Id, ...] | None:
         """The list of production, checked."""
         if self._production is None:
             return None
-        answer = self._production.get(query) if isinstance(self._production, Mapping) else self._production(query, candidates)
+        if isinstance(self._production, LearnedRanker):
+            answer: Any = self._production(query, candidates, None if self._production.table else features)
+        else:
+            answer = (
+                self._production.get(query) if isinstance(self._production, Mapping) else self._production(query, candidates)
+            )
         if answer is None:
             return None
         there = set(candidates)
@@ -507,13 +569,32 @@ class Ranker:
             raise ValueError(f"{_list_of(query)} has {len(ids)} candidates; expected at least {self.n_positions}")
         return tuple(ids[: self.n_positions])
 
-    def _draw(self, number: int, served: Served, own_list: tuple[Id, ...] | None) -> tuple[int, float | None]:
-        """Who chooses a list, and with which probability production would."""
-        if own_list is None:
-            return AGENT, None
-        if served.guarded:
-            return BY_GUARD, None
-        return (PRODUCTION if lot(self._secret, number) < self._share else BY_LOT), self._share
+    def _draw(
+        self, number: int, served: Served, own: list[int] | None, mask: Any, features: Any
+    ) -> tuple[int, float | None, list[int] | None]:
+        """Who chooses a list, with which probability production would, and the list unless the agent chooses it alone.
+
+        Args:
+            number: of the impression.
+            served: the agent.
+            own: the list of production, as the agent's own ids.
+            mask, features: what the agent sees.
+        """
+        if own is not None and served.guarded:
+            return BY_GUARD, None, own
+        rivals = own is not None or self._recipe.challenger is not None or self._best is not None
+        if self._interleaving is not None and rivals and lot(self._secret, number, b"interleaved") < self._mixed:
+            first, *others = served.propose(mask, features)
+            if self._best is not None:
+                others = [check_ranking("challenger.best()", self._best.best(features), self.n_positions, len(features))]
+            rng = np.random.default_rng([number, int.from_bytes(self._secret)])
+            list_, note = self._interleaving.draw(*completed(first, others[0] if others else own or []), self.n_positions, rng)
+            insert(self._connection, "interleaved", number, note.tobytes())
+            return INTERLEAVED, None, list_.tolist()
+        if own is None:
+            return AGENT, None, None
+        by_production = lot(self._secret, number) < self._share
+        return (PRODUCTION, self._share, own) if by_production else (BY_LOT, self._share, None)
 
     def _record(self, served: Served, columns: tuple[Any, ...], numbers: list[int]) -> Impression:
         """Store the first columns of an open impression; ``numbers`` are those of its items."""
@@ -524,7 +605,7 @@ class Ranker:
             self._oldest = row
         self._agents.save_if_due(served)
         items = [self._item_ids[item] for item in numbers]
-        return Impression(impression_id(self._secret, number), items, "agent" if source in (AGENT, BY_LOT) else "production")
+        return Impression(impression_id(self._secret, number), items, CHOSEN.get(source, "production"))
 
     # ---------------------------------------------------------------------------------------------------------- learning
 
@@ -571,14 +652,22 @@ class Ranker:
                 logger.error("%s", error)
             else:
                 assert served is not None
-                tick = self._next()
-                served.learn(event_of(row, clicks_in_time(self._connection, row[0])), tick)
+                tick, event = self._next(), event_of(row, clicks_in_time(self._connection, row[0]))
+                if row[3] == INTERLEAVED and (gone := served.replaced_since(event)):
+                    self._take_credit(row[0], gone)
+                served.learn(event, tick)
                 values = (tick, sum_of_impression(*row[:10], tick), row[0])
                 self._connection.execute("UPDATE impressions SET learned = ?, checksum = ? WHERE number = ?", values)
                 self._guard(served, tick)
                 self._agents.save_if_due(served)
             self._waiting.popleft()
         return n
+
+    def _take_credit(self, number: int, positions: list[int]) -> None:
+        """Let positions of an interleaved list be nobody's: their items were replaced since."""
+        note = np.frombuffer(row_of(self._connection, "interleaved", "WHERE impression = ?", number)[1]).copy()
+        note[positions] = np.nan
+        insert(self._connection, "interleaved", number, note.tobytes(), verb="INSERT OR REPLACE")
 
     def _guard(self, served: Served, tick: int) -> None:
         """Give a query back to production where the agent surely is worse."""
@@ -744,7 +833,9 @@ def _checked_list(query: Id, items: Any, n_positions: int) -> tuple[Id, ...]:
 
 
 def _checked_production(production: Any, n_positions: int) -> Any:
-    """A function as it is; lists by query checked."""
+    """A function as it is; lists by query checked; a file of a learned ranker read."""
+    if isinstance(production, str | PathLike):
+        return LearnedRanker.load(production)
     if isinstance(production, Mapping):
         for query, items in production.items():
             _checked_list(check_id("a query of production", query), items, n_positions)

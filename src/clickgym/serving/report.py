@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -19,14 +19,18 @@ from ..core.checks import check_path
 from ..core.files import write_whole
 from ..core.formats import finite, one_line
 from ..core.notebook import html_table
+from ..core.statistics import CONFIDENCE
 from ..core.templates import templates
 from ..offline.distinct import grouped
+from ..offline.interleaving import normal_mixture, outcomes, running, sign_test
 from ..offline.stores import LOGGED, as_items, at_one_moment, read_columns, rows_of, settings_of
 from .confidence import Interval, differences
-from .served import AGENT, BY_GUARD, BY_LOT, PRODUCTION
+from .served import AGENT, BY_GUARD, BY_LOT, INTERLEAVED, PRODUCTION
 
 MOST_QUERIES = 20
 """Of the queries by traffic so many are named, and of those that are back at production."""
+NOTHING = 1e-12
+"""What rounding may make of a credit of 0."""
 HALF = 20
 """Impressions in each half of a query's life, without which nobody says whether its agent has changed its mind."""
 
@@ -65,6 +69,48 @@ class Query:
 
 
 @dataclass(frozen=True)
+class Credit:
+    """What interleaved lists say: a preference for the items of the agent, or for those of its rival; not clicks.
+
+    Attributes:
+        by: the method.
+        against: the rival.
+        n: the interleaved impressions that are counted: those before the first that is still open.
+        wins, losses: in how many the agent has more credit, and in how many less.
+        mean, low, high: credit of an impression, positive for the agent, with an interval that is valid at all times; infinite
+            before 100 impressions.
+        p_value: of no preference, at all times.
+        to_go: after how many further impressions the interval excludes 0 if the mean stays as it is; None: not within 10⁹.
+    """
+
+    by: str
+    against: str
+    n: int
+    wins: int
+    losses: int
+    mean: float
+    low: float
+    high: float
+    p_value: float
+    to_go: int | None
+
+    def __str__(self) -> str:
+        if not self.n:
+            return f"nothing interleaved with {self.against} is closed yet"
+        verdict = "the agent is preferred" if self.mean > 0 else f"{self.against} is preferred"
+        if self.p_value > 1.0 - CONFIDENCE:
+            more = "no end in sight" if self.to_go is None else f"about {self.to_go:,} impressions more, if this stays"
+            verdict = f"not decided yet ({more})"
+        counts = f"the agent wins {self.wins:,} and loses {self.losses:,} of {self.n:,} impressions"
+        interval = f"{self.low:+.4f} to {self.high:+.4f}"
+        return (
+            f"interleaved with {self.against} by {self.by}: {counts}, credit {self.mean:+.4f} ({interval}), p = "
+            f"{self.p_value:.2g} at any time: {verdict}. Credit is a preference for items of one list, not clicks: where a "
+            "click may end a session, it can prefer the list that gets fewer clicks"
+        )
+
+
+@dataclass(frozen=True)
 class Report:
     """Report of a service up to now: counts, clicks, and the difference between agent and production.
 
@@ -87,6 +133,8 @@ class Report:
         difference: how many more clicks an impression of the agent earns than one of production, with an interval that is valid
             at all times; only clicks before the end of an impression count. None without a list of production.
         confidence: of the interval.
+        interleaved: how many lists were made of the agent's and its rival's.
+        credit: what these say; None where no list was to be interleaved.
 
     Example:
         >>> from clickgym import Ranker
@@ -115,6 +163,8 @@ class Report:
     n_guarded: int
     difference: Interval | None
     confidence: float
+    interleaved: int = 0
+    credit: Credit | None = None
 
     @property
     def late_share(self) -> float:
@@ -123,13 +173,14 @@ class Report:
 
     def sentences(self) -> list[str]:
         """The report as text, one string for each sentence."""
-        return [*self._counts(), *self._comparison(), *self._queries()]
+        return [*self._counts(), *self._comparison(), *([] if self.credit is None else [str(self.credit)]), *self._queries()]
 
     def _counts(self) -> list[str]:
         lines = [f"{self.impressions:,} impressions of {self.queries:,} queries, {self.items:,} items"]
         if self.impressions:
             lines.append(f"from {self.store_from} to {self.store_to} UTC, {self.open:,} still open")
-            lines.append(f"lists chosen by the agent: {self.by_agent:,}, by production: {self.by_production:,}")
+            both = f", interleaved: {self.interleaved:,}" if self.interleaved else ""
+            lines.append(f"lists chosen by the agent: {self.by_agent:,}, by production: {self.by_production:,}{both}")
         if self.learned_from_log:
             lines.append(f"before, agents learned from {self.learned_from_log:,} sessions of a log")
         if self.clicks:
@@ -252,12 +303,14 @@ def report_of(connection: Any, now: float, confidence: float, compares: bool) ->
     """
     names = ("number", "query", "source", "seen", "share", "shown", "items")
     with at_one_moment(connection):
-        n_positions = settings_of(connection)["n_positions"]
+        settings = settings_of(connection)
+        n_positions = settings["n_positions"]
         columns = read_columns(connection, "impressions", names, "ORDER BY number")
         place, position, late = read_columns(connection, "clicks", ("impression", "position", "late"), "ORDER BY impression")
         queries = list(rows_of(connection, "queries", "ORDER BY guarded"))
         slots = [row[:3:2] for row in rows_of(connection, "slots")]
         n_items = sum(1 for _ in rows_of(connection, "items"))
+        notes = {row[0]: np.frombuffer(row[1]) for row in rows_of(connection, "interleaved")}
     number, query, source, seen, share, shown, lists = columns
     ids, guarded = {row[0]: row[1] for row in queries}, [row[0] for row in queries if row[4] is not None]
     first = as_items(bytes(lists)).reshape(-1, n_positions)[:, 0]
@@ -278,6 +331,7 @@ def report_of(connection: Any, now: float, confidence: float, compares: bool) ->
         by_agent = source[part] == BY_LOT
         difference = differences(groups, in_time[part], by_agent, share[part], n_positions, confidence)
     compared, changed = _changes(query[chosen], first[chosen])
+    made_of_both = np.flatnonzero(source == INTERLEAVED)
     span = (shown[of_users].min(), shown[of_users].max()) if of_users.any() else (None, None)
     return Report(
         time=_utc(now * 1e6) or "",
@@ -288,7 +342,7 @@ def report_of(connection: Any, now: float, confidence: float, compares: bool) ->
         impressions=int(of_users.sum()),
         open=int((seen < 0).sum()),
         by_agent=int(chosen.sum()),
-        by_production=int((of_users & ~chosen).sum()),
+        by_production=int(np.isin(source, (PRODUCTION, BY_GUARD)).sum()),
         learned_from_log=int((~of_users).sum()),
         clicks=len(place),
         late=int(late.sum()),
@@ -301,7 +355,44 @@ def report_of(connection: Any, now: float, confidence: float, compares: bool) ->
         n_guarded=len(guarded),
         difference=difference,
         confidence=confidence,
+        interleaved=len(made_of_both),
+        credit=_credit(settings, notes, number, made_of_both, seen, place, position) if "by" in settings else None,
     )
+
+
+def _credit(
+    settings: Mapping[str, Any], notes: Mapping[int, NDArray[np.float64]], number: NDArray[np.int64], places: NDArray[np.int64],
+    seen: NDArray[np.int64], place: NDArray[np.int64], position: NDArray[np.int64],
+) -> Credit:  # fmt: skip
+    """The credit of the interleaved impressions, up to the first that is open; a late click counts for its own impression.
+
+    Args:
+        settings: of the store.
+        notes: by impression.
+        number, seen: of all impressions.
+        places: which of them are interleaved, in the order in which they were shown.
+        place, position: of each click, as for `_positions`.
+    """
+    waits = np.flatnonzero(seen[places] < 0)
+    places = places[: waits[0] if len(waits) else len(places)]
+    clicks = np.zeros((len(number), settings["n_positions"]), np.int8)
+    clicks[place, position - 1] = 1
+    by, against, n = settings["by"], settings["against"], np.arange(1, len(places) + 1)
+    if not len(places):
+        return Credit(by, against, 0, 0, 0, math.nan, -math.inf, math.inf, 1.0, None)
+    values = outcomes([notes[each] for each in number[places].tolist()], clicks[places])
+    wins, losses = np.cumsum(values > NOTHING), np.cumsum(values < -NOTHING)
+    means, deviations = running(values)
+    evidence, half = normal_mixture(n, means, deviations)
+    if by == "team_draft":
+        evidence = sign_test(wins, losses)
+    later = np.unique(np.geomspace(n[-1], 1e9, 2000).astype(np.int64))
+    enough = np.flatnonzero(normal_mixture(later, means[-1], deviations[-1])[1] < abs(means[-1]))
+    return Credit(
+        by, against, len(n), int(wins[-1]), int(losses[-1]), float(means[-1]), float(means[-1] - half[-1]),
+        float(means[-1] + half[-1]), math.exp(-max(0.0, float(evidence.max()))),
+        int(later[enough[0]] - n[-1]) if len(enough) else None,
+    )  # fmt: skip
 
 
 def _positions(

@@ -12,7 +12,7 @@ import json
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,8 +26,9 @@ from ..runner.make import kind_of, player_of
 from .confidence import PairedDifference
 from .ids import Id
 
-AGENT, BY_LOT, PRODUCTION, BY_GUARD = 0, 1, 2, 3
-"""Who chose a list: the agent; by lot the agent, or production; production by the guard; and `LOGGED`, somebody else."""
+AGENT, BY_LOT, PRODUCTION, BY_GUARD, INTERLEAVED = 0, 1, 2, 3, 5
+"""Who chose a list: the agent; by lot the agent, or production; production by the guard; somebody else (4, `LOGGED`); or the
+agent and another together."""
 FORMAT = 1
 """Of a snapshot."""
 
@@ -67,12 +68,15 @@ class Recipe:
         agent: what `clickgym.sweep` takes as one.
         n_positions: K.
         confidence: of the interval by which a query goes back to production.
+        challenger: the recipe of an agent with which lists are interleaved, and which learns beside this one; None: there is
+            none.
 
     Raises:
         ValueError, TypeError: it is no agent, or one that cannot serve.
     """
 
-    def __init__(self, agent: Any, n_positions: int, confidence: float) -> None:
+    def __init__(self, agent: Any, n_positions: int, confidence: float, challenger: Recipe | None = None) -> None:
+        self.challenger = challenger
         self.player = player_of(agent)
         self.n_positions, self.confidence, self.name = n_positions, confidence, self.player.name
         self.label = self.player.label or f"{self.name} {fingerprint(agent)}"
@@ -154,11 +158,13 @@ class Served:
         events: how many there were since the last snapshot.
         guarded: whether the guard gave the query back to production.
         trial: the difference between agent and production.
+        challenger: the agent that learns beside this one, and with whose lists its lists are interleaved; None: there is none.
         candidates: those of the last call as the caller passed them, for who passes the same; their numbers, mask and bits.
     """
 
     def __init__(self, number: int, identity: Id | None, agent: Agent, capacity: int, recipe: Recipe) -> None:
         self.number, self.id, self.agent, self.recipe = number, identity, agent, recipe
+        self.challenger: Agent | None = None
         self.items = [-1] * capacity
         self.slot_of: dict[int, int] = {}
         self.last = np.full(capacity, -1, np.int64)  # when the item of a slot could be shown last
@@ -188,7 +194,8 @@ class Served:
         old = self.items[slot]
         if old >= 0:
             del self.slot_of[old]
-            self.agent.replace(slot)
+            for agent in filter(None, (self.agent, self.challenger)):
+                agent.replace(slot)
             self.replaced[slot] = tick
         self.items[slot] = item
         self.slot_of[item] = slot
@@ -232,16 +239,19 @@ class Served:
             self.open[number] = None, ranking
             return ranking
         observation = None if features is None else {"features": features}
-        agent: Any = self.agent
-        choice = agent.rank(observation) if mask is None else agent.rank(observation, mask)
-        if not self.recipe.compiled:
-            choice = check_ranking(choice, len(self.items), self.recipe.n_positions)
-            if mask is not None and not mask[choice].all():
-                raise ValueError(f"{self.recipe.name} has shown an item that is no candidate: {choice.tolist()}")
         self.displays += 1
-        ids: list[int] = choice.tolist()
+        ids = _ranked(self.agent, self.recipe, observation, mask)
         self.open[number] = getattr(self.agent, "display", self.displays), ids
         return ids
+
+    def propose(self, mask: NDArray[np.bool_] | None, features: NDArray[np.float64] | None) -> list[list[int]]:
+        """The lists of the agent and of its challenger, if there is one, for a list that is interleaved: foreign to both."""
+        observation, lists = None if features is None else {"features": features}, []
+        for agent, recipe in ((self.agent, self.recipe), (self.challenger, self.recipe.challenger)):
+            if agent is not None and recipe is not None:
+                lists.append(_ranked(agent, recipe, observation, mask))
+                agent.withdraw()
+        return lists
 
     def learn(self, event: Event, tick: int = -1) -> None:
         """Learn from the clicks of an impression: the agent, if it can, and the comparison with production."""
@@ -252,10 +262,18 @@ class Served:
         if display is not None:
             self._learn_own(event, ranking, display)
         elif self.recipe.learns_from_any:
-            self._learn_others(event, ranking)
+            self._learn_others(event, ranking, self.agent, self.recipe)
+        if self.challenger is not None and self.recipe.challenger is not None:
+            self._learn_others(event, ranking, self.challenger, self.recipe.challenger)
         if event.number in self._trials:
             self._trials[event.number][2] = float(sum(event.clicks))
             self._count_trials()
+
+    def replaced_since(self, event: Event) -> list[int]:
+        """The positions of an open impression, from 0, whose item was replaced since it was shown."""
+        ranking = np.array(self.open[event.number][1])
+        gone = self.replaced[ranking] > event.number if event.features is None else np.zeros(len(ranking), np.bool_)
+        return np.flatnonzero(gone).tolist()
 
     def _learn_own(self, event: Event, ranking: NDArray[np.int64], display: int) -> None:
         clicks = np.full(self.recipe.n_positions, -1, np.int8)
@@ -268,8 +286,8 @@ class Served:
             void = np.zeros(len(ranking), np.bool_) if event.features is not None else self.replaced[ranking] > event.number
             agent.update(observation, ranking, clicks, float(sum(event.clicks)), display=display, void=void)
 
-    def _learn_others(self, event: Event, whole: NDArray[np.int64]) -> None:
-        """Learn a list that production, or somebody else, has chosen, as far as its first item that was replaced since."""
+    def _learn_others(self, event: Event, whole: NDArray[np.int64], agent: Any, recipe: Recipe) -> None:
+        """Let an agent learn a list that somebody else has chosen, as far as its first item that was replaced since."""
         seen = len(event.clicks)
         ranking = whole[:seen]
         gone = (ranking < 0) | (self.replaced[ranking] > event.number) if event.features is None else ranking < 0
@@ -277,11 +295,10 @@ class Served:
         if not seen:
             return
         ranking, clicks = ranking[:seen], np.array(event.clicks[:seen], np.int8)
-        agent: Any = self.agent
-        if self.recipe.compiled:
+        if recipe.compiled:
             context = None
             if event.features is not None:
-                context = np.zeros((1, self.recipe.n_positions, event.features.shape[1]))
+                context = np.zeros((1, recipe.n_positions, event.features.shape[1]))
                 context[0, :seen] = event.features[ranking]
                 ranking = whole
                 clicks = np.pad(clicks, (0, len(ranking) - seen), constant_values=-1)
@@ -323,9 +340,10 @@ class Served:
 
     def to_bytes(self) -> bytes | None:
         """The state for `restore`; None for an agent that cannot be saved, which is replayed from its first event."""
-        if not self.recipe.compiled:
+        challenger = self.recipe.challenger
+        if not self.recipe.compiled or not (challenger is None or challenger.compiled):
             return None
-        head = {
+        head: dict[str, Any] = {
             "format": FORMAT,
             "items": self.items,
             "last": self.last.tolist(),
@@ -335,18 +353,25 @@ class Served:
             "trial": self.trial.to_list(),
             "trials": [[number, *values] for number, values in self._trials.items()],
         }
-        file = io.BytesIO()
-        agent: Any = self.agent
-        agent.save(file)
-        return json.dumps(head).encode() + b"\n" + file.getvalue()
+        archives = []
+        for each in filter(None, (self.agent, self.challenger)):
+            file, agent = io.BytesIO(), cast(Any, each)
+            agent.save(file)
+            archives.append(file.getvalue())
+        if challenger is not None:
+            head |= {"challenger": challenger.label, "length": len(archives[0])}
+        return json.dumps(head).encode() + b"\n" + b"".join(archives)
 
     def restore(self, tick: int, content: bytes) -> None:
-        """Continue from a state that `to_bytes` returned. A snapshot of another format is ignored."""
+        """Continue from a state that `to_bytes` returned. One of another format, or with another challenger, is ignored."""
         line, _, archive = content.partition(b"\n")
         head: Mapping[str, Any] = parse_json(line.decode())
-        if head["format"] != FORMAT:
+        challenger, length = self.recipe.challenger, head.get("length", len(archive))
+        if head["format"] != FORMAT or head.get("challenger") != (challenger and challenger.label):
             return
-        self.agent = type(self.agent).load(io.BytesIO(archive))  # type: ignore[attr-defined]  # a `CompiledAgent`
+        self.agent = cast(Any, type(self.agent)).load(io.BytesIO(archive[:length]))  # a `CompiledAgent`
+        if self.challenger is not None:
+            self.challenger = cast(Any, type(self.challenger)).load(io.BytesIO(archive[length:]))
         self.items = head["items"]
         self.slot_of = {item: slot for slot, item in enumerate(self.items) if item >= 0}
         self.last[:], self.replaced[:] = head["last"], head["replaced"]
@@ -355,3 +380,15 @@ class Served:
         self.trial.restore(head["trial"])
         self._trials = OrderedDict((number, values) for number, *values in head["trials"])
         self.tick, self.events = tick, 0
+
+
+def _ranked(agent: Any, recipe: Recipe, observation: Any, mask: NDArray[np.bool_] | None) -> list[int]:
+    """The list that an agent chooses, checked if it is a user's own."""
+    choice = agent.rank(observation) if mask is None else agent.rank(observation, mask)
+    if not recipe.compiled:
+        n_items = len(mask) if mask is not None else len(observation["features"])
+        choice = check_ranking(choice, n_items, recipe.n_positions)
+        if mask is not None and not mask[choice].all():
+            raise ValueError(f"{recipe.name} has shown an item that is no candidate: {choice.tolist()}")
+    ids: list[int] = choice.tolist()
+    return ids

@@ -22,6 +22,7 @@ from ..core.files import FileError
 from ..offline.stores import (
     APPLICATION,
     COLUMNS,
+    OLD,
     SUMS,
     UNCHECKED,
     VERSION,
@@ -156,8 +157,8 @@ class Store:
             version = check_version(self.connection, self.path)
             seconds = check_content(self.connection, "integrity_check")
             logger.info("%s: checked in %.1f s", self.path, seconds)
-            if version == UNCHECKED:
-                self._migrate()
+            if version < VERSION:
+                self._migrate(version)
                 self.connection.close()
                 self._connect()
         run = self.connection.execute
@@ -171,17 +172,16 @@ class Store:
         else:
             run("PRAGMA wal_checkpoint(TRUNCATE)")  # so that no part of an unfinished transaction is left, see `check_wal`
 
-    def _migrate(self) -> None:
-        """Give the tables of clickgym 2.0 their checksums, in one transaction, after a copy of the file."""
+    def _migrate(self, version: int) -> None:
+        """Give tables of an earlier version what they lack, in one transaction, after a copy of the file."""
         run, path = self.connection.execute, self.path
         assert path is not None
+        name = "of clickgym 2.0" if version == UNCHECKED else f"of version {version}"
         try:
             run("PRAGMA journal_mode = DELETE")  # only if nobody else has the file open: clickgym 2.0 had another lock
         except sqlite3.OperationalError as error:
-            raise ValueError(
-                f"{path} is of clickgym 2.0, and open elsewhere; close it there, so that it can be migrated"
-            ) from error
-        copy = path.with_name(f"{path.name}.v{UNCHECKED}")
+            raise ValueError(f"{path} is {name}, and open elsewhere; close it there, so that it can be migrated") from error
+        copy = path.with_name(f"{path.name}.v{version}")
         draft = copy.with_name(f"{copy.name}.partial")
         draft.unlink(missing_ok=True)
         with closing(sqlite3.connect(draft)) as connection:
@@ -189,13 +189,14 @@ class Store:
         os.replace(draft, copy)
         add_sums(self.connection)
         run("BEGIN EXCLUSIVE")
-        for table, columns in COLUMNS.items():
+        for table in OLD if version == UNCHECKED else ():
             run(f"ALTER TABLE {table} ADD COLUMN checksum INTEGER NOT NULL DEFAULT 0")
-            run(f"UPDATE {table} SET checksum = sum_of_{table}({columns})")
+            run(f"UPDATE {table} SET checksum = sum_of_{table}({COLUMNS[table]})")
+        run(TABLES[TABLES.index("CREATE TABLE interleaved") : TABLES.index("CREATE TABLE snapshots")])
         run(f"PRAGMA user_version = {VERSION}")
         run("COMMIT")
         path.with_name(f"{path.name}-lock").unlink(missing_ok=True)
-        logger.warning("%s was of clickgym 2.0 and now is of version %d; %s is a copy of before", path, VERSION, copy)
+        logger.warning("%s was %s and now is of version %d; %s is a copy of before", path, name, VERSION, copy)
 
     # ----------------------------------------------------------------------------------------------------------- writing
 

@@ -30,7 +30,8 @@ CREATE TABLE impressions (
     number INTEGER PRIMARY KEY,  -- a tick: lists were shown in this order
     query INTEGER NOT NULL,
     shown INTEGER NOT NULL,      -- microseconds since 1970, UTC, by the clock of the machine
-    source INTEGER NOT NULL,     -- of the list: 0 agent; by lot 1 agent, 2 production; 3 production, by the guard; 4 a log
+    source INTEGER NOT NULL,     -- of the list: 0 agent; by lot 1 agent, 2 production; 3 production, by the guard; 4 a log;
+                                 -- 5 interleaved of the agent's and another
     share REAL,                  -- with which probability the lot would have chosen production; NULL without lot
     items BLOB NOT NULL,         -- (K,) int32, numbers of items; -1 below the end of a list of a log
     candidates BLOB,             -- which slots could be shown, a bit for each; with features (L,) int32, numbers of items
@@ -50,6 +51,11 @@ CREATE TABLE clicks (
     checksum INTEGER NOT NULL,
     PRIMARY KEY (impression, position)
 ) WITHOUT ROWID;
+CREATE TABLE interleaved (   -- whose the positions of a list are that was interleaved
+    impression INTEGER PRIMARY KEY,
+    note BLOB NOT NULL,          -- (K,) float64, the probability that a position is the agent's; NaN where it is nobody's
+    checksum INTEGER NOT NULL
+);
 CREATE TABLE snapshots (     -- to make loading fast, never the truth: an agent is what a replay of the impressions makes of it
     query INTEGER PRIMARY KEY,
     tick INTEGER NOT NULL,   -- the last event that it has seen

@@ -8,6 +8,7 @@ from . import (
     features_or_networks,
     first_everywhere,
     he2020,
+    interleaving,
     lagree2016,
     late_clicks,
     li2019_bubble,
@@ -46,6 +47,7 @@ FURTHER = (
     warm_start,
     first_everywhere,
     features_or_networks,
+    interleaving,
 )
 """Of ours: on what later papers say of their algorithms, and on clicks as they come."""
 

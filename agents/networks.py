@@ -1,0 +1,192 @@
+"""Networks that score candidates by their features: evaluated in kernels, trained by PyTorch.
+
+A network is one array of P weights: of each layer a matrix ``(n_in, n_out)``, row by row, and a bias ``(n_out,)``. Hidden
+units are rectified, the last layer has one output. All random numbers are NumPy's, so a seed reproduces a training.
+
+Letters: L candidates in a session, K positions, d features, P weights of the network.
+"""
+
+from __future__ import annotations
+
+import importlib
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+from typing import Annotated, Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..core.checks import check_at_least, check_count, integers
+from ..core.kernels import inner
+from .agent import ANY_LIST, ContextualAgent, Seed, checked_features, doubled
+from .generic_rl import one_thread
+from .state import Floats, Ints
+from .streams import new_stream
+
+FEW = 64  # rows for which there is room at first
+
+
+class NetworkState(NamedTuple):
+    network: Floats  # (P,) the weights
+    sizes: Ints  # of the layers: d, the hidden ones, 1
+    units: Floats  # working memory: the values of all layers for one candidate
+    stream: NDArray[np.uint64]  # (1,) seeds the trainings
+    training: Floats  # learning rate, epochs and batch size
+    n_fitted: Annotated[Ints, "1"]  # samples or pairs at the last training
+    n_learned: Annotated[Ints, "1"]  # sessions
+    growth: float
+    scores: Annotated[Floats, "L"]  # of the last display's candidates
+    order: Annotated[Ints, "L", range]  # working memory
+
+
+@inner
+def evaluate(network, sizes, x, units):  # type: ignore[no-untyped-def]
+    """Return the score of a candidate with features x; the values of all layers are written into ``units``."""
+    for j in range(len(x)):
+        units[j] = x[j]
+    begin, place = 0, 0  # of the layer's inputs and weights
+    for layer in range(1, len(sizes)):
+        n, m = sizes[layer - 1], sizes[layer]
+        inputs, outputs = units[begin : begin + n], units[begin + n : begin + n + m]
+        bias = network[place + n * m : place + (n + 1) * m]
+        for j in range(m):
+            outputs[j] = bias[j]
+        for i in range(n):
+            row, value = network[place + i * m : place + (i + 1) * m], inputs[i]
+            if value != 0.0:
+                for j in range(m):
+                    outputs[j] += value * row[j]
+        if layer < len(sizes) - 1:
+            for j in range(m):
+                outputs[j] = max(outputs[j], 0.0)
+        begin, place = begin + n, place + (n + 1) * m
+    return units[begin]
+
+
+def first_network(sizes: Sequence[int], rng: np.random.Generator) -> NDArray[np.float64]:
+    """Return random weights, uniform on ±1/√n for each layer with n inputs."""
+    return np.concatenate([rng.uniform(-(n**-0.5), n**-0.5, (n + 1) * m) for n, m in pairwise(sizes)])
+
+
+def layers(network: Any, sizes: Sequence[int], x: Any) -> list[Any]:
+    """Return the values ``(n, size)`` of the layers behind the inputs ``(n, d)``; arrays of NumPy or tensors of PyTorch."""
+    values, place = [x], 0
+    for layer, (n, m) in enumerate(pairwise(sizes), 2):
+        matrix, bias = network[place : place + n * m].reshape(n, m), network[place + n * m : place + (n + 1) * m]
+        outputs = values[-1] @ matrix + bias
+        values.append(outputs * (outputs > 0) if layer < len(sizes) else outputs)
+        place += (n + 1) * m
+    return values[1:]
+
+
+def train(
+    network: NDArray[np.float64], loss: Callable[[Any, NDArray[np.int64]], Any], count: int, rng: np.random.Generator,
+    training: NDArray[np.float64], weight_decay: float = 0.0, decay: float = 1.0, most: int | None = None, drop: bool = False,
+) -> None:  # fmt: skip
+    """Train a network in place by Adam.
+
+    Args:
+        network: ``(P,)`` the weights.
+        loss: of the weights, a tensor, and the numbers of a batch.
+        count: how many samples there are; each epoch puts them into batches at random.
+        rng: for these batches.
+        training: learning rate, epochs and batch size.
+        weight_decay: times the weights, is added to the gradient.
+        decay: multiplies the learning rate after each epoch.
+        most: batches of an epoch at most; None: all.
+        drop: whether a last batch of less than half the size is left out if there are others.
+    """
+    import torch
+
+    learning_rate, epochs, batch_size = float(training[0]), int(training[1]), int(training[2])
+    with one_thread(), torch.enable_grad():
+        weights = torch.from_numpy(network).requires_grad_()
+        optimizer = torch.optim.Adam([weights], learning_rate, weight_decay=weight_decay)
+        for _ in range(epochs):
+            order = rng.permutation(count)
+            batches = [order[start : start + batch_size] for start in range(0, count, batch_size)]
+            if drop and len(batches) > 1 and 2 * len(batches[-1]) < batch_size:
+                del batches[-1]
+            for batch in batches[:most]:
+                optimizer.zero_grad()
+                loss(weights, batch).backward()
+                optimizer.step()
+            optimizer.param_groups[0]["lr"] *= decay
+
+
+class NetworkAgent(ContextualAgent):
+    """Base class of the agents that score candidates by a network. Their state is that of `NetworkState` and more."""
+
+    learns_from = ANY_LIST
+    counts: ClassVar[Mapping[str, str]]
+    """The state arrays that grow, each with the field that counts its rows."""
+
+    def __init__(
+        self, n_items: int, n_positions: int, n_features: int, seed: Seed, hidden: ArrayLike, learning_rate: float, epochs: int,
+        batch_size: int, growth: float, **others: Any,
+    ) -> None:  # fmt: skip
+        widths = tuple(integers("hidden", hidden, (None,), 1, 10_001).tolist())
+        try:
+            importlib.import_module("torch")
+        except ImportError as error:
+            what = f'{type(self).__name__} trains a network by PyTorch; install it: pip install "clickgym[rl]"'
+            raise ImportError(what, name=error.name) from None
+        super().__init__(
+            n_items, n_positions, n_features, seed, hidden=widths,
+            learning_rate=check_at_least("learning_rate", learning_rate, 0, strictly=True),
+            epochs=check_count("epochs", epochs), batch_size=check_count("batch_size", batch_size),
+            growth=check_at_least("growth", growth, 0), **others,
+        )  # fmt: skip
+
+    @property
+    def sizes(self) -> list[int]:
+        """Of the layers: d, the hidden ones, 1."""
+        return [self.n_features, *self.hyperparameters["hidden"], 1]
+
+    def best(self, features: ArrayLike) -> NDArray[np.int64]:  # type: ignore[override]  # as ContextualAgent has it
+        rows = checked_features(features, (None, self.n_features))
+        return np.argsort(-self._scores(rows), kind="stable")
+
+    def _scores(self, features: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The estimates by which `best` orders candidates."""
+        return layers(self.state.network, self.sizes, features)[-1][:, 0]
+
+    def _state_sizes(self) -> dict[str, int]:
+        sizes = self.sizes
+        n_weights = sum((n + 1) * m for n, m in pairwise(sizes))
+        return super()._state_sizes() | {"U": sum(sizes), "P": n_weights, "H": sizes[-2] + 1}
+
+    def _first_values(self) -> dict[str, Any]:
+        sizes = self.sizes
+        return {
+            "network": first_network(sizes, self.rng),
+            "sizes": np.array(sizes),
+            "units": np.zeros(sum(sizes)),
+            "stream": new_stream(self.rng),
+            "training": np.array([self.hyperparameters[name] for name in ("learning_rate", "epochs", "batch_size")]),
+        }
+
+    @abstractmethod
+    def _rows(self) -> Mapping[str, int]:
+        """How many rows of each growing array a session needs at most."""
+
+    def make_room(self, n_sessions: int) -> None:
+        """Grow, if need be, so that there is room for the next sessions, and for displays that wait for clicks."""
+        sessions = check_count("n_sessions", n_sessions, 0) + self.display - int(self.state.n_learned[0])
+        for name, most in self._rows().items():
+            array, count = getattr(self.state, name), int(getattr(self.state, self.counts[name])[0])
+            if (needed := count + sessions * most) > len(array):
+                longer = np.zeros((doubled(len(array), needed), *array.shape[1:]), array.dtype)
+                longer[:count] = array[:count]
+                self.state = self.state._replace(**{name: longer})
+
+    def _arrays(self) -> dict[str, Any]:
+        arrays = super()._arrays()
+        return arrays | {
+            name: arrays[name][: max(FEW, int(getattr(self.state, count)[0]))] for name, count in self.counts.items()
+        }
+
+    def _restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        super()._restore(arrays)
+        self.make_room(0)
