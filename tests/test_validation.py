@@ -229,6 +229,7 @@ def recipes() -> dict[Any, Call]:
         off_list_clicks=1,
         times=[3.5],
         candidates=[[1, 0]],
+        values=[[2.0, 0.5]],
     )
     add(offline.Judgements, **JUDGEMENTS, features=sparse.csr_array(np.eye(4)))
     add(offline.ListPolicy, lists=[[0, 1], [1, 0]], probabilities=[0.5, 0.5])

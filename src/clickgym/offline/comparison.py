@@ -152,8 +152,9 @@ def _judged(
     log: ClickLog, targets: Mapping[str, Policies], logging: Policies | None, *, reward: str, **settings: Any
 ) -> Estimates:
     """By the estimators whose assumptions hold in the log."""
-    if reward != "clicks":
-        raise ValueError(f"estimators are not given, which tells only of clicks; expected some that tell {reward!r}")
+    if reward != "clicks" or (isinstance(log, ClickLog) and log.values is not None):
+        what = repr(reward) if reward != "clicks" else "what they are worth"
+        raise ValueError(f"estimators are not given, which tells only of clicks; expected some that tell {what}")
     judge = Judge(log, targets, logging, **settings)
     by_policy: dict[str, tuple[Evaluation, ...]] = {}
     refused: dict[tuple[str, str], str] = {}

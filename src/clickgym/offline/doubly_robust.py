@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,13 @@ from .weights import WEIGHTS, Contributions, Floats, QuerySessions
 
 DOUBLY_ROBUST = {"dr": "UBM", "cascade-dr": "UBM", "item-position-dr": "PBM"}
 """The doubly robust estimators, and the click model that each fits where none is given."""
+
+
+class Items(NamedTuple):
+    """The items that a click model numbers, and what a click on each is worth."""
+
+    ids: Integers
+    values: Floats
 
 
 class DoublyRobust:
@@ -49,6 +57,7 @@ class DoublyRobust:
             raise ValueError(f"the policy's own lists are of unequal length, which {self.estimator!r} does not support")
         lengths = (lists >= 0).sum(axis=1)
         items = np.union1d(target.items, lists[lists >= 0])  # the model's items are numbered in this order
+        priced = Items(items, sessions.values_of(items))
         above = _above(weights) if self.estimator == "cascade-dr" else np.ones((len(lists), 1))
         direct, beyond = np.zeros(above.shape), values.copy()
         for mask, source in sources:
@@ -58,7 +67,7 @@ class DoublyRobust:
                 rows = np.flatnonzero(mask[sessions.rows] & (lengths == length))
                 cutoff = min(int(length), sessions.cutoff)
                 of_rows = weights[rows, :cutoff]
-                expected, predicted = self.predict(users, items, lists[rows], target, self.reward, cutoff, of_rows)
+                expected, predicted = self.predict(users, priced, lists[rows], target, self.reward, cutoff, of_rows)
                 direct[rows, : expected.shape[1]] = expected
                 beyond[rows, :cutoff] -= of_rows * predicted
         return np.hstack([direct, beyond]), np.hstack([above, weights])
@@ -77,12 +86,12 @@ def direct_columns(estimator: str, columns: int) -> int:
     return {"dr": 1, "cascade-dr": columns // 2, "item-position-dr": 1}.get(estimator, 0)
 
 
-# Each takes the click model, the items that it numbers, some lists, the target, reward and cutoff, and the weights of these
-# lists; and returns what the direct method adds, as `contributions`, and the predictions to be subtracted.
+# Each takes the click model, its items, some lists, the target, reward and cutoff, and the weights of these lists; and returns
+# what the direct method adds, as `contributions`, and the predictions to be subtracted.
 
 
 def _predict_lists(
-    users: ClickModel, items: Integers, lists: NDArray[np.integer], target: Policy, reward: str, cutoff: int, weights: Floats
+    users: ClickModel, items: Items, lists: NDArray[np.integer], target: Policy, reward: str, cutoff: int, weights: Floats
 ) -> tuple[Floats, Floats]:
     possible, probabilities = target.support()
     value = probabilities @ _earnings(users, items, possible, reward, cutoff).sum(axis=1)
@@ -90,7 +99,7 @@ def _predict_lists(
 
 
 def _predict_beginnings(
-    users: ClickModel, items: Integers, lists: NDArray[np.integer], target: Policy, reward: str, cutoff: int, weights: Floats
+    users: ClickModel, items: Items, lists: NDArray[np.integer], target: Policy, reward: str, cutoff: int, weights: Floats
 ) -> tuple[Floats, Floats]:
     possible, probabilities = target.support()
     earnings = probabilities[:, None] * _earnings(users, items, possible, reward, cutoff)
@@ -107,13 +116,13 @@ def _predict_beginnings(
 
 
 def _predict_item_positions(
-    users: ClickModel, items: Integers, lists: NDArray[np.integer], target: Policy, reward: str, cutoff: int, weights: Floats
+    users: ClickModel, items: Items, lists: NDArray[np.integer], target: Policy, reward: str, cutoff: int, weights: Floats
 ) -> tuple[Floats, Floats]:
     if not isinstance(users, PositionBasedModel):
         raise ValueError(f"model is a {type(users).__name__}; the estimator 'item-position-dr' takes a PositionBasedModel")
-    predicted = np.outer(users.attraction, users.examination[:cutoff])
-    value = (target.item_positions[:, :cutoff] * predicted[np.searchsorted(items, target.items)]).sum()
-    return np.full((len(lists), 1), value), predicted[np.searchsorted(items, lists[:, :cutoff]), np.arange(cutoff)]
+    predicted = np.outer(users.attraction * items.values, users.examination[:cutoff])
+    value = (target.item_positions[:, :cutoff] * predicted[np.searchsorted(items.ids, target.items)]).sum()
+    return np.full((len(lists), 1), value), predicted[np.searchsorted(items.ids, lists[:, :cutoff]), np.arange(cutoff)]
 
 
 PREDICTIONS = {"dr": _predict_lists, "cascade-dr": _predict_beginnings, "item-position-dr": _predict_item_positions}
@@ -124,10 +133,10 @@ def _above(weights: Floats) -> Floats:
     return np.hstack([np.ones((len(weights), 1)), weights[:, :-1]])
 
 
-def _earnings(users: ClickModel, items: Integers, lists: NDArray[np.integer], reward: str, cutoff: int) -> Floats:
+def _earnings(users: ClickModel, items: Items, lists: NDArray[np.integer], reward: str, cutoff: int) -> Floats:
     """``(N, cutoff)`` what a click model expects each position of each list to earn; no list ends above the cutoff."""
-    distinct, index = filled_lists(places(items, lists), len(items))
+    distinct, index = filled_lists(places(items.ids, lists), len(items.ids))
     if reward == "clicks":
-        return np.array([users.click_probabilities(ranking)[:cutoff] for ranking in distinct])[index]
+        return np.array([(users.click_probabilities(ranking) * items.values[ranking])[:cutoff] for ranking in distinct])[index]
     earned = [[users.expected_reward(ranking, reward, k + 1) for k in range(cutoff)] for ranking in distinct]
     return np.diff(earned, axis=1, prepend=0.0)[index]

@@ -56,7 +56,9 @@ weighed by ``X_Φ(a) / X_π(a)`` estimate it. For the PBM ``X_Φ(a) = Σ_k χ_k 
 same at each position for `cascade` and `item-position` (each term of the doubly robust ones by its own weights), and for
 a click model the weighted examinations, ``Σ_k χ_k weight / Σ_a X_Φ(a)``. They are biased by O(1/N) and usually vary less.
 
-*Other rewards.* With a ``cutoff`` m only the first m positions count. ``any_click`` is 1 for a list with a click; `ips`,
+*Other rewards.* With a ``cutoff`` m only the first m positions count. If the log has values, ``clicks`` is what the clicks are
+worth, by every estimator: values are known, so that what is estimated of clicks is weighed. ``any_click`` is 1 for a list with
+a click; `ips`,
 `cascade` and their doubly robust forms count the first click alone (for the others it is not a sum over clicks).
 ``satisfaction`` is 1 for a user who left satisfied, which no log tells: `dcm`, `sdbn` and `dbn` multiply the examinations
 under Φ by the model's probability of leaving after a click.
@@ -295,8 +297,8 @@ def contributions(
         model: the click model of a click-model estimator: a `ClickModel` over the log's item indices, a fitted `Estimator`,
             or None to fit one to this log. Of a doubly robust estimator any click model (`item-position-dr`: any with
             examination by position alone), which should not have been fitted to this log; None cross-fits the UBM (the PBM).
-        reward: ``"clicks"`` (their number), ``"any_click"`` (1 if there is one) or ``"satisfaction"`` (1 if the user left
-            satisfied); see the module's docstring for which estimators can tell.
+        reward: ``"clicks"`` (their number, or what they are worth, if the log has values), ``"any_click"`` (1 if there is one)
+            or ``"satisfaction"`` (1 if the user left satisfied); see the module's docstring for which estimators can tell.
         cutoff: count only the first ``cutoff`` positions, in ``1..K``; None counts all.
 
     Returns:
@@ -319,7 +321,8 @@ def contributions(
             raise ValueError(f"cutoff is {cutoff}, but the log holds single items, not lists")
         return display_weights(log, target, estimator, logging, model)
     check_cutoff(cutoff, log)
-    earned = _earned(log.clicks, reward, cutoff)
+    check_valued(log, reward)
+    earned = _earned(log, reward, cutoff)
     weigh = _weigher(log, estimator, model, reward, counted=logging is None)
     if estimator in MODEL_BASED and logging is None:
         logging = empirical_policies(log)
@@ -342,7 +345,7 @@ def _in_order(parts: Sequence[tuple[Integers, Floats, Floats]], n_sessions: int)
 
 
 def _by_length(
-    log: ClickLog, query: str, rows: Integers, laws: tuple[Policy, Policy | None], earned: NDArray[np.int8]
+    log: ClickLog, query: str, rows: Integers, laws: tuple[Policy, Policy | None], earned: NDArray[Any]
 ) -> Iterator[tuple[Integers, QuerySessions]]:
     """The sessions of a query by the lengths of their lists, with the laws of these: the target's and the logging policy's."""
     lengths = log.lengths[rows]
@@ -357,6 +360,12 @@ def check_cutoff(cutoff: int | None, log: ClickLog) -> None:
     """Refuse a cutoff beyond the positions of the log."""
     if cutoff is not None and check_count("cutoff", cutoff) > log.n_positions:
         raise ValueError(f"cutoff is {cutoff}, but the log has {log.n_positions} positions")
+
+
+def check_valued(log: ClickLog, reward: str) -> None:
+    """Refuse a reward that the log's values cannot weigh."""
+    if log.values is not None and reward != "clicks":
+        raise ValueError(f"the reward {reward!r} counts no clicks that the values of the log could weigh; expected 'clicks'")
 
 
 def _weigher(log: ClickLog, estimator: str, model: ClickModel | Estimator | None, reward: str, counted: bool) -> Weigh:
@@ -375,18 +384,20 @@ def check_estimator(estimator: str, reward: str = "clicks") -> None:
 
 def logged_reward(log: ClickLog | ItemPositionLog, reward: str = "clicks", cutoff: int | None = None) -> float | None:
     """The logged reward per session (row); None for satisfaction, which logs do not contain."""
-    return None if reward == "satisfaction" else float(_earned(log.clicks, reward, cutoff).sum() / len(log))
+    return None if reward == "satisfaction" else float(_earned(log, reward, cutoff).sum() / len(log))
 
 
 def _per_session(log: ClickLog | ItemPositionLog, reward: str, cutoff: int | None) -> Floats | None:
     """``(N, ...)`` what each session was logged to earn; None for satisfaction."""
-    return None if reward == "satisfaction" else _earned(log.clicks.reshape(len(log), -1), reward, cutoff).astype(np.float64)
+    return None if reward == "satisfaction" else _earned(log, reward, cutoff).astype(np.float64)
 
 
-def _earned(clicks: NDArray[np.int8], reward: str, cutoff: int | None) -> NDArray[np.int8]:
-    """What each logged click counts, ``(N, cutoff)``: itself, or for ``any_click`` only the first of its list."""
-    counted = clicks[..., :cutoff]
-    return counted * (counted.cumsum(axis=1) == 1) if reward == "any_click" else counted
+def _earned(log: ClickLog | ItemPositionLog, reward: str, cutoff: int | None) -> NDArray[Any]:
+    """What each logged click counts, ``(N, cutoff)``: itself or its value, or for ``any_click`` only the first of its list."""
+    counted = (log.clicks if isinstance(log, ClickLog) else log.clicks[:, None])[:, :cutoff]
+    if reward == "any_click":
+        return counted * (counted.cumsum(axis=1) == 1)
+    return counted if isinstance(log, ItemPositionLog) or log.values is None else counted * log.values[:, :cutoff]
 
 
 def _policy(name: str, policies: Policies, query: str, log: ClickLog) -> Policy:

@@ -16,6 +16,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ..core.checks import (
+    LARGEST,
     as_call,
     check_count,
     check_kind,
@@ -65,6 +66,9 @@ class ClickLog:
             1970 (without an offset they are taken for UTC); None if unknown.
         candidates: ``(N, L)`` the items that the logging policy could show in each session, in any order, behind the last -1;
             None: the same in all sessions of a query. `clickgym.offline.learn` reads them; tables do not hold them.
+        values: ``(N, K)`` numbers from 0, what a click on the item at each position is worth, the same in all sessions of a
+            query; anything below the end of a list. With values, the reward ``clicks`` of off-policy estimators and of
+            `decide` is what the clicks are worth. None: each click counts 1.
 
     Raises:
         ValueError: naming the array and what was expected.
@@ -90,6 +94,7 @@ class ClickLog:
     notes: tuple[str, ...] = ()
     times: NDArray[np.float64] | NDArray[np.int64] | None = None
     candidates: NDArray[np.int32] | None = None
+    values: NDArray[np.float64] | None = None
 
     def __post_init__(self) -> None:
         checked = partial(set_checked, self)
@@ -115,9 +120,38 @@ class ClickLog:
             checked("times", check_times, shape[:1])
         if self.candidates is not None:
             checked("candidates", integers, (shape[0], "candidates"), -1, n_labels["item_labels"], **options)
+        if self.values is not None:
+            checked("values", numbers, shape, 0.0, LARGEST, expected="a finite number from 0", empty=True, copy=False)
+            self._check_one_value()
         checked("off_list_clicks", check_count, 0)
         checked("skipped", _check_skipped)
         checked("notes", _check_notes)
+
+    def _check_one_value(self) -> None:
+        """Refuse an item that has two values in a query."""
+        assert self.values is not None
+        index, labels = self.pairs()
+        shown = self.items >= 0
+        value = np.zeros(len(labels))
+        value[index[shown]] = self.values[shown]
+        other = np.flatnonzero(value[index[shown]] != self.values[shown])
+        if len(other):
+            pair = index[shown][other[0]]
+            (query, item), values = labels[pair], f"{self.values[shown][other[0]]:g} and {value[pair]:g}"
+            raise ValueError(f"values has {values} for the item {item!r} of the query {query!r}; expected one value")
+
+    def values_of(self, query: str) -> NDArray[np.float64]:
+        """What a click on each item is worth, ``(L,)``, if the log has values; nan for items that the query does not show.
+
+        Example:
+            >>> ClickLog([[1, 0]], [[1, 0]], [0], ("a", "b"), ("q",), values=[[2.5, 4]]).values_of("q")
+            array([4. , 2.5])
+        """
+        values = np.full(len(self.item_labels), np.nan)
+        if self.values is not None:
+            shown = (self.items >= 0) & (self.queries == self.query_labels.index(query))[:, None]
+            values[self.items[shown]] = self.values[shown]
+        return values
 
     @classmethod
     def from_frame(cls, frame: Any, *, columns: Mapping[str, str] | None = None, duplicates: str = "refuse") -> ClickLog:
@@ -193,8 +227,8 @@ class ClickLog:
 
     def __getitem__(self, sessions: Any) -> ClickLog:
         """The log of some sessions: a boolean mask, a slice or a sequence of indices."""
-        arrays = ("items", "clicks", "queries", "propensities", "list_propensities", "context", "times", "candidates")
-        return _part(self, sessions, *arrays)
+        names = "items", "clicks", "queries", "propensities", "list_propensities", "context", "times", "candidates", "values"
+        return _part(self, sessions, *names)
 
     def pairs(self) -> tuple[NDArray[np.int32], list[tuple[str, str]]]:
         """The (query, item) pairs of the log.
@@ -217,7 +251,7 @@ class ClickLog:
 
         Returns:
             Columns ``session`` (from 0), ``query``, ``position`` (from 1), ``item``, ``clicked``, and where they are known
-            ``propensity``, ``list_propensity``, ``time``, and the context as ``feature_1``, ``feature_2``, ...
+            ``propensity``, ``value``, ``list_propensity``, ``time``, and the context as ``feature_1``, ``feature_2``, ...
 
         Example:
             >>> ClickLog([[1, 0]], [[1, 0]], [0], ("a", "b"), ("q",)).to_frame().rows()
@@ -238,6 +272,8 @@ class ClickLog:
         }
         if self.propensities is not None:
             columns["propensity"] = self.propensities.ravel()
+        if self.values is not None:
+            columns["value"] = self.values.ravel()
         if self.list_propensities is not None:
             columns["list_propensity"] = np.repeat(self.list_propensities, n_positions)
         if self.times is not None:
@@ -399,7 +435,7 @@ def _check_notes(name: str, values: Any) -> tuple[str, ...]:
 
 
 def write_tidy(log: ClickLog, path: str | PathLike[str]) -> None:
-    """Write a log as a tidy table, which `read_tidy` reads back; no half-written file is left.
+    """Write a log as a tidy table, which `read_tidy` reads back, values if their column is named; no half-written file is left.
 
     Args:
         log: the sessions; see `ClickLog.to_frame` for the columns.

@@ -60,7 +60,8 @@ class ModelWeights:
             raise ValueError(f"{sessions.name(items[infinite[0]])}: {what}")
         weights = np.divide(target, logged, out=np.zeros(len(items)), where=logged > 0)[index]
         weighted = (weights * examined).sum(axis=1, keepdims=True)
-        return (weights * clicks).sum(axis=1, keepdims=True), weighted / (target.sum() or 1.0)
+        paid = clicks if sessions.log.values is None else clicks * sessions.log.values[sessions.rows]
+        return (weights * paid).sum(axis=1, keepdims=True), weighted / (target.sum() or 1.0)
 
     def _users(self, sessions: QuerySessions, items: Integers) -> ClickModel:
         """The click model of the query."""

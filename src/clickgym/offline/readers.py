@@ -419,7 +419,8 @@ def read_tidy(
             if its name ends with ``.gz``; or Parquet (``.parquet``). Its columns are ``session``, ``query`` (without it, all
             sessions are of one), ``position``, ``item``, ``clicked`` (0 or 1, false or true); optionally ``region``, which
             makes the query label ``query-region``; ``propensity``, ``list_propensity`` and the context ``feature_1``,
-            ``feature_2``, ..., see `ClickLog`; and ``split``. Others are left out.
+            ``feature_2``, ..., see `ClickLog`; and ``split``. Only if ``columns`` names it, what a click on the item is worth,
+            ``{"value": "price"}``. Others are left out.
         split: keep only the rows whose column ``split`` says so; None keeps all.
         columns: what a column is called, if not so, as ``{"item": "doc_id"}``.
         duplicates: of rows with the same session and position, ``"refuse"`` or keep the ``"first"``.

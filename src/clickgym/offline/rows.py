@@ -23,7 +23,7 @@ from .tables import ROWS, Fault, Skipped, check_kept, read_blocks, read_lines, s
 
 COLUMNS = ("session", "query", "position", "item", "clicked")
 """The columns of a tidy table; without ``query`` all sessions are of one query."""
-OTHERS = ("region", "propensity", "list_propensity", "time", "split")
+OTHERS = ("region", "propensity", "list_propensity", "time", "split", "value")
 CONTEXT = re.compile("feature_[1-9][0-9]*")
 NEEDED = tuple(name for name in COLUMNS if name != "query")
 DAMAGED = "is not a Parquet table, or damaged", "restore it from a backup"
@@ -83,6 +83,8 @@ def roles_of(source: object, columns: Mapping[str, str], split: str | None, head
     if columns.get("time") == "":  # a column of this name that is no time of sessions
         del columns["time"]
         roles.remove("time")
+    if "value" not in columns:  # what clicks are worth says only who names the column
+        roles.remove("value")
     names = {role: columns.get(role, role) for role in roles}
     needed = [*NEEDED, *(["split"] if split is not None else []), *columns]
     check_columns_there(source, header, {role: names[role] for role in needed})

@@ -18,7 +18,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ..core.checks import check_choice
+from ..core.checks import LARGEST, check_choice
 from ..core.files import writing
 from .rows import COLUMNS, CONTEXT, Block, FrameTable, TextTable, check_columns, parquet_table, roles_of, tidy_text
 from .tables import NUMBER, ROWS, Fault, Skipped, check_kept, check_size, finite_number, positive_probability, whole_number
@@ -272,7 +272,8 @@ class _Sessions:
                 if row.get(name) == "":
                     raise Fault("a missing value", f"the column {self.names[name]!r} is empty")
             for name in self.floats:
-                (finite_number if CONTEXT.fullmatch(name) else positive_probability)(self.names[name], row[name])
+                check = finite_number if CONTEXT.fullmatch(name) else _worth if name == "value" else positive_probability
+                check(self.names[name], row[name])
             if "time" in self.names:
                 message = f"{self.names['time']} is {row['time']!r}; expected {TIMES}"
                 raise Fault("time cannot be read", message)
@@ -489,14 +490,23 @@ class _Sessions:
             "skipped": dict(+self.skipped),
             "notes": tuple(self.notes),
             "times": heads["time"].to_numpy(writable=True) if "time" in self.names else None,
+            "values": padded("value", 0) if "value" in self.floats else None,
         }
 
 
 def _in_range(name: str, value: pl.Expr) -> pl.Expr:
-    """Whether a column's text is a number, and a probability or a feature."""
+    """Whether a column's text is a number, and a probability, a value or a feature."""
     if CONTEXT.fullmatch(name):
         return pl.col(name).str.contains(f"^-?{NUMBER_IN_RUST}$") & value.is_finite()
-    return pl.col(name).str.contains(f"^{NUMBER_IN_RUST}$") & (value > 0) & (value <= 1)
+    in_range = (value <= LARGEST) if name == "value" else (value > 0) & (value <= 1)
+    return pl.col(name).str.contains(f"^{NUMBER_IN_RUST}$") & in_range
+
+
+def _worth(name: str, text: str) -> float:
+    """What a click is worth: a finite number from 0."""
+    if not (NUMBER.fullmatch(text) and float(text) <= LARGEST):
+        raise Fault(f"{name} is not a finite number from 0", f"{name} is {text!r}; expected a finite number from 0")
+    return float(text)
 
 
 def _rank(text: str) -> int:

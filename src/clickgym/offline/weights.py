@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,7 +35,7 @@ class QuerySessions(NamedTuple):
     rows: Integers
     target: Policy
     logging: Policy | None
-    earned: NDArray[np.int8]
+    earned: NDArray[Any]
 
     @property
     def lists(self) -> NDArray[np.int32]:
@@ -46,6 +46,15 @@ class QuerySessions(NamedTuple):
     def cutoff(self) -> int:
         """How many positions count."""
         return self.earned.shape[1]
+
+    def values_of(self, items: Integers) -> Floats:
+        """What clicks on items are worth: 1, if the log does not say."""
+        if self.log.values is None:
+            return np.ones(len(items))
+        values = self.log.values_of(self.query)[items]
+        for item in items[np.isnan(values)][:1].tolist():
+            raise ValueError(f"{self.name(item)} has no value in the log, which does not show it")
+        return values
 
     @property
     def of_query(self) -> str:

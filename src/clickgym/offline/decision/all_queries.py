@@ -40,8 +40,7 @@ from .evidence import LEVEL, Ground, Verdict, experiment, larger_step, settle
 from .lists import STEADY
 from .models import Models
 from .page import INSTANCE, to_dict, to_html
-from .records import Settings
-from .words import UNITS
+from .records import UNITS, Settings
 
 PAGES = "queries"
 VERDICTS = "verdicts.jsonl"
@@ -95,6 +94,7 @@ class Decisions:
             production.
         threshold: the largest p-value with which a list is recommended.
         queries: the decisions, the most frequent query first.
+        valued: whether the log says what clicks are worth, which is then the reward.
     """
 
     log: str
@@ -104,6 +104,7 @@ class Decisions:
     level: float
     threshold: float
     queries: tuple[QueryDecision, ...]
+    valued: bool = False
 
     def to_frame(self) -> polars.DataFrame:
         """The decisions as a table, one row for each query."""
@@ -233,8 +234,8 @@ class _Work:
         if pages:
             self._write_pages(models, weighed, level)
         rows = tuple(self._row(query, weighed[query], level) for query in self.queries)
-        settings = self.settings
-        decisions = Decisions(self.name, settings.reward, settings.cutoff, len(models.log), settings.level, level, rows)
+        settings, valued = self.settings, models.log.values is not None
+        decisions = Decisions(self.name, settings.reward, settings.cutoff, len(models.log), settings.level, level, rows, valued)
         write_whole(self.folder / "decisions.csv", to_csv(decisions.to_frame()))
         write_whole(self.folder / "decisions.html", _page(decisions))
         return decisions
@@ -319,7 +320,7 @@ class _Work:
 def _begin(folder: Path, log: ClickLog, settings: Settings, queries: list[str], name: str) -> None:
     """Make the folder; refuse one that holds decisions from another log or with other settings."""
     digest = sha256()
-    for array in (log.items, log.clicks, log.queries, *([] if log.times is None else [log.times])):
+    for array in (log.items, log.clicks, log.queries, *(each for each in (log.times, log.values) if each is not None)):
         digest.update(np.ascontiguousarray(array).tobytes())
     labels = json.dumps([log.item_labels, log.query_labels])
     digest.update(labels.encode())
@@ -414,7 +415,7 @@ def _page(decisions: Decisions) -> str:
             decisions=decisions,
             recommended=recommended,
             verdicts=[*dict.fromkeys(each.verdict for each in decisions.queries)],
-            unit=UNITS[decisions.reward],
+            unit=UNITS["values" if decisions.valued else decisions.reward],
             version=version("clickgym"),
         )
     )

@@ -77,6 +77,7 @@ class Correction:
         self, log: ClickLog, tally: DistinctLists, production: Lists, items: Sequence[int], reward: str, cutoff: int | None
     ) -> None:
         self.log, self.tally, self.production, self.reward, self.cutoff = log, tally, production, reward, cutoff
+        self.values = None if log.values is None else np.append(log.values_of(log.query_labels[0]), 0.0)  # the last that of -1
         self.place = np.full(len(log.item_labels) + 1, len(items))  # the last one is that of -1, and is never read
         self.place[list(items)] = np.arange(len(items))
         self.n_items = len(items) + 1
@@ -153,6 +154,8 @@ class Correction:
         )
         any_click = self.reward == "any_click"
         rates = estimator.click_probabilities(log, given=any_click)[:, : self.cutoff]
+        if self.values is not None:
+            rates = rates * self.values[lists[:, : self.cutoff]]
         return 1 - (1 - rates).prod(axis=1) if any_click else rates.sum(axis=1)
 
 

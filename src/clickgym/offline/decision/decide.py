@@ -38,7 +38,7 @@ from ..comparison import read_sessions
 from ..doubly_robust import DOUBLY_ROBUST
 from ..estimation.estimator import Estimator
 from ..estimation.settings import QUICK
-from ..evaluation import CAN_ESTIMATE, Evaluation, check_cutoff, contributions, evaluate, logged_reward
+from ..evaluation import CAN_ESTIMATE, Evaluation, check_cutoff, check_valued, contributions, evaluate, logged_reward
 from ..fitting import query_instance
 from ..log import ClickLog
 from ..model_weights import MODEL_BASED
@@ -93,7 +93,8 @@ def decide(
         query: the label of the query; None takes the most frequent one.
         agents: names or specs of the agents to compare.
         horizon, runs: sessions per run of an agent, and runs per agent.
-        reward, cutoff: how the reward of a list is counted, as in `ClickModel.expected_reward`.
+        reward, cutoff: how the reward of a list is counted, as in `ClickModel.expected_reward`. If the log has values (a file:
+            ``columns={"value": "price"}``), ``clicks`` are what the clicks are worth.
         level: the highest probability, of each of the two grounds, of recommending a list that is no better; below 0.5.
         seed: of the split into held-out sessions, of the agents and of the bootstrap.
         out: the folder for ``instance.json`` and the agents' results; created if missing. None leaves no files.
@@ -214,7 +215,15 @@ def conclude(models: Models, weighed: Weighed, task: Task) -> Decision:
     task.on_step(f"{len(trial.checks)} estimators tried on {len(trial.earned)} logged lists")
     decision = Decision(
         settings=settings,
-        subject=Subject(task.log, sessions.query, models.n_sessions, models.n_queries, len(sessions.own), len(sessions.test)),
+        subject=Subject(
+            task.log,
+            sessions.query,
+            models.n_sessions,
+            models.n_queries,
+            len(sessions.own),
+            len(sessions.test),
+            valued=sessions.own.values is not None,
+        ),
         evidence=evidence,
         n_decided=task.n_decided,
         play=Play(instance, regret, curves),
@@ -238,6 +247,7 @@ def open_log(
     if not len(logged):
         raise ValueError("the log has no sessions")
     check_cutoff(settings.cutoff, logged)
+    check_valued(logged, settings.reward)
     probe = gym.make("PBMRank-v0", attraction=[0.5] * logged.n_positions, examination=[1.0] * logged.n_positions)
     for agent in settings.agents:
         if not isinstance(make_agent(agent, probe, horizon=settings.horizon), Agent):
@@ -253,6 +263,10 @@ def _instance(sessions: SplitSessions, evidence: Evidence, users: dict[str, Esti
     origin = f"estimated by clickgym from {name}"
     instance = query_instance(sessions.train, sessions.query, users, evidence.n_items, origin=origin)
     number = {label: item for item, label in enumerate(instance.estimation["items"])}
+    if sessions.own.values is not None:
+        items = [sessions.own.item_labels.index(label) for label in number]
+        values = sessions.own.values_of(sessions.query)[items]
+        instance = replace(instance, models={kind: each.with_item_values(values) for kind, each in instance.models.items()})
     assert instance.initial_ranking is not None
     production = [number[label] for label in evidence.production if label in number]
     ranking = [*dict.fromkeys([*production, *instance.initial_ranking.tolist()])]
@@ -330,7 +344,9 @@ def _users(instance: Instance) -> ClickModel:
 def _candidates(lists: dict[str, NDArray[np.int64]], instance: Instance, weighed: Weighed, task: Task) -> tuple[Candidate, ...]:
     """What each list would have earned in the held-out sessions of the query, and how much more than that in production."""
     labels, reward, cutoff = instance.estimation["items"], task.settings.reward, task.settings.cutoff
-    log, truth = weighed.sessions.test, task.truth
+    log, truth, own = weighed.sessions.test, task.truth, weighed.sessions.own
+    if truth is not None and own.values is not None:
+        truth = truth.with_item_values(own.values_of(own.query_labels[0]))
     number = {label: item for item, label in enumerate(log.item_labels)}
     items = np.array([number[label] for label in labels])
     estimate = _estimates(log, weighed.estimators, FixedPolicy(items[lists["in production"]]), task.settings)
@@ -412,7 +428,8 @@ def _estimate_logged(
     """The value of a list by sessions that showed another one of its length, by each estimator; NaN where it is refused."""
     length = int(tally.lengths[row])
     others = log[(tally.lengths[tally.index] == length) & (tally.index != row)]
-    others = replace(others, items=others.items[:, :length], clicks=others.clicks[:, :length], propensities=None)
+    values = None if others.values is None else others.values[:, :length]
+    others = replace(others, items=others.items[:, :length], clicks=others.clicks[:, :length], propensities=None, values=values)
     target, counted = FixedPolicy(tally.lists[row, :length]), empirical_policies(others)
     estimates = []
     for name in names:

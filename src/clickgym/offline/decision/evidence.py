@@ -297,17 +297,10 @@ class Inquiry:
         return self.reward != "satisfaction" and len(self.sessions.test) >= LEAST_SESSIONS and self.sessions.parts.max() > 0
 
     @cached_property
-    def _by_displays(self) -> list[int]:
-        """The items, most displayed first."""
-        displays = np.bincount(self.sessions.train.items[self.sessions.train.items >= 0])
-        labels = self.log.item_labels
-        return sorted(np.flatnonzero(displays).tolist(), key=lambda item: (-displays[item], labels[item]))
-
-    @cached_property
     def n_items(self) -> int:
         """How many items are ranked: the most displayed, as many as it takes to have those of the list in production, and of a
         list that measured better; but never so many that no best list could be searched for."""
-        least = min(self.sessions.least_items, len(self._by_displays))
+        least = min(self.sessions.least_items, len(self.sessions.by_displays))
         return max([least, *(n for labels in self._wanted if (n := self._reaching(labels)) <= self._most_items)])
 
     @cached_property
@@ -328,11 +321,11 @@ class Inquiry:
     @property
     def _items(self) -> list[int]:
         """The items that are ranked."""
-        return self._by_displays[: self.n_items]
+        return self.sessions.by_displays[: self.n_items]
 
     def _reaching(self, labels: Sequence[str]) -> int:
         """How many of the most displayed items hold a list."""
-        place = {self.log.item_labels[item]: place for place, item in enumerate(self._by_displays, 1)}
+        place = {self.log.item_labels[item]: place for place, item in enumerate(self.sessions.by_displays, 1)}
         return max(place.get(label, 10**9) for label in labels)
 
     @cached_property

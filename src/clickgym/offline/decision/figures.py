@@ -18,7 +18,6 @@ from ...runner.reports.figures import COLOURS, DASHES
 from ..goodness_of_fit import PATTERNS
 from .decide import JUDGES
 from .records import Candidate, Decision
-from .words import UNITS
 
 INKS = {"light": ("#1b1f24", "#d5dbe1"), "dark": ("#e8eaed", "#3a424b")}
 """Of text and of lines, as on the page."""
@@ -113,7 +112,7 @@ def _grounds(decision: Decision, axes: Axes, ink: str) -> None:
         axes.plot([difference], [place], "o", color=colour, markersize=4)
     axes.axvline(0.0, color=ink, linewidth=0.8)
     axes.set_yticks(range(len(rows)), [name for name, *_ in rows], fontsize="small")
-    axes.set(xlabel=f"gain over the list in production ({UNITS[decision.reward]})", ylim=(len(rows) - 0.5, -0.5))
+    axes.set(xlabel=f"gain over the list in production ({decision.unit})", ylim=(len(rows) - 0.5, -0.5))
 
 
 def _nothing(axes: Axes, words: str) -> None:
@@ -125,7 +124,7 @@ def _agents(decision: Decision, axes: Axes, ink: str) -> None:
     for agent, look in zip(decision.regret, _looks(ink), strict=False):
         curve = decision.curves.filter(agent=agent)
         axes.plot(curve["step"], np.maximum(curve["regret"], 0.1), label=agent.replace("$", r"\$"), **look)
-    axes.set(xlabel="session", ylabel=f"regret ({UNITS[decision.reward].split(' per ')[0]})", xscale="log", yscale="log")
+    axes.set(xlabel="session", ylabel=f"regret ({decision.unit.split(' per ')[0]})", xscale="log", yscale="log")
     for axis in (axes.xaxis, axes.yaxis):  # by default matplotlib typesets powers of ten as formulas, which takes long
         axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}" if value >= 1 else f"{value:g}"))
         axis.set_minor_locator(NullLocator())
@@ -142,7 +141,7 @@ def _lists(decision: Decision, axes: Axes, ink: str) -> None:
     if decision.logged is not None:
         axes.axvline(decision.logged, color="#888888", linestyle=":", label="earned in the log")
     axes.set_yticks(rows, [textwrap.fill(candidate.name, 13) for candidate in candidates])
-    axes.set(xlabel=UNITS[decision.reward], ylim=(len(rows) - 0.5, -0.5))
+    axes.set(xlabel=decision.unit, ylim=(len(rows) - 0.5, -0.5))
     axes.legend(fontsize="x-small", loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
 
 
@@ -175,7 +174,7 @@ def _checks(decision: Decision, axes: Axes, ink: str) -> None:
         label = f"{check.estimator}, {check.error:.3f}"
         axes.plot(earned, check.estimated, marker, color=colour, linestyle="", markersize=4, label=label)
     axes.axline((earned.mean(), earned.mean()), slope=1, color=ink, linewidth=0.8)
-    axes.set(xlabel=f"earned ({UNITS[decision.reward]})", ylabel="estimated from other sessions")
+    axes.set(xlabel=f"earned ({decision.unit})", ylabel="estimated from other sessions")
     axes.legend(title="mean error", fontsize="small", title_fontsize="small")
 
 

@@ -74,11 +74,14 @@ def of_query(log: ClickLog, query: str, sessions: NDArray[np.integer], items: ND
         np.where(part.items < 0, -1, np.searchsorted(items, part.items)), part.clicks, np.zeros(len(part), np.int32),
         tuple(log.item_labels[item] for item in items.tolist()), (query,),
         propensities=part.propensities, list_propensities=part.list_propensities, times=part.times,
+        values=part.values,
     )  # fmt: skip
 
 
 def per_session(log: ClickLog, reward: str, cutoff: int | None) -> Floats:
-    """``(N,)`` the reward of each session: its clicks, or 1 for any click."""
+    """``(N,)`` the reward of each session: its clicks, or what they are worth, or 1 for any click."""
+    if log.values is not None:
+        return (log.clicks * log.values)[:, :cutoff].sum(axis=1)
     clicks = log.clicks[:, :cutoff].sum(axis=1)
     return np.minimum(clicks, 1.0) if reward == "any_click" else clicks.astype(np.float64)
 
@@ -94,6 +97,7 @@ class DistinctLists:
         means, variances: ``(M,)`` of what a session earned.
         lengths: ``(M,)`` items.
         earned: ``(N,)`` by each session.
+        square: of what a click is worth, the mean over clicks; 1 without values.
     """
 
     def __init__(self, log: ClickLog, reward: str, cutoff: int | None) -> None:
@@ -103,6 +107,9 @@ class DistinctLists:
         self.means = np.bincount(self.index, earned) / self.counts
         self.variances = np.maximum(np.bincount(self.index, earned**2) / self.counts - self.means**2, 0.0)
         self.lengths = (self.lists >= 0).sum(axis=1)
+        self.square = 1.0
+        if log.values is not None and (clicked := log.clicks[:, :cutoff] == 1).any():
+            self.square = float(np.mean(log.values[:, :cutoff][clicked] ** 2))
 
     @cached_property
     def _rows(self) -> dict[tuple[int, ...], int]:
@@ -271,8 +278,10 @@ class _Strata:
         enough = (np.minimum(lists[0], counts) >= LEAST_IN_STRATUM) & differs[:, :, None]
         weights = np.where(enough, lists[0] * counts / np.maximum(lists[0] + counts, 1), 0.0)
         gains = lists[1] - means
-        # A session more or less of another reward: no variance is 0 because a few sessions were alike.
-        errors = sum((v + 1 / np.maximum(n, 1)) / np.maximum(n, 1) for n, _, v in (lists, (counts, means, variances)))
+        # A session with a click more or less: no variance is 0 because a few sessions were alike.
+        errors = sum(
+            (v + tally.square / np.maximum(n, 1)) / np.maximum(n, 1) for n, _, v in (lists, (counts, means, variances))
+        )
 
         shows_both = enough.any(axis=1)
         self.blocks = shows_both.sum(axis=1)
@@ -322,7 +331,7 @@ class _Table:
     """
 
     def __init__(self, tally: DistinctLists, blocks: Indices, rows: Indices, n_blocks: int = BLOCKS) -> None:
-        wanted = np.setdiff1d(rows, -1)
+        wanted, self.square = np.setdiff1d(rows, -1), tally.square
         self.place = np.full(len(tally.lists) + 1, len(wanted))
         self.place[wanted] = np.arange(len(wanted))
         cells = self.place[tally.index] * n_blocks + blocks
@@ -363,7 +372,7 @@ def _within(table: _Table, of_list: Indices, of_production: Indices, differs: ND
         weights = n * n_production / np.maximum(n + n_production, 1)
         for rows, numbers in ((ours, n), (theirs, n_production)):
             count, _, variance = table.over_blocks(rows)
-            variances += (variance + 1 / np.maximum(count, 1)) * (weights**2 / np.maximum(numbers, 1)).sum(axis=1)
+            variances += (variance + table.square / np.maximum(count, 1)) * (weights**2 / np.maximum(numbers, 1)).sum(axis=1)
         sessions += n.sum(axis=1)
         together += (n * (n_production > 0)).sum(axis=1)
         gains += (weights * (means - base)).sum(axis=1)

@@ -54,13 +54,23 @@ class SplitSessions:
         """How many items a decision ranks, at least."""
         return max(LEAST_ITEMS, self.own.n_positions)
 
+    @cached_property
+    def by_displays(self) -> list[int]:
+        """The items, those displayed most to learn from first."""
+        displays = np.bincount(self.train.items[self.train.items >= 0])
+        labels = self.own.item_labels
+        return sorted(np.flatnonzero(displays).tolist(), key=lambda item: (-displays[item], labels[item]))
+
     def check(self) -> None:
-        """Raise an error if there is too little data about the query."""
+        """Raise an error if there is too little data about the query, or no item is worth anything."""
         if not len(self.train) or not len(self.test):
             which = "held out" if not len(self.test) else "left to learn from"
             raise ValueError(f"the query {self.query!r} has {len(self.own)} sessions, of which none was {which}; expected more")
         if len(np.unique(self.train.items[self.train.items >= 0])) < self.own.n_positions:
             query_instance(self.train, self.query, {}, self.least_items)  # which says so
+        most = self.by_displays[: self.least_items]
+        if self.own.values is not None and not self.own.values_of(self.query)[most].any():
+            raise ValueError(f"the values of the {len(most)} items of the query {self.query!r} that are ranked are all 0")
 
 
 class Models:

@@ -22,7 +22,6 @@ from .evidence import LEVEL
 from .figures import MOST_GAINS, PANELS, decision_figure, panel_svg
 from .lists import LEAST_BLOCKS, LEFT_OUT, STEADY
 from .records import NEAR, Decision
-from .words import UNITS
 
 INSTANCE = "instance.json"
 OF_GROUND = {"proposal": "labels", "ground": "name", "difference": "difference", "interval": "interval"}
@@ -67,6 +66,8 @@ def to_dict(decision: Decision) -> dict[str, Any]:
         "instance": INSTANCE,
         "curves": decision.curves.to_dict(as_series=False),
     }
+    if decision.subject.valued:
+        figures["unit"] = decision.unit
     plain = json.loads(json.dumps(figures, default=lambda each: vars(each) if is_dataclass(each) else each.tolist()))
     return {"clickgym": version("clickgym"), "command": command_of(decision)} | finite(plain)
 
@@ -77,7 +78,7 @@ def to_html(decision: Decision) -> str:
     place = {label: k for k, label in enumerate(decision.production.labels, 1)}
     return pages.get_template("decision.html").render(
         decision=decision,
-        unit=UNITS[decision.reward],
+        unit=decision.unit,
         moves=[(label, place.get(label)) for label in decision.proposal.labels],
         near=NEAR,
         fits=FITS,

@@ -16,6 +16,10 @@ from ..evaluation import LEAST_SESSIONS, Evaluation
 from ..model_weights import MODEL_BASED
 from .evidence import LEVEL, Evidence, Ground, Verdict, larger_step, settle
 
+UNITS = {
+    "clicks": "clicks per session", "any_click": "sessions with a click", "satisfaction": "satisfied users per session",
+    "values": "value per session",
+}  # fmt: skip
 NEAR = 1.5
 """An estimator is trusted if its mean error is at most so many times the smallest."""
 
@@ -58,6 +62,7 @@ class Subject:
         query: the label of the query.
         n_sessions, n_queries: of the log.
         n_of_query, n_held_out: sessions of the query, and those of them that were held out.
+        valued: whether the log says what clicks are worth, which is then the reward.
     """
 
     log: str
@@ -66,6 +71,7 @@ class Subject:
     n_queries: int
     n_of_query: int
     n_held_out: int
+    valued: bool = False
 
 
 @dataclass(frozen=True)
@@ -187,6 +193,11 @@ class Decision:
     earned = property(attrgetter("trial.earned"))
     noise = property(attrgetter("trial.noise"))
     checks = property(attrgetter("trial.checks"))
+
+    @property
+    def unit(self) -> str:
+        """In which rewards and gains are counted."""
+        return UNITS["values" if self.subject.valued else self.reward]
 
     @property
     def production(self) -> Candidate:

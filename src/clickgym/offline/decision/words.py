@@ -16,8 +16,6 @@ from .evidence import POWER, Ground, experiment
 from .lists import LEFT_OUT, STEADY, Measured
 from .records import Decision
 
-UNITS = {"clicks": "clicks per session", "any_click": "sessions with a click", "satisfaction": "satisfied users per session"}
-
 SHORT = 1000
 """Held-out sessions of the query below which the log is called short."""
 COMPLETE = 0.95
@@ -83,7 +81,7 @@ def _lacks(decision: Decision) -> Iterable[str]:
 
 def _no_ground(decision: Decision) -> Iterable[str]:
     """Why no list is recommended, although lists could be compared."""
-    evidence, unit = decision.evidence, UNITS[decision.reward]
+    evidence, unit = decision.evidence, decision.unit
     if evidence.measured:
         best = max(evidence.measured, key=lambda each: each.difference)
         yield (
@@ -154,7 +152,7 @@ def _larger(decision: Decision) -> Iterable[str]:
     if larger is not None:
         yield (
             f"This list is the safe step. A larger one may be {', '.join(larger.labels[: decision.cutoff])}: according to "
-            f"{and_(decision.evidence.fitting)}, it earns at least {_gain(larger)} {UNITS[decision.reward]} more than the list "
+            f"{and_(decision.evidence.fitting)}, it earns at least {_gain(larger)} {decision.unit} more than the list "
             f"in production{_relative(larger)}. Test it. {_experiment(decision, larger)}"
         )
 
@@ -182,7 +180,7 @@ def _same(decision: Decision) -> Iterable[str]:
 
 def _measured(decision: Decision, ground: Ground) -> Iterable[str]:
     """The measured gain of a list that the log shows often."""
-    evidence, unit = decision.evidence, UNITS[decision.reward]
+    evidence, unit = decision.evidence, decision.unit
     best, n = next(each for each in evidence.measured if each.labels == ground.labels), len(evidence.measured)
     others = f", as the best of {n} such lists" if n > 1 else ""
     yield (
@@ -209,7 +207,7 @@ def _modelled(decision: Decision, ground: Ground) -> Iterable[str]:
     yield (
         f"{models} {'fit' if several else 'fits'} the held-out clicks at all times. According to "
         f"{'the most pessimistic of them' if several else 'this model'}, {', '.join(ground.labels[: decision.cutoff])} earns "
-        f"{_gain(ground)} {UNITS[decision.reward]} more than the list in production{_relative(ground)}."
+        f"{_gain(ground)} {decision.unit} more than the list in production{_relative(ground)}."
     )
     errors = _range(each.typical_error for each in evidence.judged)
     yield (
@@ -221,7 +219,7 @@ def _modelled(decision: Decision, ground: Ground) -> Iterable[str]:
     other = next((each for each in evidence.grounds if each.name == "measured" and each.interval[0] > 0), None)
     if other is not None:
         yield (
-            f"Of the logged lists {', '.join(other.labels[: decision.cutoff])} earned {_gain(other)} {UNITS[decision.reward]} "
+            f"Of the logged lists {', '.join(other.labels[: decision.cutoff])} earned {_gain(other)} {decision.unit} "
             "more at the same times, which is not proven at this level."
         )
 
