@@ -116,8 +116,8 @@ def list_metrics() -> Catalogue:
     """List the metrics that `run` and `sweep` can measure beside regret, reward and clicks.
 
     Example:
-        >>> ", ".join(list_metrics())
-        'any_click, ndcg, violations, optimal_lists, users, ndcg_by_grade, discounted_ndcg, window_regret, held_out_ndcg'
+        >>> ", ".join(list(list_metrics())[:4])
+        'any_click, ndcg, violations, optimal_lists'
     """
     sums = {name: metric.description for name, metric in METRICS.items()}
     derived = {name: _summary(measure) for name, measure in (DERIVED | LEARNED).items()}

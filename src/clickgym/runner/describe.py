@@ -16,7 +16,7 @@ from ..envs.contextual.model import ContextualModel, LabelledModel
 from ..envs.registration import Environment
 from .labels import in_braces
 from .make import agent_class, kind_of, place_of, player_of
-from .metrics import DERIVED, LEARNED, METRICS
+from .metrics import BELIEFS, DERIVED, LEARNED, METRICS
 
 SIZES = ("self", "n_items", "n_positions", "n_features", "horizon", "seed")
 """What every agent is given and nobody passes."""
@@ -269,7 +269,7 @@ def describe_metric(name: str) -> Description:
         about = METRICS[name].description
         totals = "running sums over the sessions"
     else:
-        contextual, totals = True, "one value at each checkpoint"
+        contextual, totals = name not in BELIEFS, "one value at each checkpoint"
         about = _plain(inspect.getdoc((DERIVED | LEARNED)[name]) or "")
     facts = {
         "in the table": totals,

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..agents import CompiledAgent, Learner, StateAgent
+from ..agents.mix_ts import HYPOTHESES
 from ..core.checks import check_labels, unknown
 from ..core.kernels import inner, kernel, specialise
 from ..envs import CascadeMDP, ClickEnv, ClickVectorEnv, ContextualModel, GradedModel
@@ -241,7 +242,17 @@ def held_out_ndcg(agent: Any, env: Any) -> float:
     return env.model.held_out_ndcg(agent.best)
 
 
-LEARNED: dict[str, Callable[[Any, Any], float]] = {"held_out_ndcg": held_out_ndcg}
+def _belief(model: str) -> Callable[[Any, Any], float]:
+    def share(agent: Any, env: Any) -> float:
+        return float(agent.beliefs()[model])
+
+    share.__doc__ = f"Share of the {model} among the click models that the agent weighs (``agent.beliefs()``)."
+    return share
+
+
+BELIEFS = {f"belief_{model.lower()}": _belief(model) for model in HYPOTHESES}
+"""What `MixTS` believes of its users."""
+LEARNED: dict[str, Callable[[Any, Any], float]] = {"held_out_ndcg": held_out_ndcg, **BELIEFS}
 """What is measured of an agent at each checkpoint, by name."""
 
 
@@ -317,6 +328,12 @@ class Metrics:
             if METRICS[name].context is user_context and pair.kind is Learner:
                 raise ValueError(f"the metric {name!r} cannot be measured for {agent!r}, which runs on its own streams")
         for name in self.learned:
+            if name in BELIEFS:
+                if not callable(getattr(agent, "beliefs", None)):
+                    raise ValueError(
+                        f"the metric {name!r} needs an agent with beliefs(), as MixTS has; {agent!r} has none"
+                    )
+                continue
             if pair.kind in (CompiledAgent, StateAgent) or not callable(getattr(agent, "best", None)):
                 raise ValueError(f"the metric {name!r} needs an agent with a method best(features), which {agent!r} has not")
             if getattr(getattr(env, "model", None), "held_out", None) is None:
