@@ -1,15 +1,14 @@
 """The exam of MixTS: users, seeds and horizons of somebody who knew what it claims, and not its code.
 
-    python benchmarks/reliability/mix_ts.py guard families bandit queries --out results/mix-ts.jsonl
+    python benchmarks/reliability/mix_ts.py guard families bandit --out results/mix-ts.jsonl
 
-What is played is kept line by line in the file, so that the same command continues. The tables are printed, and written into
-``mix_ts.json`` beside this script.
+What is played is kept line by line in the file, so that the same command continues. The tables are printed. The first run,
+whose figures docs/mix_ts.md has, also played UBM-TS, the agent before it, which is retired.
 
 - *guard*: in seven click models, how many lists of a run are much worse than the production list, that is have below 0.8 of
   its expected clicks, computed exactly from the model; and the regret with and without the guard.
 - *families*: twelve families of ten instances. ``two_kinds`` has users of two kinds, of which no click model is right.
 - *bandit*: lists of one item.
-- *queries*: the PBM and the UBM on the queries that ship, beside UBMTS.
 
 Rivals are told as little as MixTS, and have the settings of their papers. A *late* run loses more than 0.002 clicks per session
 in its last fifth. The *worst tenth* is the mean of the tenth of the runs that lose most.
@@ -17,7 +16,6 @@ in its last fifth. The *worst tenth* is the mean of the tenth of the runs that l
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -41,18 +39,17 @@ from clickgym.runner.metrics import METRICS, Metric
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from exam import Row, by_last_click, examined, parser_of
 
-OWN, BEFORE = "MixTS", "UBMTS"
+OWN = "MixTS"
 SHORT, LONG = 100_000, 1_000_000
 RIVALS = {SHORT: ("PBMHB", "CascadeTS", "GRAB"), LONG: ("GRAB",)}
 SEED = 20_261_123
 SIX = ("CM", "PBM", "DCM", "UBM", "DBN", "CCM")
 SEVEN = (*SIX, "TPBM")
 N_INSTANCES, N_RUNS, N_LONG, LONG_RUNS = 10, 10, 2, 1
-BANDIT_RUNS, QUERY_RUNS = 200, 2
+BANDIT_RUNS = 200
 GUARD_INSTANCES, GUARD_RUNS, TOLERANCE = 10, 8, 0.2
 LATE = 0.002
 NAMES = ("section", "family", "index", "agent", "horizon", "runs")
-FILE = Path(__file__).with_suffix(".json")
 
 
 # ------------------------------------------------------------------------------------------------------ users of two kinds
@@ -210,9 +207,6 @@ def drawn(section: str, family: str, index: int) -> tuple[ClickModel, NDArray[An
         return next(each for each in FAMILIES if each.__name__ == family)(rng, index), None
     if section == "bandit":
         return envs.CascadeModel(rng.permutation(ARMS[family]), n_positions=1), None
-    if section == "queries":
-        queries = sorted(name for name in envs.list_instances() if name.startswith("yandex-9"))
-        return envs.load_instance(queries[index]).shuffled(SEED + index).model(family), None
     n_items, n_positions = ((10, 5), (10, 8), (20, 5), (12, 6))[index % 4]
     attraction = rng.beta(1, 3, n_items)
     model = users(family, attraction, n_positions, rng)
@@ -261,15 +255,12 @@ def play(section: str, family: str, index: int, agent: str, horizon: int, runs: 
 
 def wanted(sections: Sequence[str]) -> Iterator[tuple[Any, ...]]:
     """What is played, in this order."""
-    safe = (f"{OWN}:safe=true", OWN, f"{BEFORE}:safe=true", BEFORE)
-    families, pair, right = [each.__name__ for each in FAMILIES], (OWN, BEFORE), ("PBM", "UBM")
+    families = [each.__name__ for each in FAMILIES]
     plans = [
-        ("guard", GUARD_INSTANCES, SEVEN, safe, SHORT, GUARD_RUNS),
-        ("families", N_INSTANCES, families, (*pair, *RIVALS[SHORT]), SHORT, N_RUNS),
-        ("bandit", 1, ARMS, (*pair, "CascadeTS"), SHORT, BANDIT_RUNS),
-        ("queries", 16, right, pair, SHORT, N_RUNS),
-        ("queries", 16, right, pair, LONG, QUERY_RUNS),
-        ("families", N_LONG, families, (*pair, *RIVALS[LONG]), LONG, LONG_RUNS),
+        ("guard", GUARD_INSTANCES, SEVEN, (f"{OWN}:safe=true", OWN), SHORT, GUARD_RUNS),
+        ("families", N_INSTANCES, families, (OWN, *RIVALS[SHORT]), SHORT, N_RUNS),
+        ("bandit", 1, ARMS, (OWN, "CascadeTS"), SHORT, BANDIT_RUNS),
+        ("families", N_LONG, families, (OWN, *RIVALS[LONG]), LONG, LONG_RUNS),
     ]
     for section, n, names, players, horizon, runs in plans:
         if section in sections:
@@ -304,53 +295,38 @@ def times(own: NDArray[np.float64], other: NDArray[np.float64]) -> float:
 
 
 def families_table(rows: Rows, horizon: int) -> Table:
-    """Regret by family, and how it compares with that of UBMTS and of the best rival."""
-    head = ["best rival", "its regret", "most of best rival", f"late, {OWN}", f"late, {BEFORE}"]
-    table = [["family", OWN, BEFORE, f"{OWN} / {BEFORE}", *head]]
-    ratios, most = [], []
+    """Regret by family, and how it compares with that of the best rival."""
+    table, most = [["family", OWN, "best rival", "its regret", "most of best rival", "late"]], []
     for family in (each.__name__ for each in FAMILIES):
-        of = {agent: runs_of(rows, family=family, agent=agent, horizon=horizon) for agent in (OWN, BEFORE, *RIVALS[horizon])}
-        last = [runs_of(rows, "last", family=family, agent=agent, horizon=horizon) for agent in (OWN, BEFORE)]
+        of = {agent: runs_of(rows, family=family, agent=agent, horizon=horizon) for agent in (OWN, *RIVALS[horizon])}
+        late = np.mean(runs_of(rows, "last", family=family, agent=OWN, horizon=horizon) > LATE * 0.2 * horizon)
         medians = {agent: np.median(runs, axis=1) + 1 for agent, runs in of.items()}
         best = min(RIVALS[horizon], key=lambda agent: of[agent].mean())
         shares = medians[OWN] / np.min([medians[agent] for agent in RIVALS[horizon]], axis=0)
-        ratios.append(times(of[OWN], of[BEFORE]))
         most.append(shares.max())
-        late = [f"{np.mean(each > LATE * 0.2 * horizon):.1%}" for each in last]
         worst = f"{shares.max():.2f} (instance {shares.argmax()})"
-        table.append([family, both(of[OWN]), both(of[BEFORE]), f"{ratios[-1]:.2f}", best, both(of[best]), worst, *late])
-    return [*table, ["all", "", "", f"{np.exp(np.mean(np.log(ratios))):.2f}", "", "", f"{max(most):.2f}", "", ""]]
+        table.append([family, both(of[OWN]), best, both(of[best]), worst, f"{late:.1%}"])
+    return [*table, ["all", "", "", "", f"{max(most):.2f}", ""]]
 
 
 def guard_table(rows: Rows) -> Table:
     """Runs without lists that are much worse, such lists in the worst runs, and regret with the guard over regret without."""
-    shown = (f"{OWN}:safe=true", f"{BEFORE}:safe=true", OWN)
-    what = ("runs without", "worst tenth", "worst run")
-    table = [["model", *(f"{agent}: {each}" for agent in shown for each in what), f"price, {OWN}", f"price, {BEFORE}"]]
+    shown, what = (f"{OWN}:safe=true", OWN), ("runs without", "worst tenth", "worst run")
+    table = [["model", *(f"{agent}: {each}" for agent in shown for each in what), "price"]]
     for kind in (*SEVEN, "all"):
         of = {} if kind == "all" else {"family": kind}
         lists = [runs_of(rows, "much_worse", agent=agent, **of) for agent in shown]
         cells = [cell for each in lists for cell in (f"{np.mean(each == 0):.1%}", f"{tenth(each):,.1f}", f"{each.max():,.0f}")]
-        lost = [runs_of(rows, agent=f"{agent}{end}", **of) for agent in (OWN, BEFORE) for end in (":safe=true", "")]
-        table.append([kind, *cells, f"{times(*lost[:2]):.2f}", f"{times(*lost[2:]):.2f}"])
+        table.append([kind, *cells, f"{times(*(runs_of(rows, agent=agent, **of) for agent in shown)):.2f}"])
     return table
 
 
 def bandit_table(rows: Rows) -> Table:
     """Quantiles of regret with lists of one item."""
     table = [["items", "agent", "mean (worst tenth)", "median", "99 %", "most"]]
-    for family, agent in product(ARMS, (OWN, BEFORE, "CascadeTS")):
+    for family, agent in product(ARMS, (OWN, "CascadeTS")):
         runs = runs_of(rows, family=family, agent=agent)
         table.append([family, agent, both(runs), *(f"{value:,.0f}" for value in np.quantile(runs, [0.5, 0.99, 1.0]))])
-    return table
-
-
-def queries_table(rows: Rows) -> Table:
-    """Regret on the queries that ship, where the PBM and the UBM are right."""
-    table = [["model", "sessions", OWN, BEFORE, f"{OWN} / {BEFORE}"]]
-    for kind, horizon in product(("PBM", "UBM"), (SHORT, LONG)):
-        own, before = (runs_of(rows, family=kind, agent=agent, horizon=horizon) for agent in (OWN, BEFORE))
-        table.append([kind, f"{horizon:,}", both(own), both(before), f"{times(own, before):.2f}"])
     return table
 
 
@@ -359,23 +335,19 @@ TABLES = {
     "families": ("families", partial(families_table, horizon=SHORT)),
     "families, long": ("families", partial(families_table, horizon=LONG)),
     "bandit": ("bandit", bandit_table),
-    "queries": ("queries", queries_table),
 }
 """The section of each table, and what makes it."""
 
 
 def main() -> None:
     parser = parser_of(__doc__ or "", "results/mix-ts.jsonl")
-    parser.add_argument("sections", nargs="+", choices=("guard", "families", "bandit", "queries"))
+    parser.add_argument("sections", nargs="+", choices=("guard", "families", "bandit"))
     arguments = parser.parse_args()
     rows = examined(play, list(wanted(arguments.sections)), NAMES, arguments.out, arguments.processes)
     rows.sort(key=lambda row: row["index"])
-    tables = json.loads(FILE.read_text()) if FILE.exists() else {}
     for title, (section, table) in TABLES.items():
         if section in arguments.sections:
-            tables[title] = table([row for row in rows if row["section"] == section])
-            print(f"\n{title}\n\n" + "\n".join(markdown_table(tables[title])))
-    FILE.write_text(json.dumps(tables, indent=1) + "\n")
+            print(f"\n{title}\n\n" + "\n".join(markdown_table(table([row for row in rows if row["section"] == section]))))
 
 
 if __name__ == "__main__":
