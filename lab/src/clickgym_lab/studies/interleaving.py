@@ -23,29 +23,13 @@ from clickgym.envs import ClickEnv, ClickModel, DependentClickModel, Instance, l
 from clickgym.offline import click_law
 
 from .plots import finish, grid
-from .study import (
-    Curves,
-    Evidence,
-    Finding,
-    PaperTable,
-    Part,
-    Statement,
-    Study,
-    Values,
-    estimate,
-    every,
-    number,
-    saved,
-    several,
-)
+from .reader import read_studies
+from .study import Curves, Evidence, Finding, PaperTable, Study, Values, estimate, every, number, saved, several
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-EVERY, LEAVING = "interleaving", "interleaving-leaving"
 MODELS = ("PBM", "TPBM", "UBM", "CM", "DCM", "DBN", "CCM")
-STAY, LEAVE = MODELS[:3], MODELS[3:]
-"""Click models in which no click ends the session, and those in which a click may."""
 AGENT = "Fixed"
 """What the sweep plays; the study reads none of its sessions."""
 BEST = (0, 1, 2, 3, 4, 5)
@@ -215,11 +199,12 @@ def fact(env: Any, name: str) -> float:
     return measured(json.dumps(env.unwrapped.model.to_dict()))[name]
 
 
-FACTS = (
+NAMES = (
     *(f"{prefix}{method}_{pair}" for pair in PAIRS for method in METHODS for prefix in ("", "n_")),
     *(f"{name}_{pair}" for pair in PAIRS for name in ("satisfaction", *AXES)),
     "alarms",
 )
+FACTS: Mapping[str, Callable[[Any], float]] = {name: partial(fact, name=name) for name in NAMES}
 
 
 # ------------------------------------------------------------------------------------------------------- what was found
@@ -228,11 +213,6 @@ FACTS = (
 def values(curves: Curves, model: str, name: str) -> Values:
     """``(queries,)`` a fact of the users of a click model."""
     return curves.ends(f"{model}Rank-v0", AGENT, name)[:, 0]
-
-
-def in_models(models: Sequence[str], judge: Callable[[Curves, str], Finding], evidence: Evidence) -> Finding:
-    """A finding that must hold in each of some click models."""
-    return several({model: judge(evidence[EVERY], model) for model in models})
 
 
 def share(holds: NDArray[np.bool_], least: float = 0.9) -> Finding:
@@ -292,92 +272,10 @@ def unchanged(curves: Curves, model: str) -> Finding:
     return Finding(words, every([gap.within(-0.02, 0.02) for gap in gaps.values()]))
 
 
-def false_alarms(evidence: Evidence) -> Finding:
+def false_alarms(curves: Curves) -> Finding:
     """Whether runs of a ranking against itself are decided in at most 5 %."""
-    rates = np.mean([values(evidence[EVERY], model, "alarms") for model in MODELS], axis=0)
-    found = estimate(rates)
+    found = estimate(np.mean([values(curves, model, "alarms") for model in MODELS], axis=0))
     return Finding(f"{found} of the runs", found.below(0.05))
-
-
-def leaves(evidence: Evidence) -> Finding:
-    """`misleads` where users often leave after a click."""
-    return misleads(evidence[LEAVING], "DCM")
-
-
-BOTH = ("swapped", "reversed")
-SAME_SIGN = "same sign in more than 0.9 of queries and pairs, in each click model"
-STATEMENTS = (
-    Statement(
-        "Where no click ends the session (PBM, TPBM, UBM), team draft prefers the ranking that gets more clicks",
-        SAME_SIGN, partial(in_models, STAY, partial(agrees, pairs=BOTH)),
-    ),
-    Statement(
-        "In the cascade model both orders get the same clicks, and team draft prefers the better order",
-        "in more than 0.9 of the queries", partial(in_models, ["CM"], never_more),
-    ),
-    Statement(
-        "In the DCM and the DBN the reversed list gets more clicks, and team draft prefers the other one",
-        "both on average over queries", partial(in_models, ["DCM", "DBN"], misleads),
-    ),
-    Statement(
-        "In the CCM, too, the reversed list gets more clicks, and team draft prefers the other one",
-        "both on average over queries", partial(in_models, ["CCM"], misleads),
-    ),
-    Statement(
-        "Where many users leave after a click at the top, the reversed list gets more clicks, and team draft prefers the other",
-        "both on average over queries", leaves,
-    ),
-    Statement(
-        "In the DCM and the DBN team draft agrees with satisfaction",
-        SAME_SIGN, partial(in_models, ["DCM", "DBN"], partial(agrees, pairs=BOTH, truth="satisfaction")),
-    ),
-    Statement(
-        "In the PBM and the UBM team draft needs less than a fifth of the sessions of an A/B test",
-        "more than 5 times fewer in the geometric mean over queries, each pair",
-        partial(in_models, ["PBM", "UBM"], partial(faster, slow="ab", fast="none", pairs=BOTH, factor=5.0)),
-    ),
-    Statement(
-        "If common items count for the teams, a change at the bottom takes team draft more sessions than an A/B test (PBM)",
-        "more in the geometric mean over queries",
-        partial(in_models, ["PBM"], partial(faster, slow="team", fast="ab", pairs=["replaced"], factor=1.0)),
-    ),
-    Statement(
-        "If they count for nobody, it takes less than a fifth of the sessions of an A/B test (PBM)",
-        "more than 5 times fewer in the geometric mean over queries",
-        partial(in_models, ["PBM"], partial(faster, slow="ab", fast="none", pairs=["replaced"], factor=5.0)),
-    ),
-    Statement(
-        "Probabilistic interleaving needs more sessions than team draft",
-        "more in the geometric mean over queries, top two swapped and reversed, in each click model",
-        partial(in_models, MODELS, partial(faster, slow="probabilistic", fast="none", pairs=BOTH, factor=1.0)),
-    ),
-    Statement(
-        "Balanced interleaving needs fewer sessions than team draft, although it can prefer a ranking by chance clicks",
-        "fewer in the geometric mean over queries, top two swapped and reversed, in each click model",
-        partial(in_models, MODELS, partial(faster, slow="none", fast="balanced", pairs=BOTH, factor=1.0)),
-    ),
-    Statement(
-        "All methods mislead together: optimized interleaving prefers what team draft prefers",
-        SAME_SIGN, partial(in_models, MODELS, partial(agrees, pairs=BOTH, method="optimized", truth="none")),
-    ),
-    Statement(
-        "Bots that click at random in a fifth of the sessions take a fifth of the credit and do not change its sign",
-        "the credit less 0.8 of that without bots is within 0.03, reversed, in each click model",
-        partial(in_models, MODELS, diluted),
-    ),
-    Statement(
-        "Bots that click one item in a fifth of the sessions decide the comparison of the swapped pair",
-        "credit above 0 without, below 0 with them, in each click model", partial(in_models, MODELS, bought),
-    ),
-    Statement(
-        "Clicks that come 500 sessions late on average do not change the credit",
-        "within 0.02 of that of immediate clicks, each pair and click model", partial(in_models, MODELS, unchanged),
-    ),
-    Statement(
-        "Looked at after every session, the sign test is wrong in at most 5 % of the runs of a ranking against itself",
-        "below 0.05 over queries, all click models together", false_alarms,
-    ),
-)  # fmt: skip
 
 
 def sessions(value: float) -> str:
@@ -387,8 +285,8 @@ def sessions(value: float) -> str:
 
 def table(evidence: Evidence) -> PaperTable:
     """The exact expectations on the first query."""
-    cases = [(model, evidence[EVERY], model, pair) for model in MODELS for pair in PAIRS]
-    cases += [("DCM, often leaving", evidence[LEAVING], "DCM", "reversed")]
+    cases = [(model, evidence["interleaving"], model, pair) for model in MODELS for pair in PAIRS]
+    cases += [("DCM, often leaving", evidence["interleaving-leaving"], "DCM", "reversed")]
     head = ["users", "B", "clicks A - B", "A/B needs", "team draft, sign: E o", "needs", 'common="none" needs']
     rows = [[*head, "balanced", "optimized", "probabilistic"]]
     for name, curves, model, pair in cases:
@@ -399,7 +297,7 @@ def table(evidence: Evidence) -> PaperTable:
             *(sessions(at[f"n_{method}"]) for method in METHODS[1:3]),
             *(sessions(at[f"n_{method}"]) for method in ("balanced", "optimized", "probabilistic")),
         ])  # fmt: skip
-    return f"Exact expectations, {evidence[EVERY].instances[0]}, sessions for 80 % power at 5 %", rows
+    return f"Exact expectations, {evidence['interleaving'].instances[0]}, sessions for 80 % power at 5 %", rows
 
 
 def draw(evidence: Evidence) -> Figure:
@@ -407,7 +305,7 @@ def draw(evidence: Evidence) -> Figure:
     from clickgym.core.colours import COLOURS  # beside matplotlib
 
     figure, panels = grid(2, height=3.6)
-    curves, marks = evidence[EVERY], dict(zip(PAIRS, "osv", strict=True))
+    curves, marks = evidence["interleaving"], dict(zip(PAIRS, "osv", strict=True))
     for model, colour in zip(MODELS, COLOURS, strict=False):
         for pair, mark in marks.items():
             x, y, n_ab, n = (values(curves, model, f"{name}_{pair}") for name in ("ab", "none", "n_ab", "n_none"))
@@ -438,25 +336,4 @@ def draw(evidence: Evidence) -> Figure:
 MOST = 1e9
 """Where more sessions, or infinitely many, are drawn."""
 
-_FACTS: Mapping[str, Callable[[Any], float]] = {name: partial(fact, name=name) for name in FACTS}
-_SIZES: dict[str, Any] = {"agents": (AGENT,), "horizon": 1000, "runs": 2, "queries": 16, "least_horizon": 1000, "least_runs": 2}
-STUDIES: dict[str, Study] = {
-    "interleaving": Study(
-        title="When interleaving tells the truth",
-        paper="of ours, on Radlinski et al. 2008, Hofmann et al. 2011, and Radlinski and Craswell 2013",
-        parts=(
-            Part(EVERY, tuple(f"{model}Rank-v0" for model in MODELS), windows=1, facts=_FACTS, **_SIZES),
-            Part(LEAVING, ("DCMRank-v0",), files=leaving, windows=1, facts=_FACTS, **_SIZES),
-        ),
-        statements=STATEMENTS,
-        notes="A ranks the six most attractive items by attraction; B has the top two swapped, the first five reversed, or the "
-        "last replaced by the sixth. Five positions. Expectations are enumerated; with bots and late clicks they are means of "
-        f"{SESSIONS:,} simulated sessions. Statements were written before the run, but for yandex-9982, whose expectations "
-        "were known (with bots and late clicks only for the PBM). Sessions for 80 % power are those of a test that is looked "
-        "at once. The credit of probabilistic interleaving is in expected clicks, that of the others the sign. Balanced "
-        "interleaving is unfair: with rankings abcd and bcda, and one click on an item at random, its expected sign is -0.5, "
-        "that of the others 0.",
-        figure=draw,
-        table=table,
-    )
-}
+STUDIES: dict[str, Study] = read_studies(__file__, globals())
