@@ -10,6 +10,7 @@ from . import (
     interleaving,
     lagree2016,
     late_clicks,
+    learn_from_a_log,
     li2019_bubble,
     li2019_cascade,
     linear_cascade,
@@ -50,6 +51,7 @@ FURTHER = (
     never_locked,
     interleaving,
     wrong_priors,
+    learn_from_a_log,
 )
 """Of ours: on what later papers say of their algorithms, and on clicks as they come."""
 

@@ -15,12 +15,12 @@ from clickgym.agents import (
     GRAB,
     PBMHB,
     PBMTS,
-    UBMTS,
     CascadeKLUCB,
     CascadeTS,
     CompiledAgent,
     GLRCascadeKLUCB,
     LinearTS,
+    MixTS,
     PBMLinUCB,
 )
 from clickgym.core.checks import check_choice, check_count, probability
@@ -39,9 +39,9 @@ WRONG = ("flipped", "others", "earlier")
 PART = "wrong-priors"
 SIZE, SHORT = 10_000, 1000
 """Sessions of a log."""
-LEARNERS = {agent.__name__: agent for agent in (CascadeKLUCB, CascadeTS, GLRCascadeKLUCB, PBMTS, PBMHB, GRAB, UBMTS)}
+LEARNERS = {agent.__name__: agent for agent in (CascadeKLUCB, CascadeTS, GLRCascadeKLUCB, PBMTS, PBMHB, GRAB, MixTS)}
 OF_ITEMS = tuple(LEARNERS)
-CASCADE, POSITION = ("CascadeKLUCB", "CascadeTS"), ("PBMTS", "PBMHB", "GRAB", "UBMTS")
+CASCADE, POSITION = ("CascadeKLUCB", "CascadeTS"), ("PBMTS", "PBMHB", "GRAB", "MixTS")
 """Agents that are judged in the CM and in the PBM."""
 SESSIONS = (0.0, 0.1, 0.3, 0.5, 1.0)
 SHARES = {"flipped": (0.0, 0.1, 0.2, 0.3, 0.5), "others": SESSIONS, "earlier": SESSIONS}
