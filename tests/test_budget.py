@@ -13,18 +13,18 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 LIBRARY = ROOT / "src" / "clickgym"
 BUDGET = {
-    "src/clickgym/core": 1450,
-    "envs": 6010,
-    "agents": 7830,
-    "src/clickgym/runner": 6510,
-    "src/clickgym/offline": 7870,
-    "src/clickgym/serving": 1520,
-    "src/clickgym": 345,
-    "lab/src": 6120,
+    "src/clickgym/core": 1490,
+    "envs": 6205,
+    "agents": 8740,
+    "src/clickgym/runner": 6570,
+    "src/clickgym/offline": 10_000,
+    "src/clickgym/serving": 1680,
+    "src/clickgym": 365,
+    "lab/src": 6900,
     "docs": 1730,
-    "benchmarks": 3320,
-    "tests": 33_900,
-    "lab/tests": 5620,
+    "benchmarks": 3480,
+    "tests": 37_150,
+    "lab/tests": 5900,
 }
 """Lines of each room; that of the library itself is of the files beside its rooms."""
 
