@@ -274,7 +274,9 @@ def _rows(places: Iterable[Place], board: Board) -> list[list[str]]:
     for place in places:
         cells = dict(zip(heads(CURRENT, board), row_of(place, CURRENT, board), strict=True))
         name, comma, setting = place.agent.partition(", ")
-        cells["agent"] = f"[`{name}`](../{source_file(agent_of(name))}){comma}{setting}"
+        known = agent_of(name) in PUBLISHED  # else it is retired, or a submission
+        cells["agent"] = f"[`{name}`](../{source_file(agent_of(name))})" if known else f"`{name}` ({place.trust})"
+        cells["agent"] += f"{comma}{setting}"
         cells["overall"] = cells["overall"].replace(" ", "\N{NO-BREAK SPACE}")
         rows.append([*cells.values()])
     return rows

@@ -373,7 +373,7 @@ def normal_mixture(n: ArrayLike, mean: ArrayLike, deviation: ArrayLike, level: f
         level: α, of the interval and of the n for which it is tightest (`PLANNED`).
 
     Source: Robbins, *Statistical methods related to the law of the iterated logarithm*, The Annals of Mathematical Statistics
-    41, 1970; Johari, Koomen, Pekelis, Walsh, *Always valid inference*, Operations Research 70, 2022.
+    1970; Johari, Koomen, Pekelis, Walsh, *Always valid inference*, Operations Research 2022.
 
     Example:
         >>> evidence, half = normal_mixture(1000, 0.1, 1.0)

@@ -118,7 +118,7 @@ def read_ubi(
     Raises:
         ValueError: naming the file, the line (in an array the record) and the reason; on a log without sessions.
 
-    Source: User Behavior Insights 1.3.0, schemas of queries and events, 2025.
+    Format: User Behavior Insights 1.3.0, schemas of queries and events, 2025.
 
     Example:
         >>> import tempfile
