@@ -7,7 +7,7 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from .axes import RANDOM, times
-from .plots import finish, grid, look_of, regret_figure
+from .plots import finish, grid, look_of
 from .reader import read_studies
 from .study import Evidence, Finding, PaperTable, Study, Values, estimate, less_regret, number, versus
 
@@ -24,28 +24,22 @@ GENERIC = ("PPO", "A2C")
 AGENTS = (*LINEAR, *GENERIC, RANDOM)
 ONLY_LINEAR = (*LINEAR, RANDOM)
 PBM, OTHERS = ("ContextualPBMRank-v0",), ("ContextualUBMRank-v0", "ContextualCMRank-v0")
-NEURAL = "neural"
-"""What stands in place of a click model for the parts of neural bandits, which are in the PBM."""
-OF_NEURAL = ("NeuralLinearTS", "NeuralGreedy", *GENERIC, "LinearTS", "PDGD", RANDOM)
-TOLD_RIGHT = ("PBMLinUCB", RANDOM)
-FEW_SEEDS = range(3)
 EARLY = 0.1
 """The share of the sessions after which a start is judged."""
 
 
-def instances(_: Sequence[str], world: str, features: str, few: bool = False) -> list[str]:
+def instances(_: Sequence[str], world: str, features: str) -> list[str]:
     """Users of a world, who are told by these features; 10 candidates, 5 positions."""
-    seeds = FEW_SEEDS if few else SEEDS
-    return [f"{WORLDS[world]}seed={seed},features={features},n_items=10,n_positions=5" for seed in seeds]
+    return [f"{WORLDS[world]}seed={seed},features={features},n_items=10,n_positions=5" for seed in SEEDS]
 
 
 def _env(model: str) -> str:
-    return f"Contextual{'PBM' if model == NEURAL else model}Rank-v0"
+    return f"Contextual{model}Rank-v0"
 
 
 def _part(world: str, features: str, model: str) -> str:
     """The part in which a world is played; the PBM, in which all agents are told all features, has parts of its own."""
-    return f"features-{world}-{features}{ {'PBM': '', NEURAL: '-neural'}.get(model, '-others') }"
+    return f"features-{world}-{features}{'' if model == 'PBM' else '-others'}"
 
 
 def _ends(evidence: Evidence, agent: str, world: str, features: str, model: str = "PBM") -> Values:
@@ -111,26 +105,6 @@ def draw(evidence: Evidence) -> Figure:
         axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
     panels[0].set_ylabel(f"regret, % of {RANDOM}")
     return finish(figure, panels[:1], evidence, "What agents are told, and what they lose", "means over the instances")
-
-
-# ------------------------------------------------------------------------------------------------------- neural bandits
-
-
-def neural_table(evidence: Evidence) -> PaperTable:
-    """Regret at the end in percent of random lists', by world."""
-    rows = [["agent", "told", *WORLDS]]
-    for features, agents in (("plain", OF_NEURAL[:-1]), ("outer", TOLD_RIGHT[:-1])):
-        for agent in agents:
-            found = [[_ends(evidence, each, world, features, NEURAL) for each in (agent, RANDOM)] for world in WORLDS]
-            percents = [100 * own / random for own, random in found]
-            rows.append([agent, features, *(f"{estimate(each)}, worst {number(each.max())}" for each in percents)])
-    return "Regret at the end, % of random lists’, PBM, mean over the instances with its 95 % interval, and the worst", rows
-
-
-def draw_neural(evidence: Evidence) -> Figure:
-    """Regret by the session, in three worlds."""
-    cases = [(f"{world}, PBM", _part(world, "plain", NEURAL), PBM[0]) for world in WORLDS]
-    return regret_figure(evidence, cases, len(WORLDS), "Neural bandits and others, told plain features")
 
 
 STUDIES: dict[str, Study] = read_studies(__file__, globals())
