@@ -26,6 +26,7 @@ from scipy.stats import spearmanr
 
 from clickgym import Results
 from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS, STATE_AGENTS
+from clickgym.core.statistics import worst_tenth
 from clickgym.envs import ENVIRONMENTS, list_instances, load_instance
 from clickgym.runner import name_now
 from clickgym.runner.theory import assumptions
@@ -35,14 +36,14 @@ from clickgym_lab.bench.protocol import CURRENT
 from clickgym_lab.bench.reference import reference
 from clickgym_lab.shipped import read_shipped
 from clickgym_lab.studies import STUDIES, he2020, li2019_cascade, warm_start
-from clickgym_lab.studies.study import CM, PBM, Curves, estimate
+from clickgym_lab.studies.study import CM, PBM, Curves, estimate, number
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 FILE = DOCS / "figures.json"
 MARK = re.compile(r"<!-- figures: (.*?) -->")
 WORDS = {3: "three", 5: "five", 6: "six", 7: "seven", 8: "eight", 11: "eleven", 13: "thirteen", 20: "twenty"}
-WORDS |= {21: "twenty-one", 22: "twenty-two"}
+WORDS |= {21: "twenty-one", 22: "twenty-two", 24: "twenty-four", 25: "twenty-five", 26: "twenty-six"}
 """Numbers that pages spell out."""
 
 BASELINES = ("Oracle", "Fixed", "Random")
@@ -238,6 +239,12 @@ def told(agent: str, world: str, features: str) -> float:
 def long_runs(agent: str, users: str = "DBN") -> NDArray[np.float64]:
     """``(queries, runs)`` the regret after a million sessions, on the queries that ship."""
     return curves("never-locked", "yandex")["never-locked"].ends(f"{users}Rank-v0", agent)
+
+
+def after_a_million(agent: str, users: str = "DBN") -> tuple[str, str]:
+    """Its mean regret after a million sessions, and that in the worst tenth of the runs."""
+    runs = long_runs(agent, users)
+    return number(runs.mean()), number(-worst_tenth(-runs))
 
 
 def bounds() -> tuple[str, str, str]:
