@@ -330,9 +330,7 @@ class Metrics:
         for name in self.learned:
             if name in BELIEFS:
                 if not callable(getattr(agent, "beliefs", None)):
-                    raise ValueError(
-                        f"the metric {name!r} needs an agent with beliefs(), as MixTS has; {agent!r} has none"
-                    )
+                    raise ValueError(f"the metric {name!r} needs an agent with beliefs(), as MixTS has; {agent!r} has none")
                 continue
             if pair.kind in (CompiledAgent, StateAgent) or not callable(getattr(agent, "best", None)):
                 raise ValueError(f"the metric {name!r} needs an agent with a method best(features), which {agent!r} has not")
