@@ -37,6 +37,8 @@ RECOMMENDING = 3
 def recommended(protocol: Protocol = CURRENT) -> dict[str, str]:
     """The recommended lines, by what matters: those with the highest score overall, in ``change``, and in ``safety``.
 
+    In ``safety`` it is the score in the worst tenth of the runs: few runs that go badly hide in a mean.
+
     Only lines count that need no extra knowledge and run with their defaults or in safe mode. For safety, only agents that
     learn count.
 
@@ -47,7 +49,8 @@ def recommended(protocol: Protocol = CURRENT) -> dict[str, str]:
         ``overall``, ``change`` and ``safety``, and ``published``: the best overall of those that are not our own.
     """
     places = [place for place in leaderboard(protocol, protocol.boards[0]) if not is_tuned(place) and is_learner(place)]
-    best = {name: max(places, key=lambda place: place.standing.abilities[name].value).agent for name in ("change", "safety")}
+    best = {"change": max(places, key=lambda place: place.standing.abilities["change"].value).agent}
+    best["safety"] = max(places, key=lambda place: worst(place.agent, "safety")).agent
     published = next(place.agent for place in places if agent_of(place.agent) != OURS)
     return {"overall": places[0].agent, "published": published, **best}
 
