@@ -74,7 +74,8 @@ def log_of(strength: float, n: int, rng: np.random.Generator) -> ClickLog:
     items = np.argsort(-scores, axis=1)[:, :POSITIONS]
     clicks = rng.random(items.shape) < ATTRACTION[items] * EXAMINATION
     labels = tuple(f"{number:03d}" for number in range(10 * QUERIES)), tuple(f"query {query}" for query in range(QUERIES))
-    return ClickLog((10 * queries[:, None] + items).astype(np.int32), clicks, queries, *labels)
+    shown = (10 * queries[:, None] + items).astype(np.int32)
+    return ClickLog(shown, clicks.astype(np.int8), queries.astype(np.int32), *labels)
 
 
 def judged(log: ClickLog) -> pl.DataFrame:

@@ -36,7 +36,7 @@ BEST = (0, 1, 2, 3, 4, 5)
 PAIRS = {"swapped": (1, 0, 2, 3, 4, 5), "reversed": (4, 3, 2, 1, 0, 5), "replaced": (0, 1, 2, 3, 5, 4)}
 """Ranking B, where A is by attraction: the top two swapped, the list reversed, the last item replaced by the sixth."""
 METHODS = ("ab", "team", "none", "probabilistic", "balanced", "optimized")
-AXES = {
+AXES: dict[str, dict[str, Any]] = {
     "bots": {"bots": "random:share=0.2"},
     "farm": {"bots": "farm:share=0.2:targets=1"},
     "late": {"arrival": "delay:geometric:500"},

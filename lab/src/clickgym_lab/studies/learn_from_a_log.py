@@ -212,7 +212,7 @@ def draw(evidence: Evidence) -> Figure:
     names = list(dict.fromkeys(name for name, *_ in points))
     for name, group, case in points:
         lost = estimate(100 * (1 - shares(evidence, group, *case)))
-        look = {"color": colour_of(case[0], axes), "label": case[0]}
+        look: dict[str, Any] = {"color": colour_of(case[0], axes), "label": case[0]}
         axes.errorbar(names.index(name), lost.mean, lost.half, fmt="o", capsize=3, **look)
     axes.set(xticks=range(len(names)), xticklabels=names, ylim=(0, None), ylabel="lost of the way to the optimum, %")
     title = f"What rankers learned from {MIDDLE:,} sessions miss"

@@ -18,7 +18,7 @@ from ..learning.learn import METHODS, SCORERS
 from ..learning.learn import learn as learn_
 from ..learning.ranker import Key, LearnedRanker
 from ..readers import read_log
-from .logs import LOG_FORMAT, BadRows, Columns, Duplicates, MaxMemory, Repeated, Time, reading_of
+from .logs import LOG_FORMAT, BadRows, ClickAction, Columns, Duplicates, MaxMemory, Repeated, Time, reading_of
 
 DIFFERENCE = (
     "Learned from the whole log at once, corrected for what its policy showed, and fixed from now on; agent.learn(log) shows "
@@ -43,7 +43,7 @@ def learn(
         "clicks.",
     )] = "dr",
     scorer: Annotated[str, typer.Option(
-        metavar="|".join(SCORERS), help="A linear score of the features, or a neural network (needs torch).",
+        metavar="|".join(SCORERS), help="A linear score of the features,, or a neural network.",
     )] = "linear",
     features: Annotated[Path | None, typer.Option(
         metavar="FILE", help="CSV table of features: the column [bold]item[/], for features of pairs also [bold]query[/], and "
@@ -73,6 +73,7 @@ def learn(
     bad_rows: BadRows = "strict",
     repeated: Repeated = "keep",
     max_memory: MaxMemory = "4GB",
+    click_action: ClickAction = "click",
     seed: Annotated[int, typer.Option(metavar="N", help="The same seed gives the same ranker.")] = 0,
 ) -> None:  # fmt: skip
     """Learn a ranker from a click log, corrected for what its policy showed (agent.learn feeds a log to an online agent).
@@ -99,7 +100,7 @@ def learn(
         raise ValueError(f"--out is {out}; expected the name of a .npz file in a folder that exists")
     console, told, tasks = output(), errors(), dict[str, Any]()
     table = None if features is None else read_features(features)
-    logged = read_log(log, log_format, **reading_of(columns, time, duplicates, bad_rows, repeated, max_memory))
+    logged = read_log(log, log_format, **reading_of(columns, time, duplicates, bad_rows, repeated, max_memory, click_action))
     for note in logged.notes:
         say(told, note)
     bar = progress_bar(told)
