@@ -18,9 +18,13 @@ from ..core.checks import check_flag, check_item_values, numbers
 from ..core.kernels import inner, kernel, specialise
 from . import cascade, kl_ucb, position_based, position_based_ts
 from .agent import CompiledAgent
+from .cascade import bound_means as bound_ucb1
+from .cascade import draw_means
 from .kernels import count_session, exploration, kl_upper, rank_by_draw, rank_by_index, sort_stably
 from .linear import LinearTS, PBMLinUCB, rank_by_posterior, rank_optimistic, show_largest, update_ridge
+from .position_based import bound_means as bound_pbm_ucb
 from .position_based import show_by_examination
+from .position_based_ts import draw_posterior
 from .state import Floats, joined
 
 # Left open in the templates below; `specialise` binds them to an agent's kernels.
@@ -107,7 +111,7 @@ def show_plan(state, index, rng, ranking):  # type: ignore[no-untyped-def]
 
 @kernel
 def rank_ucb1(state, rng, ranking):  # type: ignore[no-untyped-def]
-    cascade.bound_means(state)
+    bound_ucb1(state)
     show_plan(state, state.indices, rng, ranking)
 
 
@@ -123,7 +127,7 @@ def rank_klucb(state, rng, ranking):  # type: ignore[no-untyped-def]
 
 @kernel
 def rank_ts(state, rng, ranking):  # type: ignore[no-untyped-def]
-    cascade.draw_means(state, rng)
+    draw_means(state, rng)
     show_plan(state, state.draws, rng, ranking)
 
 
@@ -166,7 +170,7 @@ class CascadeTSByValue(_Scanning, cascade.CascadeTS):
 
 @kernel
 def rank_pbm_ucb(state, rng, ranking):  # type: ignore[no-untyped-def]
-    position_based.bound_means(state)
+    bound_pbm_ucb(state)
     for item in range(len(state.indices)):
         value = state.item_values[item]
         state.indices[item] = value * state.indices[item] if value > 0.0 else 0.0  # an index may be infinite
@@ -177,7 +181,7 @@ def rank_pbm_ucb(state, rng, ranking):  # type: ignore[no-untyped-def]
 @kernel
 def rank_pbm_ts(state, rng, ranking):  # type: ignore[no-untyped-def]
     for item in range(len(state.draws)):
-        state.draws[item] = state.item_values[item] * position_based_ts.draw_posterior(state, item, rng)
+        state.draws[item] = state.item_values[item] * draw_posterior(state, item, rng)
     rank_by_draw(state.draws, state.order, rng, len(ranking))
     show_by_examination(state, ranking)
 

@@ -179,9 +179,8 @@ def recipes() -> dict[Any, Call]:
     add(ClickEnv, model=PBM, **one_session)
     add(ClickVectorEnv, model=PBM, num_envs=2, max_episode_steps=5, autoreset_mode="SameStep", **one_session)
     item_values = [3.0, 0.5, 0.0, 2.0]  # with nothing that cannot be there beside it
-    for valued in (ClickEnv, ClickVectorEnv, agents.CascadeTS):
-        sizes = SIZES if valued is agents.CascadeTS else {"model": PBM}
-        calls[valued.__name__, "item_values"] = Call(partial(valued, **sizes), {"item_values": item_values})
+    for valued in (ClickEnv, ClickVectorEnv):
+        calls[valued.__name__, "item_values"] = Call(partial(valued, model=PBM), {"item_values": item_values})
     add(envs.load_instance, name="yandex-9982", trust=False)
     for wrapper in (envs.LehmerAction, envs.ScoresAction, envs.EnumeratedAction):
         add(wrapper, env=scalar(), items=[3, 1, 0, 2])
@@ -203,6 +202,7 @@ def recipes() -> dict[Any, Call]:
         if "examination" in known and agent.told["examination"] == "browsing":
             known["examination"] = VALUES["KK"]
         add(agent, **SIZES, **known)
+    calls["CascadeTS", "item_values"] = Call(partial(agents.CascadeTS, **SIZES), {"item_values": item_values})
     add(agents.PerState, **SIZES, n_states=2, agent="TopRank", horizon=100, seed=0)
     rewards = [[1.0, 0.5, 1.0, 1.0]] * 2
     add(agents.CascadeVI, **SIZES, n_states=2, mean_sessions=5.0, click_rewards=rewards, bonus=0.5, seed=0)
@@ -684,7 +684,7 @@ TAKEN: dict[str, Any] = {  # what a parameter of methods takes; of one method, w
     "items": [0, 1, 2, 3], "features": [[0.5] * 3] * 4, "best": lambda features: np.arange(2), "log": LOG,
     "Results.plot log": True, "interactions": np.zeros((0, 2), int),
     "ItemByItem.step action": 0, "ItemByItemVector.step actions": [0, 0], "reference": None,
-    "_ListAction.action action": [0, 0], "_ListVectorAction.actions actions": [[0, 0], [0, 0]], "step": 0,
+    "_ListAction.action action": [0, 0], "item_values": None, "_ListVectorAction.actions actions": [[0, 0], [0, 0]], "step": 0,
 }  # fmt: skip
 UNWALKED_METHODS = {
     "called for every session or list, by what has checked the arguments": {

@@ -199,7 +199,7 @@ def test_an_array_that_claims_to_be_shorter_is_refused(tmp_path):
     content = (tmp_path / "a.npz").read_bytes()
     (tmp_path / "a.npz").write_bytes(content.replace(b"(80000,)", b"(00000,)"))
     assert len(np.load(tmp_path / "a.npz")["numbers"]) == 0  # which NumPy takes for good
-    with pytest.raises(ValueError, match=r"the checksum of numbers.npy differs"):
+    with pytest.raises(ValueError, match=r"an array claims the shape \(0,\), and the file holds another"):
         read_arrays(tmp_path / "a.npz")
 
 

@@ -301,10 +301,15 @@ def test_a_kernel_that_reads_what_has_no_key_is_compiled_each_time(play, package
         assert set(result["compiled"]) == {"apart"}
 
 
-def test_every_kernel_of_the_package_has_a_key():
+TRAINING = {"neural_linear", "ol_rank_net"}
+"""Agents whose kernels leave the compiled code to train a network: numba keeps no such kernel, and they have no key."""
+
+
+def test_every_kernel_of_the_package_has_a_key_but_those_that_train_networks():
     for file in sorted(kernels._package_sources()):
         module = Path(file.relative_to(ROOT).as_posix().removeprefix("src/clickgym/")).with_suffix("")
-        if "@kernel" in file.read_text(encoding="utf-8") or "@inner" in file.read_text(encoding="utf-8"):
+        text = file.read_text(encoding="utf-8")
+        if ("@kernel" in text or "@inner" in text) and module.stem not in TRAINING:
             members = vars(importlib.import_module(f"clickgym.{'.'.join(module.parts)}")).values()
             for compiled in [each for each in members if isinstance(each, Dispatcher)]:
                 assert len(kernels._key(compiled)) == 64, compiled

@@ -140,7 +140,7 @@ class InTurn(VectorEnv[Any, NDArray[np.int64], Any]):
         for b in range(1, self.num_envs):
             coming.random(self._env.model.n_positions)  # the clicks
             deal_round(task.pool, drawn, task.parameters, coming, task.code, scratch)
-            if task.has_values:
+            if self._env.model.item_values is not None:
                 drawn.features[:, -1] = drawn.others[-1]
             features[b] = drawn.features
         return features
