@@ -332,7 +332,8 @@ class OLLambdaRank(OLRankNet):
                 for each pair of a clicked candidate c and an unclicked one u:
                     w = |1 / log₂(r_c + 2) − 1 / log₂(r_u + 2)| / Σ_{m < number of clicks} 1 / log₂(m + 2)
                     its loss is w log(1 + e^{f(x_u) − f(x_c)})
-                minimise the mean of these losses, not divided by the sum of w
+                minimise the mean of these losses,
+                    not divided by the sum of w
 
     Args:
         n_items, n_positions, n_features, hidden, alpha, l2, covariance, learning_rate, epochs, batch_size, max_batches: as in

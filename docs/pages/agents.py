@@ -27,8 +27,8 @@ from .advice import NEEDED, Case, advice, case_of
 from .citing import bibtex, cited
 
 FAMILIES = (
-    "Cascade", "Position-based", "Elimination and sorting", "A bandit per position", "Nonstationary", "User browsing", "Linear",
-    "Learned rankers", "Users with a memory", "Generic reinforcement learning", "Baselines", "Others",
+    "Cascade", "Position-based", "Elimination and sorting", "A bandit per position", "Nonstationary", "Several click models",
+    "Linear", "Learned rankers", "Users with a memory", "Generic reinforcement learning", "Baselines", "Others",
 )  # fmt: skip
 """The agents by what kind of algorithm they are."""
 BY_FILE = {
