@@ -267,7 +267,7 @@ def test_every_part_can_be_played(tmp_path, part):
         for agent_spec in part.agents:
             pair = pair_of(player_of(agent_spec).make(place, planned.horizon, 0), place)
             measured.check(pair)
-            assert pair.kind is Learner or pair.engine == "compiled"
+            assert pair.kind is Learner or pair.engine == "compiled" or ":Learned:" in agent_spec  # these rank in Python
 
 
 @pytest.mark.parametrize(
