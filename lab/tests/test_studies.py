@@ -267,7 +267,7 @@ def test_every_part_can_be_played(tmp_path, part):
         for agent_spec in part.agents:
             pair = pair_of(player_of(agent_spec).make(place, planned.horizon, 0), place)
             measured.check(pair)
-            assert pair.kind is Learner or pair.engine == "compiled"
+            assert pair.kind is Learner or pair.engine == "compiled" or ":Learned:" in agent_spec  # these rank in Python
 
 
 @pytest.mark.parametrize(
@@ -344,6 +344,7 @@ def test_a_part_of_several_studies_is_run_once():
 
 def test_every_agent_has_a_look():
     agents = {agent for study in STUDIES.values() for part in study.parts for agent in part.agents}
+    agents = {agent for agent in agents if ":Learned:" not in agent}  # drawn by their methods
     agents = {agent.rpartition(":Warm")[2] for agent in agents}  # with a log they look as they do without
     own = (re.split(r"[:,](?:alpha|log|corruption|ridge|sigma|scale|bonus)=", agent)[0] for agent in agents)
     assert [agent for agent in own if agent not in LOOKS] == []
