@@ -32,4 +32,4 @@ def test_results_are_those_of_this_machine_though_a_worker_is_killed(cluster, ki
 def test_the_judge_plays_on_this_machine(tmp_path, capsys):
     assert main(["bench", "--judge", str(tmp_path), "--out", str(tmp_path / "out"), "--cluster", "tcp://127.0.0.1:9"]) == 2
     [line] = capsys.readouterr().err.splitlines()
-    assert "--judge plays on this machine" in line
+    assert "and plays on this machine" in line

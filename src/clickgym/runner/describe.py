@@ -242,13 +242,17 @@ def _shared(environment: Environment) -> dict[str, tuple[str, str]]:
         "reward": f'`"{environment.default_reward}"`',
         "cutoff": "None",
         "reference": "None",
+        "item_values": "None",
         "arrival": '`"immediate"`',
         "bots": "None",
         "churn": "0",
         "available": "None",
         "render_mode": "None",
     }
-    absent = {"Contextual": ("reference", "churn"), "Memory": ("reference", "cutoff", "arrival", "churn", "available")}
+    absent = {
+        "Contextual": ("reference", "churn"),
+        "Memory": ("reference", "item_values", "cutoff", "arrival", "churn", "available"),
+    }
     for name in absent.get(environment.kind, ()):
         del defaults[name]
     return {name: (default, own[name]) for name, default in defaults.items()}

@@ -23,7 +23,7 @@ from ..bench.judge import judge as judge_
 from ..bench.paper import check_beside
 
 JUDGE = "clickgym bench --judge lab/submissions/NAME --out DIR"
-HOW_TO_JUDGE = f"--judge plays on this machine; it needs --out DIR, and takes only --seed, --unconfined and --jobs: {JUDGE}"
+HOW_TO_JUDGE = f"--judge needs --out DIR, takes only --seed, --unconfined and --jobs, and plays on this machine: {JUDGE}"
 
 
 def bench(
