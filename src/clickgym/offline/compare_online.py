@@ -26,17 +26,18 @@ from .fitting import fit_models
 from .interleaving import (
     CREDITS,
     LEAST_SESSIONS,
+    NOTHING,
     Floats,
     Indices,
     Interleaving,
     Probabilistic,
     TeamDraft,
+    at_any_time,
     check_ranking,
     check_same,
     click_vectors,
     completed,
     moments,
-    normal_mixture,
     outcomes,
     running,
     running_difference,
@@ -120,10 +121,6 @@ class OnlineComparison:
                 sentence += f"; it agrees with satisfaction: {values}"
             sentences.append(sentence)
         return sentences
-
-
-NOTHING = 1e-12
-"""What rounding may make of a difference of 0."""
 
 
 def compare_online(
@@ -374,20 +371,18 @@ def _test(
     else:
         _, notes, clicks = arena.play(lambda a, b: (a[:k], 1.0) if rng.random() < 0.5 else (b[:k], 0.0), sessions, seed)
         means, deviations = running_difference(clicks.sum(axis=1), notes[:, 0] == 1.0)
-    n = np.arange(1, len(means) + 1)
-    normal, half = normal_mixture(n, means, deviations)
-    evidence = normal if evidence is None else evidence
+    run, n = at_any_time(means, deviations, evidence), len(means)
     mean, deviation = means[-1], deviations[-1]
-    error = deviation / math.sqrt(len(n))
+    error = deviation / math.sqrt(n)
     with suppress(ValueError):  # what is too long to be enumerated stays simulated
         mean, exact, error = *_enumerated(arena, method, credit), 0.0
         deviation = deviation if method is None and paired else exact
-    first = np.flatnonzero(evidence >= -math.log(LEVEL))
+    first = np.flatnonzero(run.evidence >= -math.log(LEVEL))
     return OnlineTest(
         name, float(mean), float(deviation), float(error),
         sessions=POWER * float(deviation / mean) ** 2 if abs(mean) > NOTHING else math.inf,
-        n=len(n), estimate=float(means[-1]), low=float(means[-1] - half[-1]), high=float(means[-1] + half[-1]),
-        p_value=math.exp(-max(0.0, float(evidence.max()))), decided=int(n[first[0]]) if len(first) else None,
+        n=n, estimate=run.mean, low=run.low, high=run.high, p_value=run.p_value,
+        decided=int(first[0]) + 1 if len(first) else None,
     )  # fmt: skip
 
 

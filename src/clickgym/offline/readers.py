@@ -607,6 +607,8 @@ def read_log(
     if isinstance(log_format, str) and log_format == "auto":
         log_format = _guess(path, columns)
     check_choice("log format", log_format, ["auto", *LOG_FORMATS])
+    if click_action != "click" and log_format != "ubi":
+        raise ValueError(f"click_action is only for UBI; {path} is read as {log_format}")
     if log_format == "tidy":
         log = read_tidy(path, columns=columns, duplicates=duplicates, bad_rows=bad_rows, max_memory=max_memory)
     elif columns or duplicates != "refuse":
@@ -614,8 +616,6 @@ def read_log(
     else:
         options = {"click_action": click_action} if log_format == "ubi" else {}
         log = LOG_FORMATS[log_format](path, bad_rows=bad_rows, max_memory=max_memory, **options)
-    if click_action != "click" and log_format != "ubi":
-        raise ValueError(f"click_action is only for UBI; {path} is read as {log_format}")
     return _with_repeats(path, log, repeated)
 
 

@@ -75,8 +75,6 @@ LEFT_OUT = {
 }
 """Why a session is left out; the first reason counts."""
 
-Longs = NDArray[np.int64]
-
 
 def read_ubi(
     queries: str | PathLike[str],

@@ -380,9 +380,9 @@ class Player:
                 if not getattr(place.sizes, key):
                     raise UnsuitedError(f"{self.name} ranks by {what}, which only {where} have")
                 yield key, getattr(place.sizes, key)
-        values = getattr(getattr(place.core, "model", None), "item_values", None)
+        values = getattr(users, "item_values", None)
         if values is not None and "item_values" not in self.hyperparameters:
-            yield from self._values_of(place.core.model, values)
+            yield from self._values_of(users, values)
         if getattr(self.maker, "same_candidates", False):
             self._check_candidates(users)
         if "horizon" in self.parameters and horizon is not None:
@@ -390,7 +390,7 @@ class Player:
         elif "horizon" in self.required:
             raise ValueError(f"{self.name} needs a horizon")
 
-    def _values_of(self, users: Users, values: Any) -> Iterator[tuple[str, Any]]:
+    def _values_of(self, users: Any, values: Any) -> Iterator[tuple[str, Any]]:
         """The item values for an agent that takes them; of one that maximises clicks the warning says so."""
         changing = isinstance(users, ContextualModel)
         if class_by_value(self.maker) and changing == (self.kind is ContextualAgent):

@@ -22,15 +22,13 @@ from ..core.notebook import html_table
 from ..core.statistics import CONFIDENCE
 from ..core.templates import templates
 from ..offline.distinct import grouped
-from ..offline.interleaving import normal_mixture, outcomes, running, sign_test
+from ..offline.interleaving import NOTHING, at_any_time, normal_mixture, outcomes, running, sign_test
 from ..offline.stores import LOGGED, as_items, at_one_moment, read_columns, rows_of, settings_of
 from .confidence import Interval, differences
 from .served import AGENT, BY_GUARD, BY_LOT, INTERLEAVED, PRODUCTION
 
 MOST_QUERIES = 20
 """Of the queries by traffic so many are named, and of those that are back at production."""
-NOTHING = 1e-12
-"""What rounding may make of a credit of 0."""
 HALF = 20
 """Impressions in each half of a query's life, without which nobody says whether its agent has changed its mind."""
 
@@ -377,21 +375,18 @@ def _credit(
     places = places[: waits[0] if len(waits) else len(places)]
     clicks = np.zeros((len(number), settings["n_positions"]), np.int8)
     clicks[place, position - 1] = 1
-    by, against, n = settings["by"], settings["against"], np.arange(1, len(places) + 1)
+    by, against, n = settings["by"], settings["against"], len(places)
     if not len(places):
         return Credit(by, against, 0, 0, 0, math.nan, -math.inf, math.inf, 1.0, None)
     values = outcomes([notes[each] for each in number[places].tolist()], clicks[places])
     wins, losses = np.cumsum(values > NOTHING), np.cumsum(values < -NOTHING)
     means, deviations = running(values)
-    evidence, half = normal_mixture(n, means, deviations)
-    if by == "team_draft":
-        evidence = sign_test(wins, losses)
-    later = np.unique(np.geomspace(n[-1], 1e9, 2000).astype(np.int64))
+    now = at_any_time(means, deviations, sign_test(wins, losses) if by == "team_draft" else None)
+    later = np.unique(np.geomspace(n, 1e9, 2000).astype(np.int64))
     enough = np.flatnonzero(normal_mixture(later, means[-1], deviations[-1])[1] < abs(means[-1]))
     return Credit(
-        by, against, len(n), int(wins[-1]), int(losses[-1]), float(means[-1]), float(means[-1] - half[-1]),
-        float(means[-1] + half[-1]), math.exp(-max(0.0, float(evidence.max()))),
-        int(later[enough[0]] - n[-1]) if len(enough) else None,
+        by, against, n, int(wins[-1]), int(losses[-1]), now.mean, now.low, now.high, now.p_value,
+        int(later[enough[0]] - n) if len(enough) else None,
     )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from ...core.console import Json, bold, compiling_told, errors, output, print_js
 from ...core.terminal import Column, print_table, say
 from ..left_out import MODELS, check_models
 from ..readers import read_log
-from .logs import LOG_FORMAT, BadRows, ClickAction, Columns, Duplicates, MaxMemory, Repeated, Time, reading_of
+from .logs import BadRows, ClickAction, Columns, Duplicates, LogFormat, MaxMemory, Repeated, Time, reading_of
 
 
 def check(
@@ -23,9 +23,7 @@ def check(
         "--model", "-m", metavar="MODEL...", help=f"One or more of {', '.join(map(bold, MODELS))}.", show_default="all of them",
     )] = None,
     least_sessions: Annotated[int, typer.Option(metavar="N", help="Sessions of a list that is left out, at least.")] = 100,
-    log_format: Annotated[str, typer.Option(
-        "--format", metavar=LOG_FORMAT, help="Format of the log, see [bold]clickgym fit --help[/].",
-    )] = "auto",
+    log_format: LogFormat = "auto",
     columns: Columns = "",
     time: Time = None,
     duplicates: Duplicates = "refuse",

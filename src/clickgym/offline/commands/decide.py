@@ -20,7 +20,7 @@ from ..decision.decide import decide as decide_
 from ..decision.evidence import LEVEL
 from ..decision.page import write_decision
 from ..decision.records import Decision
-from .logs import LOG_FORMAT, BadRows, ClickAction, Columns, Cutoff, Duplicates, MaxMemory, Repeated, Reward, Time, reading_of
+from .logs import BadRows, ClickAction, Columns, Cutoff, Duplicates, LogFormat, MaxMemory, Repeated, Reward, Time, reading_of
 
 MOST_ROWS = 20
 
@@ -61,9 +61,7 @@ def decide(
         metavar="P", help="The highest probability of recommending a list that is no better, by what was measured and by click "
         "models each; below 0.5.",
     )] = LEVEL,
-    log_format: Annotated[str, typer.Option(
-        "--format", metavar=LOG_FORMAT, help="Format of the log, see [bold]clickgym fit --help[/].",
-    )] = "auto",
+    log_format: LogFormat = "auto",
     columns: Columns = "",
     time: Time = None,
     duplicates: Duplicates = "refuse",

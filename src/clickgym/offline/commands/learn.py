@@ -18,7 +18,7 @@ from ..learning.learn import METHODS, SCORERS
 from ..learning.learn import learn as learn_
 from ..learning.ranker import Key, LearnedRanker
 from ..readers import read_log
-from .logs import LOG_FORMAT, BadRows, ClickAction, Columns, Duplicates, MaxMemory, Repeated, Time, reading_of
+from .logs import BadRows, ClickAction, Columns, Duplicates, LogFormat, MaxMemory, Repeated, Time, reading_of
 
 DIFFERENCE = (
     "Learned from the whole log at once, corrected for what its policy showed, and fixed from now on; agent.learn(log) shows "
@@ -64,9 +64,7 @@ def learn(
     held_out: Annotated[float, typer.Option(
         "--held-out", metavar="P", help="Share of the sessions by which it is decided when to stop.",
     )] = 0.2,
-    log_format: Annotated[str, typer.Option(
-        "--format", metavar=LOG_FORMAT, help="Format of the log, see [bold]clickgym fit --help[/].",
-    )] = "auto",
+    log_format: LogFormat = "auto",
     columns: Columns = "",
     time: Time = None,
     duplicates: Duplicates = "refuse",

@@ -15,6 +15,9 @@ from ..reading import Reading
 LOG_FORMAT = f"auto|{'|'.join(LOG_FORMATS)}"
 """The values of ``--format``, as help texts show them."""
 
+LogFormat = Annotated[str, typer.Option(
+    "--format", metavar=LOG_FORMAT, help="Format of the log, see [bold]clickgym fit --help[/].",
+)]  # fmt: skip
 Columns = Annotated[str, typer.Option(
     metavar="NAME=COLUMN,...", show_default="the standard names",
     help="Names of the columns of your tidy log, as in [bold]item=doc_id,clicked=is_click[/].",
