@@ -400,8 +400,8 @@ def test_a_signature_with_a_type_from_outside_is_not_kept():
         with pytest.raises(kernels._NoKeyError):
             kernels._type(numba.typeof(outside))
     compiled = kernels._compiled(x_log_x.py_func)
-    assert compiled._cache._file((numba.typeof(own),), compiled.targetctx).parent == cache_folder()
-    assert compiled._cache._file((numba.typeof(Outside(arrays[0])),), compiled.targetctx) is None
+    assert len(compiled._cache._names((numba.typeof(own),), compiled.targetctx)) == 2
+    assert compiled._cache._names((numba.typeof(Outside(arrays[0])),), compiled.targetctx) == []
 
 
 @pytest.mark.parametrize("file", ["<stdin>", "/tmp/ipykernel_7/1.py", "envs/position_based.py", __file__])
