@@ -54,6 +54,10 @@ COMMANDS = {
         "runner.commands.merge:merge",
         "Merge several results folders into a new one, and write its table and its figure.",
     ),
+    "precompile": (
+        "runner.commands.precompile:precompile",
+        "Compile the kernels of agents and environments into a folder, for containers, CI and workers.",
+    ),
     "study": (
         LAB,
         "Repeat the experiment of a paper, draw its figure, and check the statements of the paper.",
