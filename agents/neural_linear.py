@@ -16,7 +16,7 @@ from ..core.kernels import inner, kernel
 from .agent import Seed
 from .kernels import FEEDBACK, examined_positions, show, shuffle_front
 from .linear import ALL_POSITIONS, cholesky, dot, show_largest, solve_lower, solve_upper
-from .networks import FEW, NetworkAgent, NetworkState, evaluate, layers, train
+from .networks import FEW, NetworkAgent, NetworkState, evaluate, layers, outputs, train
 from .position_based import check_examination
 from .search_space import Range
 from .state import Floats, Ints, joined
@@ -57,7 +57,7 @@ def fit(network, sizes, samples, seed, training):  # type: ignore[no-untyped-def
     features, examined, clicked = table[:, :-2], table[:, -2], table[:, -1]
 
     def loss(weights: Any, batch: NDArray[np.int64]) -> Any:
-        scores, kappa, click = layers(weights, sizes, features[batch])[-1][:, 0], examined[batch], clicked[batch]
+        scores, kappa, click = outputs(layers(weights, sizes), features[batch])[-1][:, 0], examined[batch], clicked[batch]
         no_click = torch.logaddexp(torch.log1p(-kappa), kappa.log() + logsigmoid(-scores))  # log(1 - κσ)
         return -(click * (kappa.log() + logsigmoid(scores)) + (1 - click) * no_click).mean()
 
@@ -66,7 +66,7 @@ def fit(network, sizes, samples, seed, training):  # type: ignore[no-untyped-def
 
 def regress(network, sizes, samples, gram, moment):  # type: ignore[no-untyped-def]
     """Compute B and b anew, from all samples with the present φ."""
-    phi = np.column_stack([layers(network, sizes, samples[:, :-2])[-2], np.ones(len(samples))]) * samples[:, -2:-1]
+    phi = np.column_stack([outputs(layers(network, sizes), samples[:, :-2])[-2], np.ones(len(samples))]) * samples[:, -2:-1]
     gram[...] = np.eye(len(moment)) + phi.T @ phi
     moment[...] = phi.T @ samples[:, -1]
 
@@ -358,5 +358,5 @@ class NeuralLinearTS(_NeuralBandit):
         return super()._first_values() | {"gram": np.eye(self.sizes[-2] + 1)}
 
     def _scores(self, features: NDArray[np.float64]) -> NDArray[np.float64]:
-        phi = np.column_stack([layers(self.state.network, self.sizes, features)[-2], np.ones(len(features))])
+        phi = np.column_stack([outputs(layers(self.state.network, self.sizes), features)[-2], np.ones(len(features))])
         return phi @ np.linalg.solve(self.state.gram, self.state.moment)

@@ -15,7 +15,7 @@ from ..core.checks import Choices, check_at_least, check_choice, check_count, ch
 from ..core.kernels import inner, kernel
 from .agent import MAX_OPEN, Seed
 from .linear import LEAST_RIDGE
-from .networks import FEW, NetworkAgent, NetworkState, evaluate, first_network, layers, train
+from .networks import FEW, NetworkAgent, NetworkState, evaluate, first_network, layers, outputs, train
 from .pair_rank import INSIDE, add_square, count_pairs, find_certain, find_pairs, pair_of, scale_by_factor, show_blocks
 from .search_space import Range
 from .state import Flags, Floats, Ints, joined
@@ -67,10 +67,11 @@ def fit(network, sizes, documents, pairs, seed, training, max_batches, l2, is_we
     features = torch.from_numpy(documents[:, :-2])
 
     def loss(weights: Any, batch: NDArray[np.int64]) -> Any:
-        clicked, unclicked = (layers(weights, sizes, features[pairs[batch, side]])[-1][:, 0] for side in (0, 1))
+        now = layers(weights, sizes)
+        clicked, unclicked = (outputs(now, features[pairs[batch, side]])[-1][:, 0] for side in (0, 1))
         losses = softplus(unclicked - clicked)
         if is_weighted:
-            present = layers(network, sizes, documents[:, :-2])[-1][:, 0]
+            present = outputs(layers(network, sizes), documents[:, :-2])[-1][:, 0]
             losses = losses * torch.from_numpy(gains(present, documents, pairs[batch]))
         return losses.mean()
 
