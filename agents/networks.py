@@ -69,15 +69,20 @@ def first_network(sizes: Sequence[int], rng: np.random.Generator) -> NDArray[np.
     return np.concatenate([rng.uniform(-(n**-0.5), n**-0.5, (n + 1) * m) for n, m in pairwise(sizes)])
 
 
-def layers(network: Any, sizes: Sequence[int], x: Any) -> list[Any]:
-    """Return the values ``(n, size)`` of the layers behind the inputs ``(n, d)``; arrays of NumPy or tensors of PyTorch."""
-    values, place = [x], 0
-    for layer, (n, m) in enumerate(pairwise(sizes), 2):
-        matrix, bias = network[place : place + n * m].reshape(n, m), network[place + n * m : place + (n + 1) * m]
-        outputs = values[-1] @ matrix + bias
-        values.append(outputs * (outputs > 0) if layer < len(sizes) else outputs)
-        place += (n + 1) * m
-    return values[1:]
+def layers(network: Any, sizes: Sequence[int]) -> list[tuple[Any, Any]]:
+    """Return the weights ``(n, m)`` and biases ``(m,)`` of each layer, where the network has them; of NumPy or PyTorch."""
+    ends = np.cumsum([0, *((n + 1) * m for n, m in pairwise(sizes))]).tolist()
+    rows = [network[start:end].reshape(-1, m) for (start, end), m in zip(pairwise(ends), sizes[1:], strict=True)]
+    return [(each[:-1], each[-1]) for each in rows]
+
+
+def outputs(layers: Sequence[tuple[Any, Any]], x: Any) -> list[Any]:
+    """Return what each layer makes of inputs ``(..., d)``; arrays of NumPy or tensors of PyTorch."""
+    values = [x]
+    for weights, biases in layers[:-1]:
+        sums = values[-1] @ weights + biases
+        values.append(sums * (sums > 0))
+    return [*values[1:], values[-1] @ layers[-1][0] + layers[-1][1]]
 
 
 def train(
@@ -150,7 +155,7 @@ class NetworkAgent(ContextualAgent):
 
     def _scores(self, features: NDArray[np.float64]) -> NDArray[np.float64]:
         """The estimates by which `best` orders candidates."""
-        return layers(self.state.network, self.sizes, features)[-1][:, 0]
+        return outputs(layers(self.state.network, self.sizes), features)[-1][:, 0]
 
     def _state_sizes(self) -> dict[str, int]:
         sizes = self.sizes

@@ -16,7 +16,7 @@ from ..core.kernels import inner, kernel
 from .agent import Seed
 from .kernels import FEEDBACK, examined_positions, show, shuffle_front
 from .linear import ALL_POSITIONS, cholesky, dot, show_largest, solve_lower, solve_upper
-from .networks import FEW, NetworkAgent, NetworkState, evaluate, layers, train
+from .networks import FEW, NetworkAgent, NetworkState, evaluate, layers, outputs, train
 from .position_based import check_examination
 from .search_space import Range
 from .state import Floats, Ints, joined
@@ -48,27 +48,33 @@ GreedyState = joined("GreedyState", NetworkState, Samples, Chance)
 LinearState = joined("LinearState", NetworkState, Samples, Regression)
 
 
-def fit(network, sizes, samples, seed, training):  # type: ignore[no-untyped-def]
+def fit(state: Any, seed: int) -> None:
     """Train the network further, by the cross-entropy of κσ(f) and the clicks, with PyTorch."""
     import torch
     from torch.nn.functional import logsigmoid
 
-    table = torch.from_numpy(samples)
+    table = torch.from_numpy(state.samples[: state.n_samples[0]])
     features, examined, clicked = table[:, :-2], table[:, -2], table[:, -1]
 
     def loss(weights: Any, batch: NDArray[np.int64]) -> Any:
-        scores, kappa, click = layers(weights, sizes, features[batch])[-1][:, 0], examined[batch], clicked[batch]
+        scores, kappa, click = outputs(layers(weights, state.sizes), features[batch])[-1][:, 0], examined[batch], clicked[batch]
         no_click = torch.logaddexp(torch.log1p(-kappa), kappa.log() + logsigmoid(-scores))  # log(1 - κσ)
         return -(click * (kappa.log() + logsigmoid(scores)) + (1 - click) * no_click).mean()
 
-    train(network, loss, len(samples), np.random.default_rng(seed), training)
+    train(state.network, loss, len(table), np.random.default_rng(seed), state.training)
 
 
-def regress(network, sizes, samples, gram, moment):  # type: ignore[no-untyped-def]
+def phi_of(state: Any, features: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return φ of candidates ``(n, d)``: the last hidden layer and 1, ``(n, H)``."""
+    return np.column_stack([outputs(layers(state.network, state.sizes), features)[-2], np.ones(len(features))])
+
+
+def regress(state: Any) -> None:
     """Compute B and b anew, from all samples with the present φ."""
-    phi = np.column_stack([layers(network, sizes, samples[:, :-2])[-2], np.ones(len(samples))]) * samples[:, -2:-1]
-    gram[...] = np.eye(len(moment)) + phi.T @ phi
-    moment[...] = phi.T @ samples[:, -1]
+    samples = state.samples[: state.n_samples[0]]
+    phi = phi_of(state, samples[:, :-2]) * samples[:, -2:-1]
+    state.gram[...] = np.eye(len(state.moment)) + phi.T @ phi
+    state.moment[...] = phi.T @ samples[:, -1]
 
 
 # ------------------------------------------------------------------------------------------------------------ the kernels
@@ -129,10 +135,9 @@ def add_samples(state, features, ranking, clicks):  # type: ignore[no-untyped-de
     n = state.n_samples[0]
     if n == before or n < START or n < (1.0 + state.growth) * state.n_fitted[0]:
         return False
-    network, sizes, samples, training = state.network, state.sizes, state.samples, state.training
     seed = int(next_uniform(state.stream) * 2.0**53)
     with objmode():
-        fit(network, sizes, samples[:n], seed, training)
+        fit(state, seed)
     state.n_fitted[0] = n
     return True
 
@@ -146,10 +151,8 @@ def update_network(state, features, ranking, clicks):  # type: ignore[no-untyped
 def update_regression(state, features, ranking, clicks):  # type: ignore[no-untyped-def]
     first, h = state.n_samples[0], len(state.moment) - 1
     if add_samples(state, features, ranking, clicks):
-        network, sizes, samples, n = state.network, state.sizes, state.samples, state.n_samples[0]
-        gram, moment = state.gram, state.moment
         with objmode():
-            regress(network, sizes, samples[:n], gram, moment)
+            regress(state)
         return
     for number in range(first, state.n_samples[0]):
         sample = state.samples[number]
@@ -358,5 +361,4 @@ class NeuralLinearTS(_NeuralBandit):
         return super()._first_values() | {"gram": np.eye(self.sizes[-2] + 1)}
 
     def _scores(self, features: NDArray[np.float64]) -> NDArray[np.float64]:
-        phi = np.column_stack([layers(self.state.network, self.sizes, features)[-2], np.ones(len(features))])
-        return phi @ np.linalg.solve(self.state.gram, self.state.moment)
+        return phi_of(self.state, features) @ np.linalg.solve(self.state.gram, self.state.moment)

@@ -15,7 +15,7 @@ from ..core.checks import Choices, check_at_least, check_choice, check_count, ch
 from ..core.kernels import inner, kernel
 from .agent import MAX_OPEN, Seed
 from .linear import LEAST_RIDGE
-from .networks import FEW, NetworkAgent, NetworkState, evaluate, first_network, layers, train
+from .networks import FEW, NetworkAgent, NetworkState, evaluate, first_network, layers, outputs, train
 from .pair_rank import INSIDE, add_square, count_pairs, find_certain, find_pairs, pair_of, scale_by_factor, show_blocks
 from .search_space import Range
 from .state import Flags, Floats, Ints, joined
@@ -57,24 +57,26 @@ class Pairs(NamedTuple):
 State = joined("State", NetworkState, Pairs)
 
 
-def fit(network, sizes, documents, pairs, seed, training, max_batches, l2, is_weighted):  # type: ignore[no-untyped-def]
+def fit(state: Any, seed: int) -> None:
     """Train a network anew with all pairs, with PyTorch."""
     import torch
     from torch.nn.functional import softplus
 
-    rng = np.random.default_rng(seed)
+    rng, network, sizes = np.random.default_rng(seed), state.network, state.sizes
     network[...] = first_network(sizes, rng)
+    documents, pairs = state.documents[: state.n_documents[0]], state.pairs[: state.n_pairs[0]]
     features = torch.from_numpy(documents[:, :-2])
 
     def loss(weights: Any, batch: NDArray[np.int64]) -> Any:
-        clicked, unclicked = (layers(weights, sizes, features[pairs[batch, side]])[-1][:, 0] for side in (0, 1))
+        now = layers(weights, sizes)
+        clicked, unclicked = (outputs(now, features[pairs[batch, side]])[-1][:, 0] for side in (0, 1))
         losses = softplus(unclicked - clicked)
-        if is_weighted:
-            present = layers(network, sizes, documents[:, :-2])[-1][:, 0]
+        if state.is_weighted:
+            present = outputs(layers(network, sizes), documents[:, :-2])[-1][:, 0]
             losses = losses * torch.from_numpy(gains(present, documents, pairs[batch]))
         return losses.mean()
 
-    train(network, loss, len(pairs), rng, training, l2 / len(pairs), DECAY, max_batches or None, drop=True)
+    train(network, loss, len(pairs), rng, state.training, state.l2 / len(pairs), DECAY, state.max_batches or None, drop=True)
 
 
 def gains(scores: NDArray[np.float64], documents: NDArray[np.float64], pairs: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -167,17 +169,10 @@ def update(state, features, ranking, clicks):  # type: ignore[no-untyped-def]
         pair[0], pair[1] = first + p, first + n_clicked + q
         state.n_pairs[0] += 1
     if state.n_pairs[0] >= (1.0 + state.growth) * state.n_fitted[0]:
-        refit(state)
-
-
-@inner
-def refit(state):  # type: ignore[no-untyped-def]
-    network, sizes, documents, pairs, training = state.network, state.sizes, state.documents, state.pairs, state.training
-    n_documents, n, seed = state.n_documents[0], state.n_pairs[0], int(next_uniform(state.stream) * 2.0**53)
-    max_batches, l2, is_weighted = state.max_batches, state.l2, state.is_weighted
-    with objmode():
-        fit(network, sizes, documents[:n_documents], pairs[:n], seed, training, max_batches, l2, is_weighted)
-    state.n_fitted[0] = n
+        seed = int(next_uniform(state.stream) * 2.0**53)
+        with objmode():
+            fit(state, seed)
+        state.n_fitted[0] = state.n_pairs[0]
 
 
 # ------------------------------------------------------------------------------------------------------------- the agents

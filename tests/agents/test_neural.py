@@ -17,7 +17,7 @@ from scipy.stats import chi2, kstest
 
 import clickgym
 from clickgym.agents import NeuralGreedy, NeuralLinearTS, OLLambdaRank, OLRankNet, PairRank
-from clickgym.agents.networks import evaluate, layers
+from clickgym.agents.networks import evaluate, layers, outputs
 from clickgym.agents.ol_rank_net import differentiate, gains
 
 FALSE_ALARM = 1e-5
@@ -75,7 +75,7 @@ def test_scores_and_gradients_are_those_of_autograd(hidden):
     units, slopes, gradient = np.zeros(sizes.sum()), np.zeros(sizes.sum()), np.zeros(len(network))
     for x in rng.normal(size=(20, 3)):
         weights = torch.tensor(network, requires_grad=True)
-        score = layers(weights, sizes.tolist(), torch.tensor(x[None]))[-1][0, 0]
+        score = outputs(layers(weights, sizes.tolist()), torch.tensor(x[None]))[-1][0, 0]
         score.backward()
         assert evaluate(network, sizes, x, units) == pytest.approx(score.item(), rel=1e-12)
         differentiate(network, sizes, units, slopes, gradient)

@@ -239,7 +239,7 @@ def test_a_scorer_climbs_the_gradient_of_its_scores(sizes):
     """The first step of Adam is the sign of the gradient, which central differences of each parameter give."""
     rng = np.random.default_rng(0)
     scorer, x, gradient = Scorer(sizes, rng), rng.normal(size=(6, 3)), rng.normal(size=6)
-    before = scorer.copy()
+    before = [(weights.copy(), biases.copy()) for weights, biases in scorer.layers]
     scorer.forward(x)
     scorer.ascend(gradient)
     for layer, (values, changed) in enumerate(zip(before, scorer.layers, strict=True)):

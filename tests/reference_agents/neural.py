@@ -8,7 +8,7 @@ drawn afresh, and the order of the samples in each epoch.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -134,16 +134,20 @@ class _Trained(Reference):
         if not self.was_trained:
             return state.network.tolist() == want.tolist()
         self.was_trained, self.network = False, Network(self.sizes, state.network)
-        return self.is_close(state.network, want) or not self.is_close(self.shaken(), want)
+        return self.is_close(state.network, want) or not all(self.is_close(each, want) for each in self.shaken())
 
     def is_close(self, weights: np.ndarray, want: np.ndarray) -> bool:
         size = max(1.0, float(np.abs(want).max()), float(np.abs(self.table).max()))
         return bool(np.allclose(weights, want, rtol=TRAINED, atol=TRAINED * size))
 
-    def shaken(self) -> np.ndarray:
-        """The same training where all that it reads is rounded otherwise: it may be that rounding decides."""
-        noise = np.random.default_rng(0).choice([-1e-15, 0.0, 1e-15], self.table.shape)
-        return self.fit(self.table * (1 + noise)).flat()
+    def shaken(self) -> Iterator[np.ndarray]:
+        """The same training where all that it reads is rounded otherwise: it may be that rounding decides.
+
+        Several times: where scores lie on the edge between two decimals, one such training in two decides as the first.
+        """
+        rng = np.random.default_rng(0)
+        for _ in range(20):
+            yield self.fit(self.table * (1 + rng.choice([-1e-15, 0.0, 1e-15], self.table.shape))).flat()
 
 
 class NeuralBanditReference(_Trained):

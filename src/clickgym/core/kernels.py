@@ -5,15 +5,16 @@ a function written once against names that it leaves open (``sample``, ``rank``,
 the kernels of one click model, or of one model-agent pair, and compiles the result. That is how the scalar
 environment, the vector environment and the runner's loop share one definition of a session.
 
-The disk cache. numba does not recompile a cached caller when a kernel that it calls in another file has changed. Each
-compiled function is therefore one file, named by a hash of all that its machine code follows from: the code of the kernels
-that it reaches, through any number of calls, with the constants that they read; the types of its arguments, with the fields
-of named tuples; numba, NumPy, Python and the processor. Comments, docstrings, line numbers and the places of files are not
-part of it, so only an edit of what a function runs compiles it again, and several states of the sources share one folder.
-What cannot be hashed is not cached: kernels from outside the package, those that are called with a type from outside, and
-those that read a global of another kind than `_constant` knows. What is damaged, or may be written by another user, is compiled
-again. Delete the folder
-(`cache_folder()` names it) at any time: it only costs compiling again; files go when nobody has used them for `MAX_AGE` days.
+The disk cache. numba does not recompile a cached caller when a kernel that it calls in another file has changed. Each compiled
+function is therefore one file, named by a hash of all that its machine code follows from: the code of the kernels that it
+reaches, through any number of calls, with the constants that they read; the types of its arguments, with the fields of named
+tuples; numba, NumPy, Python and the processor. Comments, docstrings, line numbers and the places of files are not part of it,
+so only an edit of what a function runs compiles it again, and several states of the sources share one folder. What cannot be
+hashed is not cached: kernels from outside the package, those that are called with a type from outside, and those that read a
+global of another kind than `_constant` knows. A function of the package that a kernel calls outside of compiled code (``with
+objmode()``, as the agents that train a network) is looked up by its name, so edits of it are seen. What is damaged, or may be
+written by another user, is compiled again. Delete the folder (`cache_folder()` names it) at any time: it only costs compiling
+again; files go when nobody has used them for `MAX_AGE` days.
 
 A second folder, which ``CLICKGYM_KERNELS`` names, is only read: where the first has no file, under the same names and the same
 checks. In both, what is compiled for any processor with `FEATURES` (``clickgym precompile --portable``) serves where nothing is
@@ -89,6 +90,8 @@ PORTABLE = {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": FEATURES}
 """The variables with which a new process compiles portable kernels."""
 ROOMS = ("core", "envs", "agents", "runner", "offline")
 """The parts of the package that may hold kernels."""
+LIBRARIES = ("builtins", "math", "numba", "numpy")
+"""Those whose functions numba knows."""
 
 # Kernels allocate nothing, so no reference is counted; and they are small, so a caller gets them inlined.
 OPTIONS = {"nogil": True, "_nrt": False, "forceinline": True, "no_cfunc_wrapper": True}
@@ -313,21 +316,30 @@ def _constant(value: Any) -> str:
 
 
 def _library_name(value: Any) -> str:
-    """The name of a module or function that numba knows."""
+    """The name of a module or function that numba knows; or of a function of the package, which no compiled code calls.
+
+    A kernel may call it where it leaves compiled code (``with objmode()``): there it is looked up by its name.
+    """
     module = value.__name__ if isinstance(value, types.ModuleType) else getattr(value, "__module__", None) or ""
-    if module.partition(".")[0] in ("builtins", "math", "numba", "numpy") and hasattr(value, "__name__"):
-        return f"{module}.{value.__name__}"
+    if value is numba.objmode or (module.partition(".")[0] in LIBRARIES and hasattr(value, "__name__")):
+        return f"{module}.{getattr(value, '__name__', 'objmode')}"
+    if isinstance(value, types.FunctionType):
+        return _own_name(value)
     raise _NoKeyError(repr(value))
+
+
+def _own_name(value: Any) -> str:
+    """The name by which a module of the package has a class or function."""
+    module, name = sys.modules.get(value.__module__), f"{value.__module__}.{value.__qualname__}"
+    if getattr(module, value.__qualname__, None) is not value or not _may_be_kept(getattr(module, "__file__", None)):
+        raise _NoKeyError(name)
+    return name
 
 
 def _record(cls: Any) -> str:
     """A class of named tuples, with all that numba makes use of: the order of its fields, and their defaults."""
-    module = sys.modules.get(cls.__module__)
-    named = getattr(module, cls.__qualname__, None) is cls
-    if not named or not _may_be_kept(getattr(module, "__file__", None)):
-        raise _NoKeyError(f"{cls.__module__}.{cls.__qualname__}")
     defaults = [(name, _constant(value)) for name, value in cls._field_defaults.items()]
-    return f"{cls.__module__}.{cls.__qualname__}{cls._fields}{defaults}"
+    return f"{_own_name(cls)}{cls._fields}{defaults}"
 
 
 def _type(kind: Any) -> str:
@@ -558,7 +570,8 @@ def _reached(compiled: Any) -> list[Any]:
 
 
 def _compiled(function: Callable[..., Any], options: dict[str, bool] = OPTIONS) -> Callable[..., Any]:
-    result: Any = njit(**options)(function)
+    leaves = any(function.__globals__.get(name) is numba.objmode for name in function.__code__.co_names)
+    result: Any = njit(**options | {"nogil": not leaves})(function)  # what takes the lock again by itself would be warned of
     if isinstance(result, Dispatcher):  # not where compilation is switched off
         result.__class__ = _Entry
         result._cache = _DiskCache(result, "entry")  # type: ignore[attr-defined]
@@ -625,9 +638,7 @@ class _Entry(_Kernel):
         collecting = gc.isenabled()
         gc.disable()  # numba makes little garbage out of very many objects: going through them takes a tenth of the time
         try:
-            with warnings.catch_warnings():
-                warnings.filterwarnings("ignore", "Code running in object mode")  # who calls Python says so in the kernel
-                entry = super().compile(sig)
+            entry = super().compile(sig)
         finally:
             if collecting:
                 gc.enable()

@@ -322,7 +322,7 @@ def contributions(
         return display_weights(log, target, estimator, logging, model)
     check_cutoff(cutoff, log)
     check_valued(log, reward)
-    earned = _earned(log, reward, cutoff)
+    earned = earnings(log, reward, cutoff)
     weigh = _weigher(log, estimator, model, reward, counted=logging is None)
     if estimator in MODEL_BASED and logging is None:
         logging = empirical_policies(log)
@@ -384,15 +384,15 @@ def check_estimator(estimator: str, reward: str = "clicks") -> None:
 
 def logged_reward(log: ClickLog | ItemPositionLog, reward: str = "clicks", cutoff: int | None = None) -> float | None:
     """The logged reward per session (row); None for satisfaction, which logs do not contain."""
-    return None if reward == "satisfaction" else float(_earned(log, reward, cutoff).sum() / len(log))
+    return None if reward == "satisfaction" else float(earnings(log, reward, cutoff).sum() / len(log))
 
 
 def _per_session(log: ClickLog | ItemPositionLog, reward: str, cutoff: int | None) -> Floats | None:
     """``(N, ...)`` what each session was logged to earn; None for satisfaction."""
-    return None if reward == "satisfaction" else _earned(log, reward, cutoff).astype(np.float64)
+    return None if reward == "satisfaction" else earnings(log, reward, cutoff).astype(np.float64)
 
 
-def _earned(log: ClickLog | ItemPositionLog, reward: str, cutoff: int | None) -> NDArray[Any]:
+def earnings(log: ClickLog | ItemPositionLog, reward: str, cutoff: int | None) -> NDArray[Any]:
     """What each logged click counts, ``(N, cutoff)``: itself or its value, or for ``any_click`` only the first of its list."""
     counted = (log.clicks if isinstance(log, ClickLog) else log.clicks[:, None])[:, :cutoff]
     if reward == "any_click":

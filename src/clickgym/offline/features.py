@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from ..agents.generic_rl import one_thread
+from ..agents.networks import outputs
 from ..core.checks import check_at_least, check_count, check_seed, check_share, is_sequence, numbers, short
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -151,41 +153,30 @@ class DenoisingAutoencoder:
         except ImportError as error:
             raise ImportError(f"the autoencoder needs torch: pip install 'clickgym[rl]' ({error})") from None
         x = _matrix(features)
-        x = x.toarray() if sparse.issparse(x) else x
-        threads = torch.get_num_threads()
-        torch.set_num_threads(1)  # so small a network is many times slower in several; and sums do not depend on their number
-        try:
-            return self._fit(torch, x)
-        finally:
-            torch.set_num_threads(threads)
+        with one_thread():  # and sums do not depend on the number of threads
+            return self._fit(torch, x.toarray() if sparse.issparse(x) else x)
 
     def _fit(self, torch: Any, x: Floats) -> DenoisingAutoencoder:
         # Every random number is NumPy's, so that the global generator of torch is neither used nor moved.
         rng = np.random.default_rng(self.seed)
-        sizes = (x.shape[1], *self.hidden, x.shape[1])
-        layers: list[Any] = []
-        for inputs, outputs in itertools.pairwise(sizes):
-            for shape in ((inputs, outputs), (outputs,)):
-                layers.append(torch.tensor(rng.uniform(-1, 1, shape) / np.sqrt(inputs), requires_grad=True))
-        optimiser = torch.optim.Adam(layers, lr=self.learning_rate)
+        layers: list[tuple[Any, Any]] = []
+        for n, m in itertools.pairwise((x.shape[1], *self.hidden, x.shape[1])):
+            drawn = (rng.uniform(-1, 1, shape) / np.sqrt(n) for shape in ((n, m), (m,)))
+            layers.append(tuple(torch.tensor(values, requires_grad=True) for values in drawn))  # type: ignore[arg-type]
+        optimiser = torch.optim.Adam(itertools.chain(*layers), lr=self.learning_rate)
         losses = np.zeros(self.epochs)
         for epoch in range(self.epochs):
             order = rng.permutation(len(x))
             for start in range(0, len(x), self.batch_size):
                 clean = x[order[start : start + self.batch_size]]
-                signal = torch.from_numpy((1 - self.noise) * clean + self.noise * rng.random(clean.shape))
-                for index in range(0, len(layers), 2):
-                    signal = signal @ layers[index] + layers[index + 1]
-                    if index < len(layers) - 2:
-                        signal = torch.relu(signal)
-                loss = torch.mean((signal - torch.from_numpy(clean)) ** 2)
+                noisy = torch.from_numpy((1 - self.noise) * clean + self.noise * rng.random(clean.shape))
+                loss = torch.mean((outputs(layers, noisy)[-1] - torch.from_numpy(clean)) ** 2)
                 optimiser.zero_grad()
                 loss.backward()
                 optimiser.step()
                 losses[epoch] += loss.item() * len(clean) / len(x)
-        arrays = [layer.detach().numpy() for layer in layers]
-        self.weights_: list[Floats] = arrays[::2]
-        self.biases_: list[Floats] = arrays[1::2]
+        self.weights_: list[Floats] = [weights.detach().numpy() for weights, _ in layers]
+        self.biases_: list[Floats] = [biases.detach().numpy() for _, biases in layers]
         self.losses_: Floats = losses
         return self
 

@@ -176,9 +176,7 @@ class Judge:
         logging = empirical_policies(self.log)
         for positions in range(self.cutoff, 0, -1):
             try:
-                weights = contributions(
-                    self.log[first], self.targets[spec], "cascade", logging=logging, cutoff=positions
-                )[1]  # fmt: skip
+                weights = contributions(self.log[first], self.targets[spec], "cascade", logging=logging, cutoff=positions)[1]
             except ValueError:  # the log never shows such a beginning
                 continue
             sessions = float(((counts @ weights) ** 2 / np.maximum(counts @ weights**2, 1e-300)).min())

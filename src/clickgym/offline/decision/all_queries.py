@@ -407,15 +407,11 @@ def _slug(query: str) -> str:
 
 def _page(decisions: Decisions) -> str:
     """One page with one table."""
-    recommended = [each for each in decisions.queries if each.recommended]
-    return (
-        templates(Path(__file__).parent)
-        .get_template("decisions.html")
-        .render(
-            decisions=decisions,
-            recommended=recommended,
-            verdicts=[*dict.fromkeys(each.verdict for each in decisions.queries)],
-            unit=UNITS["values" if decisions.valued else decisions.reward],
-            version=version("clickgym"),
-        )
+    page = templates(Path(__file__).parent).get_template("decisions.html")
+    return page.render(
+        decisions=decisions,
+        recommended=[each for each in decisions.queries if each.recommended],
+        verdicts=[*dict.fromkeys(each.verdict for each in decisions.queries)],
+        unit=UNITS["values" if decisions.valued else decisions.reward],
+        version=version("clickgym"),
     )

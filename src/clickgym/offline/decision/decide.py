@@ -213,24 +213,11 @@ def conclude(models: Models, weighed: Weighed, task: Task) -> Decision:
     task.on_step(f"{len(candidates)} lists estimated from the held-out sessions")
     trial = _try_estimators(sessions.own, settings.reward, settings.cutoff)
     task.on_step(f"{len(trial.checks)} estimators tried on {len(trial.earned)} logged lists")
-    decision = Decision(
-        settings=settings,
-        subject=Subject(
-            task.log,
-            sessions.query,
-            models.n_sessions,
-            models.n_queries,
-            len(sessions.own),
-            len(sessions.test),
-            valued=sessions.own.values is not None,
-        ),
-        evidence=evidence,
-        n_decided=task.n_decided,
-        play=Play(instance, regret, curves),
-        candidates=candidates,
-        logged=logged_reward(sessions.test, settings.reward, settings.cutoff),
-        trial=trial,
-    )
+    sizes, valued = (len(sessions.own), len(sessions.test)), sessions.own.values is not None
+    subject = Subject(task.log, sessions.query, models.n_sessions, models.n_queries, *sizes, valued)
+    logged = logged_reward(sessions.test, settings.reward, settings.cutoff)
+    play = Play(instance, regret, curves)
+    decision = Decision(settings, subject, evidence, task.n_decided, play, candidates, logged, trial)
     headline, summary = advice(decision)
     return replace(decision, headline=headline, summary=summary, against=objections(decision, sessions.own, models.n_repeated))
 

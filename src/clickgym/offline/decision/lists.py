@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from scipy.special import bdtrc, chdtrc, ndtr
 
 from ..distinct import distinct
-from ..evaluation import LEAST_SESSIONS
+from ..evaluation import LEAST_SESSIONS, earnings
 from ..log import BLOCKS, ClickLog, time_blocks
 
 LEAST_SHOWN = 30
@@ -78,14 +78,6 @@ def of_query(log: ClickLog, query: str, sessions: NDArray[np.integer], items: ND
     )  # fmt: skip
 
 
-def per_session(log: ClickLog, reward: str, cutoff: int | None) -> Floats:
-    """``(N,)`` the reward of each session: its clicks, or what they are worth, or 1 for any click."""
-    if log.values is not None:
-        return (log.clicks * log.values)[:, :cutoff].sum(axis=1)
-    clicks = log.clicks[:, :cutoff].sum(axis=1)
-    return np.minimum(clicks, 1.0) if reward == "any_click" else clicks.astype(np.float64)
-
-
 class DistinctLists:
     """The distinct lists of some sessions, and their rewards.
 
@@ -103,7 +95,7 @@ class DistinctLists:
     def __init__(self, log: ClickLog, reward: str, cutoff: int | None) -> None:
         self.first, self.index, self.counts = distinct(log.items)
         self.lists = log.items[self.first]
-        self.earned = earned = per_session(log, reward, cutoff)
+        self.earned = earned = earnings(log, reward, cutoff).sum(axis=1).astype(np.float64)
         self.means = np.bincount(self.index, earned) / self.counts
         self.variances = np.maximum(np.bincount(self.index, earned**2) / self.counts - self.means**2, 0.0)
         self.lengths = (self.lists >= 0).sum(axis=1)

@@ -23,6 +23,17 @@ COMPLETE = 0.95
 SURE = 3.0
 """Standard errors beyond which two halves of the log are called different."""
 
+FEW = f"sessions of the query were held out. With fewer than {SHORT:,}, small gains cannot be detected."
+COUNTED = (
+    "The log does not record the probability with which each list was shown (propensity), so that it was estimated from "
+    "frequencies. If the list depended on the user or on the time, all estimates here are biased, and the log cannot show it."
+)
+UNTIMED = (
+    "The log has no times. Its sessions are taken in the order of the file: if the file is shuffled, changes over time cannot "
+    "be seen. If there is a column of times, name it (--time)."
+)
+REPEATED = "sessions of the log repeat another one: its time, query, list and clicks. Each counts once here."
+
 
 def advice(decision: Decision) -> tuple[str, tuple[str, ...]]:
     """The headline, and the sentences of its evidence."""
@@ -283,10 +294,10 @@ def objections(decision: Decision, log: ClickLog, n_repeated: int = 0) -> dict[s
         "Optimism of the model": _optimism(decision),
         "Mean weights": _weights(decision),
         "Lists of several lengths": _lengths(log),
-        "A short log": _short(decision),
-        "How lists were chosen": _counted(log),
-        "Order of the sessions": _order(decision),
-        "Repeated sessions": _repeated(n_repeated),
+        "A short log": f"Only {decision.n_held_out:,} {FEW}" if decision.n_held_out < SHORT else "",
+        "How lists were chosen": COUNTED if log.list_propensities is None and log.propensities is None else "",
+        "Order of the sessions": "" if decision.evidence.timed else UNTIMED,
+        "Repeated sessions": f"{n_repeated:,} {REPEATED}" if n_repeated else "",
         "Changes over time": _drift(decision, log),
         "One query": _mix(decision),
         "Few candidates": _few(decision, log),
@@ -376,40 +387,6 @@ def _optimism(decision: Decision) -> str:
         f"from the held-out sessions are {_range(differences, signed=True)}. The best list of a model exploits its errors, so "
         "that its predicted gain is too high."
     )
-
-
-def _short(decision: Decision) -> str:
-    if decision.n_held_out >= SHORT:
-        return ""
-    return (
-        f"Only {decision.n_held_out:,} sessions of the query were held out. With fewer than {SHORT:,}, small gains cannot be "
-        "detected."
-    )
-
-
-def _counted(log: ClickLog) -> str:
-    if log.list_propensities is not None or log.propensities is not None:
-        return ""
-    return (
-        "The log does not record the probability with which each list was shown (propensity), so that it was estimated from "
-        "frequencies. If the list depended on the user or on the time, all estimates here are biased, and the log cannot show "
-        "it."
-    )
-
-
-def _order(decision: Decision) -> str:
-    if decision.evidence.timed:
-        return ""
-    return (
-        "The log has no times. Its sessions are taken in the order of the file: if the file is shuffled, changes over time "
-        "cannot be seen. If there is a column of times, name it (--time)."
-    )
-
-
-def _repeated(n_repeated: int) -> str:
-    if not n_repeated:
-        return ""
-    return f"{n_repeated:,} sessions of the log repeat another one: its time, query, list and clicks. Each counts once here."
 
 
 def _drift(decision: Decision, log: ClickLog) -> str:

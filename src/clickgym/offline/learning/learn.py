@@ -30,7 +30,7 @@ from ..goodness_of_fit import FITS, LEAST_DISPLAYS, check_above, check_fit
 from ..log import ClickLog
 from ..policies import Policy
 from .exposure import Floats, Indices, Logging, Sessions, evidence, exposures, sessions_of
-from .objective import Layers, Scorer, click_gradient, climb, scores_of, softmax_gradient, to_go_gradient
+from .objective import Scorer, click_gradient, climb, scores_of, softmax_gradient, to_go_gradient
 from .ranker import Key, LearnedRanker
 
 METHODS = ("ips", "dr", "softmax")
@@ -163,7 +163,7 @@ def learn(
         "method": method, "scorer": scorer, "sessions": len(log), "clicks_per_session": float(log.clicks.sum() / len(log)),
         "logging": "propensities" if logging is None else logging if isinstance(logging, str) else "a policy",
         "examination": χ.tolist(), "examination_fitted": examination is None, "clip": least, "seed": seed,
-        "held_out": task.estimate(model.layers), **task.reliability(), "fit": _fit_test(log, test),
+        "held_out": task.estimate(model), **task.reliability(), "fit": _fit_test(log, test),
     }  # fmt: skip
     if facts["fit"] and facts["fit"]["p_value"] < FITS:
         figure = f"p = {facts['fit']['p_value']:.2g}; {facts['fit']['figure']}"
@@ -209,13 +209,13 @@ class _Task:
         places = [np.nonzero((shown >= 0) & part[:, None]) for part in (~self.test, self.test)]
         learned, held_out = ((shown[at], self.χ[at[1]], clicks[at]) for at in places)
 
-        def step(now: Scorer) -> Floats:
+        def step() -> Floats:
             drawn = self.rng.integers(len(learned[0]), size=DISPLAYS)
             pairs, χ, clicked = (values[drawn] for values in learned)
-            return click_gradient(now.forward(self.x[pairs]), χ, clicked)[1]
+            return click_gradient(model.forward(self.x[pairs]), χ, clicked)[1]
 
-        def value(layers: Layers) -> float:
-            return float(click_gradient(scores_of(layers, self.x)[held_out[0]], *held_out[1:])[0].mean())
+        def value() -> float:
+            return float(click_gradient(scores_of(model.layers, self.x)[held_out[0]], *held_out[1:])[0].mean())
 
         climb(model, step, value, steps, on_progress)
         self.predicted = 1.0 / (1.0 + np.exp(-scores_of(model.layers, self.x).clip(-30, 30)))
@@ -227,31 +227,31 @@ class _Task:
         bounds, weights = np.cumsum(self.weights / self.weights.sum())[:-1], self.sessions.weights(self.test)
         held_out = weights > 0
 
-        def step(now: Scorer) -> Floats:
+        def step() -> Floats:
             rows = self.cases[np.searchsorted(bounds, self.rng.random(CASES), side="right")]
             there, f = rows >= 0, np.full(rows.shape, -np.inf)
-            f[there] = now.forward(self.x[rows[there]])
+            f[there] = model.forward(self.x[rows[there]])
             r = np.where(there, gains[rows], 0.0)
             return (softmax_gradient(f, r) if method == "softmax" else to_go_gradient(f, r, self.χ, self.rng))[there]
 
-        def value(layers: Layers) -> float:
-            lists = self.lists(layers, held_out)
+        def value() -> float:
+            lists = self.lists(model, held_out)
             return float(weights[held_out] @ (np.where(lists < 0, 0.0, known[lists]) @ self.χ[: lists.shape[1]]))
 
         climb(model, step, value, steps, on_progress)
 
-    def lists(self, layers: Layers, part: Any = slice(None)) -> Indices:
+    def lists(self, model: Scorer, part: Any = slice(None)) -> Indices:
         """``(C, K')`` the pairs of the ranker's list of each case, or of a part of the cases, -1 below its end."""
         cases = self.cases[part]
-        f = np.where(cases < 0, -np.inf, scores_of(layers, self.x)[cases])
+        f = np.where(cases < 0, -np.inf, scores_of(model.layers, self.x)[cases])
         return np.take_along_axis(cases, np.argsort(-f, axis=1, kind="stable")[:, : len(self.χ)], axis=1)
 
-    def estimate(self, layers: Layers) -> dict[str, Any]:
+    def estimate(self, model: Scorer) -> dict[str, Any]:
         """The clicks per session that the ranker's lists earn by the held-out part, and their gain on those of the log.
 
         A session counts by what it adds to the estimates of the items that it shows; intervals are normal, at 95 %.
         """
-        of, n, lists = self.held_out, int(self.test.sum()), self.lists(layers)
+        of, n, lists = self.held_out, int(self.test.sum()), self.lists(model)
         weights = self.sessions.weights(self.test)[:, None] * self.χ[: lists.shape[1]]
         wanted = np.bincount(lists[lists >= 0], weights[lists >= 0], len(of.n)) * of.judged
         share = wanted / np.maximum(of.n * np.maximum(of.exposure, self.least), 1e-300)

@@ -14,11 +14,12 @@ credit to go:
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
+
+from ...agents.networks import first_network, layers, outputs
 
 Floats = NDArray[np.float64]
 Layers = list[tuple[Floats, Floats]]
@@ -41,17 +42,9 @@ def blocks(rows: Floats) -> Floats:
     return padded.reshape(-1, BLOCK, rows.shape[1])
 
 
-def hidden(layers: Layers, x: Floats) -> Iterator[Floats]:
-    """What each layer reads, the blocks of scaled features first."""
-    yield x
-    for weights, biases in layers[:-1]:
-        yield (x := np.maximum(x @ weights + biases, 0.0))
-
-
 def scores_of(layers: Layers, x: Floats) -> Floats:
     """``(n,)`` the scores of scaled features ``(n, d)``."""
-    *_, last = hidden(layers, blocks(x))
-    return (last @ layers[-1][0] + layers[-1][1]).ravel()[: len(x)]
+    return outputs(layers, blocks(x))[-1].ravel()[: len(x)]
 
 
 class Scorer:
@@ -66,33 +59,28 @@ class Scorer:
 
     def __init__(self, sizes: Sequence[int], rng: np.random.Generator) -> None:
         self.rate = RATES["linear" if len(sizes) == 2 else "network"]
-        self.layers: Layers = []
-        for inputs, outputs in itertools.pairwise(sizes):
-            width = 0.0 if len(sizes) == 2 else inputs**-0.5
-            self.layers.append((rng.uniform(-width, width, (inputs, outputs)), rng.uniform(-width, width, outputs)))
-        self._moments = [[np.zeros((2, *values.shape)) for values in layer] for layer in self.layers]
-        self._steps, self._inputs = 0, list[Floats]()
+        self.network = first_network(sizes, rng) * (len(sizes) > 2)
+        self.layers: Layers = layers(self.network, sizes)
+        self._first, self._second = np.zeros((2, len(self.network)))
+        self._steps, self._values = 0, list[Floats]()
 
     def forward(self, x: Floats) -> Floats:
         """``(n,)`` the scores of scaled features ``(n, d)``, which `ascend` then remembers."""
-        self._inputs = list(hidden(self.layers, blocks(x)))
-        return (self._inputs[-1] @ self.layers[-1][0] + self.layers[-1][1]).ravel()[: len(x)]
+        rows = blocks(x)
+        self._values = [rows, *outputs(self.layers, rows)]
+        return self._values[-1].ravel()[: len(x)]
 
     def ascend(self, gradient: Floats) -> None:
         """Take a step up a gradient in the scores of the last `forward`."""
-        slope, self._steps = blocks(gradient[:, None]), self._steps + 1
-        for layer, x, moments in reversed(list(zip(self.layers, self._inputs, self._moments, strict=True))):
-            slopes = (x.swapaxes(1, 2) @ slope).sum(axis=0), slope.sum(axis=(0, 1))
-            slope = (slope @ layer[0].T) * (x > 0)
-            for values, change, (first, second) in zip(layer, slopes, moments, strict=True):
-                first += 0.1 * (change - first)
-                second += 0.001 * (change**2 - second)
-                deviation = np.sqrt(second / (1 - 0.999**self._steps)) + 1e-8
-                values += self.rate * first / (1 - 0.9**self._steps) / deviation
-
-    def copy(self) -> Layers:
-        """The present layers."""
-        return [(weights.copy(), biases.copy()) for weights, biases in self.layers]
+        slope, changes = blocks(gradient[:, None]), list[Floats]()
+        for (weights, _), x in zip(self.layers[::-1], self._values[-2::-1], strict=True):
+            changes += slope.sum(axis=(0, 1)), (x.swapaxes(1, 2) @ slope).sum(axis=0).ravel()
+            slope = (slope @ weights.T) * (x > 0)
+        change, self._steps = np.concatenate(changes[::-1]), self._steps + 1
+        self._first += 0.1 * (change - self._first)
+        self._second += 0.001 * (change**2 - self._second)
+        deviation = np.sqrt(self._second / (1 - 0.999**self._steps)) + 1e-8
+        self.network += self.rate * self._first / (1 - 0.9**self._steps) / deviation
 
 
 def to_go_gradient(scores: Floats, gains: Floats, examination: Floats, rng: np.random.Generator, draws: int = 4) -> Floats:
@@ -143,8 +131,8 @@ def click_gradient(scores: Floats, examination: Floats, clicks: Floats) -> tuple
 
 def climb(
     scorer: Scorer,
-    step: Callable[[Scorer], Floats],
-    held_out: Callable[[Layers], float],
+    step: Callable[[], Floats],
+    held_out: Callable[[], float],
     steps: int,
     on_progress: Callable[[int, int], None],
 ) -> None:
@@ -153,19 +141,19 @@ def climb(
     Args:
         scorer: changes.
         step: draws a batch, asks the scorer for its scores, and returns the gradient in these.
-        held_out: the value of a scorer, larger is better.
+        held_out: the value of the scorer as it is, larger is better.
         steps: the most steps.
         on_progress: called with how many of how many steps are done.
     """
-    best, kept, without = -np.inf, scorer.copy(), 0
+    best, kept, without = -np.inf, scorer.network.copy(), 0
     for done in range(steps + 1):
         if done % EVERY == 0:
-            value, without = held_out(scorer.layers), without + 1
+            value, without = held_out(), without + 1
             if value > best:
-                best, kept, without = value, scorer.copy(), 0
+                best, kept, without = value, scorer.network.copy(), 0
             on_progress(done, steps)
             if without == PATIENCE:
                 break
-        scorer.ascend(step(scorer))
-    scorer.layers = kept
+        scorer.ascend(step())
+    scorer.network[...] = kept
     on_progress(steps, steps)
