@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[1]
 LIBRARY = ROOT / "src" / "clickgym"
 BUDGET = {
     "src/clickgym/core": 1518,
-    "envs": 6205,
+    "envs": 6212,
     "agents": 8815,
     "src/clickgym/runner": 6695,
     "src/clickgym/offline": 10_015,
@@ -23,7 +23,7 @@ BUDGET = {
     "lab/src": 6910,
     "docs": 1730,
     "benchmarks": 3530,
-    "tests": 37_350,
+    "tests": 37_370,
     "lab/tests": 5900,
 }
 """Lines of each room; that of the library itself is of the files beside its rooms."""
