@@ -29,7 +29,7 @@ from ..core.checks import (
 )
 from ..envs import ClickModel, DependentClickModel
 from ..envs.instances import Instance
-from .attraction import COEC, attractions, has_attraction
+from .attraction import COEC, attractions, check_told, rated
 from .distinct import sorted_distinct
 from .estimation.cascading import CMEstimator
 from .estimation.estimator import MODEL_ESTIMATORS, Estimator
@@ -57,7 +57,7 @@ class Fitted:
             position.
         attractions: with ``coec`` a row per pair of query and item and model, else None: ``sessions`` that showed it,
             ``clicks``, its ``attraction`` with a 0.95 interval (``low``, ``high``, with a ``bootstrap``), and ``coec``. An item
-            shown in fewer than 30 sessions has no attraction.
+            shown in fewer than 30 sessions has no attraction; nor, ``per_query``, one of PBM or UBM of a query with one list.
     """
 
     train: ClickLog
@@ -114,7 +114,8 @@ def fit_models(
         reading: columns, duplicates, bad_rows, repeated and max_memory, of a file, as for `read_log`.
 
     Raises:
-        ValueError, OSError: on wrong input, before any model is fitted.
+        ValueError, OSError: on wrong input, before any model is fitted; with ``coec`` also on one list per query for PBM
+            and UBM, whose examination cannot be told from attraction there.
 
     Warns:
         ConvergenceWarning: as `Estimator.fit`.
@@ -137,14 +138,14 @@ def fit_models(
         raise ValueError("bootstrap is 1; expected 0 or at least 2 refits, as one has no spread")
     if coec is not None:
         check_choice("coec", coec, COEC)
-        if not any(map(has_attraction, models)):
-            raise ValueError(f"{', '.join(models)} has no attraction; expected a click model that has one")
+    with_attraction = [] if coec is None else rated(models)
     origin = "estimated by clickgym from a click log"
     check_reading(**reading)
     check_callable("on_step", on_step)
     if not isinstance(log, ClickLog):
         origin = f"estimated by clickgym from the click log {check_path('log', log).name}"
         log = _read(log, log_format, reading, on_step)
+    check_told(log, with_attraction)
     labels = list(queries) or [log.query_labels[int(np.bincount(log.queries).argmax())]]
     quick = {"CM": CMEstimator().fit(log)}
     for label in labels:  # what is wrong with a query is said before the work
@@ -163,8 +164,9 @@ def fit_models(
         on_step(f"fitted {bootstrap} times to resampled sessions in {time.perf_counter() - start:.1f} s")
     table = None
     if coec is not None:
-        rated = {name: estimators[name] for name in filter(has_attraction, models)}
-        table = attractions(log, rated, settings, coec, bootstrap, seed, _refit_size(log))
+        table = attractions(
+            log, {name: estimators[name] for name in with_attraction}, settings, coec, bootstrap, seed, _refit_size(log)
+        )
     return Fitted(train, test, scored, estimators, instances, {label: _variety(log, label) for label in labels}, table)
 
 
