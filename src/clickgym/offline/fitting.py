@@ -6,7 +6,6 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from os import PathLike
 from typing import Any, Unpack
 
 import numpy as np
@@ -22,7 +21,6 @@ from ..core.checks import (
     check_flag,
     check_kind,
     check_labels,
-    check_path,
     check_seed,
     check_share,
     check_text,
@@ -37,6 +35,7 @@ from .estimation.settings import ITERATIONS, TOL, FitSettings
 from .log import ClickLog
 from .readers import LOG_FORMATS, read_log
 from .reading import Reading, check_reading, takes_strict
+from .several import Paths, log_name
 
 REFIT_SESSIONS = 20_000
 """A refit draws a quarter of the sessions, but not fewer than these, if there are so many."""
@@ -71,7 +70,7 @@ class Fitted:
 
 @takes_strict
 def fit_models(
-    log: ClickLog | str | PathLike[str],
+    log: ClickLog | Paths,
     models: Sequence[str],
     queries: Sequence[str] = (),
     *,
@@ -94,7 +93,7 @@ def fit_models(
     from 0.5 would, in far fewer steps.
 
     Args:
-        log: a log, or its file.
+        log: a log, or its file, or its files; see `read_log`.
         models: short names of their estimators: CM, DCM, SDBN, PBM, UBM, DBN and what others name a ``model_class``; or
             ``["all"]``. Where two estimate one click model, as SDBN and DBN, an instance holds the one that predicts better.
         queries: labels of the queries that become instances; without any, the most frequent one.
@@ -111,7 +110,7 @@ def fit_models(
             where an item was, or ``"opensearch"``, as OpenSearch's plugin for judgments counts. None: no table.
         log_format: of a file, as for `read_log`.
         on_step: is called with one line for each finished step.
-        reading: columns, duplicates, bad_rows, repeated and max_memory, of a file, as for `read_log`.
+        reading: columns, duplicates, bad_rows, repeated, max_memory and sessions_per_file, of a file, as for `read_log`.
 
     Raises:
         ValueError, OSError: on wrong input, before any model is fitted.
@@ -143,7 +142,7 @@ def fit_models(
     check_reading(**reading)
     check_callable("on_step", on_step)
     if not isinstance(log, ClickLog):
-        origin = f"estimated by clickgym from the click log {check_path('log', log).name}"
+        origin = f"estimated by clickgym from the click log {log_name(log)}"
         log = _read(log, log_format, reading, on_step)
     labels = list(queries) or [log.query_labels[int(np.bincount(log.queries).argmax())]]
     quick = {"CM": CMEstimator().fit(log)}
@@ -298,7 +297,7 @@ def _one_of_each(scored: Mapping[str, Estimator], log: ClickLog, on_step: Callab
     return best
 
 
-def _read(path: str | PathLike[str], log_format: str, reading: Reading, on_step: Callable[[str], object]) -> ClickLog:
+def _read(path: Paths, log_format: str, reading: Reading, on_step: Callable[[str], object]) -> ClickLog:
     start = time.perf_counter()
     log = read_log(path, log_format, **reading)
     on_step(f"read {len(log):,} sessions in {time.perf_counter() - start:.1f} s")

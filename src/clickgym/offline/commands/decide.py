@@ -20,15 +20,28 @@ from ..decision.decide import decide as decide_
 from ..decision.evidence import LEVEL
 from ..decision.page import write_decision
 from ..decision.records import Decision
-from .logs import BadRows, ClickAction, Columns, Cutoff, Duplicates, LogFormat, MaxMemory, Repeated, Reward, Time, reading_of
+from .logs import (
+    BadRows,
+    ClickAction,
+    Columns,
+    Cutoff,
+    Duplicates,
+    LogFormat,
+    MaxMemory,
+    Repeated,
+    Reward,
+    SessionsPerFile,
+    Time,
+    reading_of,
+)
 
 MOST_ROWS = 20
 
 
 def decide(
     context: typer.Context,
-    log: Annotated[Path, typer.Argument(
-        metavar="LOG", help="The click log, before the options, in any format that [bold]clickgym fit[/] reads.",
+    log: Annotated[list[Path], typer.Argument(
+        metavar="LOG...", help="The click log, before the options, in any format that [bold]clickgym fit[/] reads.",
         show_default=False,
     )],
     out: Annotated[Path, typer.Option(
@@ -69,6 +82,7 @@ def decide(
     repeated: Repeated = "keep",
     max_memory: MaxMemory = "4GB",
     click_action: ClickAction = "click",
+    sessions_per_file: SessionsPerFile = False,
     seed: Annotated[int, typer.Option(metavar="N", help="The same seed gives the same decision.")] = 0,
     pdf: Pdf = False,
 ) -> None:  # fmt: skip
@@ -96,7 +110,7 @@ def decide(
     how: dict[str, Any] = {
         "agents": agents or AGENTS, "horizon": number(horizon), "runs": runs, "reward": reward, "cutoff": cutoff,
         "level": level, "seed": seed, "log_format": log_format, "on_step": partial(say, errors()),
-        **reading_of(columns, time, duplicates, bad_rows, repeated, max_memory, click_action),
+        **reading_of(columns, time, duplicates, bad_rows, repeated, max_memory, click_action, sessions_per_file=sessions_per_file),
     }  # fmt: skip
     if all_queries or top is not None:
         if pdf:

@@ -21,7 +21,18 @@ from ...envs import ClickModel
 from ..estimation.estimator import MODEL_ESTIMATORS, ConvergenceWarning
 from ..estimation.settings import ITERATIONS, TOL
 from ..fitting import Fitted, fit_models
-from .logs import LOG_FORMAT, BadRows, ClickAction, Columns, Duplicates, MaxMemory, Repeated, Time, reading_of
+from .logs import (
+    LOG_FORMAT,
+    BadRows,
+    ClickAction,
+    Columns,
+    Duplicates,
+    MaxMemory,
+    Repeated,
+    SessionsPerFile,
+    Time,
+    reading_of,
+)
 
 CONFOUNDED = 0.8
 """The share of displays of items at their usual positions above which the table has a caution."""
@@ -35,8 +46,9 @@ UNTOLD = {
 
 
 def fit(
-    log: Annotated[Path, typer.Argument(
-        metavar="LOG", help="The click log, before the options; text files may be gzipped ([bold].gz[/]).", show_default=False,
+    log: Annotated[list[Path], typer.Argument(
+        metavar="LOG...", help="The click log, before the options: a file, a folder of files, or several; text files may be "
+        "gzipped ([bold].gz[/]).", show_default=False,
     )],
     model: Annotated[list[str], typer.Option(
         "--model", "-m", metavar="MODEL...",
@@ -57,6 +69,7 @@ def fit(
     repeated: Repeated = "keep",
     max_memory: MaxMemory = "4GB",
     click_action: ClickAction = "click",
+    sessions_per_file: SessionsPerFile = False,
     queries: Annotated[list[str] | None, typer.Option(
         "--queries", "-q", metavar="QUERY...", show_default="the most frequent",
         help="The queries to write as instances. The fit uses all sessions of the log, because queries share the parameters of "
@@ -114,7 +127,8 @@ def fit(
             log, model, queries or (), n_items=items, test_share=test_share, iterations=iterations, tol=tol,
             per_query=per_query, seed=seed, bootstrap=bootstrap,
             coec=None if attractions is None else "sum", log_format=log_format, on_step=progress,
-            **reading_of(columns, time, duplicates, bad_rows, repeated, max_memory, click_action, skip_malformed),
+            **reading_of(columns, time, duplicates, bad_rows, repeated, max_memory, click_action, skip_malformed,
+                         sessions_per_file),
         )  # fmt: skip
     for name, estimator in fitted.estimators.items():
         if getattr(estimator, "converged_", None) is False:
@@ -139,7 +153,7 @@ def fit(
     _print_cautions(console, fitted)
     if as_json:
         sizes = {"train_sessions": len(fitted.train), "test_sessions": len(fitted.test)}
-        print_json({"log": str(log), **sizes, "models": scores, "instances": written})
+        print_json({"log": " ".join(map(str, log)), **sizes, "models": scores, "instances": written})
 
 
 def _files(out: Path, queries: Sequence[str]) -> Callable[[str], Path]:

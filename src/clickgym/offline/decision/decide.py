@@ -44,6 +44,7 @@ from ..log import ClickLog
 from ..model_weights import MODEL_BASED
 from ..policies import FixedPolicy, empirical_policies
 from ..reading import Reading
+from ..several import Paths, log_name
 from .evidence import LEVEL, Evidence, Ground, Inquiry, larger_step, settle
 from .lists import LEAST_SHOWN, DistinctLists
 from .models import Models, SplitSessions
@@ -69,7 +70,7 @@ LEAST_LISTS = 3
 
 
 def decide(
-    log: str | os.PathLike[str] | ClickLog,
+    log: Paths | ClickLog,
     query: str | None = None,
     *,
     agents: Sequence[str] = AGENTS,
@@ -89,7 +90,7 @@ def decide(
     """Decide from a click log which list to show for a query.
 
     Args:
-        log: a log, or its file.
+        log: a log, or its file or files; see `read_log`.
         query: the label of the query; None takes the most frequent one.
         agents: names or specs of the agents to compare.
         horizon, runs: sessions per run of an agent, and runs per agent.
@@ -235,12 +236,10 @@ def conclude(models: Models, weighed: Weighed, task: Task) -> Decision:
     return replace(decision, headline=headline, summary=summary, against=objections(decision, sessions.own, models.n_repeated))
 
 
-def open_log(
-    log: str | os.PathLike[str] | ClickLog, settings: Settings, log_format: str, reading: Reading
-) -> tuple[str, ClickLog]:
+def open_log(log: Paths | ClickLog, settings: Settings, log_format: str, reading: Reading) -> tuple[str, ClickLog]:
     """What to call the log, and its sessions; refused are one of which nothing can be decided, and agents that cannot rank its
     lists."""
-    name = "a log in memory" if isinstance(log, ClickLog) else check_path("log", log).name
+    name = "a log in memory" if isinstance(log, ClickLog) else log_name(log)
     logged = read_sessions(log, log_format, **reading)
     if not isinstance(logged, ClickLog):
         raise ValueError("the log holds single items, not lists; expected one that fit reads")
