@@ -125,7 +125,7 @@ def fit_models(
         (array([0.92, 0.14]), True)
     """
     models, queries = check_labels("models", models), check_labels("queries", queries)
-    models = _check_models(models, per_query)
+    models = check_fitted_models(models, per_query)
     test_share = check_share("test_share", test_share)
     check_choice("log format", log_format, ["auto", *LOG_FORMATS])
     check_count("n_items", n_items)
@@ -273,7 +273,7 @@ def _told(model: ClickModel, name: str, errors: Any, displays: Any) -> Any:
     return told.tolist()
 
 
-def _check_models(models: tuple[str, ...], per_query: bool) -> tuple[str, ...]:
+def check_fitted_models(models: tuple[str, ...], per_query: bool) -> tuple[str, ...]:
     """The models to fit; those that cannot be fitted so are refused."""
     models = tuple(MODEL_ESTIMATORS) if models == ("all",) else models
     check_flag("per_query", per_query)
@@ -378,20 +378,43 @@ def query_instance(
     displayed = np.flatnonzero(displays).tolist()
     if len(displayed) < log.n_positions:
         raise ValueError(f"the query {query!r} has {len(displayed)} items, but the log has {log.n_positions} positions")
-    by_displays = sorted(displayed, key=lambda item: (-displays[item], log.item_labels[item]))[:n_items]
-    items = sorted(by_displays, key=log.item_labels.__getitem__)
     lists, _, counts = sorted_distinct(sessions.items)
-    most_frequent = list(filter(set(items).__contains__, lists[counts.argmax()].tolist()))
-    initial = dict.fromkeys([*most_frequent, *by_displays])
-    labels = [log.item_labels[item] for item in items]
+    most_frequent = [log.item_labels[item] for item in lists[counts.argmax()].tolist() if item >= 0]
+    shown = {log.item_labels[item]: int(displays[item]) for item in displayed}
+    instance = make_instance(query, shown, most_frequent, len(sessions), log.n_positions, estimators, n_items)
+    return replace(
+        instance, name=query if name is None else name, origin=origin, estimation={**instance.estimation, **(estimation or {})}
+    )
+
+
+def make_instance(
+    query: str,
+    displays: Mapping[str, int],
+    production: Sequence[str],
+    n_sessions: int,
+    n_positions: int,
+    estimators: Mapping[str, Estimator],
+    n_items: int,
+) -> Instance:
+    """The instance that `query_instance` describes.
+
+    Args:
+        query: its label.
+        displays: of each item.
+        production: the list that the initial ranking begins with.
+        n_sessions, n_positions: of the query, and of its lists.
+        estimators, n_items: as for `query_instance`.
+    """
+    by_displays = sorted(displays, key=lambda item: (-displays[item], item))[:n_items]
+    items = sorted(by_displays)
+    initial = dict.fromkeys([*filter(set(items).__contains__, production), *by_displays])
     return Instance(
-        name=query if name is None else name,
-        models=_models(estimators, query, labels),
-        n_positions=log.n_positions,
-        description=f"query {query}, {len(sessions)} sessions, {len(items)} items ({', '.join(estimators)})",
-        origin=origin,
+        name=query,
+        models=_models(estimators, query, items),
+        n_positions=n_positions,
+        description=f"query {query}, {n_sessions} sessions, {len(items)} items ({', '.join(estimators)})",
         initial_ranking=np.array([items.index(item) for item in initial]),
-        estimation={"query": query, "items": labels, "sessions": len(sessions), **(estimation or {})},
+        estimation={"query": query, "items": items, "sessions": n_sessions},
     )
 
 
