@@ -74,6 +74,10 @@ def decide(
         metavar="P", help="The highest probability of recommending a list that is no better, by what was measured and by click "
         "models each; below 0.5.",
     )] = LEVEL,
+    counts: Annotated[Path | None, typer.Option(
+        metavar="FILE", show_default=False, help="Counts of the log, from [bold]clickgym count[/]: of the log itself only the "
+        "sessions of the [bold]--query[/] are read, and how users examine positions comes from the counts of the others.",
+    )] = None,
     log_format: LogFormat = "auto",
     columns: Columns = "",
     time: Time = None,
@@ -103,6 +107,10 @@ def decide(
 
       clickgym decide log.csv --query shoes --cutoff 5 --reward any_click --out results/shoes
 
+    One query of a log larger than memory:
+
+      clickgym decide logs/ --query shoes --counts counts.parquet --out results/shoes
+
     The 50 most frequent queries (the same command resumes a stopped one):
 
       clickgym decide log.csv --top 50 --out results/queries
@@ -115,6 +123,8 @@ def decide(
     if all_queries or top is not None:
         if pdf:
             raise ValueError("--pdf cannot be given with --all or --top: it is for the figure of one query")
+        if counts is not None:
+            raise ValueError("--counts cannot be given with --all or --top; expected --query")
         if query is not None:
             raise ValueError(f"--query {query} cannot be given with --all or --top; expected one of the three")
         if all_queries and top is not None:
@@ -127,7 +137,7 @@ def decide(
         raise ValueError("--cluster is for --all and --top; one query is decided on this machine")
     progress = context.obj = Progress(errors())
     with progress:
-        decision = decide_(log, query, out=out, callback=progress, **how)
+        decision = decide_(log, query, out=out, callback=progress, counts=counts, **how)
     _print_decision(decision, write_decision(decision, out, pdf=pdf), out)
 
 
