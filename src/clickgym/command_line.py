@@ -87,6 +87,10 @@ COMMANDS = {
         "offline.commands.fit:fit",
         "Fit click models to a click log, report how well they predict clicks, and write an instance file.",
     ),
+    "count": (
+        "offline.commands.count:count",
+        "Count the clicks of a log that may be larger than memory, for clickgym fit and clickgym decide.",
+    ),
     "check-models": (
         "offline.commands.check_models:check",
         "Check whether simulations of a click log can be trusted to order lists.",
