@@ -16,7 +16,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -111,7 +111,7 @@ def stop_and_copy(store: Path, copy: Path, seed: int, seconds: float) -> list[li
 def faults(store: Path, said: list[list[str]]) -> list[str]:
     """What is wrong with a store after all that was acknowledged; and it must open."""
     with Ranker(store=store, **SETTINGS) as ranker:
-        run = ranker._connection.execute
+        run = ranker._journal.connection.execute
         (integrity,) = run("PRAGMA integrity_check").fetchone()
         found = [] if integrity == "ok" else [f"integrity: {integrity}"]
         ids = dict(run("SELECT number, id FROM items"))
@@ -139,13 +139,29 @@ def faults(store: Path, said: list[list[str]]) -> list[str]:
 
 def states_that_differ(ranker: Ranker) -> list[int]:
     """The queries whose agents, in memory or from a snapshot, are not what a replay of all events makes of them."""
-    copy = sqlite3.connect(":memory:")
-    ranker._connection.backup(copy)
-    copy.execute("DELETE FROM snapshots")
-    store: Any = type("Copy", (), {"connection": copy})()
-    replayed = Agents(store, ranker._recipe, ranker.seed, 10**6)
-    numbers = [number for (number,) in copy.execute("SELECT number FROM queries WHERE capacity IS NOT NULL")]
+    replayed = Agents(cast(Any, WithoutSnapshots(ranker._journal)), ranker._recipe, ranker.seed, 10**6)
+    numbers = numbers_of_agents(ranker)
     return [number for number in numbers if state_of(replayed.get(number)) != state_of(ranker._agents.get(number))]
+
+
+class WithoutSnapshots:
+    """A journal whose agents are replayed from their first event."""
+
+    def __init__(self, journal: Any) -> None:
+        self.journal = journal
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.journal, name)
+
+    def stored(self, agent: int) -> Any:
+        stored = self.journal.stored(agent)
+        return stored and stored._replace(snapshot=None)
+
+
+def numbers_of_agents(ranker: Ranker) -> list[int]:
+    """The numbers of the queries that have an agent."""
+    with ranker._journal.view() as view:
+        return [number for number in view.ids("queries") if (stored := ranker._journal.stored(number)) and stored.capacity]
 
 
 def state_of(served: Any) -> list[Any]:

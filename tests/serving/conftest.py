@@ -1,11 +1,14 @@
-"""What the tests of services share."""
+"""What the tests of services share: what they warn of, and stores of both kinds."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from itertools import count
+from pathlib import Path
 
 import pytest
+from postgres_server import Server, programs, serving
 
 
 @pytest.fixture
@@ -21,3 +24,32 @@ def warnings_of_service() -> Iterator[list[str]]:
     logger.addHandler(handler)
     yield texts
     logger.removeHandler(handler)
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[Server]:
+    """A server of PostgreSQL that does not wait for the disk."""
+    pytest.importorskip("psycopg", reason="no psycopg: pip install 'clickgym[postgres]'")
+    if programs() is None:
+        pytest.skip("no server of PostgreSQL: neither in PATH nor in /usr/lib/postgresql")
+    with serving(fsync="off") as server:
+        yield server
+
+
+_schemas = count()
+
+
+@pytest.fixture
+def address(server: Server) -> str:
+    """Of a new store in PostgreSQL."""
+    return server.address(schema=f"test_{next(_schemas)}")
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def new_store(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], str | Path]:
+    """Makes stores, each of them new: files, or schemas of a server."""
+    numbers = count()
+    if request.param == "sqlite":
+        return lambda: tmp_path / f"{next(numbers)}.db"
+    server: Server = request.getfixturevalue("server")
+    return lambda: server.address(schema=f"test_{next(_schemas)}")

@@ -46,7 +46,7 @@ def made(agent=Alphabet, **settings):
 
 def notes_of(ranker):
     """The notes by impression."""
-    found = ranker._connection.execute("SELECT impression, note FROM interleaved ORDER BY impression").fetchall()
+    found = ranker._journal.connection.execute("SELECT impression, note FROM interleaved ORDER BY impression").fetchall()
     return {number: np.frombuffer(note).tolist() for number, note in found}
 
 
@@ -185,7 +185,7 @@ def test_a_challenger_learns_beside_the_agent_and_both_are_restored(tmp_path):
         before = state_of(served), [np.array(field) for field in served.challenger.state]
         if step == 1:
             ranker.snapshot()
-        ranker._store.shut_down()
+        ranker._journal.shut_down()
         ranker = made("CascadeKLUCB", **settings)
         served = ranker._agents.of_query("q")
         assert state_of(served) == before[0]

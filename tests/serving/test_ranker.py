@@ -73,7 +73,7 @@ def agent_of(ranker, query):
 
 
 def rows(ranker, statement):
-    return ranker._connection.execute(statement).fetchall()
+    return ranker._journal.connection.execute(statement).fetchall()
 
 
 # ------------------------------------------------------------------------------------------------- rank, click and close
@@ -480,7 +480,7 @@ def test_from_log_learns_in_the_order_of_time():
     stored = []
     for each in (log, log[rng.permutation(40)]):
         ranker = Ranker.from_log(each, "CascadeTS", seed=0)
-        served = ranker._connection.execute("SELECT query, items FROM impressions ORDER BY number").fetchall()
+        served = ranker._journal.connection.execute("SELECT query, items FROM impressions ORDER BY number").fetchall()
         stored.append([(query, [ranker._item_ids[item] for item in np.frombuffer(items, np.int32)]) for query, items in served])
     assert len(stored[0]) == 40
     assert stored[0] == stored[1]
@@ -571,12 +571,12 @@ CLICK = [
 def test_bad_calls_of_rank_are_refused_in_a_line(arguments, message):
     ranker = made()
     ranker.rank("q", ABC)
-    before = [*ranker._connection.iterdump()]
+    before = [*ranker._journal.connection.iterdump()]
     with pytest.raises((ValueError, TypeError), match=message) as error:
         ranker.rank(**{"query": "q", "candidates": ABC, **arguments})
     assert "\n" not in str(error.value)
     assert len(str(error.value)) < 300
-    assert [*ranker._connection.iterdump()] == before
+    assert [*ranker._journal.connection.iterdump()] == before
 
 
 @pytest.mark.parametrize(("arguments", "message"), CLICK)

@@ -155,6 +155,7 @@ class Served:
         open: of each impression that waits for clicks the agent's display, None where the agent did not choose the list, and
             the list as the agent's own ids, -1 below its end.
         tick: the last event.
+        version: what the journal wants to see again with the next one.
         events: how many there were since the last snapshot.
         guarded: whether the guard gave the query back to production.
         trial: the difference between agent and production.
@@ -170,7 +171,7 @@ class Served:
         self.last = np.full(capacity, -1, np.int64)  # when the item of a slot could be shown last
         self.replaced = np.full(capacity, -1, np.int64)  # when a slot was given to another item
         self.open: dict[int, tuple[int | None, list[int]]] = {}
-        self.tick, self.events, self.displays = -1, 0, 0
+        self.tick, self.version, self.events, self.displays = -1, 0, 0, 0
         self.guarded = False
         self.trial = PairedDifference(recipe.n_positions, recipe.confidence)
         self._trials: OrderedDict[int, list[Any]] = OrderedDict()  # source, share, reward once it is known
