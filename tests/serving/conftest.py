@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 
 import pytest
 from postgres_server import Server, programs, serving
+
+from clickgym.serving.postgres import PostgresJournal
 
 
 @pytest.fixture
@@ -46,10 +48,14 @@ def address(server: Server) -> str:
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def new_store(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], str | Path]:
-    """Makes stores, each of them new: files, or schemas of a server."""
-    numbers = count()
-    if request.param == "sqlite":
-        return lambda: tmp_path / f"{next(numbers)}.db"
-    server: Server = request.getfixturevalue("server")
-    return lambda: server.address(schema=f"test_{next(_schemas)}")
+def both(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same test with SQLite, and with a new schema of PostgreSQL for each path, and for each ranker without one."""
+    if request.param == "postgres":
+        server, schemas = request.getfixturevalue("server"), {}
+
+        def journal(path: Path | None, durable: str, on_abort: object) -> PostgresJournal:
+            schema = f"test_{next(_schemas)}" if path is None or path not in schemas else schemas[path]
+            schemas[path] = schema
+            return PostgresJournal(server.address(schema=schema), durable)
+
+        monkeypatch.setattr("clickgym.serving.ranker.SqliteJournal", journal)

@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -99,10 +99,8 @@ class Server:
         children = self.run("SELECT pid FROM pg_stat_activity WHERE pid <> pg_backend_pid()")
         os.kill(self._process.pid, signal.SIGKILL)
         for (pid,) in children:
-            try:
+            with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
         self._process.wait()
         (self._folder / "data" / "postmaster.pid").unlink(missing_ok=True)
         time.sleep(0.2)

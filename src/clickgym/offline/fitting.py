@@ -22,7 +22,6 @@ from ..core.checks import (
     check_flag,
     check_kind,
     check_labels,
-    check_path,
     check_seed,
     check_share,
     check_text,
@@ -35,6 +34,7 @@ from .estimation.cascading import CMEstimator
 from .estimation.estimator import MODEL_ESTIMATORS, Estimator
 from .estimation.settings import ITERATIONS, TOL, FitSettings
 from .log import ClickLog
+from .postgres import name_of
 from .readers import LOG_FORMATS, read_log
 from .reading import Reading, check_reading, takes_strict
 
@@ -143,7 +143,7 @@ def fit_models(
     check_reading(**reading)
     check_callable("on_step", on_step)
     if not isinstance(log, ClickLog):
-        origin = f"estimated by clickgym from the click log {check_path('log', log).name}"
+        origin = f"estimated by clickgym from the click log {name_of(log)}"
         log = _read(log, log_format, reading, on_step)
     labels = list(queries) or [log.query_labels[int(np.bincount(log.queries).argmax())]]
     quick = {"CM": CMEstimator().fit(log)}

@@ -9,20 +9,22 @@ import json
 import re
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from os import PathLike
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.checks import short
+from ..core.checks import check_path, short
 from ..core.files import FileError
 from ..core.formats import one_line
 from .log import ClickLog
 from .stores import LOGGED, ROWS, log_of
 from .tables import MAX_MEMORY, check_kept, check_size
 
-SCHEMES = ("postgresql://", "postgres://")
+SCHEMES = ("postgresql:/", "postgres:/")
+"""How addresses begin; a path has lost the second slash."""
 SCHEMA = "clickgym"
 VERSION = 1
 """Of the tables."""
@@ -37,7 +39,17 @@ def is_address(store: object) -> bool:
         >>> is_address("postgresql://me@localhost/clicks"), is_address("clicks.db")
         (True, False)
     """
-    return isinstance(store, str) and store.startswith(SCHEMES)
+    return isinstance(store, str | PathLike) and str(store).startswith(SCHEMES)
+
+
+def name_of(log: object) -> str:
+    """What a log is called in records: the name of its file, or its address without the password."""
+    return str(Address(log)) if is_address(log) else check_path("log", log).name
+
+
+def without_password(log: object) -> str:
+    """A path as it is, or an address without its password."""
+    return str(Address(log) if is_address(log) else log)
 
 
 def driver() -> Any:
@@ -64,9 +76,9 @@ class Address:
         ImportError: psycopg is not installed.
     """
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: Any) -> None:
         psycopg = driver()
-        base, _, query = text.partition("?")
+        base, _, query = re.sub("^([a-z]+):/(?!/)", r"\1://", str(text)).partition("?")
         options = parse_qsl(query, keep_blank_values=True)
         self.schema = dict(options).get("schema", SCHEMA)
         if not re.fullmatch(r"[a-z_][a-z0-9_]{0,62}", self.schema) or self.schema.startswith("pg_"):
@@ -123,7 +135,8 @@ class Address:
         Raises:
             ValueError: it is another one, or the schema holds other tables.
         """
-        tables = {name for (name,) in connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = %s", (self.schema,))}
+        statement = "SELECT tablename FROM pg_tables WHERE schemaname = %s"
+        tables = {name for (name,) in connection.execute(statement, (self.schema,))}
         if not tables:
             return None
         rows = []
@@ -230,9 +243,9 @@ def viewing(address: Address) -> Iterator[PostgresView]:
         raise address.fault(error) from None
 
 
-def read_address(text: str, *, max_memory: int | str = MAX_MEMORY) -> ClickLog:
+def read_address(address: Address, *, max_memory: int | str = MAX_MEMORY) -> ClickLog:
     """Read the log of a store in PostgreSQL, as `read_store` does, also while processes serve from it."""
-    address, most = Address(text), check_size("max_memory", max_memory)
+    most = check_size("max_memory", max_memory)
     with viewing(address) as view:
         log = log_of(view, lambda n_bytes: check_kept(str(address), n_bytes, most, "its impressions"))
     if not len(log):

@@ -25,6 +25,7 @@ from ..core.checks import check_choice, check_path
 from .blocks import MOST_POSITIONS, Numbers, parse_relevance
 from .counting import ahead
 from .log import ClickLog, ItemPositionLog
+from .postgres import Address, is_address, read_address
 from .reading import check_reading, takes_strict
 from .rows import begins_as_table, check_columns, read_table
 from .stores import is_database, read_store
@@ -583,7 +584,8 @@ def read_log(
     """Read a click log in any format that has whole lists.
 
     Args:
-        path: the file; see the readers. Of UBI a folder with both files, or both with a plus between (``q.ndjson+e.ndjson``).
+        path: the file; see the readers. Of UBI a folder with both files, or both with a plus between (``q.ndjson+e.ndjson``);
+            of a store in PostgreSQL its address.
         log_format: a name in `LOG_FORMATS`, or ``"auto"``, which looks at the name and the first line.
         columns, duplicates: of a tidy table, as for `read_tidy`.
         bad_rows: ``"strict"`` refuses a malformed line; ``"skip"`` leaves it and its session out, and counts, up to 1 % of the
@@ -598,28 +600,32 @@ def read_log(
             ``"once"`` from a log without times.
         OSError: if there is no such file.
     """
-    path = check_path("path", path)
+    source: Any = Address(path) if is_address(path) else check_path("path", path)
     check_reading(
         columns=columns, duplicates=duplicates, bad_rows=bad_rows, repeated=repeated, max_memory=max_memory,
         click_action=click_action,
     )  # fmt: skip
     columns = check_columns(columns)
     if isinstance(log_format, str) and log_format == "auto":
-        log_format = _guess(path, columns)
+        log_format = "store" if is_address(path) else _guess(source, columns)
     check_choice("log format", log_format, ["auto", *LOG_FORMATS])
     if click_action != "click" and log_format != "ubi":
-        raise ValueError(f"click_action is only for UBI; {path} is read as {log_format}")
+        raise ValueError(f"click_action is only for UBI; {source} is read as {log_format}")
+    if is_address(path) and log_format != "store":
+        raise ValueError(f"{source} is read as {log_format}; expected the format store, or auto")
     if log_format == "tidy":
-        log = read_tidy(path, columns=columns, duplicates=duplicates, bad_rows=bad_rows, max_memory=max_memory)
+        log = read_tidy(source, columns=columns, duplicates=duplicates, bad_rows=bad_rows, max_memory=max_memory)
     elif columns or duplicates != "refuse":
-        raise ValueError(f"columns and duplicates are only for tidy tables; {path} is read as {log_format}")
+        raise ValueError(f"columns and duplicates are only for tidy tables; {source} is read as {log_format}")
+    elif is_address(path):
+        log = read_address(source, max_memory=max_memory)
     else:
         options = {"click_action": click_action} if log_format == "ubi" else {}
-        log = LOG_FORMATS[log_format](path, bad_rows=bad_rows, max_memory=max_memory, **options)
-    return _with_repeats(path, log, repeated)
+        log = LOG_FORMATS[log_format](source, bad_rows=bad_rows, max_memory=max_memory, **options)
+    return _with_repeats(source, log, repeated)
 
 
-def _with_repeats(path: Path, log: ClickLog, repeated: str) -> ClickLog:
+def _with_repeats(path: Path | Address, log: ClickLog, repeated: str) -> ClickLog:
     """The log with its repeated sessions or without them, and a note of how many there are."""
     if log.times is None:
         if repeated == "once":

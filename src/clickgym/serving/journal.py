@@ -93,14 +93,18 @@ class Journal(Protocol):
     """Where a `Ranker` keeps its impressions, clicks and snapshots.
 
     Attributes:
-        name: for messages; None in memory.
         shared: whether other processes may write, too.
-        touched: whether the current call of this thread has changed something.
     """
 
-    name: Any
     shared: bool
-    touched: bool
+
+    @property
+    def name(self) -> Any:
+        """For messages; None in memory."""
+
+    @property
+    def touched(self) -> bool:
+        """Whether the current call of this thread has changed something."""
 
     def call(self) -> AbstractContextManager[None]:
         """Context of one call of a user: what it writes is durable when the context ends."""

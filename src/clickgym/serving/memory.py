@@ -151,9 +151,7 @@ class Agents:
         self._keep(served)
         return served
 
-    def admit(
-        self, served: Served, items: list[int], candidates: tuple[Id, ...], tick: int
-    ) -> list[tuple[int, int]]:
+    def admit(self, served: Served, items: list[int], candidates: tuple[Id, ...], tick: int) -> list[tuple[int, int]]:
         """Set the items that a query can show from an impression on.
 
         Args:
@@ -280,7 +278,7 @@ class Agents:
             again = [served.items[slot] for slot in there]
         if by_agent and again != numbers:
             raise ReplayError(
-                f"{_called(served)} showed another list in impression {number} than in its replay: the code of {served.recipe.name} has "
-                "changed, or it does not draw from its seed alone; make a new store of the log, by "
+                f"{_called(served)} showed another list in impression {number} than in its replay: the code of "
+                f"{served.recipe.name} has changed, or it does not draw from its seed alone; make a new store of the log, by "
                 "Ranker.from_log(clickgym.offline.read_log(store), ...)"
             )

@@ -36,23 +36,37 @@ MOVED = """WITH moved AS (
 ) """
 IS_OPEN = """ AND EXISTS (
         SELECT 1 FROM impressions WHERE number = %(number)s AND (ended IS NULL) = %(open)s AND learned IS NULL)"""
-SHOW = MOVED.format(also="", only="") + """
+SHOW = (
+    MOVED.format(also="", only="")
+    + """
 INSERT INTO impressions (
     agent, tick, query, shown, source, share, items, candidates, features, note, placed, closed, seen, clicks, learned, ended)
 SELECT %(agent)s, %(tick)s, %(query)s, %(shown)s, %(source)s, %(share)s::float8, %(items)s, %(candidates)b::bytea,
     %(features)b::bytea, %(note)b::bytea, %(placed)s::bigint[], %(closed)s::bigint, %(seen)s::bigint, %(clicks)s::bigint[],
     %(learned)s::bigint, %(ended)s::bigint FROM moved
 RETURNING number"""
-LEARN = MOVED.format(also=", guarded = coalesce(guarded, %(guarded)s::bigint)", only=IS_OPEN) + """
+)
+LEARN = (
+    MOVED.format(also=", guarded = coalesce(guarded, %(guarded)s::bigint)", only=IS_OPEN)
+    + """
 UPDATE impressions i SET closed = %(closed)s, seen = %(seen)s, clicks = %(clicks)s::bigint[], learned = %(after)s,
     ended = coalesce(ended, %(after)s), note = coalesce(%(note)b::bytea, note)
 FROM moved WHERE i.number = %(number)s RETURNING 1"""
-CLOSE = MOVED.format(also="", only=IS_OPEN) + """
+)
+CLOSE = (
+    MOVED.format(also="", only=IS_OPEN)
+    + """
 UPDATE impressions i SET closed = %(closed)s, seen = %(seen)s, clicks = %(clicks)s::bigint[], ended = %(after)s
 FROM moved WHERE i.number = %(number)s RETURNING 1"""
-IMPRESSIONS = f"""SELECT {COLUMNS.replace(", clicks", '''
+)
+IMPRESSIONS = f"""SELECT {
+    COLUMNS.replace(
+        ", clicks",
+        '''
     , CASE WHEN closed IS NULL THEN ARRAY(SELECT position FROM clicks WHERE impression = i.number ORDER BY 1)
-      ELSE clicks END AS clicks''')} FROM impressions i """
+      ELSE clicks END AS clicks''',
+    )
+} FROM impressions i """
 HISTORY = f"""SELECT q.tick, q.version, q.guarded, i.* FROM queries q LEFT JOIN LATERAL (
     SELECT {COLUMNS} FROM impressions WHERE agent = %(agent)s AND tick > %(since)s
     UNION ALL
@@ -66,15 +80,16 @@ WHERE position IS NOT NULL ON CONFLICT DO NOTHING RETURNING 1"""
 CLICKED = """SELECT c.clicked FROM impressions i LEFT JOIN clicks c
 ON c.impression = i.number AND c.position = coalesce(%(position)s::bigint, array_position(i.items, %(item)s::integer))
 WHERE i.number = %(number)s AND (%(position)s::bigint IS NOT NULL OR %(item)s::integer = ANY(i.items))"""
+OVERDUE = """SELECT number FROM impressions WHERE closed IS NULL AND (shown <= %s OR shown >= %s) ORDER BY shown LIMIT %s"""
 SNAPSHOT = """INSERT INTO snapshots VALUES (%s, %s, %s, %b) ON CONFLICT (query) DO UPDATE
 SET tick = excluded.tick, version = excluded.version, state = excluded.state WHERE snapshots.tick < excluded.tick"""
 
 
 class _Own:
-    """The connection of a thread, which ends with the thread."""
+    """The connection of a thread, which ends with the thread, and its cursor."""
 
     def __init__(self, connection: Any) -> None:
-        self.connection = connection
+        self.connection, self.cursor = connection, connection.cursor(binary=True)
 
     def __del__(self) -> None:
         self.connection.close()
@@ -121,22 +136,25 @@ class PostgresJournal:
 
     def _connection(self) -> Any:
         """The connection of this thread."""
-        own = getattr(self._local, "own", None)
+        return self._own().connection
+
+    def _own(self) -> _Own:
+        own: _Own | None = getattr(self._local, "own", None)
         if own is None or own.connection.closed:
             own = self._local.own = _Own(self.name.connect(self._synchronous))
             self._all.add(own)
-        return own.connection
+        return own
 
     def _run(self, statement: str, values: Any = ()) -> list[Any]:
         """The rows of a statement; it is sent once more where the connection was lost, for it may have been done or not."""
         self._local.again = False
         while True:
-            connection = self._connection()
+            own = self._own()
             try:
-                cursor = connection.execute(statement, values, binary=True)
-                return cursor.fetchall() if cursor.description else []
+                cursor = own.cursor.execute(statement, values)
+                return cursor.fetchall() if cursor.pgresult.nfields else []
             except (self._psycopg.OperationalError, self._psycopg.InterfaceError):
-                if not connection.closed or self._local.again or getattr(self._local, "together", False):
+                if not own.connection.closed or self._local.again or getattr(self._local, "together", False):
                     raise
                 self._local.again = True
 
@@ -239,15 +257,13 @@ class PostgresJournal:
         return rows[0][0] if rows else None
 
     def add_query(self, query: Id | None, capacity: int | None, n_features: int | None) -> int | None:
-        columns, values = "number", [0, capacity, n_features]
+        columns, values = "number", list[Any]([0, capacity, n_features])
         if query is not None:
             columns, values = "key, id", [_key(query), json.dumps(query), capacity, n_features]
         places = ", ".join(["%s"] * len(values))
         with self._safely():
-            rows = self._run(
-                f"INSERT INTO queries ({columns}, capacity, n_features) VALUES ({places}) ON CONFLICT DO NOTHING RETURNING number",
-                values,
-            )
+            statement = f"INSERT INTO queries ({columns}, capacity, n_features) VALUES ({places}) ON CONFLICT DO NOTHING"
+            rows = self._run(f"{statement} RETURNING number", values)
         return rows[0][0] if rows else None
 
     # ------------------------------------------------------------------------------------------------------------ agents
@@ -269,7 +285,9 @@ class PostgresJournal:
         rows = [_shown(row[3:]) for row in found if row[3] is not None]
         for row in rows:
             version += row.shown if row.tick > since else 0
-            version += (row.closed or 0) * len({event for event in (row.ended, row.learned) if (event or 0) > since})
+            version += (row.closed or 0) * len(
+                {event for event in (row.ended, row.learned) if event is not None and event > since}
+            )
         if version & MASK != now or tick < since:
             return None
         return History(rows, tick, now, guarded is not None)
@@ -296,9 +314,7 @@ class PostgresJournal:
     def _move(self, statement: str, values: dict[str, Any], served: Served, before: int, after: int, change: int) -> list[Any]:
         """The rows of an event; the version of the agent follows it."""
         moved = (served.version + change) & MASK
-        rows = self._run(
-            statement, {**values, "before": before, "after": after, "version": served.version, "next": moved}
-        )
+        rows = self._run(statement, {**values, "before": before, "after": after, "version": served.version, "next": moved})
         if rows:
             served.version = moved
         return rows
@@ -361,13 +377,8 @@ class PostgresJournal:
             ):
                 return None
             span = round(min(patience * 1e6, MASK))
-            self._overdue.extend(
-                number
-                for (number,) in self._run(
-                    "SELECT number FROM impressions WHERE closed IS NULL AND (shown <= %s OR shown >= %s) ORDER BY shown LIMIT %s",
-                    (now - span, now + span, BATCH),
-                )
-            )
+            rows = self._run(OVERDUE, (now - span, now + span, BATCH))
+            self._overdue.extend(number for (number,) in rows)
             if not self._overdue:
                 return None
 
@@ -384,5 +395,5 @@ def _key(identity: Id) -> bytes:
 def _shown(columns: Sequence[Any]) -> Shown:
     """A row as the other journal has it, too."""
     row = Shown(*columns)
-    placed = row.placed or ()
+    placed: Any = row.placed or ()
     return row._replace(placed=[*zip(placed[::2], placed[1::2], strict=True)], clicks=row.clicks or ())

@@ -515,7 +515,9 @@ class Ranker:
                 self._agents.be_wary(number)
         stored = None if number is None else self._journal.stored(number)
         what = "its agent" if stored is None or stored.query is None else f"the query {short(stored.query)}"
-        raise FileError(f"{self._journal.name}: other processes were faster with {what} in {ATTEMPTS} attempts; call again later")
+        raise FileError(
+            f"{self._journal.name}: other processes were faster with {what} in {ATTEMPTS} attempts; call again later"
+        )
 
     def _rank_by_slots(self, query: Id, candidates: tuple[Id, ...] | None, now: int) -> Impression:
         return self._until_stored(
@@ -588,7 +590,9 @@ class Ranker:
         of_query = self._agents.number_of(query)
         return self._record(
             served,
-            Shown(0, 0, tick, of_query, now, source, share, numbers, np.array(items, np.int32).tobytes(), matrix.tobytes(), note),
+            Shown(
+                0, 0, tick, of_query, now, source, share, numbers, np.array(items, np.int32).tobytes(), matrix.tobytes(), note
+            ),
         )
 
     def _checked_candidates(self, candidates: Any) -> tuple[Id, ...]:

@@ -42,7 +42,13 @@ class SqliteJournal(Store):
     def __init__(self, path: Path | None, durable: str, on_abort: Callable[[], None]) -> None:
         super().__init__(path, durable, self._abort)
         self._forget_agents = on_abort
-        self._begin()
+        self._oldest: Shown | None = None  # the open impression that was shown first
+        try:
+            with self._faults():
+                self._begin()
+        except BaseException:
+            self.shut_down()
+            raise
 
     def _begin(self) -> None:
         self._tick = self._reserved = int(settings_of(self.connection).get("tick", 0))
@@ -122,7 +128,8 @@ class SqliteJournal(Store):
         if row is None:
             return None
         snapshot = row_of(self.connection, "snapshots", "WHERE query = ?", agent)
-        return Stored(*row[1:4], None if snapshot is None else (snapshot[1], 0, snapshot[2]))
+        _, query, capacity, n_features, *_ = row
+        return Stored(query, capacity, n_features, None if snapshot is None else (snapshot[1], 0, snapshot[2]))
 
     def history(self, agent: int, since: int, version: int, opened: Sequence[int]) -> History:
         where, values = ("", []) if agent == 0 else ("query = ? AND ", [agent])
@@ -192,7 +199,9 @@ class SqliteJournal(Store):
             row.closed, row.seen, row.learned,
         )  # fmt: skip
         values = (row.closed, row.seen, row.learned, sum_of_impression(*columns), row.number)
-        self.connection.execute("UPDATE impressions SET closed = ?, seen = ?, learned = ?, checksum = ? WHERE number = ?", values)
+        self.connection.execute(
+            "UPDATE impressions SET closed = ?, seen = ?, learned = ?, checksum = ? WHERE number = ?", values
+        )
         if row.note is not None:
             insert(self.connection, "interleaved", row.number, row.note, verb="INSERT OR REPLACE")
         if self._oldest is not None and row.number == self._oldest.number:

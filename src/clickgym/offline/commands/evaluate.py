@@ -19,6 +19,7 @@ from ...core.terminal import say as tell
 from ..comparison import Comparison, compare, read_sessions
 from ..evaluation import ESTIMATORS, Evaluation
 from ..log import ClickLog
+from ..postgres import without_password
 from ..verdict import REFITS
 from .logs import LOG_FORMAT, BadRows, ClickAction, Columns, Cutoff, Duplicates, MaxMemory, Repeated, Reward, Time, reading_of
 
@@ -26,7 +27,7 @@ EARNED = {"clicks": "Clicks", "any_click": "Lists with a click", "satisfaction":
 
 
 def evaluate(
-    log: Annotated[Path, typer.Argument(metavar="LOG", help="The click log, before the options.")],
+    log: Annotated[str, typer.Argument(metavar="LOG", help="The click log, before the options.")],
     policy: Annotated[list[str], typer.Option(
         "--policy", "-p", metavar="uniform|fixed:ITEM,...|FILE.json:MODEL|FILE.npz...",
         help="One or more policies to evaluate. [bold].json[/]: an instance file of [bold]clickgym fit[/] (or a folder of "
@@ -105,7 +106,7 @@ def evaluate(
     _print(output(as_json), compared, level, reward, cutoff, bootstrap)
     if as_json:
         print_json({
-            "log": str(log), "query": query, "reward": reward, "cutoff": cutoff, "level": level,
+            "log": without_password(log), "query": query, "reward": reward, "cutoff": cutoff, "level": level,
             "policies": {name: {"lists": compared.lists(name)} for name in compared.policies},
             "verdicts": {name: verdict and asdict(verdict) for name, verdict in compared.verdicts.items()},
             "evaluations": [

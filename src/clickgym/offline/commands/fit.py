@@ -21,6 +21,7 @@ from ...envs import ClickModel
 from ..estimation.estimator import MODEL_ESTIMATORS, ConvergenceWarning
 from ..estimation.settings import ITERATIONS, TOL
 from ..fitting import Fitted, fit_models
+from ..postgres import without_password
 from .logs import LOG_FORMAT, BadRows, ClickAction, Columns, Duplicates, MaxMemory, Repeated, Time, reading_of
 
 CONFOUNDED = 0.8
@@ -35,7 +36,7 @@ UNTOLD = {
 
 
 def fit(
-    log: Annotated[Path, typer.Argument(
+    log: Annotated[str, typer.Argument(
         metavar="LOG", help="The click log, before the options; text files may be gzipped ([bold].gz[/]).", show_default=False,
     )],
     model: Annotated[list[str], typer.Option(
@@ -139,7 +140,7 @@ def fit(
     _print_cautions(console, fitted)
     if as_json:
         sizes = {"train_sessions": len(fitted.train), "test_sessions": len(fitted.test)}
-        print_json({"log": str(log), **sizes, "models": scores, "instances": written})
+        print_json({"log": without_password(log), **sizes, "models": scores, "instances": written})
 
 
 def _files(out: Path, queries: Sequence[str]) -> Callable[[str], Path]:

@@ -43,6 +43,7 @@ from ..fitting import query_instance
 from ..log import ClickLog
 from ..model_weights import MODEL_BASED
 from ..policies import FixedPolicy, empirical_policies
+from ..postgres import name_of
 from ..reading import Reading
 from .evidence import LEVEL, Evidence, Ground, Inquiry, larger_step, settle
 from .lists import LEAST_SHOWN, DistinctLists
@@ -240,7 +241,7 @@ def open_log(
 ) -> tuple[str, ClickLog]:
     """What to call the log, and its sessions; refused are one of which nothing can be decided, and agents that cannot rank its
     lists."""
-    name = "a log in memory" if isinstance(log, ClickLog) else check_path("log", log).name
+    name = "a log in memory" if isinstance(log, ClickLog) else name_of(log)
     logged = read_sessions(log, log_format, **reading)
     if not isinstance(logged, ClickLog):
         raise ValueError("the log holds single items, not lists; expected one that fit reads")
