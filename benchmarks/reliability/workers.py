@@ -13,12 +13,11 @@ from __future__ import annotations
 import argparse
 import sys
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
-TESTS = Path(__file__).resolve().parents[2] / "tests"
-sys.path[:0] = [str(TESTS), str(TESTS / "serving")]
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "serving"))
 from postgres_server import serving
 from service_kills import states_that_differ
 from workers import faults, gaps, torment
@@ -67,16 +66,14 @@ def main() -> None:
     }
     with serving() as server:
         for number, (what, how) in enumerate(settings.items()):
-            begin, store = time.monotonic(), server.address(schema=f"torment_{number}")
+            store = server.address(schema=f"torment_{number}")
             said, ended = torment(server, store, workers=4, **how)
             found = faults(store, said)
             with Ranker(store=store, n_positions=3) as ranker:
                 found += gaps(ranker)
             n_faults += len(found)
             n = sum(kind != "c" for kind, *_ in said)
-            print(
-                f"{what}: {n:,} calls acknowledged, {ended} workers ended, {len(found)} faults, {time.monotonic() - begin:.0f} s"
-            )
+            print(f"{what}: {n:,} calls acknowledged, {ended} workers ended, {len(found)} faults")
             print(*found[:10], sep="\n", end="\n" * bool(found), flush=True)
         acknowledged, given_up, found = one_query(server.address(schema="one"), arguments.calls)
         n_faults += len(found)
