@@ -40,7 +40,7 @@ MOST_ROWS = 20
 
 def decide(
     context: typer.Context,
-    log: Annotated[list[Path], typer.Argument(
+    log: Annotated[list[str], typer.Argument(
         metavar="LOG...", help="The click log, before the options, in any format that [bold]clickgym fit[/] reads.",
         show_default=False,
     )],
@@ -118,7 +118,9 @@ def decide(
     how: dict[str, Any] = {
         "agents": agents or AGENTS, "horizon": number(horizon), "runs": runs, "reward": reward, "cutoff": cutoff,
         "level": level, "seed": seed, "log_format": log_format, "on_step": partial(say, errors()),
-        **reading_of(columns, time, duplicates, bad_rows, repeated, max_memory, click_action, sessions_per_file=sessions_per_file),
+        **reading_of(
+            columns, time, duplicates, bad_rows, repeated, max_memory, click_action, sessions_per_file=sessions_per_file
+        ),
     }  # fmt: skip
     if all_queries or top is not None:
         if pdf:
