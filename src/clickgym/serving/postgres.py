@@ -219,9 +219,12 @@ class PostgresJournal:
         return settings_of(self._connection())
 
     def add_settings(self, values: dict[str, Any]) -> dict[str, Any]:
-        for name, value in sorted(values.items()):
-            text = json.dumps(value.hex() if isinstance(value, bytes) else value)
-            self._run("INSERT INTO settings VALUES (%s, %s) ON CONFLICT DO NOTHING", (name, text))
+        texts = [json.dumps(value.hex() if isinstance(value, bytes) else value) for value in values.values()]
+        with self._safely():  # all at once: where several processes begin, those of one count
+            self._run(
+                "INSERT INTO settings SELECT * FROM unnest(%s::text[], %s::text[]) ORDER BY 1 ON CONFLICT DO NOTHING",
+                ([*values], texts),
+            )
         return self.settings()
 
     def is_new(self) -> bool:
