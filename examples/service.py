@@ -181,7 +181,7 @@ def main() -> None:
     uvicorn.run(
         f"{Path(__file__).stem}:made", factory=True, app_dir=str(Path(__file__).parent), workers=words.workers, port=words.port,
         log_level="warning", http=f"{Path(__file__).stem}:Impatient" if words.workers > 1 else Impatient,
-        timeout_graceful_shutdown=int(SECONDS),
+        timeout_graceful_shutdown=int(SECONDS), timeout_worker_healthcheck=60,  # a worker loads for some seconds
     )  # fmt: skip
 
 

@@ -20,7 +20,7 @@ from clickgym.command_line import main
 from clickgym.offline import ClickLog, read_log
 from clickgym.offline.several import log_name
 from clickgym.serving.memory import Agents
-from clickgym.serving.postgres import PostgresJournal
+from clickgym.serving.postgres import OVERDUE, PostgresJournal
 from clickgym.serving.served import refusal
 
 ABC = ["a", "b", "c"]
@@ -184,7 +184,7 @@ def test_any_worker_closes_what_nobody_closes_and_looks_at_most_once_a_second(ad
     looked, run = [], PostgresJournal._run
 
     def watched(journal, statement, values=()):
-        if "ORDER BY shown" in statement:
+        if statement == OVERDUE:
             looked.append(now[0])
         return run(journal, statement, values)
 
@@ -203,28 +203,18 @@ def test_any_worker_closes_what_nobody_closes_and_looks_at_most_once_a_second(ad
 @pytest.mark.parametrize("answered", [False, True], ids=["before it is done", "after it is done"])
 def test_connections_that_are_cut_at_any_statement_lose_nothing(address, monkeypatch, answered):
     ranker = made(address)
-    psycopg, run, left = ranker._journal._psycopg, ranker._journal._own, [0]
+    psycopg, send, left = ranker._journal._psycopg, ranker._journal._send, [0]
 
-    class Cut:
-        """A cursor whose connection ends with a statement."""
+    def cut(own, *arguments):
+        left[0] -= 1
+        if left[0]:
+            return send(own, *arguments)
+        if answered:
+            send(own, *arguments)
+        own.connection.close()
+        raise psycopg.OperationalError("the connection was cut")
 
-        def __init__(self, own):
-            self._own = own
-
-        def execute(self, *arguments):
-            left[0] -= 1
-            if left[0]:
-                return self._own.cursor.execute(*arguments)
-            if answered:
-                self._own.cursor.execute(*arguments)
-            self._own.connection.close()
-            raise psycopg.OperationalError("the connection was cut")
-
-    def own():
-        real = run()
-        return type("Own", (), {"connection": real.connection, "cursor": Cut(real)})
-
-    monkeypatch.setattr(ranker._journal, "_own", own)
+    monkeypatch.setattr(ranker._journal, "_send", cut)
     for statement in range(1, 40):
         left[0], done = statement, []
         while len(done) < 4:  # rank, click, click again, close; a call that fails is repeated

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import threading
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from hashlib import blake2b
 from pathlib import Path
@@ -30,56 +31,101 @@ BATCH = 1000
 """Open impressions whose time is over that one look finds."""
 COLUMNS = ", ".join(Shown._fields)
 
-MOVED = """WITH moved AS (
-    UPDATE queries SET tick = %(after)s, version = %(next)s{also}
-    WHERE number = %(agent)s AND tick = %(before)s AND version = %(version)s{only} RETURNING 1
-) """
-IS_OPEN = """ AND EXISTS (
-        SELECT 1 FROM impressions WHERE number = %(number)s AND (ended IS NULL) = %(open)s AND learned IS NULL)"""
-SHOW = (
-    MOVED.format(also="", only="")
-    + """
-INSERT INTO impressions (
-    agent, tick, query, shown, source, share, items, candidates, features, note, placed, closed, seen, clicks, learned, ended)
-SELECT %(agent)s, %(tick)s, %(query)s, %(shown)s, %(source)s, %(share)s::float8, %(items)s, %(candidates)b::bytea,
-    %(features)b::bytea, %(note)b::bytea, %(placed)s::bigint[], %(closed)s::bigint, %(seen)s::bigint, %(clicks)s::bigint[],
-    %(learned)s::bigint, %(ended)s::bigint FROM moved
-RETURNING number"""
-)
-LEARN = (
-    MOVED.format(also=", guarded = coalesce(guarded, %(guarded)s::bigint)", only=IS_OPEN)
-    + """
-UPDATE impressions i SET closed = %(closed)s, seen = %(seen)s, clicks = %(clicks)s::bigint[], learned = %(after)s,
-    ended = coalesce(ended, %(after)s), note = coalesce(%(note)b::bytea, note)
-FROM moved WHERE i.number = %(number)s RETURNING 1"""
-)
-CLOSE = (
-    MOVED.format(also="", only=IS_OPEN)
-    + """
-UPDATE impressions i SET closed = %(closed)s, seen = %(seen)s, clicks = %(clicks)s::bigint[], ended = %(after)s
-FROM moved WHERE i.number = %(number)s RETURNING 1"""
-)
-IMPRESSIONS = f"""SELECT {
-    COLUMNS.replace(
-        ", clicks",
-        '''
-    , CASE WHEN closed IS NULL THEN ARRAY(SELECT position FROM clicks WHERE impression = i.number ORDER BY 1)
-      ELSE clicks END AS clicks''',
+INTEGER, BYTES, FLOAT, INTEGERS = 20, 17, 701, 1016
+"""Types of PostgreSQL by their numbers."""
+TYPES = {"candidates": BYTES, "features": BYTES, "note": BYTES, "share": FLOAT}
+TYPES |= dict.fromkeys(("items", "placed", "clicks", "opened"), INTEGERS)
+
+
+class Statement:
+    """A statement that is sent often, in libpq's own terms: psycopg's would take half of a session's processor time.
+
+    Args:
+        text: with its parameters as ``%(name)s``, of the type in `TYPES`, else integers.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.names = [*dict.fromkeys(re.findall(r"%\((\w+)\)s", text))]
+        self.text = re.sub(r"%\((\w+)\)s", lambda match: f"${self.names.index(match[1]) + 1}", text).encode()
+        self.types = [TYPES.get(name, INTEGER) for name in self.names]
+        self.formats = [int(each == BYTES) for each in self.types]
+        self.key = blake2b(self.text, digest_size=8).hexdigest().encode()
+
+    def parameters(self, values: Mapping[str, Any]) -> list[bytes | None]:
+        """The values in the order of the parameters."""
+        return [_encoded(values[name]) for name in self.names]
+
+
+def _encoded(value: Any) -> bytes | None:
+    if value is None or isinstance(value, bytes):
+        return value
+    text = str(value) if isinstance(value, int | float) else f"{{{','.join(map(str, value))}}}"
+    return text.encode()
+
+
+def _numbers(text: bytes) -> list[int]:
+    return [int(part) for part in text[1:-1].split(b",")] if len(text) > 2 else []
+
+
+def _bytes(text: bytes) -> bytes:
+    return bytes.fromhex(text[2:].decode())
+
+
+PARSERS: list[Callable[[bytes], Any]] = [
+    {BYTES: _bytes, FLOAT: float, INTEGERS: _numbers, INTEGER: int}[TYPES.get(name, INTEGER)] for name in Shown._fields
+]
+
+
+def _event(then: str, also: str = "", only: str = "") -> Statement:
+    """An event of an agent: nothing happens unless the agent's tick and version are those that the worker knows.
+
+    Args:
+        then: what follows for the impression.
+        also, only: what else is set, and a further condition.
+    """
+    return Statement(
+        f"""WITH moved AS (UPDATE queries SET tick = %(after)s, version = %(next)s{also}
+        WHERE number = %(agent)s AND tick = %(before)s AND version = %(version)s{only} RETURNING 1) {then}"""
     )
-} FROM impressions i """
-HISTORY = f"""SELECT q.tick, q.version, q.guarded, i.* FROM queries q LEFT JOIN LATERAL (
+
+
+IS_OPEN = """ AND EXISTS (SELECT 1 FROM impressions
+    WHERE number = %(number)s AND (ended IS NULL)::integer = %(open)s AND learned IS NULL)"""
+STORED = Shown._fields[1:]
+SHOW = _event(
+    f"""INSERT INTO impressions ({", ".join(STORED)})
+    SELECT {", ".join(f"%({name})s" for name in STORED)} FROM moved RETURNING number"""
+)
+LEARN = _event(
+    """UPDATE impressions i SET closed = %(closed)s, seen = %(seen)s, clicks = %(clicks)s, learned = %(after)s,
+    ended = coalesce(ended, %(after)s), note = coalesce(%(note)s, note)
+    FROM moved WHERE i.number = %(number)s RETURNING 1""",
+    ", guarded = coalesce(guarded, %(guarded)s)",
+    IS_OPEN,
+)
+CLOSE = _event(
+    """UPDATE impressions i SET closed = %(closed)s, seen = %(seen)s, clicks = %(clicks)s, ended = %(after)s
+    FROM moved WHERE i.number = %(number)s RETURNING 1""",
+    only=IS_OPEN,
+)
+UNTIL_NOW = """CASE WHEN closed IS NULL
+    THEN ARRAY(SELECT position FROM clicks WHERE impression = i.number ORDER BY 1) ELSE clicks END AS clicks"""
+IMPRESSIONS = f"SELECT {COLUMNS.replace(' clicks', f' {UNTIL_NOW}')} FROM impressions i "
+IMPRESSION = Statement(IMPRESSIONS + "WHERE number = %(number)s")
+WAITING = Statement(IMPRESSIONS + "WHERE learned IS NULL AND closed IS NOT NULL ORDER BY closed, number")
+HISTORY = Statement(f"""SELECT q.tick, q.version, q.guarded, i.* FROM queries q LEFT JOIN LATERAL (
     SELECT {COLUMNS} FROM impressions WHERE agent = %(agent)s AND tick > %(since)s
     UNION ALL
-    SELECT {COLUMNS} FROM impressions WHERE agent = %(agent)s AND tick = ANY(%(opened)s::bigint[]) AND ended IS NOT NULL
-) i ON true WHERE q.number = %(agent)s ORDER BY i.tick"""
-CLICK = """INSERT INTO clicks (impression, position, clicked)
+    SELECT {COLUMNS} FROM impressions WHERE agent = %(agent)s AND tick = ANY(%(opened)s) AND ended IS NOT NULL
+) i ON true WHERE q.number = %(agent)s ORDER BY i.tick""")
+CLICK = Statement("""INSERT INTO clicks (impression, position, clicked)
 SELECT number, position, %(now)s FROM (
-    SELECT number, coalesce(%(position)s::bigint, array_position(items, %(item)s::integer)) AS position FROM impressions
+    SELECT number, coalesce(%(position)s, array_position(items, %(item)s::integer)) AS position FROM impressions
     WHERE number = %(number)s) i
-WHERE position IS NOT NULL ON CONFLICT DO NOTHING RETURNING 1"""
-CLICKED = """SELECT c.clicked FROM impressions i LEFT JOIN clicks c
-ON c.impression = i.number AND c.position = coalesce(%(position)s::bigint, array_position(i.items, %(item)s::integer))
-WHERE i.number = %(number)s AND (%(position)s::bigint IS NOT NULL OR %(item)s::integer = ANY(i.items))"""
+WHERE position IS NOT NULL ON CONFLICT DO NOTHING RETURNING 1""")
+CLICKED = Statement("""SELECT c.clicked FROM impressions i LEFT JOIN clicks c
+ON c.impression = i.number AND c.position = coalesce(%(position)s, array_position(i.items, %(item)s::integer))
+WHERE i.number = %(number)s AND (%(position)s IS NOT NULL OR %(item)s::integer = ANY(i.items))""")
 OVERDUE = """SELECT number FROM impressions WHERE closed IS NULL AND (shown <= %s OR shown >= %s) ORDER BY shown LIMIT %s"""
 SNAPSHOT = """INSERT INTO snapshots VALUES (%s, %s, %s, %b) ON CONFLICT (query) DO UPDATE
 SET tick = excluded.tick, version = excluded.version, state = excluded.state WHERE snapshots.tick < excluded.tick"""
@@ -89,7 +135,7 @@ class _Own:
     """The connection of a thread, which ends with the thread, and its cursor."""
 
     def __init__(self, connection: Any) -> None:
-        self.connection, self.cursor = connection, connection.cursor(binary=True)
+        self.connection, self.cursor, self.prepared = connection, connection.cursor(binary=True), set[bytes]()
 
     def __del__(self) -> None:
         self.connection.close()
@@ -145,18 +191,36 @@ class PostgresJournal:
             self._all.add(own)
         return own
 
-    def _run(self, statement: str, values: Any = ()) -> list[Any]:
+    def _run(self, statement: Statement | str, values: Any = ()) -> list[Any]:
         """The rows of a statement; it is sent once more where the connection was lost, for it may have been done or not."""
         self._local.again = False
         while True:
             own = self._own()
             try:
-                cursor = own.cursor.execute(statement, values)
-                return cursor.fetchall() if cursor.pgresult.nfields else []
+                return self._send(own, statement, values)
             except (self._psycopg.OperationalError, self._psycopg.InterfaceError):
                 if not own.connection.closed or self._local.again or getattr(self._local, "together", False):
                     raise
                 self._local.again = True
+
+    def _send(self, own: _Own, statement: Statement | str, values: Any) -> list[Any]:
+        """The rows of a statement, of a `Statement` as text."""
+        if isinstance(statement, str):
+            cursor = own.cursor.execute(statement, values)
+            return cursor.fetchall() if cursor.pgresult.nfields else []
+        link = own.connection.pgconn
+        if statement.key not in own.prepared:
+            self._checked(link.prepare(statement.key, statement.text, statement.types))
+            own.prepared.add(statement.key)
+        result = self._checked(link.exec_prepared(statement.key, statement.parameters(values), statement.formats))
+        n, read = result.nfields, result.get_value
+        return [[read(row, column) for column in range(n)] for row in range(result.ntuples)]
+
+    def _checked(self, result: Any) -> Any:
+        """A result of libpq, unless it is an error."""
+        if result.status not in (self._psycopg.pq.ExecStatus.COMMAND_OK, self._psycopg.pq.ExecStatus.TUPLES_OK):
+            raise self._psycopg.errors.error_from_result(result)
+        return result
 
     @contextmanager
     def _safely(self) -> Iterator[None]:
@@ -180,8 +244,10 @@ class PostgresJournal:
     def call(self) -> Iterator[None]:
         self.check_usable()
         self._local.touched = False
-        with self._faults():
+        try:
             yield
+        except self._psycopg.Error as error:
+            raise self.name.fault(error) from None
 
     @property
     def touched(self) -> bool:
@@ -219,9 +285,12 @@ class PostgresJournal:
         return settings_of(self._connection())
 
     def add_settings(self, values: dict[str, Any]) -> dict[str, Any]:
-        rows = sorted((name, json.dumps(value.hex() if isinstance(value, bytes) else value)) for name, value in values.items())
-        columns = [*map(list, zip(*rows, strict=True))]  # at once: nobody sees some of them
-        self._run("INSERT INTO settings SELECT * FROM unnest(%s::text[], %s::text[]) ON CONFLICT DO NOTHING", columns)
+        texts = [json.dumps(value.hex() if isinstance(value, bytes) else value) for value in values.values()]
+        with self._safely():  # all at once: where several processes begin, those of one count
+            self._run(
+                "INSERT INTO settings SELECT * FROM unnest(%s::text[], %s::text[]) ORDER BY 1 ON CONFLICT DO NOTHING",
+                ([*values], texts),
+            )
         return self.settings()
 
     def is_new(self) -> bool:
@@ -279,7 +348,7 @@ class PostgresJournal:
 
     def history(self, agent: int, since: int, version: int, opened: Sequence[int]) -> History | None:
         found = self._run(HISTORY, {"agent": agent, "since": since, "opened": [*opened]})
-        tick, now, guarded, *_ = found[0]
+        tick, now, guarded = int(found[0][0]), int(found[0][1]), found[0][2]
         rows = [_shown(row[3:]) for row in found if row[3] is not None]
         for row in rows:
             version += row.shown if row.tick > since else 0
@@ -307,7 +376,7 @@ class PostgresJournal:
         if row.closed is None:
             values["clicks"] = None
         rows = self._move(SHOW, values, served, row.tick - 1, after, change)
-        return row._replace(number=rows[0][0]) if rows else None
+        return row._replace(number=int(rows[0][0])) if rows else None
 
     def _move(self, statement: str, values: dict[str, Any], served: Served, before: int, after: int, change: int) -> list[Any]:
         """The rows of an event; the version of the agent follows it."""
@@ -321,7 +390,7 @@ class PostgresJournal:
         assert row.learned is not None
         assert row.closed is not None
         values = {
-            "agent": row.agent, "number": row.number, "open": row.ended is None, "closed": row.closed, "seen": row.seen,
+            "agent": row.agent, "number": row.number, "open": int(row.ended is None), "closed": row.closed, "seen": row.seen,
             "clicks": [*row.clicks], "note": row.note, "guarded": row.learned if guarded else None,
         }  # fmt: skip
         return bool(self._move(LEARN, values, served, row.learned - 1, row.learned, row.closed))
@@ -336,7 +405,7 @@ class PostgresJournal:
                 return stored if is_own and self._local.again else None
             ((tick, version),) = self._run("SELECT tick, version FROM queries WHERE number = %s", (row.agent,))
             values = {
-                "agent": row.agent, "number": row.number, "open": True, "closed": row.closed, "seen": row.seen,
+                "agent": row.agent, "number": row.number, "open": 1, "closed": row.closed, "seen": row.seen,
                 "clicks": [*row.clicks], "before": tick, "after": tick + 1, "version": version,
                 "next": (version + row.closed) & MASK,
             }  # fmt: skip
@@ -346,7 +415,7 @@ class PostgresJournal:
                 return row._replace(ended=tick + 1)
 
     def impression(self, number: int) -> Shown | None:
-        rows = self._run(IMPRESSIONS + "WHERE number = %s", (number,))
+        rows = self._run(IMPRESSION, {"number": number})
         return _shown(rows[0]) if rows else None
 
     def click(self, number: int, position: int | None, item: int | None, now: int) -> bool | None:
@@ -355,16 +424,16 @@ class PostgresJournal:
             return True
         again = self._local.again
         rows = self._run(CLICKED, values)
-        return (again and rows[0][0] == now) if rows else None
+        return (again and int(rows[0][0] or -1) == now) if rows else None
 
     def overdue(self, now: int, patience: float, at_once: bool = False) -> Shown | None:
         """One process looks at most once a second, for many; the others leave that to it."""
         while True:
-            with suppress(IndexError):
-                row = self.impression(self._overdue.popleft())
-                if row is None or row.closed is not None:
-                    continue
-                return row
+            while self._overdue:
+                with suppress(IndexError):  # another thread took the last one
+                    row = self.impression(self._overdue.popleft())
+                    if row is not None and row.closed is None:
+                        return row
             if not at_once and abs(now - self._looked) < 1_000_000:
                 return None
             self._looked = now
@@ -381,8 +450,7 @@ class PostgresJournal:
                 return None
 
     def waiting(self) -> list[Shown]:
-        where = "WHERE learned IS NULL AND closed IS NOT NULL ORDER BY closed, number"
-        return [_shown(row) for row in self._run(IMPRESSIONS + where)]
+        return [_shown(row) for row in self._run(WAITING, {})]
 
 
 def _key(identity: Id) -> bytes:
@@ -390,8 +458,8 @@ def _key(identity: Id) -> bytes:
     return blake2b(json.dumps(identity).encode(), digest_size=16).digest()
 
 
-def _shown(columns: Sequence[Any]) -> Shown:
+def _shown(columns: Sequence[bytes | None]) -> Shown:
     """A row as the other journal has it, too."""
-    row = Shown(*columns)
+    row = Shown(*[None if text is None else parse(text) for parse, text in zip(PARSERS, columns, strict=True)])
     placed: Any = row.placed or ()
     return row._replace(placed=[*zip(placed[::2], placed[1::2], strict=True)], clicks=row.clicks or ())

@@ -82,7 +82,7 @@ class Impression(NamedTuple):
 
 
 class Ranker:
-    """Let an agent choose ranked lists for real users, learn from their clicks, and keep everything in one file.
+    """Let an agent choose ranked lists for real users, learn from their clicks, and keep everything in a file or a database.
 
     There is one agent for each query, or one agent for all queries if it ranks by features. Queries and items have your own
     ids.
@@ -95,7 +95,8 @@ class Ranker:
             `functools.partial`. It must learn from late clicks, choose among given candidates, and forget an item that is
             replaced. Or it ranks by features.
         n_positions: K, the number of items in a list.
-        store: the file, created if missing; None keeps everything in memory, and nothing survives the process.
+        store: the file, created if missing, which one process serves; or ``"postgresql://user@host/database?schema=clickgym"``,
+            which several processes may share. None keeps everything in memory, and nothing survives the process.
         capacity: the number of items that a query can have at a time; None: twice the number of its first candidates. A further
             item replaces the item that has not been a candidate for the longest time.
         patience: seconds after which an open impression is closed; all of its positions then count as seen.
@@ -124,7 +125,7 @@ class Ranker:
         confidence: of the interval of the difference, and of the guard. If the agent is worse than production with this
             confidence, the query gets the lists of production from then on.
         durable: what a call that has returned survives. ``"kill"``: the end of the process. ``"power"``: also a loss of power;
-            each call then waits for the disk.
+            each call then waits for the disk. None: ``"kill"`` for a file, ``"power"`` for PostgreSQL, whose server may crash.
         seed: of all agents; None draws one. A store keeps its own.
         clock: a function that returns the seconds since 1970.
 
@@ -134,6 +135,7 @@ class Ranker:
     Raises:
         ValueError, TypeError: on wrong input, an agent that cannot serve, a store of another version or of other settings, or
             one that another process serves.
+        ImportError: the store is in PostgreSQL, and psycopg is not installed.
         FileError: the store cannot be written.
 
     Example:
