@@ -35,7 +35,7 @@ def precompile(
 ) -> None:  # fmt: skip
     """Compile the kernels of agents and environments into a folder, for containers, CI and workers.
 
-    Without it, every new machine compiles each pair of agent and environment once, in about two seconds. The folder is used by
+    Without such a folder, every new machine compiles each pair of agent and environment once, in about two seconds. The folder is used by
     every process that has the environment variable CLICKGYM_KERNELS=DIR. It is only read; results stay the same. It must belong
     to the user or to root, and nobody else may write it.
 
