@@ -15,9 +15,9 @@ LIBRARY = ROOT / "src" / "clickgym"
 BUDGET = {
     "src/clickgym/core": 1491,
     "envs": 6205,
-    "agents": 8750,
+    "agents": 8745,
     "src/clickgym/runner": 6580,
-    "src/clickgym/offline": 10_010,
+    "src/clickgym/offline": 9940,
     "src/clickgym/serving": 1680,
     "src/clickgym": 365,
     "lab/src": 6910,
