@@ -9,18 +9,18 @@ constructor of the agent without values; so the kernels of agents without values
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.checks import check_flag, check_item_values, numbers
+from ..core.checks import check_at_least, check_flag, check_item_values, check_within, numbers
 from ..core.kernels import inner, kernel, specialise
 from . import cascade, kl_ucb, position_based, position_based_ts
-from .agent import CompiledAgent
+from .agent import CompiledAgent, checked_features
 from .cascade import bound_means as bound_ucb1
 from .cascade import draw_means
-from .kernels import count_session, exploration, kl_upper, rank_by_draw, rank_by_index, sort_stably
+from .kernels import count_session, exploration, kl_upper, rank_available, rank_by_draw, rank_by_index, sort_stably
 from .linear import LinearTS, PBMLinUCB, rank_by_posterior, rank_optimistic, show_largest, update_ridge
 from .position_based import bound_means as bound_pbm_ucb
 from .position_based import show_by_examination
@@ -51,8 +51,6 @@ PBMTSValues = joined("PBMTSValues", position_based_ts.PBMTSState, Values)
 class ByValue(CompiledAgent):
     """Base class of the agents by value; a subclass names the agent without values after it."""
 
-    rank_available_kernel: ClassVar[Any] = None
-
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if len(cls.__bases__) > 1:
@@ -70,8 +68,18 @@ class ByValue(CompiledAgent):
         check_item_values(self._item_values, self.n_items)
         return super()._first_values() | {"item_values": self._item_values.copy()}
 
+    def set_item_value(self, item: int, value: float) -> None:
+        """What a click on an item earns from now on, as when its id belongs to another item (`replace`).
+
+        Args:
+            item: the id.
+            value: at least 0.
+        """
+        item = check_within("item", item, 0, self.n_items - 1, "n_items - 1 = ")
+        self.state.item_values[item] = check_at_least("value", value, 0)
+
     def _best_by(self, estimates: NDArray[np.float64]) -> NDArray[np.int64]:
-        return super()._best_by(estimates * self._item_values)
+        return super()._best_by(estimates * self.state.item_values)
 
 
 # ------------------------------------------------------------------------------------------------------- users who scan
@@ -109,6 +117,24 @@ def show_plan(state, index, rng, ranking):  # type: ignore[no-untyped-def]
     plan_list(state.item_values, index, state.order, state.plan, ranking)
 
 
+@inner
+def show_plan_among(state, index, rng, available, ranking):  # type: ignore[no-untyped-def]
+    """`show_plan` of some of the items; the indices of the others become -inf."""
+    n = available.sum()
+    rank_available(index, state.order, rng, available, n)
+    sort_stably(state.item_values, state.order[:n])
+    plan_list(state.item_values, index, state.order[:n], state.plan, ranking)
+
+
+@inner
+def bound_klucb(state):  # type: ignore[no-untyped-def]
+    count_session(state)
+    bound = exploration(state.t[0], state.c)
+    for item in range(len(state.indices)):
+        n = state.examined[item]
+        state.indices[item] = kl_upper(state.clicks[item] / n, bound / n) + state.corruption / n if n > 0 else np.inf
+
+
 @kernel
 def rank_ucb1(state, rng, ranking):  # type: ignore[no-untyped-def]
     bound_ucb1(state)
@@ -116,19 +142,33 @@ def rank_ucb1(state, rng, ranking):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def rank_ucb1_among(state, rng, available, ranking):  # type: ignore[no-untyped-def]
+    bound_ucb1(state)
+    show_plan_among(state, state.indices, rng, available, ranking)
+
+
+@kernel
 def rank_klucb(state, rng, ranking):  # type: ignore[no-untyped-def]
-    count_session(state)
-    bound = exploration(state.t[0], state.c)
-    for item in range(len(state.indices)):
-        n = state.examined[item]
-        state.indices[item] = kl_upper(state.clicks[item] / n, bound / n) + state.corruption / n if n > 0 else np.inf
+    bound_klucb(state)
     show_plan(state, state.indices, rng, ranking)
+
+
+@kernel
+def rank_klucb_among(state, rng, available, ranking):  # type: ignore[no-untyped-def]
+    bound_klucb(state)
+    show_plan_among(state, state.indices, rng, available, ranking)
 
 
 @kernel
 def rank_ts(state, rng, ranking):  # type: ignore[no-untyped-def]
     draw_means(state, rng)
     show_plan(state, state.draws, rng, ranking)
+
+
+@kernel
+def rank_ts_among(state, rng, available, ranking):  # type: ignore[no-untyped-def]
+    draw_means(state, rng)
+    show_plan_among(state, state.draws, rng, available, ranking)
 
 
 class _Scanning(ByValue):
@@ -139,8 +179,9 @@ class _Scanning(ByValue):
     """
 
     def _best_by(self, estimates: NDArray[np.float64]) -> NDArray[np.int64]:
-        ranking, order = np.empty(self.n_positions, np.int64), np.lexsort((-estimates, -self._item_values))
-        plan_list(self._item_values, estimates, order, np.empty((self.n_items + 1, self.n_positions + 1)), ranking)
+        values = self.state.item_values
+        ranking, order = np.empty(self.n_positions, np.int64), np.lexsort((-estimates, -values))
+        plan_list(values, estimates, order, np.empty((self.n_items + 1, self.n_positions + 1)), ranking)
         return ranking
 
 
@@ -149,6 +190,7 @@ class CascadeUCB1ByValue(_Scanning, cascade.CascadeUCB1):
 
     state_type = UCB1Plan
     rank_kernel = rank_ucb1
+    rank_available_kernel = rank_ucb1_among
 
 
 class CascadeKLUCBByValue(_Scanning, kl_ucb.CascadeKLUCB):
@@ -156,6 +198,7 @@ class CascadeKLUCBByValue(_Scanning, kl_ucb.CascadeKLUCB):
 
     state_type = KLUCBPlan
     rank_kernel = rank_klucb
+    rank_available_kernel = rank_klucb_among
 
 
 class CascadeTSByValue(_Scanning, cascade.CascadeTS):
@@ -163,26 +206,51 @@ class CascadeTSByValue(_Scanning, cascade.CascadeTS):
 
     state_type = TSPlan
     rank_kernel = rank_ts
+    rank_available_kernel = rank_ts_among
 
 
 # ------------------------------------------------------------------------------------------------------ known examination
 
 
-@kernel
-def rank_pbm_ucb(state, rng, ranking):  # type: ignore[no-untyped-def]
+@inner
+def value_bounds(state):  # type: ignore[no-untyped-def]
     bound_pbm_ucb(state)
     for item in range(len(state.indices)):
         value = state.item_values[item]
         state.indices[item] = value * state.indices[item] if value > 0.0 else 0.0  # an index may be infinite
+
+
+@inner
+def value_draws(state, rng):  # type: ignore[no-untyped-def]
+    for item in range(len(state.draws)):
+        state.draws[item] = state.item_values[item] * draw_posterior(state, item, rng)
+
+
+@kernel
+def rank_pbm_ucb(state, rng, ranking):  # type: ignore[no-untyped-def]
+    value_bounds(state)
     rank_by_index(state.indices, state.order, rng, len(ranking))
     show_by_examination(state, ranking)
 
 
 @kernel
+def rank_pbm_ucb_among(state, rng, available, ranking):  # type: ignore[no-untyped-def]
+    value_bounds(state)
+    rank_available(state.indices, state.order, rng, available, len(ranking))
+    show_by_examination(state, ranking)
+
+
+@kernel
 def rank_pbm_ts(state, rng, ranking):  # type: ignore[no-untyped-def]
-    for item in range(len(state.draws)):
-        state.draws[item] = state.item_values[item] * draw_posterior(state, item, rng)
+    value_draws(state, rng)
     rank_by_draw(state.draws, state.order, rng, len(ranking))
+    show_by_examination(state, ranking)
+
+
+@kernel
+def rank_pbm_ts_among(state, rng, available, ranking):  # type: ignore[no-untyped-def]
+    value_draws(state, rng)
+    rank_available(state.draws, state.order, rng, available, len(ranking))
     show_by_examination(state, ranking)
 
 
@@ -192,6 +260,7 @@ class PBMUCBByValue(ByValue, position_based.PBMUCB):
 
     state_type = PBMUCBValues
     rank_kernel = rank_pbm_ucb
+    rank_available_kernel = rank_pbm_ucb_among
 
 
 class PBMTSByValue(ByValue, position_based_ts.PBMTS):
@@ -199,6 +268,7 @@ class PBMTSByValue(ByValue, position_based_ts.PBMTS):
 
     state_type = PBMTSValues
     rank_kernel = rank_pbm_ts
+    rank_available_kernel = rank_pbm_ts_among
 
 
 # ---------------------------------------------------------------------------------------------------------------- features
@@ -240,6 +310,12 @@ class _ByObservedValue(ByValue):
         if "values" not in observation:
             raise ValueError(f"{type(self).__name__} needs an observation with 'values'")
         return (np.column_stack([features, numbers("values", observation["values"], (self.n_items,), 0.0)]),)
+
+    def best(self, features: ArrayLike, values: ArrayLike = 1.0) -> NDArray[np.int64]:  # type: ignore[override]
+        """As `ContextualAgent.best`, by value times attraction for the ``(n,)`` values of the candidates."""
+        attraction = checked_features(features, (None, self.hyperparameters["n_features"])) @ self.state.theta
+        worth = np.maximum(attraction, 0.0) * numbers("values", values, (len(attraction),), 0.0)
+        return np.argsort(-worth, kind="stable")
 
     def _sessions_of(self, log: Any) -> tuple[Callable[..., None], tuple[NDArray[Any], ...]]:
         learn, (features, *others) = super()._sessions_of(log)

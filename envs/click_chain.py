@@ -128,6 +128,7 @@ class ClickChainModel(ClickModel):
     short = "CCM"
     title = "click chain model"
     default_instance = "yandex-9982"
+    optimum = 1030.4409295620085
     shapes: ClassVar = {
         "attraction": "L",
         "continue_after_skip": "",

@@ -106,15 +106,17 @@ def register(env_id: str, model: str | type[ClickModel]) -> None:
     if not forms:
         raise ValueError(f"a {click_model.__name__} has no environments: it is only fitted to logs")
     for form in forms:
-        _add(form + env_id, Environment(named, form), CONTEXTUAL if form == "Contextual" else ENVIRONMENTS)
+        # Where users or candidates change, no number is the best of every episode; and a subclass has other users.
+        optimum = None if form or click_model is None else vars(click_model).get("optimum")
+        _add(form + env_id, Environment(named, form), CONTEXTUAL if form == "Contextual" else ENVIRONMENTS, optimum)
 
 
 def register_memory() -> None:
     """Register the environment of users with a memory."""
-    _add("CascadeMDPRank-v0", Environment(CascadeMDP.name(), ""), MEMORY)
+    _add("CascadeMDPRank-v0", Environment(CascadeMDP.name(), ""), MEMORY, CascadeMDP.optimum)
 
 
-def _add(env_id: str, environment: Environment, ids: dict[str, Environment]) -> None:
+def _add(env_id: str, environment: Environment, ids: dict[str, Environment], optimum: float | None = None) -> None:
     ids[env_id] = environment
     gymnasium.register(
         env_id,
@@ -122,6 +124,7 @@ def _add(env_id: str, environment: Environment, ids: dict[str, Environment]) -> 
         vector_entry_point="clickgym.envs.click_env:ClickVectorEnv",
         max_episode_steps=EPISODE,
         kwargs={"model": environment.model} | ({"form": environment.form} if environment.form else {}),
+        reward_threshold=optimum,
     )
 
 

@@ -101,6 +101,7 @@ class TrustBiasModel(ClickModel):
     short = "TPBM"
     title = "trust-bias model"
     default_instance = "yandex-9982"
+    optimum = 1569.6448359608364
     shapes: ClassVar = {"attraction": "L", "examination": "K", "trust_relevant": "K", "trust_irrelevant": "K"}
     contextual_reward = "clicks"
     rewards = ("clicks", "any_click")

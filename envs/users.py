@@ -38,6 +38,9 @@ class Users(ABC):
     default_reward: str = "clicks"
     default_instance: ClassVar[str | None] = None
     """The name of the instance that is taken when none is asked for; None: one must be."""
+    optimum: ClassVar[float | None] = None
+    """The expected reward of an episode of the default instance in which every list is the best; None where there is no such
+    instance. It is the ``reward_threshold`` of the id."""
 
     item_values: NDArray[np.float64] | None = None
     """What a click on each item earns; None: 1 for each (see `with_item_values`)."""

@@ -89,6 +89,7 @@ class CascadeMDP(Users):
 
     title = "cascading Markov decision process"
     default_instance = "clickbait"
+    optimum = 20.883544901761876
     default_reward = "clicks"
     rewards = ("clicks",)
     session_kernel = staticmethod(meet)

@@ -66,9 +66,9 @@ def test_custom_agent(tmp_path):
     assert (tmp_path / "out" / "results.parquet").exists()
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/own_agent.md"])
-def test_the_custom_agent_of_the_page_works(page):
-    code = re.search(r"```python\n([^`]*class \w+\(Agent\).*?)```", (ROOT / page).read_text(encoding="utf-8"), flags=re.DOTALL)
+def test_the_custom_agent_of_the_page_works():
+    page = (ROOT / "docs" / "own_agent.md").read_text(encoding="utf-8")
+    code = re.search(r"```python\n([^`]*class \w+\(Agent\).*?)```", page, flags=re.DOTALL)
     assert code
     names = {}
     exec(code[1], names)
@@ -202,7 +202,8 @@ def test_the_tables_name_everything_there_is():
 
 def test_the_readme_is_short_and_its_links_are_absolute():
     """So that the page of the package shows them; each leads to a file of the repository."""
-    assert len(README.splitlines()) <= 120
+    assert len(README.splitlines()) <= 90
+    assert len(README.split()) <= 700
     links = re.findall(r"\]\(([^)]+)\)", README)
     assert all(link.startswith("https://") for link in links)
     for link in links:

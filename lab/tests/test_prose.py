@@ -36,9 +36,8 @@ def says(page: str, *sentences: str) -> None:
 
 def marked(pattern: re.Pattern[str]) -> list[str]:
     """What the marks of the pages name."""
-    pages = (
-        file.read_text(encoding="utf-8") for file in (prose.ROOT / "README.md", prose.ROOT / "paper.md", *DOCS.glob("*.md"))
-    )
+    files = (prose.ROOT / "README.md", prose.ROOT / "paper.md", *DOCS.glob("*.md"), DOCS / "site" / "index.md")
+    pages = (file.read_text(encoding="utf-8") for file in files)
     return [name for text in pages for mark in pattern.findall(text) for name in mark.split()]
 
 

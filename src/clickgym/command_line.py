@@ -54,6 +54,10 @@ COMMANDS = {
         "runner.commands.merge:merge",
         "Merge several results folders into a new one, and write its table and its figure.",
     ),
+    "precompile": (
+        "runner.commands.precompile:precompile",
+        "Compile the kernels of agents and environments into a folder, for containers, CI and workers.",
+    ),
     "study": (
         LAB,
         "Repeat the experiment of a paper, draw its figure, and check the statements of the paper.",
@@ -82,6 +86,10 @@ COMMANDS = {
     "fit": (
         "offline.commands.fit:fit",
         "Fit click models to a click log, report how well they predict clicks, and write an instance file.",
+    ),
+    "count": (
+        "offline.commands.count:count",
+        "Count the clicks of a log that may be larger than memory, for clickgym fit and clickgym decide.",
     ),
     "check-models": (
         "offline.commands.check_models:check",

@@ -17,6 +17,7 @@ from clickgym.envs import (
     CLICK_MODELS,
     CONTEXTUAL,
     ENVIRONMENTS,
+    MEMORY,
     ClickEnv,
     ClickModel,
     ClickVectorEnv,
@@ -265,3 +266,19 @@ def test_a_model_without_environments_is_in_no_registry_but_that_of_names():
     users = RandomClickModel(0.2, 4, 2)
     assert ClickModel.from_dict(users.to_dict()) == users
     assert users.with_positions(1).to_dict() == {"model": "RCM", "rate": 0.2, "n_items": 4, "n_positions": 1}
+
+
+@pytest.mark.parametrize("env_id", ENVIRONMENTS | CONTEXTUAL | MEMORY)
+def test_the_reward_threshold_of_an_id_is_the_optimum_of_an_episode_of_its_default_instance(env_id):
+    """Of users and candidates that stay the same; for others no one number is the optimum."""
+    spec, kind = gym.spec(env_id), (ENVIRONMENTS | CONTEXTUAL | MEMORY)[env_id].kind
+    if kind == "Memory":
+        users = gym.make(env_id).unwrapped.model
+        assert spec.reward_threshold == pytest.approx(users.first @ users.value, rel=1e-12)
+    elif kind:
+        assert spec.reward_threshold is None
+    else:
+        env = gym.make(env_id)
+        env.reset(seed=0)
+        *_, info = env.step(env.unwrapped.model.optimal_ranking())
+        assert spec.reward_threshold == pytest.approx(spec.max_episode_steps * info["optimal_reward"], rel=1e-12)

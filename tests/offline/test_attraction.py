@@ -103,3 +103,24 @@ def test_the_command_writes_a_table_and_refuses_in_one_line(tmp_path, monkeypatc
         told = capsys.readouterr().err
         assert message in told
         assert told.count("\n") == 1
+
+
+def one_list(n=100, other=False):
+    """Queries of one list each; the second of two if wanted."""
+    lists = np.array([[0, 1, 2], [2, 1, 0] if other else [0, 1, 2], [3, 4, 5], [3, 4, 5]] * n)
+    clicks = np.random.default_rng(0).integers(0, 2, lists.shape)
+    return ClickLog(lists, clicks, [0, 0, 1, 1] * n, tuple("abcdef"), ("q", "r"))
+
+
+@pytest.mark.parametrize("models", [["PBM"], ["UBM"], ["CM", "PBM"], ["PBM", "UBM"]])
+def test_a_log_with_one_list_per_query_is_refused_where_examination_is_fitted(models):
+    with pytest.raises(ValueError, match=r"each query of the log has one list: no item was at two positions, so (PBM|UBM)"):
+        table(one_list(), models)
+    assert table(one_list(), ["CM", "DCM", "SDBN"])["attraction"].null_count() == 0
+    assert table(one_list(other=True), models)["attraction"].null_count() == 0  # the other query tells of the positions
+
+
+def test_per_query_a_query_with_one_list_has_no_attraction():
+    rows = table(one_list(other=True), ["PBM"], per_query=True)
+    assert rows.filter(pl.col("attraction").is_null())["query"].unique().to_list() == ["r"]
+    assert rows["coec"].null_count() == 0

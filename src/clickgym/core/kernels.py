@@ -16,15 +16,19 @@ objmode()``, as the agents that train a network) is looked up by its name, so ed
 written by another user, is compiled again. Delete the folder (`cache_folder()` names it) at any time: it only costs compiling
 again; files go when nobody has used them for `MAX_AGE` days.
 
+A second folder, which ``CLICKGYM_KERNELS`` names, is only read: where the first has no file, under the same names and the same
+checks. In both, what is compiled for any processor with `FEATURES` (``clickgym precompile --portable``) serves where nothing is
+compiled for this one.
+
 Two functions of one kernel. What Python calls is an entry; kernels that call the same kernel compile their own copy of it into
 themselves, from a part that has no entry and no machine code (`_Entry`, `_Part`). Most kernels are only ever parts.
 
 What is relied upon of numba beyond its documented interface: that a compiled function asks ``_cache`` for machine code and
-hands it what it has compiled (`_DiskCache`), and how a result becomes bytes (``_reduce`` and ``_rebuild``); that it compiles
-by its ``compile``, and that an error which is not numba's own passes through the compilation of callers (`_Kernel`); that
-``_numba_type_`` says what stands for it in other compiled functions, and that ``typeof_pyval`` is asked for the type of a
-generator (`_Entry`); what a library of code does when it is complete (`_Part`); and that a result keeps its statements with
-their types (`_truncation`).
+hands it what it has compiled (`_DiskCache`), how a result becomes bytes (``_reduce`` and ``_rebuild``), and that machine code
+runs where numba's runtime is started and its compiler is not loaded; that it compiles by its ``compile``, and that an error
+which is not numba's own passes through the compilation of callers (`_Kernel`); that ``_numba_type_`` says what stands for it
+in other compiled functions, and that ``typeof_pyval`` is asked for the type of a generator (`_Entry`); what a library of code
+does when it is complete (`_Part`); and that a result keeps its statements with their types (`_truncation`).
 """
 
 from __future__ import annotations
@@ -57,7 +61,7 @@ import llvmlite
 import numba
 import numpy as np
 import platformdirs
-from llvmlite.binding import parse_bitcode
+from llvmlite.binding import get_host_cpu_features, parse_bitcode
 from numba.core.caching import NullCache
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler, CompileResult, compile_result
@@ -65,6 +69,7 @@ from numba.core.dispatcher import Dispatcher
 from numba.core.errors import ForceLiteralArg
 from numba.core.ir import Assign, Expr, SetItem, StaticSetItem
 from numba.core.registry import CPUDispatcher
+from numba.core.runtime.nrt import rtsys
 from numba.core.serialize import dumps
 
 from .checks import short
@@ -77,6 +82,12 @@ MAX_AGE = 90
 """Days after which a compiled function that nobody uses is removed."""
 DAY = 86400
 """Seconds."""
+GIVEN = "CLICKGYM_KERNELS"
+"""The variable that names a folder of compiled kernels, which is only read."""
+FEATURES = "+cx16,+popcnt,+sahf,+sse3,+sse4.1,+sse4.2,+ssse3" if platform.machine() in ("x86_64", "AMD64") else ""
+"""What portable kernels take for granted beyond the least that the architecture has: x86-64-v2, processors since 2009."""
+PORTABLE = {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": FEATURES}
+"""The variables with which a new process compiles portable kernels."""
 ROOMS = ("core", "envs", "agents", "runner", "offline")
 """The parts of the package that may hold kernels."""
 LIBRARIES = ("builtins", "math", "numba", "numpy")
@@ -160,14 +171,24 @@ def cache_folder() -> Path:
     return _own.get("folder") or Path(platformdirs.user_cache_dir("clickgym", appauthor=False)) / "kernels"
 
 
-def keep_kernels(folder: Path, sources: Path) -> None:
+def kernel_folders() -> list[Path]:
+    """Where compiled kernels are looked for: in `cache_folder`, then in the folder that ``CLICKGYM_KERNELS`` names."""
+    given = os.environ.get(GIVEN)
+    if not given:
+        return [cache_folder()]
+    if not Path(given).is_dir():
+        _warn_once(f"{GIVEN} is {given}, which is no folder")
+    return [cache_folder(), Path(given)]
+
+
+def keep_kernels(folder: Path, sources: Path | None = None) -> None:
     """Keep the kernels that this process compiles in a folder of its own, and those of some foreign code, too.
 
     Args:
         folder: takes the place of the user's cache folder.
         sources: the folder of code that is not of the package.
     """
-    _own.update(folder=folder, sources=sources)
+    _own.update({"folder": folder} | ({} if sources is None else {"sources": sources}))
 
 
 _own: dict[str, Path] = {}
@@ -181,19 +202,27 @@ def _may_be_kept(file: str | None) -> bool:
 
 
 _warnings: list[str] = []
-"""The problem of the cache that was told."""
+"""What was told of a problem of the cache."""
 
 
-def _warn_once(problem: str) -> None:
+def _warn_of(folder: Path, problem: str) -> None:
+    """Of the user's own folder, with what to do about it; of one that is only read."""
+    if folder == cache_folder():
+        remedy = "each process compiles them again unless XDG_CACHE_HOME names a folder that you alone may write"
+        _warn_once(f"compiled kernels are not kept on disk: {problem}; {remedy}")
+    else:
+        _warn_once(f"compiled kernels of {GIVEN} are not used: {problem}")
+
+
+def _warn_once(message: str) -> None:
     """A cache that fails costs time, so the first of its problems is enough to say."""
     if _warnings:
         return
-    _warnings.append(problem)
+    _warnings.append(message)
     frame, level = sys._getframe(1), 2
     while frame.f_back and (_lies_in_package(frame.f_code.co_filename) or _lies_in_library(frame.f_code.co_filename)):
         frame, level = frame.f_back, level + 1  # whoever called the package, and not numba
-    remedy = "each process compiles them again unless XDG_CACHE_HOME names a folder that you alone may write"
-    warnings.warn(f"compiled kernels are not kept on disk: {problem}; {remedy}", stacklevel=level)
+    warnings.warn(message, stacklevel=level)
 
 
 class _NoKeyError(Exception):
@@ -204,7 +233,15 @@ class _NoKeyError(Exception):
 def _versions() -> str:
     """What machine code depends on besides the sources and the processor."""
     python = platform.python_implementation(), platform.python_version(), platform.machine()
-    return repr((python, numba.__version__, llvmlite.__version__, np.__version__, config.OPT, config.BOUNDSCHECK))
+    libraries = ["svml"] if config.USING_SVML else []  # functions that a process without it does not have
+    return repr((python, numba.__version__, llvmlite.__version__, np.__version__, config.OPT, config.BOUNDSCHECK, *libraries))
+
+
+@cache
+def _has_features() -> bool:
+    """Whether this processor runs portable kernels."""
+    present = get_host_cpu_features()
+    return all(present.get(name.removeprefix("+")) for name in filter(None, FEATURES.split(",")))
 
 
 def _key(compiled: Dispatcher) -> str:
@@ -323,7 +360,7 @@ class _DiskCache(NullCache):
 
     A file is a checksum, for damaged machine code would end the process, and the code. The checksum covers the file's name,
     so that the code of another function is not taken for that of this one. It does not show who wrote the file, whose code runs
-    here: nothing is read that another user may have written (`_check_private`).
+    here: nothing is read that another user may have written (`check_private`).
     """
 
     def __init__(self, compiled: Dispatcher, kind: str) -> None:
@@ -342,57 +379,74 @@ class _DiskCache(NullCache):
             return None
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        file = self._file(sig, target_context)
-        if file is None:
-            return None
+        names = self._names(sig, target_context)
+        files = (folder / name for name in names for folder in kernel_folders())
+        return next(filter(None, (self._load(file, target_context) for file in files)), None)
+
+    def _load(self, file: Path, target_context: Any) -> Any:
+        """What a file holds; None if there is none, or none to rely on."""
         try:
-            _check_private(file.parent, file.parent.stat())
-            with file.open("rb") as stream:  # what is looked at is what is read, whatever takes its name in between
-                _check_private(file, os.fstat(stream.fileno()))
-                content = stream.read()
+            content = read_private(file)
             checksum, payload = content[:32], content[32:]
             if _checksum(file, payload) != checksum:
                 raise ValueError("it is damaged")
-            target_context.refresh()
+            rtsys.initialize(target_context)  # and not the compiler, which takes longer to load than most kernels
             rebuild = _rebuilt_part if self._kind == "part" else CompileResult._rebuild
             result = rebuild(target_context, *pickle.loads(payload))
         except (FileNotFoundError, NotADirectoryError):
             return None
         except Exception as error:
-            _warn_once(f"cannot read {file}: {error!r}")
+            _warn_of(file.parent, f"cannot read {file}: {error!r}")
             return None
-        with suppress(OSError):  # of a folder that is only read, whoever fills it sees to the age
-            if time.time() - file.stat().st_mtime > DAY:
-                file.touch()
+        if file.parent == cache_folder():
+            with suppress(OSError):  # it may be read-only; whoever fills it sees to the age
+                if time.time() - file.stat().st_mtime > DAY:
+                    file.touch()
         return result
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        file = self._file(sig, data.target_context)
-        if file is None or data.library.has_dynamic_globals:  # addresses of this process
+        names = self._names(sig, data.target_context)
+        if not names or data.library.has_dynamic_globals:  # addresses of this process
             return
+        file = cache_folder() / names[0]
         try:
             os.makedirs(file.parent, mode=0o700, exist_ok=True)
-            _check_private(file.parent, file.parent.stat())
-            _remove_old_files()
+            check_private(file.parent, file.parent.stat())
+            if "folder" not in _own:  # whoever keeps kernels elsewhere sees to the age
+                _remove_old_files()
             payload = dumps(data._reduce())
             write_whole(file, _checksum(file, payload) + payload, mode=0o600)
         except Exception as error:
-            _warn_once(f"cannot write to {file.parent}: {error}")
+            _warn_of(file.parent, f"cannot write to {file.parent}: {error}")
 
-    def _file(self, sig: Any, target_context: Any) -> Path | None:
-        """Where the function is kept for arguments of these types; None if it must not be."""
+    def _names(self, sig: Any, target_context: Any) -> list[str]:
+        """Its files for arguments of these types: for this processor, and portable; none if it must not be kept."""
         try:
             arguments = [_type(kind) for kind in getattr(sig, "args", sig)]
         except _NoKeyError:
-            return None
+            return []
         if self._function_key is None:
-            return None
-        key = repr((self._function_key, self._kind, arguments, target_context.codegen().magic_tuple()))
+            return []
+        machine = target_context.codegen().magic_tuple()
+        machines = [machine, (machine[0], *PORTABLE.values())] if _has_features() else [machine]
+        keys = [repr((self._function_key, self._kind, arguments, each)) for each in machines]
         name = re.sub(r"\W+", "-", self._compiled.py_func.__name__)
-        return cache_folder() / f"{name}-{hashlib.sha256(key.encode()).hexdigest()[:40]}.nbc"
+        return [f"{name}-{hashlib.sha256(key.encode()).hexdigest()[:40]}.nbc" for key in keys]
 
 
-def _check_private(path: Path, status: os.stat_result) -> None:
+def read_private(file: Path) -> bytes:
+    """The content of a file of compiled kernels.
+
+    Raises:
+        OSError: it cannot be read, or others than the user and root may write it or its folder.
+    """
+    check_private(file.parent, file.parent.stat())
+    with file.open("rb") as stream:  # what is looked at is what is read, whatever takes its name in between
+        check_private(file, os.fstat(stream.fileno()))
+        return stream.read()
+
+
+def check_private(path: Path, status: os.stat_result) -> None:
     """Refuse what others than the user and root may write.
 
     Not on Windows, whose caches lie in folders of one user.

@@ -9,6 +9,7 @@ Example:
 
 from .comparison import Comparison, compare, read_policy, read_sessions
 from .contextual import contextual_instance, label_attraction
+from .counts import Counts, read_counts
 from .estimation.browsing import PBMEstimator, UBMEstimator
 from .estimation.cascading import CMEstimator, DBNEstimator, DCMEstimator, SDBNEstimator
 from .estimation.click_chain import CCMEstimator
@@ -34,6 +35,7 @@ from .policies import (
     empirical_policies,
 )
 from .readers import read_log, read_open_bandit, read_tidy, read_yandex_personalized, read_yandex_relevance
+from .tally import count_log
 from .ubi import read_ubi, write_ubi
 from .verdict import Verdict
 
@@ -44,6 +46,7 @@ __all__ = [
     "ClickLog",
     "Comparison",
     "ConvergenceWarning",
+    "Counts",
     "DBNEstimator",
     "DCMEstimator",
     "DCTREstimator",
@@ -75,6 +78,7 @@ __all__ = [
     "compare",
     "contextual_instance",
     "contributions",
+    "count_log",
     "empirical_policies",
     "evaluate",
     "fit_models",
@@ -82,6 +86,7 @@ __all__ = [
     "label_attraction",
     "learn",
     "query_instance",
+    "read_counts",
     "read_judgements",
     "read_letor",
     "read_log",

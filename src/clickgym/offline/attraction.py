@@ -6,7 +6,7 @@ far as good items do not stand on top: with lists that hardly change, it is near
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -27,9 +27,37 @@ LEAST_SESSIONS = 30
 Floats = NDArray[np.float64]
 
 
-def has_attraction(name: str) -> bool:
-    """Whether a click model, by its short name, knows items by their attraction."""
-    return MODEL_ESTIMATORS[name].model_class.item_parameters()[:1] == ["attraction"]
+def rated(models: Sequence[str]) -> list[str]:
+    """The click models, by their short names, that know items by their attraction; a ValueError if there are none."""
+    names = [name for name in models if MODEL_ESTIMATORS[name].model_class.item_parameters()[:1] == ["attraction"]]
+    if not names:
+        raise ValueError(f"{', '.join(models)} has no attraction; expected a click model that has one")
+    return names
+
+
+def check_told(log: ClickLog, models: Sequence[str]) -> None:
+    """Refuse a log with one list per query for models that learn how positions are examined: clicks do not tell that from
+    attraction."""
+    untold = [*filter(_has_examination, models)]
+    if untold and not _have_moved(by_query(log.queries, log.items, len(log.item_labels))[2]).any():
+        raise ValueError(
+            f"each query of the log has one list: no item was at two positions, so {' and '.join(untold)} cannot tell its "
+            "attraction from the examination of its position; expected a log of several lists per query, or CM, DCM or SDBN"
+        )
+
+
+def _has_examination(name: str) -> bool:
+    return "examination" in MODEL_ESTIMATORS[name].model_class.shapes
+
+
+def _have_moved(pairs: NDArray[np.int32]) -> NDArray[np.bool_]:
+    """Which pairs were at two positions."""
+    first, moved = np.full(pairs.max() + 1, -1), np.zeros(pairs.max() + 1, np.bool_)
+    for k, column in enumerate(pairs.T):
+        here = np.unique(column[column >= 0])
+        moved[here] |= first[here] >= 0
+        first[here] = k
+    return moved
 
 
 def attractions(
@@ -52,7 +80,10 @@ def attractions(
         sessions=pl.Series(shown), clicks=pl.Series(clicked.astype(np.int64)),
         coec=pl.Series(_coec(pairs, clicks, clicked, coec)).fill_nan(None),
     )  # fmt: skip
-    tables, enough = [], pl.col("sessions") >= LEAST_SESSIONS
+    tables, moved = [], _have_moved(pairs)
+    if settings.per_query:  # then no other query tells how positions are examined
+        queries = codes // len(log.item_labels)
+        moved = np.bincount(queries, moved)[queries] > 0
     for name, estimator in estimators.items():
         value, examined = _attraction(estimator, labels)
         columns = {"attraction": value}
@@ -62,6 +93,7 @@ def attractions(
             error = np.std([drawn * at_top / examined for drawn, at_top in refits], axis=0, ddof=1) * np.sqrt(size / len(log))
             half = stdtrit(bootstrap - 1, 0.975) * np.maximum(error, np.sqrt(value * (1 - value) / (shown + 3)))
             columns |= {"low": np.maximum(value - half, 0), "high": np.minimum(value + half, 1)}
+        enough = pl.Series((shown >= LEAST_SESSIONS) & (moved if settings.per_query and _has_examination(name) else True))
         told = {key: pl.when(enough).then(pl.Series(each)) for key, each in columns.items()}
         tables.append(frame.select("query", "item", "sessions", "clicks", model=pl.lit(name), **told, coec="coec"))
     return pl.concat(tables)

@@ -29,6 +29,7 @@ from .policies import (
 )
 from .readers import LOG_FORMATS, read_log, read_open_bandit
 from .reading import Reading, check_reading
+from .several import Paths, log_files
 from .verdict import Judge, Verdict, agreement
 
 FORMATS = ("auto", *LOG_FORMATS, "obd")
@@ -85,7 +86,7 @@ class Comparison:
 
 
 def compare(
-    log: str | PathLike[str] | ClickLog | ItemPositionLog,
+    log: Paths | ClickLog | ItemPositionLog,
     policies: str | Sequence[str],
     estimators: Sequence[str] | None = None,
     *,
@@ -104,7 +105,7 @@ def compare(
     `clickgym.compare_online` is another thing: it simulates a comparison of two rankings on live traffic.
 
     Args:
-        log: a log that another policy made, or its file.
+        log: a log that another policy made, or its file or files.
         policies: one or several specs, as in `read_policy`.
         estimators: names of `ESTIMATORS`. None: those whose assumptions are tested on the log and hold, and ``item-position``.
             Then there is a verdict only where a click model that fits and an estimator that assumes less agree (`Verdict`).
@@ -192,7 +193,7 @@ def _some(name: str, words: Sequence[str]) -> tuple[str, ...]:
 
 
 def read_sessions(
-    source: str | PathLike[str] | ClickLog | ItemPositionLog,
+    source: Paths | ClickLog | ItemPositionLog,
     log_format: str = "auto",
     query: str | None = None,
     **reading: Unpack[Reading],
@@ -200,7 +201,7 @@ def read_sessions(
     """Read a log, or the sessions of one query.
 
     Args:
-        source: its file, or the log itself.
+        source: its file or files, or the log itself.
         log_format: ``"obd"`` for the Open Bandit Dataset, else as for `read_log`.
         query: keep only the sessions of the query with this label; None keeps all.
         reading: columns, duplicates, bad_rows, repeated and max_memory, of a file, as for `read_log`; of them only bad_rows for
@@ -216,7 +217,9 @@ def read_sessions(
     elif log_format == "obd":
         if wrong := options - {"bad_rows"}:
             raise ValueError(f"{' and '.join(sorted(wrong))} cannot be given for the Open Bandit Dataset: it has no sessions")
-        log = read_open_bandit(source, bad_rows=reading.get("bad_rows", "strict"))
+        if len(files := log_files(source)) > 1:
+            raise ValueError(f"{len(files)} files are given; expected one of the Open Bandit Dataset")
+        log = read_open_bandit(files[0], bad_rows=reading.get("bad_rows", "strict"))
     else:
         log = read_log(source, log_format, **reading)
     if query is None:

@@ -105,6 +105,21 @@ def number_pairs(queries, items, order, codes, number_of, numbers):  # type: ign
             numbers[row, k] = number_of[item] if item >= 0 else -1
 
 
+@kernel
+def may_repeat_items(lengths, items):  # type: ignore[no-untyped-def]
+    """Whether any session, of those that stand one below the other, has an item twice, or too many items to look."""
+    start = 0
+    for length in lengths:
+        if length > 64:
+            return True
+        for row in range(start, start + length):
+            for below in range(row + 1, start + length):
+                if items[row] == items[below]:
+                    return True
+        start += length
+    return False
+
+
 def last_clicks(clicks: NDArray[np.int8]) -> Ints:
     """``(N,)`` the position of each session's last click, -1 without clicks."""
     last = np.full(len(clicks), -1, np.int32)

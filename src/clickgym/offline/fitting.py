@@ -6,7 +6,6 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from os import PathLike
 from typing import Any, Unpack
 
 import numpy as np
@@ -22,14 +21,13 @@ from ..core.checks import (
     check_flag,
     check_kind,
     check_labels,
-    check_path,
     check_seed,
     check_share,
     check_text,
 )
 from ..envs import ClickModel, DependentClickModel
 from ..envs.instances import Instance
-from .attraction import COEC, attractions, has_attraction
+from .attraction import COEC, attractions, check_told, rated
 from .distinct import sorted_distinct
 from .estimation.cascading import CMEstimator
 from .estimation.estimator import MODEL_ESTIMATORS, Estimator
@@ -37,6 +35,7 @@ from .estimation.settings import ITERATIONS, TOL, FitSettings
 from .log import ClickLog
 from .readers import LOG_FORMATS, read_log
 from .reading import Reading, check_reading, takes_strict
+from .several import Paths, log_name
 
 REFIT_SESSIONS = 20_000
 """A refit draws a quarter of the sessions, but not fewer than these, if there are so many."""
@@ -57,7 +56,7 @@ class Fitted:
             position.
         attractions: with ``coec`` a row per pair of query and item and model, else None: ``sessions`` that showed it,
             ``clicks``, its ``attraction`` with a 0.95 interval (``low``, ``high``, with a ``bootstrap``), and ``coec``. An item
-            shown in fewer than 30 sessions has no attraction.
+            shown in fewer than 30 sessions has no attraction; nor, ``per_query``, one of PBM or UBM of a query with one list.
     """
 
     train: ClickLog
@@ -71,7 +70,7 @@ class Fitted:
 
 @takes_strict
 def fit_models(
-    log: ClickLog | str | PathLike[str],
+    log: ClickLog | Paths,
     models: Sequence[str],
     queries: Sequence[str] = (),
     *,
@@ -94,7 +93,7 @@ def fit_models(
     from 0.5 would, in far fewer steps.
 
     Args:
-        log: a log, or its file.
+        log: a log, or its file, or its files; see `read_log`.
         models: short names of their estimators: CM, DCM, SDBN, PBM, UBM, DBN and what others name a ``model_class``; or
             ``["all"]``. Where two estimate one click model, as SDBN and DBN, an instance holds the one that predicts better.
         queries: labels of the queries that become instances; without any, the most frequent one.
@@ -111,10 +110,11 @@ def fit_models(
             where an item was, or ``"opensearch"``, as OpenSearch's plugin for judgments counts. None: no table.
         log_format: of a file, as for `read_log`.
         on_step: is called with one line for each finished step.
-        reading: columns, duplicates, bad_rows, repeated and max_memory, of a file, as for `read_log`.
+        reading: columns, duplicates, bad_rows, repeated, max_memory and sessions_per_file, of a file, as for `read_log`.
 
     Raises:
-        ValueError, OSError: on wrong input, before any model is fitted.
+        ValueError, OSError: on wrong input, before any model is fitted; with ``coec`` also on one list per query for PBM
+            and UBM, whose examination cannot be told from attraction there.
 
     Warns:
         ConvergenceWarning: as `Estimator.fit`.
@@ -126,7 +126,7 @@ def fit_models(
         (array([0.92, 0.14]), True)
     """
     models, queries = check_labels("models", models), check_labels("queries", queries)
-    models = _check_models(models, per_query)
+    models = check_fitted_models(models, per_query)
     test_share = check_share("test_share", test_share)
     check_choice("log format", log_format, ["auto", *LOG_FORMATS])
     check_count("n_items", n_items)
@@ -137,14 +137,14 @@ def fit_models(
         raise ValueError("bootstrap is 1; expected 0 or at least 2 refits, as one has no spread")
     if coec is not None:
         check_choice("coec", coec, COEC)
-        if not any(map(has_attraction, models)):
-            raise ValueError(f"{', '.join(models)} has no attraction; expected a click model that has one")
+    with_attraction = [] if coec is None else rated(models)
     origin = "estimated by clickgym from a click log"
     check_reading(**reading)
     check_callable("on_step", on_step)
     if not isinstance(log, ClickLog):
-        origin = f"estimated by clickgym from the click log {check_path('log', log).name}"
+        origin = f"estimated by clickgym from the click log {log_name(log)}"
         log = _read(log, log_format, reading, on_step)
+    check_told(log, with_attraction)
     labels = list(queries) or [log.query_labels[int(np.bincount(log.queries).argmax())]]
     quick = {"CM": CMEstimator().fit(log)}
     for label in labels:  # what is wrong with a query is said before the work
@@ -163,8 +163,9 @@ def fit_models(
         on_step(f"fitted {bootstrap} times to resampled sessions in {time.perf_counter() - start:.1f} s")
     table = None
     if coec is not None:
-        rated = {name: estimators[name] for name in filter(has_attraction, models)}
-        table = attractions(log, rated, settings, coec, bootstrap, seed, _refit_size(log))
+        table = attractions(
+            log, {name: estimators[name] for name in with_attraction}, settings, coec, bootstrap, seed, _refit_size(log)
+        )
     return Fitted(train, test, scored, estimators, instances, {label: _variety(log, label) for label in labels}, table)
 
 
@@ -274,7 +275,7 @@ def _told(model: ClickModel, name: str, errors: Any, displays: Any) -> Any:
     return told.tolist()
 
 
-def _check_models(models: tuple[str, ...], per_query: bool) -> tuple[str, ...]:
+def check_fitted_models(models: tuple[str, ...], per_query: bool) -> tuple[str, ...]:
     """The models to fit; those that cannot be fitted so are refused."""
     models = tuple(MODEL_ESTIMATORS) if models == ("all",) else models
     check_flag("per_query", per_query)
@@ -298,7 +299,7 @@ def _one_of_each(scored: Mapping[str, Estimator], log: ClickLog, on_step: Callab
     return best
 
 
-def _read(path: str | PathLike[str], log_format: str, reading: Reading, on_step: Callable[[str], object]) -> ClickLog:
+def _read(path: Paths, log_format: str, reading: Reading, on_step: Callable[[str], object]) -> ClickLog:
     start = time.perf_counter()
     log = read_log(path, log_format, **reading)
     on_step(f"read {len(log):,} sessions in {time.perf_counter() - start:.1f} s")
@@ -379,20 +380,43 @@ def query_instance(
     displayed = np.flatnonzero(displays).tolist()
     if len(displayed) < log.n_positions:
         raise ValueError(f"the query {query!r} has {len(displayed)} items, but the log has {log.n_positions} positions")
-    by_displays = sorted(displayed, key=lambda item: (-displays[item], log.item_labels[item]))[:n_items]
-    items = sorted(by_displays, key=log.item_labels.__getitem__)
     lists, _, counts = sorted_distinct(sessions.items)
-    most_frequent = list(filter(set(items).__contains__, lists[counts.argmax()].tolist()))
-    initial = dict.fromkeys([*most_frequent, *by_displays])
-    labels = [log.item_labels[item] for item in items]
+    most_frequent = [log.item_labels[item] for item in lists[counts.argmax()].tolist() if item >= 0]
+    shown = {log.item_labels[item]: int(displays[item]) for item in displayed}
+    instance = make_instance(query, shown, most_frequent, len(sessions), log.n_positions, estimators, n_items)
+    return replace(
+        instance, name=query if name is None else name, origin=origin, estimation={**instance.estimation, **(estimation or {})}
+    )
+
+
+def make_instance(
+    query: str,
+    displays: Mapping[str, int],
+    production: Sequence[str],
+    n_sessions: int,
+    n_positions: int,
+    estimators: Mapping[str, Estimator],
+    n_items: int,
+) -> Instance:
+    """The instance that `query_instance` describes.
+
+    Args:
+        query: its label.
+        displays: of each item.
+        production: the list that the initial ranking begins with.
+        n_sessions, n_positions: of the query, and of its lists.
+        estimators, n_items: as for `query_instance`.
+    """
+    by_displays = sorted(displays, key=lambda item: (-displays[item], item))[:n_items]
+    items = sorted(by_displays)
+    initial = dict.fromkeys([*filter(set(items).__contains__, production), *by_displays])
     return Instance(
-        name=query if name is None else name,
-        models=_models(estimators, query, labels),
-        n_positions=log.n_positions,
-        description=f"query {query}, {len(sessions)} sessions, {len(items)} items ({', '.join(estimators)})",
-        origin=origin,
+        name=query,
+        models=_models(estimators, query, items),
+        n_positions=n_positions,
+        description=f"query {query}, {n_sessions} sessions, {len(items)} items ({', '.join(estimators)})",
         initial_ranking=np.array([items.index(item) for item in initial]),
-        estimation={"query": query, "items": labels, "sessions": len(sessions), **(estimation or {})},
+        estimation={"query": query, "items": items, "sessions": n_sessions},
     )
 
 

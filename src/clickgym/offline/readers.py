@@ -27,6 +27,7 @@ from .counting import ahead
 from .log import ClickLog, ItemPositionLog
 from .reading import check_reading, takes_strict
 from .rows import begins_as_table, check_columns, read_table
+from .several import Paths, check_together, joined, log_files, log_name
 from .stores import is_database, read_store
 from .tables import (
     LONGEST,
@@ -445,7 +446,7 @@ def read_tidy(
         ...     print(read_tidy(f"{folder}/log.parquet").item_labels)
         ('b', 'a')
     """
-    return ClickLog(**read_rows(check_path("path", path), split, columns, duplicates, bad_rows, max_memory))
+    return ClickLog(**read_rows(check_path("path", path), split, columns, duplicates, bad_rows, max_memory)[0])
 
 
 USER_WORDS, ITEM_WORDS = "user_feature_[0-9]+", "item_feature_[1-9][0-9]*"
@@ -570,7 +571,7 @@ LOG_FORMATS: dict[str, Callable[..., ClickLog]] = {
 
 @takes_strict
 def read_log(
-    path: str | PathLike[str],
+    path: Paths,
     log_format: str = "auto",
     *,
     columns: Mapping[str, str] | None = None,
@@ -579,11 +580,14 @@ def read_log(
     repeated: str = "keep",
     max_memory: int | str = MAX_MEMORY,
     click_action: str = "click",
+    sessions_per_file: bool = False,
+    query: str | None = None,
 ) -> ClickLog:
     """Read a click log in any format that has whole lists.
 
     Args:
         path: the file; see the readers. Of UBI a folder with both files, or both with a plus between (``q.ndjson+e.ndjson``).
+            Several files of one format, a folder of them or a glob (``logs/*.parquet``) are one log; no session is in two.
         log_format: a name in `LOG_FORMATS`, or ``"auto"``, which looks at the name and the first line.
         columns, duplicates: of a tidy table, as for `read_tidy`.
         bad_rows: ``"strict"`` refuses a malformed line; ``"skip"`` leaves it and its session out, and counts, up to 1 % of the
@@ -592,31 +596,61 @@ def read_log(
             `ClickLog.repeated`. The log's ``notes`` say how many there are.
         max_memory: bytes, or words as ``"4GB"``, that may be kept of the log.
         click_action: of UBI, the action that counts as a click.
+        sessions_per_file: the names of sessions begin anew in each file; else a session that is in two files is refused. Only
+            tidy tables can be compared so; several files of another format need this.
+        query: of a tidy table, keep only the sessions of this query, and do not look at the others; None keeps all.
 
     Raises:
         ValueError: on an unknown format, on a first line that fits none, and as the reader does; to have repeated sessions
-            ``"once"`` from a log without times.
+            ``"once"`` from a log without times; on files of several formats, and on a session in two files.
         OSError: if there is no such file.
     """
-    path = check_path("path", path)
     check_reading(
         columns=columns, duplicates=duplicates, bad_rows=bad_rows, repeated=repeated, max_memory=max_memory,
-        click_action=click_action,
+        click_action=click_action, sessions_per_file=sessions_per_file,
     )  # fmt: skip
-    columns = check_columns(columns)
-    if isinstance(log_format, str) and log_format == "auto":
-        log_format = _guess(path, columns)
-    check_choice("log format", log_format, ["auto", *LOG_FORMATS])
+    columns, files = check_columns(columns), log_files(path)
+    log_format = format_of(files, log_format, columns)
     if click_action != "click" and log_format != "ubi":
-        raise ValueError(f"click_action is only for UBI; {path} is read as {log_format}")
-    if log_format == "tidy":
-        log = read_tidy(path, columns=columns, duplicates=duplicates, bad_rows=bad_rows, max_memory=max_memory)
-    elif columns or duplicates != "refuse":
+        raise ValueError(f"click_action is only for UBI; {files[0]} is read as {log_format}")
+    if log_format != "tidy":
+        if len(files) > 1 and not sessions_per_file:
+            raise ValueError(
+                f"{files[0]} and {len(files) - 1} more are read as {log_format}, where sessions are not compared between files; "
+                "expected tidy tables, or sessions_per_file (--sessions-per-file)"
+            )
+        if query is not None:
+            raise ValueError(f"query is only for tidy tables; {files[0]} is read as {log_format}")
+        logs = [_read_other(file, log_format, columns, duplicates, bad_rows, max_memory, click_action) for file in files]
+        return _with_repeats(files[0], joined(files, logs, max_memory), repeated)
+    read = [read_rows(file, None, columns, duplicates, bad_rows, max_memory, query) for file in files]
+    check_together(files, [facts for _, facts in read], sessions_per_file)
+    kept = {file: ClickLog(**arguments) for file, (arguments, _) in zip(files, read, strict=True) if arguments}
+    if not kept:
+        raise ValueError(f"{log_name(path)}: no session of the query {query!r}")
+    return _with_repeats(files[0], joined([*kept], [*kept.values()], max_memory), repeated)
+
+
+def format_of(files: Sequence[Path], log_format: str, columns: Mapping[str, str]) -> str:
+    """The format of all files of a log, the given one or what each looks like."""
+    check_choice("log format", log_format, ["auto", *LOG_FORMATS])
+    formats = [_guess(file, columns) if log_format == "auto" else log_format for file in files]
+    kinds = [(kind, file.suffix == ".parquet") for kind, file in zip(formats, files, strict=True)]
+    for file, (kind, in_parquet) in zip(files, kinds, strict=True):
+        if (kind, in_parquet) != kinds[0]:
+            said = [f"{name}{' in Parquet' * packed}" for name, packed in (kinds[0], (kind, in_parquet))]
+            raise ValueError(f"{files[0]} is read as {said[0]}, and {file} as {said[1]}; expected files of one format")
+    return formats[0]
+
+
+def _read_other(
+    path: Path, log_format: str, columns: Mapping[str, str], duplicates: str, bad_rows: str, max_memory: int | str, action: str
+) -> ClickLog:
+    """A file that is no tidy table."""
+    if columns or duplicates != "refuse":
         raise ValueError(f"columns and duplicates are only for tidy tables; {path} is read as {log_format}")
-    else:
-        options = {"click_action": click_action} if log_format == "ubi" else {}
-        log = LOG_FORMATS[log_format](path, bad_rows=bad_rows, max_memory=max_memory, **options)
-    return _with_repeats(path, log, repeated)
+    options = {"click_action": action} if log_format == "ubi" else {}
+    return LOG_FORMATS[log_format](path, bad_rows=bad_rows, max_memory=max_memory, **options)
 
 
 def _with_repeats(path: Path, log: ClickLog, repeated: str) -> ClickLog:

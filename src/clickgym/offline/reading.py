@@ -27,6 +27,7 @@ class Reading(TypedDict, total=False):
     repeated: str
     max_memory: int | str
     click_action: str
+    sessions_per_file: bool
 
 
 def check_reading(
@@ -37,6 +38,7 @@ def check_reading(
     repeated: str = "keep",
     max_memory: int | str = MAX_MEMORY,
     click_action: str = "click",
+    sessions_per_file: bool = False,
 ) -> set[str]:
     """Refuse what `read_log` would refuse, before any work; returns which options are not those that it has by itself."""
     check_columns(columns)
@@ -45,8 +47,10 @@ def check_reading(
     check_choice("way with repeated sessions", repeated, REPEATED)
     check_size("max_memory", max_memory)
     check_text("click_action", click_action)
+    check_flag("sessions_per_file", sessions_per_file)
     changed = {"columns": columns, "duplicates": duplicates != "refuse", "bad_rows": bad_rows != "strict"}
     changed |= {"repeated": repeated != "keep", "click_action": click_action != "click"}
+    changed |= {"sessions_per_file": sessions_per_file}
     return {name for name, value in changed.items() if value}
 
 

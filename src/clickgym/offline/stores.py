@@ -126,6 +126,11 @@ def settings_of(connection: sqlite3.Connection) -> dict[str, Any]:
     return {name: value for name, value, _ in rows_of(connection, "settings")}
 
 
+def worths_of(settings: dict[str, Any], n_items: int) -> list[float]:
+    """What a click on each item earns, by number, in a store that was made with values."""
+    return [float(settings[f"value of item {number}"]) for number in range(n_items)]
+
+
 def add_sums(connection: sqlite3.Connection) -> None:
     """Let SQL compute checksums: ``sum_of_TABLE(columns)``."""
     for table, columns in COLUMNS.items():
@@ -351,7 +356,8 @@ def at_one_moment(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 def log_of(connection: sqlite3.Connection, check: Callable[[int], object] = lambda n_bytes: None) -> ClickLog:
-    """The closed impressions of a store, in the order in which they were shown, each as far as it was seen and with its time.
+    """The closed impressions of a store, in the order in which they were shown, each as far as it was seen, with its time
+    and, if the store has them, the values of its items.
 
     Args:
         connection: to the store.
@@ -360,7 +366,8 @@ def log_of(connection: sqlite3.Connection, check: Callable[[int], object] = lamb
     names = ("number", "query", "seen", "shown", "source", "items")
     closed = f"SELECT count(*) FROM impressions WHERE closed IS NOT NULL AND source <> {LOGGED}"
     with at_one_moment(connection):
-        n_positions = int(settings_of(connection)["n_positions"])
+        settings = settings_of(connection)
+        n_positions = int(settings["n_positions"])
         (n,) = connection.execute(closed).fetchone()
         check(n * (5 * n_positions + 12))
         *columns, source, blob = read_columns(connection, "impressions", names, "ORDER BY number")  # damage is seen in all rows
@@ -377,7 +384,11 @@ def log_of(connection: sqlite3.Connection, check: Callable[[int], object] = lamb
     items[np.arange(n_positions) >= seen[:, None]] = -1
     some = seen > 0
     numbers_of_queries, indices = np.unique(queries[some], return_inverse=True)
-    item_numbers, item_indices = np.unique(items[some], return_inverse=True)
+    items = items[some]
+    values = None
+    if "item_values" in settings:
+        values = np.where(items < 0, 0.0, np.array([*worths_of(settings, len(labels[0])), 0.0])[items])
+    item_numbers, item_indices = np.unique(items, return_inverse=True)
     shift = int(len(item_numbers) > 0 and item_numbers[0] < 0)
     return ClickLog(
         (item_indices.reshape(-1, n_positions) - shift).astype(np.int32),
@@ -386,6 +397,7 @@ def log_of(connection: sqlite3.Connection, check: Callable[[int], object] = lamb
         tuple(labels[0][number] for number in item_numbers[shift:].tolist()),
         tuple(labels[1][number] for number in numbers_of_queries.tolist()),
         times=shown[some] / 1e6,
+        values=values,
     )
 
 

@@ -20,6 +20,8 @@ from numpy.typing import NDArray
 
 from ..core.checks import LARGEST, check_choice
 from ..core.files import writing
+from .counting import may_repeat_items
+from .names import Facts, Names, repeated_name
 from .rows import COLUMNS, CONTEXT, Block, FrameTable, TextTable, check_columns, parquet_table, roles_of, tidy_text
 from .tables import NUMBER, ROWS, Fault, Skipped, check_kept, check_size, finite_number, positive_probability, whole_number
 from .times import as_seconds
@@ -74,14 +76,31 @@ class Checked(NamedTuple):
 
 
 def read_rows(
-    path: Path, split: str | None, columns: Mapping[str, str] | None, duplicates: str, bad_rows: str, max_memory: int | str
-) -> dict[str, Any]:
-    """The arguments of a `ClickLog` from the file of a tidy table; see `read_tidy`."""
-    columns, limit, notes = check_columns(columns), check_size("max_memory", max_memory), list[str]()
-    sessions = _Sessions(path, split, duplicates, Skipped(path, bad_rows), limit, notes)
+    path: Path,
+    split: str | None,
+    columns: Mapping[str, str] | None,
+    duplicates: str,
+    bad_rows: str,
+    max_memory: int | str,
+    query: str | None = None,
+) -> tuple[dict[str, Any], Facts]:
+    """The arguments of a `ClickLog` from the file of a tidy table, empty if it has no session of the wanted query; and what
+    other files of the same log must have in common with it. See `read_tidy`.
+    """
+    limit, notes = check_size("max_memory", max_memory), list[str]()
+    sessions = Sessions(path, split, duplicates, Skipped(path, bad_rows), limit, notes, query)
+    table = table_of(path, columns, split, notes, limit)
+    return sessions.read(table), sessions.facts(table)
+
+
+def table_of(
+    path: Path, columns: Mapping[str, str] | None, split: str | None, notes: list[str], max_memory: int
+) -> TextTable | FrameTable:
+    """The table in a file; ``notes`` gets a line for what was guessed."""
+    columns = check_columns(columns)
     if path.suffix == ".parquet":
-        return sessions.read(parquet_table(path, partial(roles_of, path, columns, split), limit))
-    return sessions.read(tidy_text(path, columns, split, notes))
+        return parquet_table(path, partial(roles_of, path, columns, split), max_memory)
+    return tidy_text(path, columns, split, notes)
 
 
 def read_frame(frame: Any, *, columns: Mapping[str, str] | None = None, duplicates: str = "refuse") -> dict[str, Any]:
@@ -93,7 +112,7 @@ def read_frame(frame: Any, *, columns: Mapping[str, str] | None = None, duplicat
     else:
         raise TypeError(f"frame is a {type(frame).__name__}; expected a data frame of pandas or Polars")
     name, limit = "the frame", 1 << 62  # what is in memory already has no other limit
-    sessions = _Sessions(name, None, duplicates, Skipped(name, unit="row"), limit, [])
+    sessions = Sessions(name, None, duplicates, Skipped(name, unit="row"), limit, [])
     return sessions.read(FrameTable(name, table, partial(roles_of, name, check_columns(columns), None), limit))
 
 
@@ -107,7 +126,7 @@ def _series(name: str, column: Any) -> pl.Series:
     return pl.Series(name, [None if absent else str(value) for value, absent in zip(values.tolist(), missing, strict=True)])
 
 
-class _Sessions:
+class Sessions:
     """Sessions that are being put together from rows.
 
     Args:
@@ -117,19 +136,28 @@ class _Sessions:
         skipped: counts what is left out, or refuses it.
         max_memory: bytes.
         notes: gets a line for each thing that was guessed.
+        query: keep only the rows of this query, the others are not looked at; None keeps all.
     """
 
     def __init__(
-        self, source: object, split: str | None, duplicates: str, skipped: Skipped, max_memory: int, notes: list[str]
+        self,
+        source: object,
+        split: str | None,
+        duplicates: str,
+        skipped: Skipped,
+        max_memory: int,
+        notes: list[str],
+        query: str | None = None,
     ) -> None:
         check_choice("way with duplicates", duplicates, DUPLICATES)
         self.source, self.split, self.duplicates, self.skipped = source, split, duplicates, skipped
-        self.max_memory, self.notes = max_memory, notes
+        self.max_memory, self.notes, self.query = max_memory, notes, query
 
     def _begin(self, *names: str) -> None:
         """Forget all sessions; columns to be kept of each session besides length and query."""
         self.skipped.clear()
         self.skipped.first.clear()
+        self.sessions = Names()
         self.lost: set[str] = set()  # sessions
         self.n_unknown = self.n_gaps = 0  # rows that were lost, of which nobody knows the session; sessions that lack rows
         self.above: Any = (None, 0)  # session and place of the row above a block, as in `_checked`
@@ -157,6 +185,8 @@ class _Sessions:
             self._read_sorted(blocks)
         self.skipped.n_lost = len(self.lost) + max(self.n_unknown - self.n_gaps, 0)
         self.notes += self.skipped.notes(self.n_sessions)
+        if not self.n_sessions and self.query is not None:
+            return {}
         if not self.n_sessions:
             what = "session in the file" if self.split is None else f"row with split {self.split!r}"
             raise ValueError(f"{self.source}: no {what}")
@@ -164,16 +194,32 @@ class _Sessions:
             self._note(f"there is no column 'query': all sessions are taken to be of one query, {ONE_QUERY!r}")
         return self._arguments()
 
+    def facts(self, table: TextTable | FrameTable) -> Facts:
+        """What other files of the same log must have in common with the table that was read."""
+
+        def names() -> Iterator[pl.Series]:
+            for block in table():
+                yield self._checked(block).rows["key"]
+
+        return Facts(tuple(self.names), self.base, self.dates, self.sessions, names)
+
     def _note(self, note: str) -> None:
         if note not in self.notes:
             self.notes.append(note)
 
     # ---------------------------------------------------------------------------------------------------------------- rows
 
+    @property
+    def _query(self) -> pl.Expr:
+        if "query" not in self.names:
+            return pl.lit(ONE_QUERY)
+        return pl.concat_str("query", pl.lit("-"), "region") if "region" in self.names else pl.col("query")
+
     def _checked(self, block: Block) -> Checked:
         rows, faults = block
-        if self.split is not None:
-            rows = rows.filter((pl.col("split") == self.split) | pl.col("number").is_in(list(faults)))
+        for column, wanted in ((pl.col("split"), self.split), (self._query, self.query)):
+            if wanted is not None:
+                rows = rows.filter((column == wanted) | pl.col("number").is_in(list(faults)))
         values = self._values(rows)
         if values["valid"].all():
             if values.height:
@@ -228,11 +274,9 @@ class _Sessions:
         clicks = _by_text(rows["clicked"], _truth, pl.Int8)
         if rows["clicked"].unique().str.to_lowercase().is_in(["true", "false"]).any():
             self._note("clicked: true and false are taken for 1 and 0")
-        key, query = pl.col("session"), pl.lit(ONE_QUERY)
+        key = pl.col("session")
         if "split" in self.names:
             key = pl.concat_str("split", pl.lit(" "), key)
-        if "query" in self.names:
-            query = pl.concat_str("query", pl.lit("-"), "region") if "region" in self.names else pl.col("query")
         values = {name: pl.col(name).cast(pl.Float64, strict=False) for name in self.floats}
         filled = [pl.col(name) != "" for name in ("session", "query", "item") if name in self.names]
         in_range = [_in_range(name, value) for name, value in values.items()]
@@ -241,7 +285,7 @@ class _Sessions:
             in_range.append(values["time"].is_not_null())
         valid = pl.all_horizontal(pl.lit(ranks) >= 0, pl.lit(clicks) >= 0, *filled, *in_range).fill_null(False)
         columns = rows.lazy().select(
-            "item", "number", key=key, query=query, rank=pl.lit(ranks), clicked=pl.lit(clicks), **values, valid=valid,
+            "item", "number", key=key, query=self._query, rank=pl.lit(ranks), clicked=pl.lit(clicks), **values, valid=valid,
         )  # fmt: skip
         return columns.collect()
 
@@ -287,15 +331,15 @@ class _Sessions:
         """Read the sessions in the order of their rows; whether those of each stand together."""
         self.together = True
         fault: ValueError | None = None  # of a session, unless its rows are not consecutive
-        names: list[pl.Series] = []
         for rows, lost, error in self._whole_sessions(blocks):
-            names.append(rows["key"].rle().struct.field("value").hash())
-            if names[-1].n_unique() < len(names[-1]):
+            names = rows["key"].rle().struct.field("value").hash()
+            if names.n_unique() < len(names):
                 return False
+            self.sessions.add(names)
             fault = fault or self._add(rows, lost)
             if error and not fault:
                 raise error
-        if names and (together := pl.concat(names)).n_unique() < len(together):
+        if repeated_name([self.sessions]) is not None:
             return False
         if fault:
             raise fault
@@ -330,6 +374,7 @@ class _Sessions:
                 yield rows
 
         for rows in _sorted_parts(checked()):  # of which the first comes after all rows were checked
+            self.sessions.add(rows["key"].unique().hash())
             if fault := self._add(rows, lost):
                 raise fault
         if self.n_sessions:
@@ -355,8 +400,10 @@ class _Sessions:
             rows = rows.sort("run", "rank", maintain_order=True)
         if self.duplicates == "first":
             rows = self._first_of_repeated(rows)
-        items, labels = _coded(rows["item"])
-        faults = rows.select(self._faults(items, len(labels))).to_series()
+        lengths, twice = _lengths(rows), pl.lit(False)
+        if may_repeat_items(lengths, rows["item"].hash().to_numpy()):
+            twice = pl.struct("run", "item").is_duplicated()
+        faults = rows.select(self._faults(twice)).to_series()
         if lost or faults.null_count() < rows.height:
             try:
                 rows = self._without_faults(rows.with_columns(fault=faults), lost)
@@ -364,21 +411,28 @@ class _Sessions:
                 return error
             if rows.is_empty():
                 return None
-            items, labels = _coded(rows["item"])
+            lengths = _lengths(rows)
+        self._keep(rows, lengths)
+        self.n_rows += rows.height
+        self.n_sessions += len(lengths)
+        check_kept(
+            self.source, self._size() + LABEL * len(self.lost), self.max_memory, f"the first {self.n_sessions:,} sessions"
+        )
+        return None
+
+    def _keep(self, rows: pl.DataFrame, lengths: NDArray[np.int64]) -> None:
+        """Keep the rows of sound sessions of these lengths, in the order of their positions."""
         heads = rows.filter(FIRST)
-        queries, query_labels = _coded(heads["query"])
-        lengths = rows["run"].rle().struct.field("len").cast(pl.Int64)
+        (items, labels), (queries, query_labels) = _coded(rows["item"]), _coded(heads["query"])
         items = self._numbers(self.item_index, labels).gather(items)
         queries = self._numbers(self.query_index, query_labels).gather(queries)
         self.rows.append(rows.select(*self.row_columns, item=items))
-        self.heads.append(heads.select(*self.head_columns, length=lengths, query=queries))
-        self.n_rows += rows.height
-        self.n_sessions += heads.height
+        self.heads.append(heads.select(*self.head_columns, length=pl.Series(lengths), query=queries))
+
+    def _size(self) -> int:
+        """Bytes that are kept."""
         timed = 8 * ("time" in self.names)
-        size = (5 + 8 * len(self.floats)) * self.n_rows + (8 + timed) * self.n_sessions + self.label_bytes
-        size += LABEL * len(self.lost)
-        check_kept(self.source, size, self.max_memory, f"the first {self.n_sessions:,} sessions")
-        return None
+        return (5 + 8 * len(self.floats)) * self.n_rows + (8 + timed) * self.n_sessions + self.label_bytes
 
     def _first_of_repeated(self, rows: pl.DataFrame) -> pl.DataFrame:
         again = rows.filter(~FIRST & (STEP == 0))["number"]
@@ -387,19 +441,18 @@ class _Sessions:
         self.skipped.count("a repeated row", int(again.min()), len(again))  # type: ignore[arg-type]
         return rows.filter(FIRST | (STEP != 0))
 
-    def _faults(self, items: pl.Series, n_items: int) -> pl.Expr:
+    def _faults(self, twice: pl.Expr) -> pl.Expr:
         """The fault that shows in a row, the same row of the session or that above it; null if there is none.
 
         Args:
-            items: the number of each row's item.
-            n_items: of these numbers.
+            twice: whether the item of the row is in another row of the session.
         """
         query, propensity = pl.col("query"), pl.col("list_propensity")
         cases = {
             REPEATED: ~FIRST & (STEP == 0),
             INCOMPLETE: pl.when(FIRST).then(pl.col("rank") != self.base).otherwise(STEP != 1),
             TWO_QUERIES: ~FIRST & (query != query.shift()),
-            ITEM_TWICE: (pl.col("run").cast(pl.Int64) * n_items + pl.lit(items)).is_duplicated(),
+            ITEM_TWICE: twice,
         }
         if "list_propensity" in self.floats:
             cases[TWO_PROPENSITIES] = ~FIRST & (propensity != propensity.shift())
@@ -520,6 +573,11 @@ def _rank(text: str) -> int:
 def _truth(text: str) -> int:
     """0 or 1, or -1."""
     return TRUTH.get(text.lower(), -1)
+
+
+def _lengths(rows: pl.DataFrame) -> NDArray[np.int64]:
+    """The number of rows of each session."""
+    return rows["run"].rle().struct.field("len").cast(pl.Int64).to_numpy()
 
 
 def _by_text(texts: pl.Series, value: Callable[[str], float | None], dtype: type[pl.DataType]) -> pl.Series:

@@ -117,7 +117,7 @@ def sweep(
         out: the results folder, created if missing. None leaves no files.
         instances: names, files or `Instance` objects; each is used in every environment. None takes the default instances.
         n_jobs: the number of workers, as in joblib: -1 for all processors. Compiled pairs run in threads, others in processes.
-            If a ``joblib.parallel_config`` around the call names a backend (Dask, Ray), it runs all pairs.
+            If a ``joblib.parallel_config`` around the call names a backend (Dask), it runs all pairs.
         checkpoints, engine, metrics: as in `run`.
         callback: a `Callback`, which receives the progress and the expected cost of learners. To estimate the cost, each
             learner plays for about a second.

@@ -62,7 +62,7 @@ class PairedDifference:
     """The difference between agent and production over the impressions so far, in the order in which they were shown.
 
     Args:
-        most: the largest reward of an impression; the least is 0.
+        most: the largest reward of an impression; the least is 0. It may grow before an impression is shown that can earn more.
         confidence: of the interval.
 
     Example:
@@ -103,11 +103,12 @@ class PairedDifference:
 
     def to_list(self) -> list[float]:
         """The state, as a list of numbers for `restore`."""
-        return [self.n, self.rewards, self.sum, self.variance, self.upward, self.downward]
+        return [self.n, self.rewards, self.sum, self.variance, self.upward, self.downward, self.most]
 
     def restore(self, values: list[float]) -> None:
         """Continue from a state that `to_list` returned."""
-        self.n, self.rewards, self.sum, self.variance, self.upward, self.downward = int(values[0]), *values[1:]
+        self.n, self.rewards, self.sum, self.variance, self.upward, self.downward = int(values[0]), *values[1:6]
+        self.most = values[6] if len(values) > 6 else self.most  # of version 2.0
 
 
 def differences(
@@ -145,8 +146,8 @@ def differences(
 
 
 def _interval(n: int, total: float, variance: float, up: float, down: float, most: float, confidence: float) -> Interval:
-    if not n:
-        return Interval(0, math.nan, -math.inf, math.inf)
+    if not n or not most:
+        return Interval(n, total / n if n else math.nan, -math.inf, math.inf)
     side, least = (1.0 - confidence) / 2.0, most * most  # tight from about one impression on that was as far off as can be
     low = (total - stitched_boundary(variance, side, down, least)) / n
     high = (total + stitched_boundary(variance, side, up, least)) / n

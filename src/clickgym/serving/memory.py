@@ -22,17 +22,19 @@ SNAPSHOT = 200
 """Events of an agent after which its state is written, so that loading it replays no more."""
 
 
-def event_of(row: Sequence[Any], positions: Sequence[int]) -> Event:
+def event_of(row: Sequence[Any], positions: Sequence[int], worths: Sequence[float] | None) -> Event:
     """What an agent learns from an impression.
 
     Args:
         row: of the table ``impressions``.
         positions: those that were clicked in time, from 1.
+        worths: of each item, as in `Recipe`.
     """
-    number, _, _, source, share, _, candidates, features, _, seen, *_ = row
+    number, _, _, source, share, items, candidates, features, _, seen, *_ = row
     clicks = [int(place in positions) for place in range(1, max(seen, *positions, 0) + 1)]
     matrix = None if features is None else _matrix(features, len(as_items(candidates)))
-    return Event(number, source, matrix, clicks, share)
+    worth = None if worths is None else [worths[item] for item in as_items(items).tolist()]
+    return Event(number, source, matrix, clicks, share, worth)
 
 
 def clicks_in_time(connection: Any, impression: int) -> list[int]:
@@ -210,7 +212,7 @@ class Agents:
                     served.place(slot, item, tick)
                 self._show_again(served, row)
             else:
-                served.learn(event_of(row, clicks[row[0]]), tick)
+                served.learn(event_of(row, clicks[row[0]], self._recipe.worths), tick)
         if not served.recipe.sees_features and (mask := _last_mask(self._connection, served)) is not None:
             items = [served.items[slot] for slot in np.flatnonzero(mask).tolist()]
             served.present = (items, mask, np.packbits(mask).tobytes())

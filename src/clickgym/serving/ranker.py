@@ -35,7 +35,18 @@ from ..offline.distinct import grouped
 from ..offline.interleaving import Interleaving, Probabilistic, TeamDraft, check_ranking, completed
 from ..offline.learning.ranker import LearnedRanker
 from ..offline.log import ClickLog
-from ..offline.stores import LOGGED, log_of, open_store, reading, row_of, rows_of, settings_of, sum_of, sum_of_impression
+from ..offline.stores import (
+    LOGGED,
+    log_of,
+    open_store,
+    reading,
+    row_of,
+    rows_of,
+    settings_of,
+    sum_of,
+    sum_of_impression,
+    worths_of,
+)
 from ..runner.labels import AgentLike
 from .ids import COLUMN, Id, check_id, check_ids, impression_id, impression_number, lot
 from .memory import Agents, clicks_in_time, event_of
@@ -109,6 +120,10 @@ class Ranker:
             features, an object with ``best(features)``. None: production.
         interleaved_share: the probability that an impression is interleaved. The others are as without ``by``: their
             comparison of agent and production stays as it is.
+        item_values: what a click on each item earns, by its id: numbers from 0, not all 0. Agents that can take them into their
+            order (`clickgym.agents.by_value`), the comparison of agent and production and the guard then count values and their
+            variance instead of clicks. Every candidate needs one. An item keeps that of its first sight, which the store has;
+            a store is made with values or without.
         confidence: of the interval of the difference, and of the guard. If the agent is worse than production with this
             confidence, the query gets the lists of production from then on.
         durable: what a call that has returned survives. ``"kill"``: the end of the process. ``"power"``: also a loss of power;
@@ -152,6 +167,7 @@ class Ranker:
         by: str | None = None,
         challenger: Any = None,
         interleaved_share: float = 0.5,
+        item_values: Mapping[Id, float] | None = None,
         confidence: float = 0.95,
         durable: str = "kill",
         seed: int | None = None,
@@ -173,9 +189,14 @@ class Ranker:
         self._mixed = check_between("interleaved_share", interleaved_share, 0.0, 1.0, closed=True)
         self._interleaving = None if by is None else INTERLEAVINGS[check_choice("by", by, INTERLEAVINGS)]()
         self._by, self._best = by, challenger if hasattr(challenger, "best") and not isinstance(challenger, type) else None
-        recipe = None if challenger is None or self._best is not None else Recipe(challenger, self.n_positions, confidence)
-        self._recipe = Recipe(agent, self.n_positions, confidence, recipe)
+        self._item_values, valued = _checked_values(item_values), item_values is not None
+        is_agent = challenger is not None and self._best is None
+        recipe = Recipe(challenger, self.n_positions, confidence, valued=valued) if is_agent else None
+        self._recipe = Recipe(agent, self.n_positions, confidence, recipe, valued)
         self._check_rivals(challenger)
+        for each in filter(None, (self._recipe, recipe) if valued else ()):
+            if not each.by_value:
+                logger.warning("%s maximises clicks, not their item_values; the comparison counts values", each.name)
         self._clock, self._latest = clock, -1
         self._oldest: tuple[Any, ...] | None = None  # the row of the open impression that was shown first
         self._now()
@@ -225,6 +246,7 @@ class Ranker:
         if not settings:
             wanted["seed"] = secrets.randbits(62) if seed is None else seed
             settings = {**wanted, "secret": secrets.token_bytes(16), "tick": 0}
+            settings |= {"item_values": 1} if self._item_values else {}
             self._store.touch()
             for name, value in settings.items():
                 insert(self._connection, "settings", name, value)
@@ -238,16 +260,30 @@ class Ranker:
                     f"{self._store.path} was made with {name} = {settings[name]}, not {value}; for other agents make a new "
                     "store of its log, by Ranker.from_log(clickgym.offline.read_log(store), ...)"
                 )
+        if (valued := "item_values" in settings) != bool(self._item_values):
+            raise ValueError(
+                f"{self._store.path} was made {'with' if valued else 'without'} item_values; for others make a new store of "
+                "its log, by Ranker.from_log(clickgym.offline.read_log(store), ...)"
+            )
         self.seed, self._secret = int(settings["seed"]), bytes(settings["secret"])
 
     def _forget(self) -> None:
         """Begin with what the store says, and nothing else."""
-        self._tick = self._reserved = int(settings_of(self._connection).get("tick", 0))
+        settings = settings_of(self._connection)
+        self._tick = self._reserved = int(settings.get("tick", 0))
         self._items: dict[Id, int] = {}
         self._item_ids: list[Id] = []
         for number, identity, _ in rows_of(self._connection, "items", "ORDER BY number"):
             self._items[identity] = number
             self._item_ids.append(identity)
+        if self._item_values:
+            worths = self._recipe.worths = worths_of(settings, len(self._item_ids))
+            for identity, worth in zip(self._item_ids, worths, strict=True):
+                if self._item_values.setdefault(identity, worth) != worth:
+                    raise ValueError(
+                        f"item_values has {self._item_values[identity]:g} for {short(identity)}, of which "
+                        f"{self._store.path} has {worth:g}; an item keeps its value, or gets another id"
+                    )
         self._agents = Agents(self._store, self._recipe, self.seed, self._memory)
         waiting = "WHERE learned IS NULL AND closed IS NOT NULL ORDER BY closed, number"
         self._waiting = deque(rows_of(self._connection, "impressions", waiting))
@@ -370,7 +406,8 @@ class Ranker:
                     raise ValueError("no query was ranked yet")
                 agent: Any = served.agent
                 matrix = checked_features(features, (len(ids), agent.n_features))
-                return [ids[row] for row in agent.best(matrix)[: self.n_positions].tolist()]
+                values = [np.array([self._item_values[each] for each in ids])] if self._recipe.by_value else []
+                return [ids[row] for row in agent.best(matrix, *values)[: self.n_positions].tolist()]
             served = self._agents.of_query(query)
             if served is None:
                 raise ValueError(f"the query {short(query)} was never ranked")
@@ -529,6 +566,8 @@ class Ranker:
             served = self._agents.new(None, len(candidates), matrix.shape[1])
         number = self._next()
         items = [self._item(identity) for identity in candidates]
+        if self._item_values:  # agents see them behind the features
+            matrix = np.column_stack([matrix, [self._item_values[identity] for identity in candidates]])
         own = None if own_list is None else [candidates.index(one) for one in own_list]
         source, share, ranking = self._draw(number, served, own, None, matrix)
         numbers = [items[row] for row in served.show(number, source, share, features=matrix, ranking=ranking)]
@@ -537,7 +576,14 @@ class Ranker:
         return self._record(served, row, numbers)
 
     def _checked_candidates(self, candidates: Any) -> tuple[Id, ...]:
-        return check_ids("candidates", candidates, self._most_candidates)
+        return self._check_valued("candidates", check_ids("candidates", candidates, self._most_candidates))
+
+    def _check_valued(self, name: str, ids: tuple[Id, ...]) -> tuple[Id, ...]:
+        """Refuse items without a value, if items have any."""
+        for identity in ids if self._item_values else ():
+            if identity not in self._item_values:
+                raise ValueError(f"{name} holds {short(identity)}, of which item_values has no value")
+        return ids
 
     def _checked_number(self, candidates: tuple[Id, ...], served: Served | None) -> int:
         """How many slots a query has, or is to have."""
@@ -586,7 +632,8 @@ class Ranker:
         if self._interleaving is not None and rivals and lot(self._secret, number, b"interleaved") < self._mixed:
             first, *others = served.propose(mask, features)
             if self._best is not None:
-                others = [check_ranking("challenger.best()", self._best.best(features), self.n_positions, len(features))]
+                plain = features[:, :-1] if self._item_values else features
+                others = [check_ranking("challenger.best()", self._best.best(plain), self.n_positions, len(plain))]
             rng = np.random.default_rng([number, int.from_bytes(self._secret)])
             list_, note = self._interleaving.draw(*completed(first, others[0] if others else own or []), self.n_positions, rng)
             insert(self._connection, "interleaved", number, note.tobytes())
@@ -652,7 +699,7 @@ class Ranker:
                 logger.error("%s", error)
             else:
                 assert served is not None
-                tick, event = self._next(), event_of(row, clicks_in_time(self._connection, row[0]))
+                tick, event = self._next(), event_of(row, clicks_in_time(self._connection, row[0]), self._recipe.worths)
                 if row[3] == INTERLEAVED and (gone := served.replaced_since(event)):
                     self._take_credit(row[0], gone)
                 served.learn(event, tick)
@@ -681,8 +728,9 @@ class Ranker:
             self._connection.execute("UPDATE queries SET guarded = ?, checksum = ? WHERE number = ?", values)
             what = "all queries" if served.id is None else f"the query {short(served.id)}"
             logger.warning(
-                "%s: back to production; the agent's lists earn %.3f clicks less (%.3f to %.3f) in %s impressions",
-                what, -interval.mean, -interval.high, -interval.low, f"{interval.n:,}",
+                "%s: back to production; the agent's lists earn %.3f %s less (%.3f to %.3f) in %s impressions",
+                what, -interval.mean, "of value" if self._item_values else "clicks", -interval.high, -interval.low,
+                f"{interval.n:,}",
             )  # fmt: skip
 
     def _learn_log(self, log: ClickLog) -> None:
@@ -694,11 +742,8 @@ class Ranker:
             part = order[of_query]
             lists, clicks = log.items[part, : self.n_positions], log.clicks[part, : self.n_positions]
             labels, counts = np.unique(lists[lists >= 0], return_counts=True)
-            ids = check_ids(
-                "item_labels",
-                (log.item_labels[label] for label in labels[np.argsort(-counts, kind="stable")].tolist()),
-                self._most_candidates,
-            )
+            labels_of = (log.item_labels[label] for label in labels[np.argsort(-counts, kind="stable")].tolist())
+            ids = self._check_valued("item_labels", check_ids("item_labels", labels_of, self._most_candidates))
             query = check_id("a query of the log", queries[log.queries[part[0]]])
             if len(ids) < self.n_positions:
                 raise ValueError(
@@ -744,6 +789,9 @@ class Ranker:
             number = self._items[identity] = len(self._item_ids)
             self._item_ids.append(identity)
             insert(self._connection, "items", number, identity)
+            if (worths := self._recipe.worths) is not None:
+                worths.append(self._item_values[identity])
+                insert(self._connection, "settings", f"value of item {number}", repr(worths[-1]))
         return number
 
     def _read_clock(self) -> int:
@@ -830,6 +878,21 @@ def _checked_list(query: Id, items: Any, n_positions: int) -> tuple[Id, ...]:
     if len(ids) < n_positions:
         raise ValueError(f"{_list_of(query)} has {len(ids)} items; expected at least {n_positions}")
     return ids
+
+
+def _checked_values(item_values: Any) -> dict[Id, float]:
+    """The values by item; none if none are given."""
+    if item_values is None:
+        return {}
+    if not isinstance(item_values, Mapping):
+        raise TypeError(f"item_values is {short(item_values)}; expected the value of each item, by its id")
+    values = {
+        check_id("an item of item_values", item): check_at_least(f"item_values[{short(item)}]", value, 0.0)
+        for item, value in item_values.items()
+    }
+    if not any(values.values()):
+        raise ValueError(f"item_values {'are all 0' if values else 'is empty'}; expected at least one above 0")
+    return values
 
 
 def _checked_production(production: Any, n_positions: int) -> Any:

@@ -23,7 +23,7 @@ from ..core.statistics import CONFIDENCE
 from ..core.templates import templates
 from ..offline.distinct import grouped
 from ..offline.interleaving import NOTHING, at_any_time, normal_mixture, outcomes, running, sign_test
-from ..offline.stores import LOGGED, as_items, at_one_moment, read_columns, rows_of, settings_of
+from ..offline.stores import LOGGED, as_items, at_one_moment, read_columns, rows_of, settings_of, worths_of
 from .confidence import Interval, differences
 from .served import AGENT, BY_GUARD, BY_LOT, INTERLEAVED, PRODUCTION
 
@@ -133,6 +133,7 @@ class Report:
         confidence: of the interval.
         interleaved: how many lists were made of the agent's and its rival's.
         credit: what these say; None where no list was to be interleaved.
+        valued: whether the difference is one of the values of clicks (``item_values``) instead of their number.
 
     Example:
         >>> from clickgym import Ranker
@@ -163,6 +164,7 @@ class Report:
     confidence: float
     interleaved: int = 0
     credit: Credit | None = None
+    valued: bool = False
 
     @property
     def late_share(self) -> float:
@@ -171,7 +173,8 @@ class Report:
 
     def sentences(self) -> list[str]:
         """The report as text, one string for each sentence."""
-        return [*self._counts(), *self._comparison(), *([] if self.credit is None else [str(self.credit)]), *self._queries()]
+        credit = [] if self.credit is None else [f"{self.credit}{'; credit counts clicks, not their values' * self.valued}"]
+        return [*self._counts(), *self._comparison(), *credit, *self._queries()]
 
     def _counts(self) -> list[str]:
         lines = [f"{self.impressions:,} impressions of {self.queries:,} queries, {self.items:,} items"]
@@ -195,8 +198,9 @@ class Report:
         if not n:
             return ["nothing to compare yet: the first impression that was drawn by lot is still open"]
         verdict = "the agent is better" if low > 0 else "the agent is worse" if high < 0 else "not decided yet"
+        unit = "value" if self.valued else "clicks"
         return [
-            f"agent against production: {mean:+.4f} clicks an impression, {self.confidence:.0%} interval {low:+.4f} to "
+            f"agent against production: {mean:+.4f} {unit} an impression, {self.confidence:.0%} interval {low:+.4f} to "
             f"{high:+.4f} at any time, {n:,} impressions: {verdict}"
         ]
 
@@ -310,8 +314,10 @@ def report_of(connection: Any, now: float, confidence: float, compares: bool) ->
         n_items = sum(1 for _ in rows_of(connection, "items"))
         notes = {row[0]: np.frombuffer(row[1]) for row in rows_of(connection, "interleaved")}
     number, query, source, seen, share, shown, lists = columns
+    valued, most = "item_values" in settings, float(n_positions)
     ids, guarded = {row[0]: row[1] for row in queries}, [row[0] for row in queries if row[4] is not None]
-    first = as_items(bytes(lists)).reshape(-1, n_positions)[:, 0]
+    shown_items = as_items(bytes(lists)).reshape(-1, n_positions)
+    first = shown_items[:, 0]
     place = np.searchsorted(number, place)
     of_users, chosen = source != LOGGED, np.isin(source, (AGENT, BY_LOT))
     counted = of_users[place]
@@ -321,13 +327,18 @@ def report_of(connection: Any, now: float, confidence: float, compares: bool) ->
     difference = Interval(0, math.nan, -math.inf, math.inf) if compares else None
     by_lot = np.isin(source, (BY_LOT, PRODUCTION))
     if by_lot.any():
-        in_time = np.bincount(place[~late], minlength=len(number)).astype(float)
+        worth = None
+        if valued:
+            worths = np.array([*worths_of(settings, n_items), 0.0])  # the last one of no item
+            worth = worths[shown_items[place, position - 1]][~late]
+            most = float(np.sort(worths)[-n_positions:].sum())
+        in_time = np.bincount(place[~late], worth, minlength=len(number)).astype(float)
         waits = np.flatnonzero(by_lot & (seen < 0))
         until = waits[0] if len(waits) else len(number)  # the order of clicks depends on the lists
         part = np.flatnonzero(by_lot[:until])
         groups = np.zeros(len(part), np.int64) if 0 in ids else query[part]
         by_agent = source[part] == BY_LOT
-        difference = differences(groups, in_time[part], by_agent, share[part], n_positions, confidence)
+        difference = differences(groups, in_time[part], by_agent, share[part], most, confidence)
     compared, changed = _changes(query[chosen], first[chosen])
     made_of_both = np.flatnonzero(source == INTERLEAVED)
     span = (shown[of_users].min(), shown[of_users].max()) if of_users.any() else (None, None)
@@ -355,6 +366,7 @@ def report_of(connection: Any, now: float, confidence: float, compares: bool) ->
         confidence=confidence,
         interleaved=len(made_of_both),
         credit=_credit(settings, notes, number, made_of_both, seen, place, position) if "by" in settings else None,
+        valued=valued,
     )
 
 

@@ -11,6 +11,7 @@ import io
 import json
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
+from operator import mul
 from types import SimpleNamespace
 from typing import Any, NamedTuple, cast
 
@@ -18,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..agents import ANY_LIST, LAST_DISPLAY, Agent, CompiledAgent
+from ..agents.agent import class_by_value
 from ..core.checks import short
 from ..core.files import parse_json
 from ..envs.spaces import check_ranking
@@ -70,17 +72,26 @@ class Recipe:
         confidence: of the interval by which a query goes back to production.
         challenger: the recipe of an agent with which lists are interleaved, and which learns beside this one; None: there is
             none.
+        valued: whether items have values, which an agent that can takes into its order.
+
+    Attributes:
+        by_value: whether the agent takes values into its order.
+        worths: of each item by number, what a click on it earns; None where each earns 1.
 
     Raises:
         ValueError, TypeError: it is no agent, or one that cannot serve.
     """
 
-    def __init__(self, agent: Any, n_positions: int, confidence: float, challenger: Recipe | None = None) -> None:
+    def __init__(
+        self, agent: Any, n_positions: int, confidence: float, challenger: Recipe | None = None, valued: bool = False
+    ) -> None:
         self.challenger = challenger
         self.player = player_of(agent)
+        self.by_value = valued and class_by_value(self.player.maker) is not None
+        self.worths = [1.0] * (2 * n_positions + 1) if valued else None  # as many as `_check` needs
         self.n_positions, self.confidence, self.name = n_positions, confidence, self.player.name
         self.label = self.player.label or f"{self.name} {fingerprint(agent)}"
-        for key in ("n_items", "n_positions", "seed"):
+        for key in ("n_items", "n_positions", "seed", "item_values"):
             if key in self.player.hyperparameters:
                 raise ValueError(f"{self.name}: {key} is set by the Ranker; it is no hyper-parameter")
         for key in self.player.required:
@@ -98,7 +109,9 @@ class Recipe:
         Raises:
             TypeError: what was passed makes no agents, or not with these hyper-parameters.
         """
-        sizes = {} if n_features is None else {"n_features": n_features}
+        sizes: dict[str, Any] = {} if n_features is None else {"n_features": n_features}
+        if self.by_value:
+            sizes["item_values"] = np.ones(n_items) if n_features is None else True
         try:
             agent = self.player.maker(
                 n_items=n_items, n_positions=self.n_positions, **sizes, **self.player.hyperparameters, seed=seed
@@ -116,7 +129,7 @@ class Recipe:
         n_items = 2 * self.n_positions
         served, mask, features = Served(0, None, agent, n_items, self), None, None
         if self.sees_features:
-            features = np.zeros((n_items, 1))
+            features = np.zeros((n_items, 1 if self.worths is None else 2))
         else:
             mask = np.arange(n_items) < self.n_positions
             for slot in range(self.n_positions):
@@ -136,6 +149,7 @@ class Event(NamedTuple):
         features: ``(L, d)`` what the agent saw; None where it sees none.
         clicks: 0 or 1 for each position that was seen.
         share: with which probability production would have chosen it; None without lot.
+        worth: ``(K,)`` what a click on each position earns; None: 1.
     """
 
     number: int
@@ -143,6 +157,12 @@ class Event(NamedTuple):
     features: NDArray[np.float64] | None
     clicks: list[int]
     share: float | None = None
+    worth: list[float] | None = None
+
+    def reward(self, n: int | None = None) -> float:
+        """What the clicks earn, or those on the first n positions."""
+        clicks = self.clicks[:n]
+        return float(sum(clicks if self.worth is None else map(mul, clicks, self.worth)))
 
 
 class Served:
@@ -172,7 +192,7 @@ class Served:
         self.open: dict[int, tuple[int | None, list[int]]] = {}
         self.tick, self.events, self.displays = -1, 0, 0
         self.guarded = False
-        self.trial = PairedDifference(recipe.n_positions, recipe.confidence)
+        self.trial = PairedDifference(recipe.n_positions if recipe.worths is None else 0.0, recipe.confidence)
         self._trials: OrderedDict[int, list[Any]] = OrderedDict()  # source, share, reward once it is known
         self.candidates: tuple[Id, ...] = ()
         self.present: tuple[list[int], NDArray[np.bool_], bytes] = ([], np.zeros(capacity, np.bool_), b"")
@@ -200,6 +220,9 @@ class Served:
         self.items[slot] = item
         self.slot_of[item] = slot
         self.tick = tick
+        for agent in filter(None, (self.agent, self.challenger)):
+            if self.recipe.worths is not None and hasattr(agent, "set_item_value"):
+                agent.set_item_value(slot, self.recipe.worths[item])
 
     def mask_of(self, items: Iterable[int]) -> NDArray[np.bool_]:
         """``(L,)`` booleans: the slots of the given items."""
@@ -235,21 +258,25 @@ class Served:
             self.last[mask] = number
         if source in (BY_LOT, PRODUCTION):
             self._trials[number] = [source, share, None]
+            if (worths := self.recipe.worths) is not None:
+                there = [] if features is None else features[:, -1].tolist()
+                if mask is not None:
+                    there = [worths[self.items[slot]] for slot in np.flatnonzero(mask).tolist()]
+                self.trial.most = max(self.trial.most, sum(sorted(there)[-self.recipe.n_positions :]))
         if ranking is not None:
             self.open[number] = None, ranking
             return ranking
-        observation = None if features is None else {"features": features}
         self.displays += 1
-        ids = _ranked(self.agent, self.recipe, observation, mask)
+        ids = _ranked(self.agent, self.recipe, features, mask)
         self.open[number] = getattr(self.agent, "display", self.displays), ids
         return ids
 
     def propose(self, mask: NDArray[np.bool_] | None, features: NDArray[np.float64] | None) -> list[list[int]]:
         """The lists of the agent and of its challenger, if there is one, for a list that is interleaved: foreign to both."""
-        observation, lists = None if features is None else {"features": features}, []
+        lists = []
         for agent, recipe in ((self.agent, self.recipe), (self.challenger, self.recipe.challenger)):
             if agent is not None and recipe is not None:
-                lists.append(_ranked(agent, recipe, observation, mask))
+                lists.append(_ranked(agent, recipe, features, mask))
                 agent.withdraw()
         return lists
 
@@ -266,7 +293,7 @@ class Served:
         if self.challenger is not None and self.recipe.challenger is not None:
             self._learn_others(event, ranking, self.challenger, self.recipe.challenger)
         if event.number in self._trials:
-            self._trials[event.number][2] = float(sum(event.clicks))
+            self._trials[event.number][2] = event.reward()
             self._count_trials()
 
     def replaced_since(self, event: Event) -> list[int]:
@@ -278,13 +305,13 @@ class Served:
     def _learn_own(self, event: Event, ranking: NDArray[np.int64], display: int) -> None:
         clicks = np.full(self.recipe.n_positions, -1, np.int8)
         clicks[: len(event.clicks)] = event.clicks
-        observation = None if event.features is None else {"features": event.features}
         agent: Any = self.agent
+        observation = _observation(agent, event.features)
         if self.recipe.compiled:
             agent.update(observation, ranking, clicks, display=display)  # it knows itself what was replaced since
         else:
             void = np.zeros(len(ranking), np.bool_) if event.features is not None else self.replaced[ranking] > event.number
-            agent.update(observation, ranking, clicks, float(sum(event.clicks)), display=display, void=void)
+            agent.update(observation, ranking, clicks, event.reward(), display=display, void=void)
 
     def _learn_others(self, event: Event, whole: NDArray[np.int64], agent: Any, recipe: Recipe) -> None:
         """Let an agent learn a list that somebody else has chosen, as far as its first item that was replaced since."""
@@ -298,15 +325,14 @@ class Served:
         if recipe.compiled:
             context = None
             if event.features is not None:
-                context = np.zeros((1, recipe.n_positions, event.features.shape[1]))
-                context[0, :seen] = event.features[ranking]
+                context = np.zeros((1, recipe.n_positions, agent.n_features))
+                context[0, :seen] = event.features[ranking, : agent.n_features]
                 ranking = whole
                 clicks = np.pad(clicks, (0, len(ranking) - seen), constant_values=-1)
             agent.learn(SimpleNamespace(rankings=ranking[None], clicks=clicks[None], context=context))
         else:
-            observation = None if event.features is None else {"features": event.features}
             clicks = np.pad(clicks, (0, len(whole) - seen), constant_values=-1)
-            agent.update(observation, whole, clicks, float(clicks.clip(0).sum()))
+            agent.update(_observation(agent, event.features), whole, clicks, event.reward(seen))
 
     def _count_trials(self) -> None:
         """Count what is known, in the order in which lists were shown: the order of clicks depends on the lists."""
@@ -382,11 +408,19 @@ class Served:
         self.tick, self.events = tick, 0
 
 
-def _ranked(agent: Any, recipe: Recipe, observation: Any, mask: NDArray[np.bool_] | None) -> list[int]:
+def _observation(agent: Any, features: NDArray[np.float64] | None) -> dict[str, NDArray[np.float64]] | None:
+    """What an agent sees; a column more than it has features are the values."""
+    if features is None or features.shape[1] == agent.n_features:
+        return None if features is None else {"features": features}
+    return {"features": features[:, :-1], "values": features[:, -1]}
+
+
+def _ranked(agent: Any, recipe: Recipe, features: NDArray[np.float64] | None, mask: NDArray[np.bool_] | None) -> list[int]:
     """The list that an agent chooses, checked if it is a user's own."""
+    observation = _observation(agent, features)
     choice = agent.rank(observation) if mask is None else agent.rank(observation, mask)
     if not recipe.compiled:
-        n_items = len(mask) if mask is not None else len(observation["features"])
+        n_items = len(mask if mask is not None else observation["features"])  # type: ignore[index]
         choice = check_ranking(choice, n_items, recipe.n_positions)
         if mask is not None and not mask[choice].all():
             raise ValueError(f"{recipe.name} has shown an item that is no candidate: {choice.tolist()}")

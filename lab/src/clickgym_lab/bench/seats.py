@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import cloudpickle
+import numba
 import numpy as np
 import polars
 from numpy.typing import NDArray
@@ -46,8 +47,9 @@ from .sandbox import Sandbox, enter, restrict
 from .submission import RESULTS, Submission, read_submission
 from .task import Task
 
-PASSED_ON = re.compile("LD_LIBRARY_PATH|OMP_NUM_THREADS|(?:OPENBLAS|MKL|BLIS|NPY|NUMBA)_[A-Z0-9_]+")
-"""Of the environment only what decides which libraries and which of their kernels compute: the last digits depend on them."""
+PASSED_ON = re.compile("LD_LIBRARY_PATH|OMP_NUM_THREADS|CLICKGYM_KERNELS|(?:OPENBLAS|MKL|BLIS|NPY|NUMBA)_[A-Z0-9_]+")
+"""Of the environment only what decides which libraries and which of their kernels compute, for the last digits depend on them;
+and where compiled kernels are."""
 GOOD, BAD = b"=", b"!"
 MOST_BYTES = 1 << 28
 """Of an answer."""
@@ -303,7 +305,8 @@ def serve(way: int, kernels: str) -> None:
     """
     keep_kernels(Path(kernels), Path(kernels))
     control, agent = socket.socket(fileno=way), CascadeTS(3, 2, seed=0)
-    agent.update(None, agent.rank(), [0, 1])  # the compiler is loaded once, and not by every seat
+    agent.update(None, agent.rank(), [0, 1])
+    numba.njit(lambda: 0)()  # the compiler is loaded once, and not by every seat
     while True:
         _, given, _, _ = socket.recv_fds(control, 16, 2)
         if not given:

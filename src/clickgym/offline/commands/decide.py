@@ -20,15 +20,28 @@ from ..decision.decide import decide as decide_
 from ..decision.evidence import LEVEL
 from ..decision.page import write_decision
 from ..decision.records import Decision
-from .logs import BadRows, ClickAction, Columns, Cutoff, Duplicates, LogFormat, MaxMemory, Repeated, Reward, Time, reading_of
+from .logs import (
+    BadRows,
+    ClickAction,
+    Columns,
+    Cutoff,
+    Duplicates,
+    LogFormat,
+    MaxMemory,
+    Repeated,
+    Reward,
+    SessionsPerFile,
+    Time,
+    reading_of,
+)
 
 MOST_ROWS = 20
 
 
 def decide(
     context: typer.Context,
-    log: Annotated[Path, typer.Argument(
-        metavar="LOG", help="The click log, before the options, in any format that [bold]clickgym fit[/] reads.",
+    log: Annotated[list[Path], typer.Argument(
+        metavar="LOG...", help="The click log, before the options, in any format that [bold]clickgym fit[/] reads.",
         show_default=False,
     )],
     out: Annotated[Path, typer.Option(
@@ -61,6 +74,10 @@ def decide(
         metavar="P", help="The highest probability of recommending a list that is no better, by what was measured and by click "
         "models each; below 0.5.",
     )] = LEVEL,
+    counts: Annotated[Path | None, typer.Option(
+        metavar="FILE", show_default=False, help="Counts of the log, from [bold]clickgym count[/]: of the log itself only the "
+        "sessions of the [bold]--query[/] are read, and how users examine positions comes from the counts of the others.",
+    )] = None,
     log_format: LogFormat = "auto",
     columns: Columns = "",
     time: Time = None,
@@ -69,6 +86,7 @@ def decide(
     repeated: Repeated = "keep",
     max_memory: MaxMemory = "4GB",
     click_action: ClickAction = "click",
+    sessions_per_file: SessionsPerFile = False,
     seed: Annotated[int, typer.Option(metavar="N", help="The same seed gives the same decision.")] = 0,
     pdf: Pdf = False,
 ) -> None:  # fmt: skip
@@ -89,6 +107,10 @@ def decide(
 
       clickgym decide log.csv --query shoes --cutoff 5 --reward any_click --out results/shoes
 
+    One query of a log larger than memory:
+
+      clickgym decide logs/ --query shoes --counts counts.parquet --out results/shoes
+
     The 50 most frequent queries (the same command resumes a stopped one):
 
       clickgym decide log.csv --top 50 --out results/queries
@@ -96,11 +118,13 @@ def decide(
     how: dict[str, Any] = {
         "agents": agents or AGENTS, "horizon": number(horizon), "runs": runs, "reward": reward, "cutoff": cutoff,
         "level": level, "seed": seed, "log_format": log_format, "on_step": partial(say, errors()),
-        **reading_of(columns, time, duplicates, bad_rows, repeated, max_memory, click_action),
+        **reading_of(columns, time, duplicates, bad_rows, repeated, max_memory, click_action, sessions_per_file=sessions_per_file),
     }  # fmt: skip
     if all_queries or top is not None:
         if pdf:
             raise ValueError("--pdf cannot be given with --all or --top: it is for the figure of one query")
+        if counts is not None:
+            raise ValueError("--counts cannot be given with --all or --top; expected --query")
         if query is not None:
             raise ValueError(f"--query {query} cannot be given with --all or --top; expected one of the three")
         if all_queries and top is not None:
@@ -113,7 +137,7 @@ def decide(
         raise ValueError("--cluster is for --all and --top; one query is decided on this machine")
     progress = context.obj = Progress(errors())
     with progress:
-        decision = decide_(log, query, out=out, callback=progress, **how)
+        decision = decide_(log, query, out=out, callback=progress, counts=counts, **how)
     _print_decision(decision, write_decision(decision, out, pdf=pdf), out)
 
 

@@ -20,13 +20,28 @@ from ..comparison import Comparison, compare, read_sessions
 from ..evaluation import ESTIMATORS, Evaluation
 from ..log import ClickLog
 from ..verdict import REFITS
-from .logs import LOG_FORMAT, BadRows, ClickAction, Columns, Cutoff, Duplicates, MaxMemory, Repeated, Reward, Time, reading_of
+from .logs import (
+    LOG_FORMAT,
+    BadRows,
+    ClickAction,
+    Columns,
+    Cutoff,
+    Duplicates,
+    MaxMemory,
+    Repeated,
+    Reward,
+    SessionsPerFile,
+    Time,
+    reading_of,
+)
 
 EARNED = {"clicks": "Clicks", "any_click": "Lists with a click", "satisfaction": "Satisfied users"}
 
 
 def evaluate(
-    log: Annotated[Path, typer.Argument(metavar="LOG", help="The click log, before the options.")],
+    log: Annotated[list[Path], typer.Argument(
+        metavar="LOG...", help="The click log, before the options: a file, a folder of files, or several.", show_default=False,
+    )],
     policy: Annotated[list[str], typer.Option(
         "--policy", "-p", metavar="uniform|fixed:ITEM,...|FILE.json:MODEL|FILE.npz...",
         help="One or more policies to evaluate. [bold].json[/]: an instance file of [bold]clickgym fit[/] (or a folder of "
@@ -50,6 +65,7 @@ def evaluate(
     repeated: Repeated = "keep",
     max_memory: MaxMemory = "4GB",
     click_action: ClickAction = "click",
+    sessions_per_file: SessionsPerFile = False,
     query: Annotated[str | None, typer.Option(
         metavar="NAME", help="Only the sessions of one query.", show_default="all",
     )] = None,
@@ -94,7 +110,8 @@ def evaluate(
     their weight would be infinite. The column [bold]better[/] is the share of bootstrap resamples in which the policy gains.
     """
     with compiling_told(console := errors()):
-        how = reading_of(columns, time, duplicates, bad_rows, repeated, max_memory, click_action)
+        how = reading_of(columns, time, duplicates, bad_rows, repeated, max_memory, click_action,
+                         sessions_per_file=sessions_per_file)  # fmt: skip
         logged = read_sessions(log, log_format, query, **how)
         for note in logged.notes:
             tell(console, note)
@@ -105,7 +122,7 @@ def evaluate(
     _print(output(as_json), compared, level, reward, cutoff, bootstrap)
     if as_json:
         print_json({
-            "log": str(log), "query": query, "reward": reward, "cutoff": cutoff, "level": level,
+            "log": " ".join(map(str, log)), "query": query, "reward": reward, "cutoff": cutoff, "level": level,
             "policies": {name: {"lists": compared.lists(name)} for name in compared.policies},
             "verdicts": {name: verdict and asdict(verdict) for name, verdict in compared.verdicts.items()},
             "evaluations": [

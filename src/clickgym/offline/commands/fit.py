@@ -10,6 +10,7 @@ from time import perf_counter
 from typing import Annotated, Any
 
 import numpy as np
+import polars as pl
 import typer
 from rich.console import Console
 from scipy.special import stdtrit
@@ -18,10 +19,23 @@ from ...core.console import Json, bold, compiling_told, errors, output, print_js
 from ...core.files import make_folder, write_whole
 from ...core.terminal import Column, print_table, say
 from ...envs import ClickModel
+from ..counts import is_counts, read_counts
 from ..estimation.estimator import MODEL_ESTIMATORS, ConvergenceWarning
 from ..estimation.settings import ITERATIONS, TOL
 from ..fitting import Fitted, fit_models
-from .logs import LOG_FORMAT, BadRows, ClickAction, Columns, Duplicates, MaxMemory, Repeated, Time, reading_of
+from ..fitting_counts import counted_attractions, fit_counted
+from .logs import (
+    LOG_FORMAT,
+    BadRows,
+    ClickAction,
+    Columns,
+    Duplicates,
+    MaxMemory,
+    Repeated,
+    SessionsPerFile,
+    Time,
+    reading_of,
+)
 
 CONFOUNDED = 0.8
 """The share of displays of items at their usual positions above which the table has a caution."""
@@ -35,8 +49,9 @@ UNTOLD = {
 
 
 def fit(
-    log: Annotated[Path, typer.Argument(
-        metavar="LOG", help="The click log, before the options; text files may be gzipped ([bold].gz[/]).", show_default=False,
+    log: Annotated[list[Path], typer.Argument(
+        metavar="LOG...", help="The click log, before the options: a file, a folder of files, or several; text files may be "
+        "gzipped ([bold].gz[/]). Or counts of one, from [bold]clickgym count[/].", show_default=False,
     )],
     model: Annotated[list[str], typer.Option(
         "--model", "-m", metavar="MODEL...",
@@ -57,6 +72,7 @@ def fit(
     repeated: Repeated = "keep",
     max_memory: MaxMemory = "4GB",
     click_action: ClickAction = "click",
+    sessions_per_file: SessionsPerFile = False,
     queries: Annotated[list[str] | None, typer.Option(
         "--queries", "-q", metavar="QUERY...", show_default="the most frequent",
         help="The queries to write as instances. The fit uses all sessions of the log, because queries share the parameters of "
@@ -102,44 +118,122 @@ def fit(
     Several queries of a Yandex log, one file each:
 
       clickgym fit log.tsv.gz --model PBM --queries 98435-1 9982-1 --out queries
+
+    A log larger than memory, by its counts:
+
+      clickgym fit counts.parquet --model PBM UBM --out query.json
     """
     files = _files(out, queries or ())
     if attractions is not None and (attractions.suffix != ".csv" or not attractions.absolute().parent.is_dir()):
         raise ValueError(f"--attractions is {attractions}; expected the name of a .csv file in a folder that exists")
     console, status = output(as_json), errors()
     progress = partial(say, status)
+    settings: dict[str, Any] = {
+        "n_items": items, "iterations": iterations, "tol": tol, "per_query": per_query, "on_step": progress,
+    }  # fmt: skip
+    if len(log) == 1 and is_counts(log[0]):
+        return _fit_counts(log[0], model, queries or (), settings, files, attractions, as_json)
     with compiling_told(status), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the table shows it
         fitted = fit_models(
-            log, model, queries or (), n_items=items, test_share=test_share, iterations=iterations, tol=tol,
-            per_query=per_query, seed=seed, bootstrap=bootstrap,
-            coec=None if attractions is None else "sum", log_format=log_format, on_step=progress,
-            **reading_of(columns, time, duplicates, bad_rows, repeated, max_memory, click_action, skip_malformed),
+            log, model, queries or (), test_share=test_share, seed=seed, bootstrap=bootstrap,
+            coec=None if attractions is None else "sum", log_format=log_format, **settings,
+            **reading_of(
+                columns, time, duplicates, bad_rows, repeated, max_memory, click_action, skip_malformed, sessions_per_file,
+            ),
         )  # fmt: skip
-    for name, estimator in fitted.estimators.items():
-        if getattr(estimator, "converged_", None) is False:
-            progress(f"{name} has not converged after {iterations} steps; allow more --iterations")
+    _say_not_converged(fitted.estimators, iterations)
     start = perf_counter()
-    scores, written = _scores(fitted), []
+    scores = _scores(fitted)
     _print_scores(console, fitted, scores)
     if len(fitted.test):
         progress(f"scored in {perf_counter() - start:.1f} s")
-    for query, instance in fitted.instances.items():
+    written = _write_instances(console, fitted.instances, files)
+    if attractions is not None and fitted.attractions is not None:
+        _write_attractions(console, fitted.attractions, attractions)
+    _print_parameters(console, fitted)
+    _print_cautions(console, fitted)
+    if as_json:
+        sizes = {"train_sessions": len(fitted.train), "test_sessions": len(fitted.test)}
+        print_json({"log": " ".join(map(str, log)), **sizes, "models": scores, "instances": written})
+
+
+def _fit_counts(
+    file: Path,
+    models: Sequence[str],
+    queries: Sequence[str],
+    settings: dict[str, Any],
+    files: Callable[[str], Path],
+    attractions: Path | None,
+    as_json: bool,
+) -> None:
+    """The same, from a file of counts."""
+    console, status = output(as_json), errors()
+    with compiling_told(status), warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        counts = read_counts(file)
+        fitted = fit_counted(counts, models, queries, origin=f"estimated by clickgym from the counts {file.name}", **settings)
+    _say_not_converged(fitted.estimators, settings["iterations"])
+    rows = []
+    for name, estimator in fitted.scored.items():
+        score, by_rank = fitted.scores[name] or (None, np.empty(0))
+        rows.append({
+            "model": name, "steps": getattr(estimator, "n_iter_", None), "converged": getattr(estimator, "converged_", None),
+            "log_likelihood": score, "conditional_perplexity_by_rank": by_rank.tolist(),
+        })  # fmt: skip
+    columns, title = [Column("model"), Column("EM steps", rank=1, right=True)], "none held out"
+    if fitted.n_test:
+        columns += [Column(name, right=True) for name in ("log-likelihood", "conditional")]
+        columns += [Column(f"at {k + 1}", rank=2 + k, right=True) for k in range(counts.n_positions)]
+        title = f"per session and by rank on {fitted.n_test:,} held out"
+    cells = [_counted_cells(row, len(columns)) for row in rows]
+    print_table(console, columns, cells, title=f"Fitted to counts of {fitted.n_train:,} sessions; {title}")
+    if fitted.n_test and None in fitted.scores.values():
+        without = ", ".join(name for name, score in fitted.scores.items() if score is None)
+        say(console, f"{without}: no likelihood, for which whole sessions are needed")
+    if "DCM" in models:
+        say(console, "DCM: the standard estimator, which takes the last click for the end; exact EM needs the log")
+    written = _write_instances(console, fitted.instances, files)
+    if attractions is not None:
+        _write_attractions(console, counted_attractions(counts, fitted.estimators), attractions)
+        say(console, "The columns low and high are empty: counts hold no sessions that could be resampled")
+    if as_json:
+        sizes = {"train_sessions": fitted.n_train, "test_sessions": fitted.n_test}
+        print_json({"counts": str(file), **sizes, "models": rows, "instances": written})
+
+
+def _counted_cells(row: dict[str, Any], n_columns: int) -> list[str]:
+    """A row of the table of a fit to counts."""
+    steps = _steps(row)
+    if row["log_likelihood"] is None:
+        return [row["model"], steps, *["–"] * (n_columns - 2)]
+    by_rank = row["conditional_perplexity_by_rank"]
+    return [row["model"], steps, f"{row['log_likelihood']:.5f}", f"{np.nanmean(by_rank):.5f}", *(f"{x:.4f}" for x in by_rank)]
+
+
+def _say_not_converged(estimators: Mapping[str, Any], iterations: int) -> None:
+    for name, estimator in estimators.items():
+        if getattr(estimator, "converged_", None) is False:
+            say(errors(), f"{name} has not converged after {iterations} steps; allow more --iterations")
+
+
+def _write_instances(console: Console, instances: Mapping[str, Any], files: Callable[[str], Path]) -> list[dict[str, Any]]:
+    """Write the instance of each query, and return what is told of them as JSON."""
+    written = []
+    for query, instance in instances.items():
         file = files(query)
         make_folder(file.parent)
         instance.save(file)
         say(console, f"{file}: {instance.description}")
         sure = instance.estimation.get("standard_errors", {})
         written.append({"query": query, "file": str(file), "description": instance.description, "standard_errors": sure})
-    if attractions is not None and fitted.attractions is not None:
-        write_whole(attractions, fitted.attractions.write_csv(float_precision=6))
-        few = fitted.attractions["attraction"].null_count()
-        say(console, f"{attractions}: {len(fitted.attractions):,} rows, {few:,} of them without attraction (below 30 sessions)")
-    _print_parameters(console, fitted)
-    _print_cautions(console, fitted)
-    if as_json:
-        sizes = {"train_sessions": len(fitted.train), "test_sessions": len(fitted.test)}
-        print_json({"log": str(log), **sizes, "models": scores, "instances": written})
+    return written
+
+
+def _write_attractions(console: Console, table: pl.DataFrame, path: Path) -> None:
+    write_whole(path, table.write_csv(float_precision=6))
+    few = table["attraction"].null_count()
+    say(console, f"{path}: {len(table):,} rows, {few:,} of them without attraction (below 30 sessions)")
 
 
 def _files(out: Path, queries: Sequence[str]) -> Callable[[str], Path]:
@@ -257,8 +351,13 @@ def _parameters(model: ClickModel, items: Sequence[str], told: Mapping[str, Any]
 
 def _cells(score: dict[str, Any]) -> list[str]:
     """The figures of a model; without held-out sessions only the steps."""
-    steps = "closed form" if score["steps"] is None else f"{score['steps']}{'' if score['converged'] else ', not converged'}"
+    steps = _steps(score)
     if score["log_likelihood"] is None:
         return [score["model"], steps]
     figures = [f"{score[name]:.5f}" for name in ("log_likelihood", "conditional_perplexity", "perplexity")]
     return [score["model"], steps, *figures, *(f"{value:.4f}" for value in score["perplexity_by_rank"])]
+
+
+def _steps(score: Mapping[str, Any]) -> str:
+    """The steps of EM."""
+    return "closed form" if score["steps"] is None else f"{score['steps']}{'' if score['converged'] else ', not converged'}"

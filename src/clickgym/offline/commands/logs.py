@@ -41,6 +41,9 @@ Repeated = Annotated[str, typer.Option(
 MaxMemory = Annotated[str, typer.Option(
     metavar="SIZE", help="Maximum memory for the log: 5 bytes for each session and position, and the labels.",
 )]  # fmt: skip
+SessionsPerFile = Annotated[bool, typer.Option(
+    "--sessions-per-file", help="Of several files: the ids of sessions begin anew in each file.",
+)]  # fmt: skip
 ClickAction = Annotated[str, typer.Option(
     metavar="NAME", help="Of a UBI log: the action that counts as a click, as [bold]purchase[/].",
 )]  # fmt: skip
@@ -67,14 +70,14 @@ def _names(columns: str, time: str | None) -> dict[str, str]:
 
 def reading_of(
     columns: str, time: str | None, duplicates: str, bad_rows: str, repeated: str, max_memory: str, click_action: str,
-    skip_malformed: bool = False,
+    skip_malformed: bool = False, sessions_per_file: bool = False,
 ) -> Reading:  # fmt: skip
     """What the options say, as keywords of `read_log`.
 
     Args:
         columns: as ``item=doc_id,clicked=is_click``.
         time: the name of one more column.
-        duplicates, bad_rows, repeated, max_memory, click_action: as they are.
+        duplicates, bad_rows, repeated, max_memory, click_action, sessions_per_file: as they are.
         skip_malformed: what ``--bad-rows skip:100%`` was in version 2.
     """
     names = _names(columns, time)
@@ -83,5 +86,5 @@ def reading_of(
         say(errors(), f"--skip-malformed is deprecated; write --bad-rows {bad_rows}")
     return {
         "columns": names, "duplicates": duplicates, "bad_rows": bad_rows, "repeated": repeated, "max_memory": max_memory,
-        "click_action": click_action,
+        "click_action": click_action, "sessions_per_file": sessions_per_file,
     }  # fmt: skip

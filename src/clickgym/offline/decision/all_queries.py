@@ -35,6 +35,7 @@ from ...core.templates import templates
 from ...core.workers import check_workers, deaf_to_interrupts, watched
 from ..log import ClickLog
 from ..reading import Reading
+from ..several import Paths
 from .decide import AGENTS, Task, conclude, open_log, weigh
 from .evidence import LEVEL, Ground, Verdict, experiment, larger_step, settle
 from .lists import STEADY
@@ -134,7 +135,7 @@ class Decisions:
 
 
 def decide_all(
-    log: str | os.PathLike[str] | ClickLog,
+    log: Paths | ClickLog,
     out: str | os.PathLike[str],
     *,
     top: int | None = None,
@@ -157,7 +158,7 @@ def decide_all(
     Finished queries are stored in the folder. Another call with the same log and settings resumes there.
 
     Args:
-        log: a log, or its file.
+        log: a log, or its file or files; see `read_log`.
         out: the folder for the page ``decisions.html``, for ``decisions.csv``, and for a page of each query; created if
             missing.
         top: decide only for so many of the most frequent queries; None takes all.

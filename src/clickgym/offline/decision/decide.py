@@ -35,6 +35,7 @@ from ...runner.make import make_agent, make_env
 from ...runner.run import run
 from ...runner.sweep import sweep
 from ..comparison import read_sessions
+from ..counts import Counts, read_counts
 from ..doubly_robust import DOUBLY_ROBUST
 from ..estimation.estimator import Estimator
 from ..estimation.settings import QUICK
@@ -43,7 +44,9 @@ from ..fitting import query_instance
 from ..log import ClickLog
 from ..model_weights import MODEL_BASED
 from ..policies import FixedPolicy, empirical_policies
+from ..readers import read_log
 from ..reading import Reading
+from ..several import Paths, log_name
 from .evidence import LEVEL, Evidence, Ground, Inquiry, larger_step, settle
 from .lists import LEAST_SHOWN, DistinctLists
 from .models import Models, SplitSessions
@@ -69,7 +72,7 @@ LEAST_LISTS = 3
 
 
 def decide(
-    log: str | os.PathLike[str] | ClickLog,
+    log: Paths | ClickLog,
     query: str | None = None,
     *,
     agents: Sequence[str] = AGENTS,
@@ -80,6 +83,7 @@ def decide(
     level: float = LEVEL,
     seed: int = 0,
     out: str | os.PathLike[str] | None = None,
+    counts: str | os.PathLike[str] | Counts | None = None,
     log_format: str = "auto",
     truth: ClickModel | None = None,
     callback: Callback | None = None,
@@ -89,7 +93,7 @@ def decide(
     """Decide from a click log which list to show for a query.
 
     Args:
-        log: a log, or its file.
+        log: a log, or its file or files; see `read_log`.
         query: the label of the query; None takes the most frequent one.
         agents: names or specs of the agents to compare.
         horizon, runs: sessions per run of an agent, and runs per agent.
@@ -99,6 +103,9 @@ def decide(
         seed: of the split into held-out sessions, of the agents and of the bootstrap.
         out: the folder for ``instance.json`` and the agents' results; created if missing. None leaves no files.
             `write_decision` writes the page.
+        counts: of the log, as `count_log` makes them, or their file: then only the sessions of the query are read, and of a tidy
+            table alone. Examination of PBM and UBM and continuation of the DCM come from the counts of the other queries, and
+            all parameters of the other models from the query.
         log_format: of a file, as for `read_log`.
         truth: the true users of a simulated log, over its item indices.
         callback: receives the progress of the agents.
@@ -124,14 +131,18 @@ def decide(
     if truth is not None:
         check_kind("truth", truth, ClickModel, "a click model")
     check_callable("on_step", on_step)
-    name, logged = open_log(log, settings, log_format, reading)
-    models = Models(logged, reward, settings.seed)
+    if counts is not None and query is None:
+        raise ValueError("counts are given, and no query; expected the query to decide")
+    known = counts if isinstance(counts, Counts | None) else read_counts(counts)
+    name, logged = open_log(log, settings, log_format, reading, None if known is None else query)
+    models = Models(logged, reward, settings.seed, known)
     sessions = models.sessions(logged.query_labels[int(np.bincount(logged.queries).argmax())] if query is None else query)
     sessions.check()
     for note in logged.notes:
         on_step(note)
-    on_step(f"{len(logged):,} sessions in {name}, {len(sessions.own):,} of query {sessions.query}")
-    task = Task(name, settings, settings.level, out=folder, truth=truth, callback=callback, on_step=on_step)
+    on_step(f"{models.n_sessions:,} sessions in {name}, {len(sessions.own):,} of query {sessions.query}")
+    source = "" if known is None else "counts in memory" if counts is known else str(counts)
+    task = Task(name, settings, settings.level, out=folder, truth=truth, callback=callback, on_step=on_step, counts=source)
     return conclude(models, weigh(models, sessions, settings), task)
 
 
@@ -173,6 +184,7 @@ class Task:
         level, n_decided: see `Decision`.
         out, truth, callback, on_step: as for `decide`.
         n_jobs: workers that play the agents.
+        counts: the file of counts that were used.
     """
 
     log: str
@@ -184,6 +196,7 @@ class Task:
     callback: Callback | None = None
     on_step: Callable[[str], object] = lambda text: None
     n_jobs: int = -1
+    counts: str = ""
 
 
 def conclude(models: Models, weighed: Weighed, task: Task) -> Decision:
@@ -214,7 +227,7 @@ def conclude(models: Models, weighed: Weighed, task: Task) -> Decision:
     trial = _try_estimators(sessions.own, settings.reward, settings.cutoff)
     task.on_step(f"{len(trial.checks)} estimators tried on {len(trial.earned)} logged lists")
     sizes, valued = (len(sessions.own), len(sessions.test)), sessions.own.values is not None
-    subject = Subject(task.log, sessions.query, models.n_sessions, models.n_queries, *sizes, valued)
+    subject = Subject(task.log, sessions.query, models.n_sessions, models.n_queries, *sizes, valued, task.counts)
     logged = logged_reward(sessions.test, settings.reward, settings.cutoff)
     play = Play(instance, regret, curves)
     decision = Decision(settings, subject, evidence, task.n_decided, play, candidates, logged, trial)
@@ -223,12 +236,13 @@ def conclude(models: Models, weighed: Weighed, task: Task) -> Decision:
 
 
 def open_log(
-    log: str | os.PathLike[str] | ClickLog, settings: Settings, log_format: str, reading: Reading
+    log: Paths | ClickLog, settings: Settings, log_format: str, reading: Reading, query: str | None = None
 ) -> tuple[str, ClickLog]:
-    """What to call the log, and its sessions; refused are one of which nothing can be decided, and agents that cannot rank its
+    """What to call the log, and its sessions, or those of a query; refused are one of which nothing can be decided, and agents that cannot rank its
     lists."""
-    name = "a log in memory" if isinstance(log, ClickLog) else check_path("log", log).name
-    logged = read_sessions(log, log_format, **reading)
+    name = "a log in memory" if isinstance(log, ClickLog) else log_name(log)
+    alone = query is not None and not isinstance(log, ClickLog)  # not even read are the others
+    logged = read_log(log, log_format, query=query, **reading) if alone else read_sessions(log, log_format, query, **reading)  # type: ignore[arg-type]
     if not isinstance(logged, ClickLog):
         raise ValueError("the log holds single items, not lists; expected one that fit reads")
     if not len(logged):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,9 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.checks import check_text
+from ..counts import Counts
 from ..distinct import distinct
 from ..estimation.estimator import MODEL_ESTIMATORS, ConvergenceWarning, Estimator
 from ..estimation.settings import CONVERGED
+from ..estimation.shared import shared_parameters
 from ..fitting import hold_out, query_instance
 from ..log import ClickLog
 from .correction import FOLDS
@@ -81,6 +83,9 @@ class Models:
             the log has several times counts once: its copies tell nothing new.
         reward: what a list earns; only models that know it are fitted.
         seed: of the held-out sessions.
+        counts: of a larger log, of which ``log`` has the sessions of one query. Examination of PBM and UBM and probabilities of
+            leaving of the DCM come from its other queries. All else, such as how users of the DBN go on, is estimated from this
+            query alone.
 
     Attributes:
         n_sessions, n_queries: of the log.
@@ -88,20 +93,25 @@ class Models:
         fitted: by name, to the sessions of all queries that are not held out.
     """
 
-    def __init__(self, log: ClickLog, reward: str, seed: int) -> None:
+    def __init__(self, log: ClickLog, reward: str, seed: int, counts: Counts | None = None) -> None:
         again = log.repeated
         self.n_repeated = int(again.sum())
         if log.times is not None:
             log = log[log.order[~again[log.order]]]
         self.log, self.seed = log, seed
         self.n_sessions, self.n_queries = len(log), len(np.unique(log.queries))
+        self.given: Mapping[str, NDArray[np.float64]] = {}
+        if counts is not None:
+            self.n_sessions, self.n_queries = counts.n_sessions, len(counts.query_labels)
+            self.given = shared_parameters(counts, log.query_labels[0], log.n_positions)
         self.kinds = {name: kind for name, kind in MODEL_ESTIMATORS.items() if reward in kind.model_class.rewards}
         self.train, self.test = hold_out(log, HELD_OUT, seed)
         self._complete: dict[str, tuple[Estimator, list[Estimator]]] = {}
 
     @cached_property
     def fitted(self) -> dict[str, Estimator]:
-        return {name: CONVERGED.fit(self.kinds[name], self.train) for name in SHARED if name in self.kinds}
+        known = {name: self.kinds[name] for name in SHARED if name in self.kinds}
+        return {name: CONVERGED.fit(kind, self.train, given=self.given.get(name)) for name, kind in known.items()}
 
     @cached_property
     def parts(self) -> Indices:
@@ -156,7 +166,7 @@ class Models:
         if name.endswith(BY_QUERY):
             return self._fit_parts(name.removesuffix(BY_QUERY), sessions.own, sessions.parts)
         if name not in self._complete:
-            self._complete[name] = self._fit_parts(name, self.log, self.parts)
+            self._complete[name] = self._fit_parts(name, self.log, self.parts, self.given.get(name))
         return self._complete[name]
 
     def part(self, queries: Sequence[str]) -> Models:
@@ -176,12 +186,15 @@ class Models:
             if name not in self._complete:
                 self._complete[name] = self._fit_parts(name, self.log, self.parts)
 
-    def _fit_parts(self, name: str, log: ClickLog, parts: Indices) -> tuple[Estimator, list[Estimator]]:
+    def _fit_parts(
+        self, name: str, log: ClickLog, parts: Indices, given: NDArray[np.float64] | None = None
+    ) -> tuple[Estimator, list[Estimator]]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            whole, few = CONVERGED.fit(self.kinds[name], log), self._few(log)
+            whole, few = CONVERGED.fit(self.kinds[name], log, given=given), self._few(log)
             log, parts = log[few], parts[few]
-            return whole, [CONVERGED.fit(self.kinds[name], log[parts != part]) for part in range(parts.max() + 1)]
+            shown = [log[parts != part] for part in range(parts.max() + 1)]
+            return whole, [CONVERGED.fit(self.kinds[name], rest, given=given) for rest in shown]
 
     def _few(self, log: ClickLog) -> Indices:
         """Sessions of each query, at most so many, drawn at random: what a model gets wrong shows in them as well."""

@@ -63,6 +63,7 @@ class Subject:
         n_sessions, n_queries: of the log.
         n_of_query, n_held_out: sessions of the query, and those of them that were held out.
         valued: whether the log says what clicks are worth, which is then the reward.
+        counts: the file of counts whose other queries told position parameters; "" without.
     """
 
     log: str
@@ -72,6 +73,7 @@ class Subject:
     n_of_query: int
     n_held_out: int
     valued: bool = False
+    counts: str = ""
 
 
 @dataclass(frozen=True)

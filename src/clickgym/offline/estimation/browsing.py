@@ -8,13 +8,16 @@ context) cell, and one EM algorithm serves both.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...core.checks import check_flag
 from ...core.kernels import kernel
 from ...envs import ClickModel, PositionBasedModel, UserBrowsingModel
 from ..counting import count_cells, cut, in_parallel
+from ..counts import Counts, check_columns_counted
 from .estimator import Clicks, EMEstimator, Floats, Indices, Part, filled, log_prior, smoothed
 
 CELLS = 2**16  # of a block, the piece of work of one thread
@@ -24,6 +27,7 @@ class _BrowsingEstimator(EMEstimator):
     """EM over the cells of (pair, context)."""
 
     after_click: bool
+    counted = ()
     examination_: Floats
 
     offers_per_query = True
@@ -33,8 +37,16 @@ class _BrowsingEstimator(EMEstimator):
         self.per_query = check_flag("per_query", per_query)
 
     def _fit(self, pairs: Indices, clicks: Clicks) -> None:
-        n_pairs, n_contexts = len(self._codes), self.n_positions_ ** (2 if self.after_click else 1)
-        first_cell, context, clicked, skipped = count_cells(pairs, clicks, n_pairs, self.after_click)
+        self._fit_cells(*count_cells(pairs, clicks, len(self._codes), self.after_click), len(pairs))
+
+    def _fit_counts(self, counts: Counts) -> None:
+        self._fit_cells(*counts.cells(self.after_click), counts.n_sessions)
+
+    def _fit_cells(
+        self, first_cell: NDArray[np.int64], context: Indices, clicked: NDArray[Any], skipped: NDArray[Any], n_sessions: int
+    ) -> None:
+        """Estimate from what `count_cells` returns."""
+        n_contexts = self.n_positions_ ** (2 if self.after_click else 1)
         # A block is a range of pairs; its examinations are summed by themselves, so the number of threads changes nothing.
         if self.per_query:
             n_queries = len(self._labels.query_labels)
@@ -62,7 +74,7 @@ class _BrowsingEstimator(EMEstimator):
             return float(likelihood.sum()) + log_prior(α, γ[:n_rows])
 
         examination: Part = ("query", (n_contexts,)) if self.per_query else ("log", (1, n_contexts))
-        self.attraction_, γ = self._climb(step, [("pair", ()), examination], len(pairs))
+        self.attraction_, γ = self._climb(step, [("pair", ()), examination], n_sessions)
         self.examination_ = self._layout(γ if self.per_query else γ[0])
 
     def _layout(self, γ: Floats) -> Floats:
@@ -72,6 +84,16 @@ class _BrowsingEstimator(EMEstimator):
     def _conditional(self, queries: Indices, pairs: Indices, clicks: Clicks) -> Floats:
         law = self.after_click, self.attraction_, self._flat()
         return filled(browsing_conditional, pairs.shape, self._rows(queries), pairs, clicks, *law)
+
+    def _given_last(self, counts: Counts, pairs: Indices) -> Floats | None:
+        context: Any = counts.position - 1
+        if self.after_click:
+            check_columns_counted(counts, self.short, self.counted)
+            context = context * self.n_positions_ + counts.last_click
+        query_of, _ = self._renumber(counts.labels)
+        rows = self._rows(query_of[counts.codes // len(counts.item_labels)].astype(np.int32))[counts.pair]
+        probability: Floats = self.attraction_[pairs] * self._flat()[rows, context]
+        return probability
 
     def _rows(self, queries: Indices) -> Indices:
         """The row of each query among the examination probabilities."""
@@ -199,6 +221,7 @@ class UBMEstimator(_BrowsingEstimator):
 
     model_class = UserBrowsingModel
     after_click = True
+    counted = ("last_click",)
 
     def _layout(self, γ: Floats) -> Floats:
         return np.tril(γ.reshape(*γ.shape[:-1], self.n_positions_, self.n_positions_))

@@ -5,12 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from ...envs import ClickModel, DocumentClickThroughModel, RandomClickModel, RankClickThroughModel
+from ..counts import Counts
 from .estimator import Clicks, Estimator, Floats, Indices, smoothed
 
 
 class _ClickThroughEstimator(Estimator):
     """In closed form; no click depends on those above it, so the laws with and without them are one."""
 
+    counted = ()
     rate_: Floats
 
     def _marginal(self, queries: Indices, pairs: Indices, clicks: Clicks) -> Floats:
@@ -40,6 +42,12 @@ class RCTREstimator(_ClickThroughEstimator):
     def _fit(self, pairs: Indices, clicks: Clicks) -> None:
         self.rate_ = smoothed(clicks.sum(axis=0, dtype=np.int64), (pairs >= 0).sum(axis=0))
 
+    def _fit_counts(self, counts: Counts) -> None:
+        self.rate_ = smoothed(counts.by_position(counts.clicks), counts.by_position(counts.displays))
+
+    def _given_last(self, counts: Counts, pairs: Indices) -> Floats:
+        return self.rate_[counts.position - 1]
+
     def _click_model(self, query: int, pairs: Indices) -> ClickModel:
         return RankClickThroughModel(self.rate_, len(pairs))
 
@@ -63,6 +71,12 @@ class RCMEstimator(_ClickThroughEstimator):
 
     def _fit(self, pairs: Indices, clicks: Clicks) -> None:
         self.rate_ = smoothed(np.array([clicks.sum(dtype=np.int64)]), (pairs >= 0).sum())
+
+    def _fit_counts(self, counts: Counts) -> None:
+        self.rate_ = smoothed(np.array([counts.clicks.sum()]), counts.displays.sum())
+
+    def _given_last(self, counts: Counts, pairs: Indices) -> Floats:
+        return np.full(len(pairs), self.rate_[0])
 
     def _click_model(self, query: int, pairs: Indices) -> ClickModel:
         return RandomClickModel(float(self.rate_[0]), len(pairs), self.n_positions_)
@@ -92,6 +106,12 @@ class DCTREstimator(_ClickThroughEstimator):
             displays += np.bincount(pair[pair >= 0], minlength=len(displays))
             clicked += np.bincount(pair[click > 0], minlength=len(displays))
         self.rate_ = smoothed(clicked, displays)
+
+    def _fit_counts(self, counts: Counts) -> None:
+        self.rate_ = smoothed(counts.by_pair(counts.clicks), counts.by_pair(counts.displays))
+
+    def _given_last(self, counts: Counts, pairs: Indices) -> Floats:
+        return self.rate_[pairs]
 
     def _marginal(self, queries: Indices, pairs: Indices, clicks: Clicks) -> Floats:
         return self.rate_[pairs]

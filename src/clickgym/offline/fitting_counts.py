@@ -1,0 +1,146 @@
+"""From the counts of a log to instances: click models fitted to counts, and scored on the fold that is held out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from ..core.checks import check_at_least, check_callable, check_count, check_kind, check_labels
+from ..envs.instances import Instance
+from .attraction import LEAST_SESSIONS, has_attraction
+from .counts import Counts, check_columns_counted
+from .estimation.estimator import MODEL_ESTIMATORS, Estimator
+from .estimation.settings import ITERATIONS, TOL, FitSettings
+from .fitting import check_fitted_models, make_instance
+
+
+@dataclass(frozen=True)
+class FittedCounts:
+    """Click models fitted to counts.
+
+    Attributes:
+        n_train, n_test: the sessions that the scored models were fitted to, and those held out.
+        scored, estimators: fitted without the sessions held out, and to all, by the short names of their models.
+        scores: log-likelihood per held-out session, and conditional perplexity by rank; None for models that need whole sessions,
+            and without a fold that is held out.
+        instances: of the queries, by their labels.
+    """
+
+    n_train: int
+    n_test: int
+    scored: dict[str, Estimator]
+    estimators: dict[str, Estimator]
+    scores: dict[str, tuple[float, np.ndarray] | None]
+    instances: dict[str, Instance]
+
+
+def fit_counted(
+    counts: Counts,
+    models: Sequence[str],
+    queries: Sequence[str] = (),
+    *,
+    n_items: int = 10,
+    iterations: int = ITERATIONS,
+    tol: float = TOL,
+    per_query: bool = False,
+    origin: str = "estimated by clickgym from counts of clicks",
+    on_step: Callable[[str], object] = lambda text: None,
+) -> FittedCounts:
+    """Fit click models to counts, as `fit_models` does to a log.
+
+    Args:
+        counts: with a column ``fold``, its sessions are held out for the scores.
+        models, queries, n_items, iterations, tol, per_query, on_step: as for `fit_models`.
+        origin: where the counts come from.
+
+    Raises:
+        ValueError: on wrong input, before any model is fitted.
+
+    Warns:
+        ConvergenceWarning: as `Estimator.fit`.
+    """
+    check_kind("counts", counts, Counts, "the counts of a log")
+    models, queries = check_fitted_models(check_labels("models", models), per_query), check_labels("queries", queries)
+    check_count("n_items", n_items)
+    check_count("iterations", iterations)
+    check_at_least("tol", tol, 0, strictly=True)
+    check_callable("on_step", on_step)
+    for name in models:
+        check_columns_counted(counts, name, MODEL_ESTIMATORS[name].counted)
+    first = np.bincount(
+        (counts.codes // len(counts.item_labels))[counts.pair], np.where(counts.position == 1, counts.displays, 0)
+    )
+    shown = {label: _shown(counts, label, n_items) for label in queries or [counts.query_labels[int(first.argmax())]]}
+    held_out = np.zeros(len(counts.position), np.bool_) if counts.fold is None else counts.fold == 1
+    train = counts.part(~held_out) if held_out.any() and not held_out.all() else counts
+    test = counts.part(held_out) if train is not counts else None
+    settings = FitSettings(iterations, tol, per_query)
+    scored: dict[str, Estimator] = {}
+    estimators: dict[str, Estimator] = {}
+    for name in models:
+        start = time.perf_counter()
+        estimators[name] = scored[name] = settings.fit(MODEL_ESTIMATORS[name], train)
+        if test is not None:
+            estimators[name] = settings.fit(MODEL_ESTIMATORS[name], counts)
+        on_step(f"fitted {name} in {time.perf_counter() - start:.1f} s")
+    scores = {name: None if test is None else estimator.score_counts(test) for name, estimator in scored.items()}
+    facts = {
+        "sessions_of_all_queries": counts.n_sessions,
+        "smoothing": "(1 + successes) / (2 + trials)",
+        "position_parameters": "of each query by itself" if per_query else "shared by all queries of the log",
+        "steps": {name: getattr(each, "n_iter_", None) for name, each in estimators.items()},
+    }
+    instances = {}
+    for label, (displays, production, n_sessions) in shown.items():
+        instance = make_instance(label, displays, production, n_sessions, counts.n_positions, estimators, n_items)
+        instances[label] = replace(instance, origin=origin, estimation={**instance.estimation, **facts})
+    return FittedCounts(train.n_sessions, 0 if test is None else test.n_sessions, scored, estimators, scores, instances)
+
+
+def _shown(counts: Counts, query: str, n_items: int) -> tuple[dict[str, int], list[str], int]:
+    """How often a query shows each item; at each position the item that is there most often, of those that are not above; and
+    the sessions of the query.
+    """
+    own = counts.part(counts.of_query(query))
+    if n_items < counts.n_positions:
+        raise ValueError(f"n_items is {n_items}, but the counts have {counts.n_positions} positions")
+    if len(own.codes) < counts.n_positions:
+        raise ValueError(f"the query {query!r} has {len(own.codes)} items, but the counts have {counts.n_positions} positions")
+    labels = [own.item_labels[code % len(own.item_labels)] for code in own.codes.tolist()]
+    at = np.zeros((counts.n_positions, len(labels)))
+    np.add.at(at, (own.position - 1, own.pair), own.displays)
+    production: list[str] = []
+    for displays in at:
+        left = [item for item in range(len(labels)) if labels[item] not in production]
+        production.append(labels[max(left, key=lambda item: (displays[item], -item))])
+    return dict(zip(labels, own.by_pair(own.displays)[:-1].tolist(), strict=True)), production, own.n_sessions
+
+
+def counted_attractions(counts: Counts, estimators: dict[str, Estimator]) -> pl.DataFrame:
+    """The table of attractions of `fit_models`, from estimators fitted to the counts; counts cannot be resampled, so that its
+    intervals are empty.
+    """
+    queries, items = np.divmod(counts.codes, len(counts.item_labels))
+    rate = counts.by_position(counts.clicks) / np.maximum(counts.by_position(counts.displays), 1)
+    expected = np.add.reduceat(counts.displays * rate[counts.position - 1], counts.first_cell[:-1])
+    shown, clicks = (counts.by_pair(values)[:-1] for values in (counts.displays, counts.clicks))
+    coec: Any = np.divide(clicks, expected, out=np.full(len(clicks), np.nan), where=expected > 0)
+    frame = pl.DataFrame({
+        "query": pl.Series(counts.query_labels, dtype=pl.String).gather(queries),
+        "item": pl.Series(counts.item_labels, dtype=pl.String).gather(items), "sessions": shown, "clicks": clicks,
+    })  # fmt: skip
+    nothing = pl.lit(None, pl.Float64)
+    return pl.concat(
+        frame.with_columns(
+            model=pl.lit(name),
+            attraction=pl.when(pl.col("sessions") >= LEAST_SESSIONS).then(pl.Series(estimator.attraction_[:-1])),
+            low=nothing, high=nothing, coec=pl.Series(coec).fill_nan(None),
+        )
+        for name, estimator in estimators.items()
+        if has_attraction(name)
+    )  # fmt: skip

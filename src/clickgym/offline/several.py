@@ -1,0 +1,129 @@
+"""Logs of several files: which files they are, that no session crosses them, and their sessions as one log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..core.checks import check_path, is_sequence
+from ..core.files import is_draft
+from .log import ClickLog
+from .names import Facts, repeated_name
+from .tables import MAX_MEMORY, check_kept, check_size
+from .ubi import ubi_files
+
+Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
+"""A file, a folder or a glob (``logs/*.parquet``), or several of these."""
+
+
+def log_files(log: Any) -> list[Path]:
+    """The files of a log: one, those of a folder or a glob by name, or several in the given order.
+
+    Of a folder, files whose names begin with a dot or an underscore do not count. A folder of UBI is one log, and stays.
+
+    Raises:
+        ValueError: there is no file in a folder, or none that a glob means, or one file twice.
+    """
+    given = list(log) if is_sequence(log) else [log]
+    files = [file for each in given for file in _files(check_path("log", each))]
+    for place, file in enumerate(files):
+        if file in files[:place]:
+            raise ValueError(f"{file} is given twice")
+    if not files:
+        raise ValueError("log is empty; expected a file, or several")
+    return files
+
+
+def _files(path: Path) -> list[Path]:
+    if path.is_dir():
+        try:
+            if ubi_files(path):
+                return [path]
+        except ValueError:  # a folder of logs
+            pass
+        return _of_folder(path, path.iterdir(), f"{path} is a folder without a file")
+    if not path.exists() and any(mark in path.name for mark in "*?["):
+        return _of_folder(path, path.parent.glob(path.name), f"no file is called as {path}")
+    return [path]
+
+
+def _of_folder(path: Path, entries: Iterator[Path], nothing: str) -> list[Path]:
+    files = sorted(each for each in entries if each.is_file() and each.name[0] not in "._" and not is_draft(each))
+    if not files:
+        raise ValueError(f"{nothing}; expected a click log")
+    return files
+
+
+def log_name(log: Any) -> str:
+    """What a log is called: by its file, by its folder, or by the first of several files."""
+    given = list(log) if is_sequence(log) else [log]
+    first = Path(given[0]).name
+    return first if len(given) == 1 else f"{first} and {len(given) - 1} more"
+
+
+def check_together(files: Sequence[Path], facts: Sequence[Facts], sessions_per_file: bool) -> None:
+    """Refuse files that differ in what they say of sessions, and, unless their names begin anew in each file, a session that is
+    in two of them; the ValueError names both files.
+    """
+    for file, fact in zip(files, facts, strict=True):
+        for what, of_first, here in (
+            ("the columns " + ", ".join(facts[0].columns), set(facts[0].columns), set(fact.columns)),
+            (f"positions from {facts[0].base}", facts[0].base, fact.base),
+            ("dates as times" if facts[0].dates else "numbers as times", facts[0].dates, fact.dates),
+        ):
+            if None not in (of_first, here) and of_first != here:
+                raise ValueError(f"{files[0]} has {what}, and {file} has not; expected files of one format")
+    if sessions_per_file or len(files) == 1:
+        return
+    twice = repeated_name([fact.names for fact in facts])
+    if twice is None:
+        return
+    seen: dict[str, Path] = {}
+    for file, fact in zip(files, facts, strict=True):
+        for names in fact.sessions():
+            for name in names.filter(names.hash() == twice).unique().to_list():
+                if (other := seen.setdefault(name, file)) != file:
+                    raise ValueError(
+                        f"the session {name!r} is in {other} and in {file}; expected each session in one file, or, where they "
+                        "are numbered anew in each file, sessions_per_file (--sessions-per-file)"
+                    )
+
+
+def joined(files: Sequence[Path], logs: Sequence[ClickLog], max_memory: int | str = MAX_MEMORY) -> ClickLog:
+    """The sessions of several logs as one, in their order, as if they had been read from one file."""
+    if len(logs) == 1:
+        return logs[0]
+    n_positions = max(log.n_positions for log in logs)
+    labels: dict[str, dict[str, int]] = {"items": {}, "queries": {}}
+    columns: dict[str, list[Any]] = {name: [] for name in ("items", "clicks", "queries")}
+    below = {"items": -1, "clicks": 0, "propensities": 1, "context": 0, "values": 0}
+    optional = ("propensities", "list_propensities", "context", "times", "values")
+    columns |= {name: [] for name in optional if getattr(logs[0], name) is not None}
+    for log in logs:
+        for name, values in columns.items():
+            array = getattr(log, name)
+            if name in labels:
+                own = log.item_labels if name == "items" else log.query_labels
+                index = labels[name]
+                new = np.array([*(index.setdefault(label, len(index)) for label in own), -1], np.int32)
+                array = new[array]
+            if name in below:
+                room = [(0, 0), (0, n_positions - log.n_positions), (0, 0)][: array.ndim]
+                array = np.pad(array, room, constant_values=below[name]) if room[1][1] else array
+            values.append(array)
+        size = sum(array.nbytes for arrays in columns.values() for array in arrays)
+        check_kept(files[0].parent, size, check_size("max_memory", max_memory), f"the sessions of the first {len(logs)} files")
+    skipped: dict[str, int] = {}
+    for reason, n in (pair for log in logs for pair in log.skipped.items()):
+        skipped[reason] = skipped.get(reason, 0) + n
+    own_notes = {(note if all(note in each.notes for each in logs) else f"{file.name}: {note}"): None
+                 for file, log in zip(files, logs, strict=True) for note in log.notes}  # fmt: skip
+    return ClickLog(
+        **{name: np.concatenate(values) for name, values in columns.items()},
+        item_labels=tuple(labels["items"]), query_labels=tuple(labels["queries"]), skipped=skipped, notes=tuple(own_notes),
+        off_list_clicks=sum(log.off_list_clicks for log in logs),
+    )  # fmt: skip
