@@ -616,8 +616,8 @@ def read_log(
     if log_format != "tidy":
         if len(files) > 1 and not sessions_per_file:
             raise ValueError(
-                f"{files[0]} and {len(files) - 1} more are read as {log_format}, where sessions are not compared between files; "
-                "expected tidy tables, or sessions_per_file (--sessions-per-file)"
+                f"{files[0]} and {len(files) - 1} more are read as {log_format}, where sessions are not compared between "
+                "files; expected tidy tables, or sessions_per_file (--sessions-per-file)"
             )
         if query is not None:
             raise ValueError(f"query is only for tidy tables; {files[0]} is read as {log_format}")

@@ -118,7 +118,9 @@ def decide(
     how: dict[str, Any] = {
         "agents": agents or AGENTS, "horizon": number(horizon), "runs": runs, "reward": reward, "cutoff": cutoff,
         "level": level, "seed": seed, "log_format": log_format, "on_step": partial(say, errors()),
-        **reading_of(columns, time, duplicates, bad_rows, repeated, max_memory, click_action, sessions_per_file=sessions_per_file),
+        **reading_of(
+            columns, time, duplicates, bad_rows, repeated, max_memory, click_action, sessions_per_file=sessions_per_file,
+        ),
     }  # fmt: skip
     if all_queries or top is not None:
         if pdf:
