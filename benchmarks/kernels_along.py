@@ -1,7 +1,7 @@
 """Kernels that come along: four agents in ``CMRank-v0``, each time in a new process with an empty home.
 
-Processor time of the process, imports included; the least of three. The time of a session is the least of five runs, in turn. The
-script fails where a folder from ``clickgym precompile`` leaves a kernel to compile, or changes a regret.
+Processor time of the process, imports included; the least of three. The time of a session is the least of five runs.
+The script fails where a folder from ``clickgym precompile`` leaves a kernel to compile, or changes a regret.
 """
 
 from __future__ import annotations

@@ -329,7 +329,7 @@ ELSEWHERE = {
     "calls functions of the user: tests/serving/test_ranker.py has its wrong arguments": {"Ranker"},
     "calls functions of the user, too: tests/offline/test_learn.py has its wrong arguments": {"learn"},
     "takes names, files, or objects of its own": {
-        "Results", "baselines", "check_agent", "check_click_model",
+        "Counts", "Results", "baselines", "check_agent", "check_click_model", "count_log", "read_counts",
         "grid", "kernel", "list_agents", "list_environments", "list_instances", "list_metrics", "read_judgements", "read_letor",
         "read_log", "read_open_bandit", "read_ratings", "read_tidy", "read_ubi", "read_yandex_personalized",
         "read_yandex_relevance", "register", "sessions", "write_tidy", "write_ubi",

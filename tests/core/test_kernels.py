@@ -53,6 +53,7 @@ with warnings.catch_warnings(record=True) as caught, event.install_recorder("num
         "bound": first.bound(1.0),
         "looks_up": first.looks_up(1.0),
         "leaves": first.leaves(first.np.zeros(1)),
+        "beyond": first.beyond(first.np.zeros(1)),
     }
 # Also numba's own, which are never cached alone; not the parts that run in Python, of which numba keeps no machine code.
 compiled = [each.data["dispatcher"] for _, each in recorder.buffer]
@@ -139,6 +140,10 @@ def leaves(values):
     with objmode():
         count(values)
     return values[0]
+
+@kernel
+def beyond(values):
+    return leaves(values) + 1.0
 """,
     "second": """
 from ..core.kernels import inner, kernel
@@ -171,7 +176,16 @@ def deepest(x):
     return SCALE * x
 """,
 }
-VALUES = {"step": 0.75, "outer": 10.0, "apart": 0.0, "difference": 7.0, "bound": 11.0, "looks_up": 3.0, "leaves": 1.0}
+VALUES = {
+    "step": 0.75,
+    "outer": 10.0,
+    "apart": 0.0,
+    "difference": 7.0,
+    "bound": 11.0,
+    "looks_up": 3.0,
+    "leaves": 1.0,
+    "beyond": 2.0,
+}
 
 
 def play_in_a_new_process(package_parent, cache):
@@ -319,9 +333,10 @@ def test_a_kernel_that_reads_what_has_no_key_is_compiled_each_time(play, package
 
 def test_a_function_that_a_kernel_calls_in_python_is_never_stale(play, package, cache):
     replace(package / "envs" / "first.py", "values[0] += 1.0", "values[0] += 2.0")
+    replace(package / "envs" / "first.py", "leaves(values) + 1.0", "leaves(values) + 2.0")  # a caller, which reads the part
     result = play(package.parent, cache)
-    assert result["values"] == VALUES | {"leaves": 2.0}
-    assert result["compiled"] == []
+    assert result["values"] == VALUES | {"leaves": 2.0, "beyond": 4.0}
+    assert (result["compiled"], result["warnings"]) == (["beyond"], [])
 
 
 def test_every_kernel_of_the_package_has_a_key():

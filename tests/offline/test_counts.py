@@ -173,7 +173,7 @@ def test_what_a_reader_refuses_is_not_counted(tmp_path, name):
     (tmp_path / "log.csv").write_text("\n".join(["session,query,position,item,clicked", *rows, ""]))
     told = []
     for read in (read_log, lambda path, **how: count_log(path, ["all"], **how)):
-        with pytest.raises(ValueError, match="log.csv") as error:
+        with pytest.raises(ValueError, match=r"log\.csv") as error:
             read(tmp_path / "log.csv", **how)
         told.append(str(error.value))
     assert told[0] == told[1]
@@ -275,7 +275,7 @@ def test_a_kill_leaves_no_half_file(tmp_path):
 
 
 def test_memory_is_that_of_the_cells(tmp_path):
-    with pytest.raises(ValueError, match="more than max_memory = 5.0 kB"):
+    with pytest.raises(ValueError, match=r"more than max_memory = 5\.0 kB"):
         count_log(tables(drawn(3000), tmp_path), ["all"], max_memory="5kB")
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from clickgym.offline import ClickLog
 from clickgym.offline.decision.decide import decide, weigh
-from clickgym.offline.decision.lists import DistinctLists, measure, per_session
+from clickgym.offline.decision.lists import DistinctLists, measure
 from clickgym.offline.decision.models import Models
 from clickgym.offline.decision.records import Settings
 from clickgym.offline.log import time_blocks
@@ -272,9 +272,9 @@ def test_a_list_that_is_compared_in_short_alone_is_refused():
 
 def test_a_session_earns_its_clicks_or_one_for_any():
     log = ClickLog([[0, 1, 2]] * 3, [[1, 0, 1], [0, 0, 0], [0, 0, 1]], [0] * 3, LABELS, ("shoes",))
-    assert per_session(log, "clicks", None).tolist() == [2.0, 0.0, 1.0]
-    assert per_session(log, "any_click", None).tolist() == [1.0, 0.0, 1.0]
-    assert per_session(log, "any_click", 2).tolist() == [1.0, 0.0, 0.0]
+    assert DistinctLists(log, "clicks", None).earned.tolist() == [2.0, 0.0, 1.0]
+    assert DistinctLists(log, "any_click", None).earned.tolist() == [1.0, 0.0, 1.0]
+    assert DistinctLists(log, "any_click", 2).earned.tolist() == [1.0, 0.0, 0.0]
 
 
 def test_lengths_at_which_both_lists_are_one_tell_of_no_gain():

@@ -570,8 +570,9 @@ def _reached(compiled: Any) -> list[Any]:
 
 
 def _compiled(function: Callable[..., Any], options: dict[str, bool] = OPTIONS) -> Callable[..., Any]:
-    leaves = any(function.__globals__.get(name) is numba.objmode for name in function.__code__.co_names)
-    result: Any = njit(**options | {"nogil": not leaves})(function)  # what takes the lock again by itself would be warned of
+    if any(function.__globals__.get(name) is numba.objmode for name in function.__code__.co_names):
+        options = {name: on for name, on in options.items() if name != "nogil"}  # it takes the lock again by itself
+    result: Any = njit(**options)(function)
     if isinstance(result, Dispatcher):  # not where compilation is switched off
         result.__class__ = _Entry
         result._cache = _DiskCache(result, "entry")  # type: ignore[attr-defined]
@@ -676,6 +677,11 @@ class _PartCompiler(Compiler):
     def compile_extra(self, func: Any) -> Any:
         self.state.library = _Part(self.state.targetctx.codegen(), func.__qualname__)
         return super().compile_extra(func)
+
+    def compile_ir(self, func_ir: Any, *others: Any, **named: Any) -> Any:
+        """Of a kernel that leaves compiled code: what is left when its statements in Python are taken out."""
+        self.state.library = _Part(self.state.targetctx.codegen(), func_ir.func_id.func_qualname)
+        return super().compile_ir(func_ir, *others, **named)
 
 
 def _rebuilt_part(context: Any, code: tuple[str, bytes], fndesc: Any, environment: Any, *others: Any) -> Any:

@@ -40,15 +40,15 @@ NEEDED = ("query", "item", "position", "displays", "clicks")
 
 @dataclass(frozen=True, eq=False)
 class Counts:
-    """The counts of a click log. `count_log` makes them, `read_counts` reads them, and `Estimator.fit_counts` fits models to them.
+    """The counts of a click log: `count_log` makes them, `read_counts` reads them, `Estimator.fit_counts` fits models to them.
 
     Attributes:
         query_labels, item_labels: in the order of their letters.
         codes: ``(P,)`` the pairs of query and item, ``query * len(item_labels) + item``, ascending.
         first_cell: ``(P + 1,)`` the first cell of each pair, and C.
         n_positions: K.
-        position, last_click, fold, displays, clicks, examined, last_clicks: ``(C,)`` the columns; None for those that the counts
-            do not have.
+        position, last_click, fold, displays, clicks, examined, last_clicks: ``(C,)`` the columns; None for those that are not
+            there.
 
     Example:
         >>> frame = pl.DataFrame({"query": ["q"], "item": ["a"], "position": [1], "displays": [4], "clicks": [1]})
@@ -275,6 +275,6 @@ def check_columns_counted(counts: Counts, model: str, columns: tuple[str, ...] |
 def not_counted(model: str) -> str:
     """Why no counts of cells tell a model."""
     return (
-        f"{model} cannot be fitted to counts: whether a user looked below the last click depends on all items that stood there, "
-        "which counts do not hold; fit it to the log"
+        f"{model} cannot be fitted to counts: whether a user looked below the last click depends on all items that stood "
+        "there, which counts do not hold; fit it to the log"
     )

@@ -26,8 +26,8 @@ class FittedCounts:
     Attributes:
         n_train, n_test: the sessions that the scored models were fitted to, and those held out.
         scored, estimators: fitted without the sessions held out, and to all, by the short names of their models.
-        scores: log-likelihood per held-out session, and conditional perplexity by rank; None for models that need whole sessions,
-            and without a fold that is held out.
+        scores: log-likelihood per held-out session, and conditional perplexity by rank; None for models that need whole
+            sessions, and without a fold that is held out.
         instances: of the queries, by their labels.
     """
 

@@ -1,8 +1,8 @@
 """Count the clicks of tidy tables as they are read, in memory that does not grow with the number of sessions.
 
-The rows are read and checked by the reader of logs, so that what it refuses is refused here. Of each block only the events remain:
-pair of query and item, position, last click above, and what happened. They are sorted and counted in lots, and each lot is merged
-into the cells so far.
+The rows are read and checked by the reader of logs, so that what it refuses is refused here. Of each block only the events
+remain: pair of query and item, position, last click above, and what happened. They are sorted and counted in lots, and each lot
+is merged into the cells so far.
 """
 
 from __future__ import annotations
@@ -299,8 +299,8 @@ def count_log(
 
     Args:
         log: tidy tables: a file, a folder, a glob or several files. The result does not depend on their order.
-        models: short names of estimators, or ``["all"]`` that counts tell. PBM, UBM and the click-through rate models are fitted
-            as to the log itself; CM, DCM and SDBN in closed form. DBN and CCM need the log.
+        models: short names of estimators, or ``["all"]`` that counts tell. PBM, UBM and the click-through rate models are
+            fitted as to the log itself; CM, DCM and SDBN in closed form. DBN and CCM need the log.
         hold_out: the share of the sessions that are counted apart, for the likelihood; a hash of a session's name decides.
         log_format: as for `read_log`; only tidy tables can be counted.
         on_step: is called with one line for each finished step.
@@ -367,8 +367,9 @@ def _counts(pairs: Pairs, total: Cells, needed: set[str], has_fold: bool) -> Cou
     query, item = (
         labels[name].cast(pl.Enum(each)).to_physical().to_numpy() for name, each in (("query", queries), ("item", items))
     )
+    codes = query.astype(np.int64) * len(items) + item
     return Counts(
-        tuple(queries), tuple(items), query.astype(np.int64) * len(items) + item, first_cell, n_positions, position, *counts[:2],
+        tuple(queries), tuple(items), codes, first_cell, n_positions, position, *counts[:2],
         last if "last_click" in needed else None, (total.cells[order] & 1).astype(np.int8) if has_fold else None, *counts[2:],
     )  # fmt: skip
 
@@ -383,7 +384,7 @@ def statement(
     columns: Mapping[str, str] | None = None,
     sessions_per_file: bool = False,
 ) -> str:
-    """What `count_log` does, as a statement in SQL (the dialect of DuckDB), for tables that lie in a warehouse. It checks nothing.
+    """What `count_log` does, as a statement in SQL (DuckDB's dialect), for tables that lie in a warehouse. It checks nothing.
 
     Args:
         log, models, hold_out, log_format, columns, sessions_per_file: as for `count_log`.
@@ -396,13 +397,13 @@ def statement(
     table = table_of(files[0], columns, None, [], sys.maxsize)
     names = {role: '"{}"'.format(name.replace('"', '""')) for role, name in table.names.items()}
     first = next(iter(table())).rows
-    base = int(first.filter(pl.col("session") == first["session"][0])["position"].cast(pl.Int64).min() > 0)  # type: ignore[operator]
+    positions = first.filter(pl.col("session") == first["session"][0])["position"].cast(pl.Int64).to_list()
     session, query = f"CAST({names['session']} AS VARCHAR)", f"'{ONE_QUERY}'"
     if "split" in names:
         session = f"{names['split']} || ' ' || {session}"
     if "query" in names:
         query = f"CAST({names['query']} AS VARCHAR)" + (f" || '-' || {names['region']}" if "region" in names else "")
-    position = f"CAST({names['position']} AS INTEGER)" + ("" if base else " + 1")
+    position = f"CAST({names['position']} AS INTEGER)" + (" + 1" if min(positions) == 0 else "")
     source = ", ".join("'{}'".format(str(file).replace("'", "''")) for file in files)
     options = ", filename = true" if sessions_per_file else ""
     if files[0].suffix == ".parquet":
@@ -411,8 +412,10 @@ def statement(
         types = ", ".join(f"{name}: 'VARCHAR'" for name in names.values())
         source = f"read_json([{source}], format = 'newline_delimited', columns = {{{types}}}{options})"
     else:
-        source = f"read_csv([{source}], header = true, delim = '{table.mark}', quote = '\"', all_varchar = true{options})"  # type: ignore[union-attr]
+        mark = getattr(table, "mark", ",")
+        source = f"read_csv([{source}], header = true, delim = '{mark}', quote = '\"', all_varchar = true{options})"
     whole = "filename, session" if sessions_per_file else "session"
+    clicked = f"CAST(CAST({names['clicked']} AS BOOLEAN) AS INTEGER) AS clicked" + (", filename" if sessions_per_file else "")
     keys = ["query", "item", "position"]
     values = ["count(*) AS displays", "CAST(sum(clicked) AS BIGINT) AS clicks"]
     if "last_click" in needed:
@@ -428,7 +431,7 @@ def statement(
     return f"""COPY (
   WITH displays AS (
     SELECT {session} AS session, {query} AS query, CAST({names["item"]} AS VARCHAR) AS item,
-      {position} AS position, CAST(CAST({names["clicked"]} AS BOOLEAN) AS INTEGER) AS clicked{", filename" if sessions_per_file else ""}
+      {position} AS position, {clicked}
     FROM {source}
   ), sessions AS (
     SELECT *, max(CASE WHEN clicked = 1 THEN position END) OVER (PARTITION BY {whole}) AS last_of_all,

@@ -86,9 +86,9 @@ def _pairs(places: Iterable[Place], players: Sequence[Player], *, strict: bool) 
                 unable[player] = error
         pairs[str(place.given)] = able
     if strict:
-        for player, error in unable.items():
+        for player, reason in unable.items():
             if not any(player.given in able for able in pairs.values()):
-                raise error
+                raise reason
     return pairs
 
 

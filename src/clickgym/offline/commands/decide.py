@@ -119,7 +119,7 @@ def decide(
         "agents": agents or AGENTS, "horizon": number(horizon), "runs": runs, "reward": reward, "cutoff": cutoff,
         "level": level, "seed": seed, "log_format": log_format, "on_step": partial(say, errors()),
         **reading_of(
-            columns, time, duplicates, bad_rows, repeated, max_memory, click_action, sessions_per_file=sessions_per_file
+            columns, time, duplicates, bad_rows, repeated, max_memory, click_action, sessions_per_file=sessions_per_file,
         ),
     }  # fmt: skip
     if all_queries or top is not None:

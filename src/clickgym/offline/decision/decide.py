@@ -103,9 +103,9 @@ def decide(
         seed: of the split into held-out sessions, of the agents and of the bootstrap.
         out: the folder for ``instance.json`` and the agents' results; created if missing. None leaves no files.
             `write_decision` writes the page.
-        counts: of the log, as `count_log` makes them, or their file: then only the sessions of the query are read, and of a
-            tidy table alone. Examination of PBM and UBM and continuation of the DCM come from the counts of the other queries,
-            and all parameters of the other models from the query.
+        counts: of the log, as `count_log` makes them, or their file: then only the sessions of the query are read, from tidy
+            tables. Examination of PBM and UBM and continuation of the DCM come from the counts of the other queries, and all
+            parameters of the other models from the query.
         log_format: of a file, as for `read_log`.
         truth: the true users of a simulated log, over its item indices.
         callback: receives the progress of the agents.
@@ -241,8 +241,9 @@ def open_log(
     """What to call the log, and its sessions, or those of a query; refused are one of which nothing can be decided, and agents
     that cannot rank its lists."""
     name = "a log in memory" if isinstance(log, ClickLog) else log_name(log)
-    read: Any = read_sessions if query is None or isinstance(log, ClickLog) else read_log  # does not even read the others
-    logged = read(log, log_format, query=query, **reading)
+    alone = query is not None and not isinstance(log, ClickLog)  # not even read are the others
+    logged: Any = read_log if alone else read_sessions
+    logged = logged(log, log_format, query=query, **reading)
     if not isinstance(logged, ClickLog):
         raise ValueError("the log holds single items, not lists; expected one that fit reads")
     if not len(logged):

@@ -103,7 +103,7 @@ class Models:
         self.given: Mapping[str, NDArray[np.float64]] = {}
         if counts is not None:
             self.n_sessions, self.n_queries = counts.n_sessions, len(counts.query_labels)
-            self.given = shared_parameters(counts, log.query_labels[0], log.n_positions)
+            self.given = shared_parameters(counts, log.query_labels[log.queries[0]], log.n_positions)
         self.kinds = {name: kind for name, kind in MODEL_ESTIMATORS.items() if reward in kind.model_class.rewards}
         self.train, self.test = hold_out(log, HELD_OUT, seed)
         self._complete: dict[str, tuple[Estimator, list[Estimator]]] = {}

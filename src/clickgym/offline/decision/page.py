@@ -108,7 +108,8 @@ def command_of(decision: Decision) -> str:
         words.append(f"--agents {' '.join(agents)}")
     for option, value, usual in (
         ("reward", decision.reward, "clicks"), ("cutoff", decision.cutoff, None), ("horizon", decision.horizon, 100_000),
-        ("level", decision.level, LEVEL), ("counts", decision.subject.counts, ""), ("runs", decision.runs, 5), ("seed", decision.seed, 0),
+        ("level", decision.level, LEVEL), ("runs", decision.runs, 5), ("seed", decision.seed, 0),
+        ("counts", decision.subject.counts and _quoted(decision.subject.counts), ""),
     ):  # fmt: skip
         if value != usual:
             words.append(f"--{option} {value}")

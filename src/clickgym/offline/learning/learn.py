@@ -166,10 +166,9 @@ def learn(
         "held_out": task.estimate(model), **task.reliability(), "fit": _fit_test(log, test),
     }  # fmt: skip
     if facts["fit"] and facts["fit"]["p_value"] < FITS:
-        figure = f"p = {facts['fit']['p_value']:.2g}; {facts['fit']['figure']}"
-        warnings.warn(
-            f"clicks do not fit a position-based model ({figure}): the estimates are biased", FitWarning, stacklevel=2
-        )
+        figure = "p = {p_value:.2g}; {figure}".format(**facts["fit"])
+        words = f"clicks do not fit a position-based model ({figure}): the estimates are biased"
+        warnings.warn(words, FitWarning, stacklevel=2)
     sizes = {"n_items": max(task.sessions.cases.shape[1], log.n_positions), "n_positions": log.n_positions}
     return LearnedRanker(model.layers, mean=task.mean, scale=task.scale, table=task.table, facts=facts, seed=seed, **sizes)
 
@@ -316,12 +315,8 @@ def _features(log: ClickLog, sessions: Sessions, features: Features) -> tuple[Fl
                 f"the log has no features, and {len(pairs):,} pairs of query and item are more than {MOST_PAIRS:,}; expected "
                 "columns feature_1, ..., or a table (features)"
             )
-        one_query = len(np.unique(queries)) == 1
-        return (
-            np.eye(len(pairs)),
-            everywhere,
-            dict(zip([p[1] if one_query else p for p in pairs], np.eye(len(pairs)), strict=True)),
-        )
+        x, names = np.eye(len(pairs)), [item for _, item in pairs] if np.ptp(queries) == 0 else pairs
+        return x, everywhere, dict(zip(names, x, strict=True))
     check_kind(
         "features", features, Mapping, "rows by item label or by query label and item label, or the model of an environment"
     )
@@ -348,10 +343,8 @@ def _fit_test(log: ClickLog, test: NDArray[np.bool_]) -> dict[str, Any]:
         fit = check_fit("PBM", CONVERGED.fit(PBMEstimator, train), held, len(train))[0] if len(train) and len(held) else None
         if fit is not None and fit.patterns:
             pattern = min(fit.patterns, key=lambda each: each.p_value)
-            figure = (
-                f"query {query}, {pattern.name}: mean square of the deviations {pattern.mean_square:.2f}, where 1 is expected"
-            )
-            found.append((fit.p_value * len(often), figure))
+            figure = f"mean square of the deviations {pattern.mean_square:.2f}, where 1 is expected"
+            found.append((fit.p_value * len(often), f"query {query}, {pattern.name}: {figure}"))
     if often:
         part = log[np.sort(np.concatenate(often))]
         above = check_above(part, CONVERGED.fit(PBMEstimator, part).click_probabilities(part))

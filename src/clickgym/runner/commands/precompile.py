@@ -35,9 +35,9 @@ def precompile(
 ) -> None:  # fmt: skip
     """Compile the kernels of agents and environments into a folder, for containers, CI and workers.
 
-    Without it, every new machine compiles each pair of agent and environment once, in about two seconds. The folder is used by
-    every process that has the environment variable CLICKGYM_KERNELS=DIR. It is only read; results stay the same. It must belong
-    to the user or to root, and nobody else may write it.
+    Without such a folder, every new machine compiles each pair of agent and environment once, in about two seconds. The folder
+    is used by every process that has the environment variable CLICKGYM_KERNELS=DIR. It is only read; results stay the same. It
+    must belong to the user or to root, and nobody else may write it.
 
     A kernel is loaded only by the same versions of clickgym's sources, numba, llvmlite, NumPy and Python, and only by a
     processor for which it was compiled. All other kernels are compiled as without the folder. Your own agents are compiled in
