@@ -247,4 +247,11 @@ def test_what_is_said(tmp_path, address, capsys):
         said = capsys.readouterr().err
         assert error in " ".join(said.split())
         assert PASSWORD not in said
+    with sqlite3.connect(old) as connection:
+        connection.execute("UPDATE impressions SET seen = 99 WHERE number = (SELECT max(number) FROM impressions)")
+    connection.close()
+    assert main(["move", str(old), str(other)]) == 2
+    assert "old.db is damaged (the checksum of a row of impressions does not match)" in " ".join(
+        capsys.readouterr().err.split()
+    )
     assert [path.name for path in tmp_path.iterdir()] == ["old.db"]
