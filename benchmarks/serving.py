@@ -103,9 +103,9 @@ def waiting(folder: Path) -> list[list[str]]:
     """How long `rank` takes while snapshots are written, in milliseconds: by agents of their own, and by hand in between."""
     with Ranker(n_positions=K, seed=0, store=folder / "waits.db") as ranker:
         visits(ranker, 1000, close=True)
-        before = ranker._connection.execute("SELECT sum(tick) FROM snapshots").fetchone()
+        before = ranker._journal.connection.execute("SELECT sum(tick) FROM snapshots").fetchone()
         waits = np.array(visits(ranker, 5 * SESSIONS, close=True)) * 1e3
-        assert ranker._connection.execute("SELECT sum(tick) FROM snapshots").fetchone() != before
+        assert ranker._journal.connection.execute("SELECT sum(tick) FROM snapshots").fetchone() != before
     names = ("`rank` while states are written, ms by the clock", "ms of the processor")
     quantiles = (0.5, 0.99, 0.999, 1.0)
     return [[name, *(f"{np.quantile(of, q):.2f}" for q in quantiles)] for name, of in zip(names, waits.T, strict=True)]

@@ -8,11 +8,13 @@
 
 Send the candidates in the order in which you show them today: a tenth of the lists are their first items, for comparison. Each
 call may be sent again after an answer that was lost; a list that was asked for twice is two impressions. One process serves a
-store.
+file; several may serve one store in PostgreSQL (pip install 'clickgym[service,postgres]'), on several machines, too:
+
+    python examples/service.py --store postgresql://user@host/database --positions 5 --workers 4
 
 Nobody can click without the token, which only the answer of /rank tells: ids of impressions may stand in logs. The key of the
-tokens is in a file beside the store. Whoever may ask for lists may teach the agents: put what you know of users and bots before
-it. Bodies that are too long, nested too deeply, or too slow are refused.
+tokens is in a file, beside the store or named by --key; all workers need the same. Whoever may ask for lists may teach the
+agents: put what you know of users and bots before it. Bodies that are too long, nested too deeply, or too slow are refused.
 """
 
 from __future__ import annotations
@@ -31,6 +33,7 @@ from typing import Any
 
 import h11
 import uvicorn
+from anyio import to_thread
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
@@ -45,6 +48,8 @@ MOST_BYTES, DEEPEST = 1_000_000, 3
 """Of a body; a list of features is nested three times."""
 SECONDS = 10.0
 """In which a request must arrive, and after which a service that is stopped ends."""
+THREADS = 8
+"""Of a worker; each has a connection of its own to PostgreSQL."""
 MARK = re.compile(rb'"(?:[^"\\]|\\.)*"?|[][{}]', re.DOTALL)
 """A text of JSON, or what nests."""
 
@@ -67,9 +72,8 @@ class Impatient(H11Protocol):
             self.deadline = None
 
 
-def key_of(store: str) -> bytes:
+def key_of(file: Path) -> bytes:
     """The key of the tokens, which is made once for a store."""
-    file = Path(f"{store}.key")
     if not file.exists():
         file.touch(mode=0o600)
         file.write_bytes(secrets.token_bytes(32))
@@ -125,6 +129,7 @@ def application(ranker: Ranker, key: bytes) -> Starlette:
 
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        to_thread.current_default_thread_limiter().total_tokens = THREADS
         yield
         ranker.shut_down(timeout=SECONDS)
 
@@ -133,9 +138,10 @@ def application(ranker: Ranker, key: bytes) -> Starlette:
     return Starlette(routes=[*routes, Route("/report", report)], exception_handlers=errors, lifespan=lifespan)
 
 
-def main() -> None:
+def arguments() -> argparse.Namespace:
+    """What the command line says, in each worker."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--store", required=True, help="the file in which all is kept")
+    parser.add_argument("--store", required=True, help="the file in which all is kept, or postgresql://user@host/database")
     parser.add_argument("--positions", type=int, required=True, help="how many items a list shows")
     parser.add_argument("--agent", default="CascadeTS", help="who ranks, as for clickgym run (default CascadeTS)")
     parser.add_argument(
@@ -143,9 +149,21 @@ def main() -> None:
         help="the share of lists that are the first candidates, as production shows them; 0: none (default 0.1)",
     )  # fmt: skip
     parser.add_argument("--patience", type=float, default=1800.0, help="seconds until a session counts as over (default 1800)")
-    parser.add_argument("--durable", choices=("kill", "power"), default="kill", help="what an answered call survives")
+    parser.add_argument("--durable", choices=("kill", "power"), help="what an answered call survives (see docs/service.md)")
+    parser.add_argument("--workers", type=int, default=1, help="processes that serve; several need PostgreSQL (default 1)")
+    parser.add_argument("--key", type=Path, help="the file with the key of the tokens (default STORE.key, or service.key)")
     parser.add_argument("--port", type=int, default=8000, help="on which this machine is asked (default 8000)")
     words = parser.parse_args()
+    shared = words.store.startswith("postgres")
+    if words.workers > 1 and not shared:
+        parser.error("--workers needs a store in PostgreSQL: one process serves a file")
+    words.key = words.key or Path("service.key" if shared else f"{words.store}.key")
+    return words
+
+
+def made() -> Starlette:
+    """The application of one worker."""
+    words = arguments()
 
     def production(query: str | int, candidates: Sequence[str | int]) -> Sequence[str | int]:
         return candidates
@@ -154,9 +172,16 @@ def main() -> None:
     ranker = Ranker(
         words.agent, n_positions=words.positions, store=words.store, patience=words.patience, durable=words.durable, **compared
     )
+    return application(ranker, key_of(words.key))
+
+
+def main() -> None:
+    words = arguments()
+    key_of(words.key)  # before several workers look for it
     uvicorn.run(
-        application(ranker, key_of(words.store)), port=words.port, log_level="warning", http=Impatient,
-        timeout_graceful_shutdown=int(SECONDS),
+        f"{Path(__file__).stem}:made", factory=True, app_dir=str(Path(__file__).parent), workers=words.workers, port=words.port,
+        log_level="warning", http=f"{Path(__file__).stem}:Impatient" if words.workers > 1 else Impatient,
+        timeout_graceful_shutdown=int(SECONDS), timeout_worker_healthcheck=60,  # a worker loads for some seconds
     )  # fmt: skip
 
 

@@ -11,14 +11,12 @@ import os
 import random
 import shutil
 import signal
-import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
-
-import numpy as np
+from typing import Any, cast
 
 from clickgym import Ranker
 from clickgym.serving.ids import impression_number
@@ -34,31 +32,32 @@ SETTINGS: dict[str, Any] = {
 
 
 def serve(store: str, seed: int, durable: str) -> None:
-    """Serve until killed."""
+    """Serve until killed; where the server of the store is gone for a while, calls are repeated."""
     rng, opened = random.Random(seed), []
     ranker = Ranker(store=store, durable=durable, seed=1, **SETTINGS)
     say("ready")
     while True:
-        query, candidates = f"q{rng.randrange(5)}", [f"é{i}" for i in rng.sample(range(9), 5)]
-        shown = ranker.rank(query, candidates)
-        say("R", shown.id, *shown.items)
-        opened.append(shown)
-        impression = rng.choice(opened[-20:])
-        for item in rng.choices(impression.items, k=2):  # sometimes the same twice
-            say("c", impression.id, item)
-            ranker.click(impression.id, item)
-            say("C", impression.id, item)
-        if rng.random() < 0.8:
+        with suppress(OSError):
+            query, candidates = f"q{rng.randrange(5)}", [f"é{i}" for i in rng.sample(range(9), 5)]
+            shown = ranker.rank(query, candidates)
+            say("R", shown.id, *shown.items)
+            opened.append(shown)
             impression = rng.choice(opened[-20:])
-            ranker.close(impression.id)
-            say("X", impression.id)
+            for item in rng.choices(impression.items, k=2):  # sometimes the same twice
+                say("c", impression.id, item)
+                ranker.click(impression.id, item)
+                say("C", impression.id, item)
+            if rng.random() < 0.8:
+                impression = rng.choice(opened[-20:])
+                ranker.close(impression.id)
+                say("X", impression.id)
 
 
 def say(*words: str) -> None:
     os.write(1, (" ".join(words) + "\n").encode())
 
 
-def start(store: Path, seed: int, durable: str = "kill") -> subprocess.Popen[bytes]:
+def start(store: Path | str, seed: int, durable: str = "kill") -> subprocess.Popen[bytes]:
     """The process, when it serves."""
     process = subprocess.Popen([sys.executable, __file__, str(store), str(seed), durable], stdout=subprocess.PIPE)
     assert process.stdout is not None
@@ -108,44 +107,62 @@ def stop_and_copy(store: Path, copy: Path, seed: int, seconds: float) -> list[li
     return [line.split() for line in said[: said.rfind(b"\n") + 1].decode().splitlines()]
 
 
-def faults(store: Path, said: list[list[str]]) -> list[str]:
+def faults(store: Path | str, said: list[list[str]]) -> list[str]:
     """What is wrong with a store after all that was acknowledged; and it must open."""
     with Ranker(store=store, **SETTINGS) as ranker:
-        run = ranker._connection.execute
-        (integrity,) = run("PRAGMA integrity_check").fetchone()
+        journal: Any = ranker._journal
+        integrity = "ok" if journal.shared else journal.connection.execute("PRAGMA integrity_check").fetchone()[0]
         found = [] if integrity == "ok" else [f"integrity: {integrity}"]
-        ids = dict(run("SELECT number, id FROM items"))
-        lists, closed = {}, set()
-        for number, items, when in run("SELECT number, items, closed FROM impressions"):
-            lists[number] = [ids[item] for item in np.frombuffer(items, np.int32).tolist()]
-            closed |= {number} if when is not None else set()
-        clicks = {(number, lists[number][place - 1]) for number, place in run("SELECT impression, position FROM clicks")}
+        with journal.view() as view:
+            ids = view.ids("items")
+            numbers, items, seen = view.impressions("number", "items", "seen")
+            impressions, positions, _ = view.clicks()
+        lists = {number: [ids[item] for item in row] for number, row in zip(numbers.tolist(), items.tolist(), strict=True)}
+        closed = set(numbers[seen >= 0].tolist())
+        pairs = zip(impressions.tolist(), positions.tolist(), strict=True)
+        clicks = {(number, lists[number][place - 1]) for number, place in pairs}
         attempts = set()
-        for kind, impression, *items in said:
+        for kind, impression, *words in said:
             number = impression_number(ranker._secret, impression)
-            if kind == "R" and lists.get(number) != items:
-                found.append(f"the list of {impression} is {lists.get(number)}, not {items}")
-            elif kind == "C" and (number, items[0]) not in clicks:
-                found.append(f"the click of {impression} on {items[0]} is lost")
+            if kind == "R" and lists.get(number) != words:
+                found.append(f"the list of {impression} is {lists.get(number)}, not {words}")
+            elif kind == "C" and (number, words[0]) not in clicks:
+                found.append(f"the click of {impression} on {words[0]} is lost")
             elif kind == "X" and number not in closed:
                 found.append(f"{impression} is open again")
             elif kind == "c":
-                attempts.add((number, items[0]))
+                attempts.add((number, words[0]))
         found += [f"nobody has clicked {click}" for click in clicks - attempts]
-        if (n := run("SELECT count(*) FROM clicks").fetchone()[0]) != len(clicks):
-            found.append(f"{n} clicks are stored, {len(clicks)} different ones")
+        if len(impressions) != len(clicks):
+            found.append(f"{len(impressions)} clicks are stored, {len(clicks)} different ones")
         return found + [f"the state of query {number} is another" for number in states_that_differ(ranker)]
 
 
 def states_that_differ(ranker: Ranker) -> list[int]:
     """The queries whose agents, in memory or from a snapshot, are not what a replay of all events makes of them."""
-    copy = sqlite3.connect(":memory:")
-    ranker._connection.backup(copy)
-    copy.execute("DELETE FROM snapshots")
-    store: Any = type("Copy", (), {"connection": copy})()
-    replayed = Agents(store, ranker._recipe, ranker.seed, 10**6)
-    numbers = [number for (number,) in copy.execute("SELECT number FROM queries WHERE capacity IS NOT NULL")]
+    replayed = Agents(cast(Any, WithoutSnapshots(ranker._journal)), ranker._recipe, ranker.seed, 10**6)
+    numbers = numbers_of_agents(ranker)
     return [number for number in numbers if state_of(replayed.get(number)) != state_of(ranker._agents.get(number))]
+
+
+class WithoutSnapshots:
+    """A journal whose agents are replayed from their first event."""
+
+    def __init__(self, journal: Any) -> None:
+        self.journal = journal
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.journal, name)
+
+    def stored(self, agent: int) -> Any:
+        stored = self.journal.stored(agent)
+        return stored and stored._replace(snapshot=None)
+
+
+def numbers_of_agents(ranker: Ranker) -> list[int]:
+    """The numbers of the queries that have an agent."""
+    with ranker._journal.view() as view:
+        return [number for number in view.ids("queries") if (stored := ranker._journal.stored(number)) and stored.capacity]
 
 
 def state_of(served: Any) -> list[Any]:

@@ -51,6 +51,7 @@ OPTIONAL = {
     "pandas",
     "plotly",
     "polars",
+    "psycopg",
     "rich",
     "sb3_contrib",
     "scipy",

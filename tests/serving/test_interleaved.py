@@ -15,6 +15,7 @@ from clickgym.agents import Agent
 from clickgym.offline import read_log
 from clickgym.offline.interleaving import TeamDraft
 
+on_both = pytest.mark.usefixtures("both")
 ABC = ["a", "b", "c", "d"]
 BACKWARDS = {"q": ABC[::-1]}
 
@@ -46,8 +47,8 @@ def made(agent=Alphabet, **settings):
 
 def notes_of(ranker):
     """The notes by impression."""
-    found = ranker._connection.execute("SELECT impression, note FROM interleaved ORDER BY impression").fetchall()
-    return {number: np.frombuffer(note).tolist() for number, note in found}
+    with ranker._journal.view() as view:
+        return {number: note.tolist() for number, note in sorted(view.notes().items())}
 
 
 def serve(ranker, n, clicked, query="q", candidates=ABC):
@@ -74,6 +75,7 @@ def test_lists_have_the_law_of_team_draft_and_the_note_is_stored_with_the_impres
     assert all(abs(counts[key] / 400 - p) <= 5 * math.sqrt(p * (1 - p) / 400) for key, p in law.items())
 
 
+@on_both
 def test_late_clicks_credit_their_own_display():
     """Every user clicks what the agent brought, an hour late and in the reverse order: the agent wins each impression."""
     ranker = made(production=BACKWARDS)
@@ -88,6 +90,7 @@ def test_late_clicks_credit_their_own_display():
     assert credit.low == -math.inf  # nothing is said of the mean before 100 impressions
 
 
+@on_both
 def test_impressions_behind_one_that_is_open_wait():
     ranker = made(production=BACKWARDS)
     serve(ranker, 5, lambda items: ["a"])
@@ -98,6 +101,7 @@ def test_impressions_behind_one_that_is_open_wait():
     assert ranker.report().credit.n == 11
 
 
+@on_both
 def test_an_item_that_was_replaced_credits_nobody():
     ranker = made(production=lambda query, candidates: candidates[::-1], capacity=4)
     shown = ranker.rank("q", ABC)
@@ -132,6 +136,7 @@ def test_the_report_says_what_is_measured_and_what_is_not():
     assert "preference for items of one list" in report.to_html()
 
 
+@on_both
 def test_probabilistic_interleaving_stores_probabilities():
     ranker = made(by="probabilistic", challenger=Backwards)
     serve(ranker, 120, lambda items: [item for item in items if item in "ab"])
@@ -168,6 +173,7 @@ def test_the_guard_does_not_use_credit_and_the_share_of_production_stays():
     assert report.difference.n == report.by_agent + report.by_production
 
 
+@on_both
 def test_a_challenger_learns_beside_the_agent_and_both_are_restored(tmp_path):
     """After a kill, from a replay of all events and from a snapshot."""
     settings = {"store": tmp_path / "s.db", "challenger": "CascadeTS", "production": BACKWARDS, "interleaved_share": 0.5}
@@ -185,7 +191,7 @@ def test_a_challenger_learns_beside_the_agent_and_both_are_restored(tmp_path):
         before = state_of(served), [np.array(field) for field in served.challenger.state]
         if step == 1:
             ranker.snapshot()
-        ranker._store.shut_down()
+        ranker._journal.shut_down()
         ranker = made("CascadeKLUCB", **settings)
         served = ranker._agents.of_query("q")
         assert state_of(served) == before[0]
@@ -197,6 +203,7 @@ def test_a_challenger_learns_beside_the_agent_and_both_are_restored(tmp_path):
     without.shut_down()
 
 
+@on_both
 def test_a_ranker_by_features_challenges_an_agent_by_features():
     class Learned:
         def best(self, features):
@@ -235,6 +242,7 @@ def test_a_store_of_version_2_is_migrated_after_a_copy(tmp_path, warnings_of_ser
     assert len(read_log(path)) == len(log) + 5
 
 
+@on_both
 def test_a_store_keeps_its_method_and_its_rival(tmp_path):
     path = tmp_path / "s.db"
     made("CascadeTS", store=path, production=BACKWARDS).shut_down()

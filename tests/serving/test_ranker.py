@@ -15,6 +15,7 @@ from clickgym.agents import CONTEXTUAL_AGENTS, Agent, CascadeTS, CompiledAgent
 from clickgym.offline import ClickLog
 from clickgym.offline.decision.decide import FALLBACK
 
+on_both = pytest.mark.usefixtures("both")
 ABC = ["a", "b", "c"]
 
 
@@ -73,7 +74,7 @@ def agent_of(ranker, query):
 
 
 def rows(ranker, statement):
-    return ranker._connection.execute(statement).fetchall()
+    return ranker._journal.connection.execute(statement).fetchall()
 
 
 # ------------------------------------------------------------------------------------------------- rank, click and close
@@ -88,6 +89,7 @@ def agent_of_new(ranker):
     return agent_of(ranker, "q").agent
 
 
+@on_both
 def test_clicks_come_late_twice_and_out_of_order():
     ranker = made()
     first, second = ranker.rank("q", ABC), ranker.rank("q")
@@ -103,6 +105,7 @@ def test_clicks_come_late_twice_and_out_of_order():
     assert ranker.log().clicks.tolist() == [[1, 1], [0, 1]]
 
 
+@on_both
 def test_an_agent_learns_what_was_seen():
     ranker = made(n_positions=3)
     shown = ranker.rank("q", ["a", "b", "c", "d"])
@@ -115,6 +118,7 @@ def test_an_agent_learns_what_was_seen():
     assert len(ranker.log()) == 1
 
 
+@on_both
 def test_a_click_after_the_end_is_stored_as_late_and_not_learned():
     ranker = made(n_positions=3)
     shown = ranker.rank("q", ABC)
@@ -127,6 +131,7 @@ def test_a_click_after_the_end_is_stored_as_late_and_not_learned():
     assert [(row.agent_seen, row.agent_clicks) for row in report.positions] == [(1, 0), (1, 0), (1, 1)]
 
 
+@on_both
 def test_impressions_that_nobody_closes_are_closed_after_a_while():
     clock = Clock()
     ranker = made(clock=clock, patience=60)
@@ -144,6 +149,7 @@ def test_impressions_that_nobody_closes_are_closed_after_a_while():
     assert ranker.report().open == 0
 
 
+@on_both
 def test_one_call_closes_few_impressions_of_others():
     clock = Clock()
     ranker = made(clock=clock, patience=60)
@@ -157,6 +163,7 @@ def test_one_call_closes_few_impressions_of_others():
     assert ranker.report().open == 3
 
 
+@on_both
 def test_agents_learn_after_some_impressions_or_seconds():
     clock = Clock()
     ranker = made(clock=clock, update_every=3, update_seconds=10)
@@ -192,6 +199,7 @@ def test_a_clock_that_goes_back_loses_nothing(warnings_of_service):
 # --------------------------------------------------------------------------------------------------------- ids, candidates
 
 
+@on_both
 def test_ids_are_the_users_own():
     ranker = made(n_positions=3)
     query, items = "red 👠 \x00'\"; --", ["ä", "a\u0308", 7, "7", "\u202e\n"]
@@ -207,6 +215,7 @@ def test_ids_are_the_users_own():
     assert ranker.report().queries == 3
 
 
+@on_both
 def test_ids_of_impressions_cannot_be_guessed_and_stand_in_a_page():
     ranker, other = made(), made(seed=1)
     ids = [ranker.rank("q", ABC).id for _ in range(50)]
@@ -217,6 +226,7 @@ def test_ids_of_impressions_cannot_be_guessed_and_stand_in_a_page():
         other.click(ids[0], position=1)
 
 
+@on_both
 def test_candidates_differ_and_a_new_item_takes_the_place_of_the_one_absent_longest():
     ranker = made()
     for candidates in (["a", "b", "c"], ["a", "b", "d"], ["a", "e", "f"]):  # six slots
@@ -243,6 +253,7 @@ def test_candidates_have_a_limit_and_are_distinct():
         ranker.rank("q", [*range(40_000 - 1), 7])
 
 
+@on_both
 def test_a_late_click_on_an_item_that_was_replaced_is_not_the_new_ones():
     ranker = made(capacity=2)
     old = ranker.rank("q", ["a", "b"])
@@ -255,6 +266,7 @@ def test_a_late_click_on_an_item_that_was_replaced_is_not_the_new_ones():
     assert ranker.log().clicks.sum() == 2
 
 
+@on_both
 def test_replaced_items_of_a_production_list_end_what_is_learned_of_it():
     ranker = made(capacity=3, production={"q": ["a", "b"]}, production_share=0.999)
     old = ranker.rank("q", ["a", "b", "c"])
@@ -294,6 +306,7 @@ def test_agents_that_are_not_in_memory_are_the_same_as_those_that_are(agent, tmp
     assert states_that_differ(few) == states_that_differ(many) == []
 
 
+@on_both
 def test_a_snapshot_is_where_a_replay_begins(tmp_path, monkeypatch):
     with made(store=tmp_path / "s.db") as ranker:
         play(ranker, 300, queries=2)
@@ -305,6 +318,7 @@ def test_a_snapshot_is_where_a_replay_begins(tmp_path, monkeypatch):
     assert [state_of(agent_of(again, query)) for query in ("q0", "q1")] == states
 
 
+@on_both
 def test_agents_of_a_store_depend_on_its_seed_and_their_query_alone():
     one, other = made(), made()
     other.rank("z", ABC)
@@ -342,6 +356,7 @@ def test_a_store_that_cannot_be_written_is_shut_down_all_the_same(tmp_path, monk
 # ------------------------------------------------------------------------------------------------------------------- best
 
 
+@on_both
 def test_best_is_the_list_without_exploration_of_those_present():
     ranker = made()
     for _ in range(300):
@@ -367,6 +382,7 @@ def test_best_is_the_list_without_exploration_of_those_present():
 # ------------------------------------------------------------------------------------------------------------- own agents
 
 
+@on_both
 def test_an_agent_of_ones_own_is_told_what_the_interface_says():
     ranker = made(Counting, capacity=3)
     first, second = ranker.rank("q", ABC), ranker.rank("q")
@@ -381,6 +397,7 @@ def test_an_agent_of_ones_own_is_told_what_the_interface_says():
     assert agent.calls[1] == (ranking, [0, 1], 1.0, 1, [slot == 2 for slot in ranking])
 
 
+@on_both
 def test_lists_of_production_are_learned_by_agents_that_learn_from_any():
     for agent, n_calls in ((Counting, 1), (OnlyItsOwn, 0)):
         ranker = made(agent, production=lambda query, items: ["c", "a"], production_share=0.999)
@@ -480,12 +497,13 @@ def test_from_log_learns_in_the_order_of_time():
     stored = []
     for each in (log, log[rng.permutation(40)]):
         ranker = Ranker.from_log(each, "CascadeTS", seed=0)
-        served = ranker._connection.execute("SELECT query, items FROM impressions ORDER BY number").fetchall()
+        served = ranker._journal.connection.execute("SELECT query, items FROM impressions ORDER BY number").fetchall()
         stored.append([(query, [ranker._item_ids[item] for item in np.frombuffer(items, np.int32)]) for query, items in served])
     assert len(stored[0]) == 40
     assert stored[0] == stored[1]
 
 
+@on_both
 def test_from_log_begins_with_what_others_have_shown(tmp_path):
     lists, clicks = [[0, 1, 2], [1, 2, -1], [2, 0, 1]] * 40, [[0, 1, 0], [1, 0, 0], [0, 0, 1]] * 40
     log = ClickLog(lists, clicks, [0, 0, 1] * 40, ("a", "b", "c"), ("p", "q"))
@@ -514,6 +532,7 @@ def test_from_log_begins_with_what_others_have_shown(tmp_path):
         Ranker.from_log(log, n_positions=2, store=tmp_path / "s.db")
 
 
+@on_both
 def test_the_log_is_what_was_shown_and_clicked():
     ranker, expected = made(n_positions=3), []
     rng = random.Random(1)
@@ -571,14 +590,15 @@ CLICK = [
 def test_bad_calls_of_rank_are_refused_in_a_line(arguments, message):
     ranker = made()
     ranker.rank("q", ABC)
-    before = [*ranker._connection.iterdump()]
+    before = [*ranker._journal.connection.iterdump()]
     with pytest.raises((ValueError, TypeError), match=message) as error:
         ranker.rank(**{"query": "q", "candidates": ABC, **arguments})
     assert "\n" not in str(error.value)
     assert len(str(error.value)) < 300
-    assert [*ranker._connection.iterdump()] == before
+    assert [*ranker._journal.connection.iterdump()] == before
 
 
+@on_both
 @pytest.mark.parametrize(("arguments", "message"), CLICK)
 def test_bad_clicks_are_refused_in_a_line(arguments, message):
     ranker = made()

@@ -12,6 +12,8 @@ from clickgym import Ranker
 from clickgym.agents import Agent
 from clickgym.serving.report import MOST_QUERIES
 
+on_both = pytest.mark.usefixtures("both")
+
 
 class Fickle(Agent):
     """Shows one item for a time, then another."""
@@ -88,6 +90,7 @@ def test_an_agent_that_is_no_worse_stays():
         assert ranker.report().n_guarded == 0
 
 
+@on_both
 def test_the_guard_holds_after_a_restart(tmp_path):
     settings = {"production": {"q": ["good"]}, "store": tmp_path / "s.db"}
     with seal(made(**settings)) as ranker:
@@ -97,6 +100,7 @@ def test_the_guard_holds_after_a_restart(tmp_path):
         assert {ranker.rank("q").source for _ in range(30)} == {"production"}
 
 
+@on_both
 def test_what_is_open_ends_the_comparison():
     """The order in which impressions are closed depends on what was shown, that in which they are shown does not."""
     ranker = made({"q": ["good"]})
@@ -108,6 +112,7 @@ def test_what_is_open_ends_the_comparison():
     assert ranker.report().difference.n == 21
 
 
+@on_both
 def test_late_clicks_do_not_change_what_was_compared():
     ranker = made({"q": ["good"]})
     shown = ranker.rank("q", ["good", "bad"])

@@ -28,6 +28,7 @@ from clickgym.offline import read_log
 from clickgym.offline.stores import VERSION, check_wal
 from clickgym.serving.served import ReplayError
 
+on_both = pytest.mark.usefixtures("both")
 posix = pytest.mark.skipif(os.name != "posix", reason="signals and limits of POSIX")
 ABC = ["a", "b", "c"]
 
@@ -77,8 +78,8 @@ def test_power_that_is_lost_takes_nothing_from_a_store_that_waits_for_the_disk(t
 def test_durable_says_whether_calls_wait_for_the_disk(tmp_path):
     for durable, synchronous in (("kill", 1), ("power", 2)):
         with made(tmp_path / durable, durable=durable) as ranker:
-            assert ranker._connection.execute("PRAGMA synchronous").fetchone() == (synchronous,)
-            assert ranker._connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+            assert ranker._journal.connection.execute("PRAGMA synchronous").fetchone() == (synchronous,)
+            assert ranker._journal.connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
 
 
 FULL = """
@@ -97,7 +98,7 @@ while len(errors) < 5:
     except OSError as error:
         errors.append(str(error))
 resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-n = ranker._connection.execute("SELECT count(*) FROM clicks").fetchone()[0]
+n = ranker._journal.connection.execute("SELECT count(*) FROM clicks").fetchone()[0]
 print(*sorted(set(errors)), sep="\\n")
 print(len(clicks), n, all(not ranker.click(each, position=1) for each in clicks), ranker.click(clicks[-1], position=2))
 """
@@ -145,13 +146,13 @@ def test_what_could_not_be_written_is_not_remembered(tmp_path, monkeypatch):
     """An error in mid-call: agents, items and queries are those of the store."""
     ranker = made(tmp_path / "s.db", seed=0)
     ranker.rank("q", ABC)
-    before = [*ranker._connection.iterdump()]
+    before = [*ranker._journal.connection.iterdump()]
     with monkeypatch.context() as patch:
         patch.setattr(type(ranker), "_record", lambda *arguments: 1 / 0)
         for query, items in (("q", ABC), ("new", ["x", "y"]), ("q", ["z", "a"])):
             with pytest.raises(ZeroDivisionError):
                 ranker.rank(query, items)
-    assert [*ranker._connection.iterdump()] == before
+    assert [*ranker._journal.connection.iterdump()] == before
     twin = made(tmp_path / "t.db", seed=0)
     twin.rank("q", ABC)
     for query, items in (("q", ABC), ("new", ["x", "y"]), ("q", ["z", "a"])):
@@ -219,7 +220,7 @@ def test_a_fork_is_refused(tmp_path):
 def test_threads_may_call_at_once(tmp_path, durable):
     ranker = made(tmp_path / "s.db", durable=durable, seed=0)
     commits, answers, errors = [], [], []
-    ranker._connection.set_trace_callback(lambda text: commits.append(1) if text == "COMMIT" else None)
+    ranker._journal.connection.set_trace_callback(lambda text: commits.append(1) if text == "COMMIT" else None)
 
     def serve(name):
         try:
@@ -241,7 +242,7 @@ def test_threads_may_call_at_once(tmp_path, durable):
     assert errors == []
     assert (answers.count(True), answers.count(False)) == (120, 120)
     assert len(commits) <= 480 if durable == "kill" else len(commits) < 300  # joined
-    ranker._connection.set_trace_callback(None)
+    ranker._journal.connection.set_trace_callback(None)
     assert (ranker.report().impressions, ranker.report().open) == (120, 0)
     assert states_that_differ(ranker) == []
 
@@ -606,6 +607,7 @@ def test_a_store_that_may_only_be_read_is_refused(tmp_path):
         made(store)
 
 
+@on_both
 def test_other_settings_than_those_of_the_store_are_refused(tmp_path):
     store = tmp_path / "s.db"
     made(store, seed=3).shut_down()
@@ -636,6 +638,7 @@ class Mine(Agent):
         pass
 
 
+@on_both
 def test_an_agent_whose_code_has_changed_is_not_replayed_wrongly(tmp_path, monkeypatch, warnings_of_service):
     with made(tmp_path / "s.db", agent=Mine) as ranker:
         assert ranker.rank("q", ABC).items == ["a", "b"]
@@ -654,7 +657,7 @@ def test_an_agent_whose_code_has_changed_is_not_replayed_wrongly(tmp_path, monke
     assert ranker.click(shown.id, "a")
     assert ranker.close(new.id)
     assert "the agent of 'q' showed another list" in warnings_of_service[0]
-    assert ranker._connection.execute("SELECT count(*) FROM impressions WHERE learned IS NULL").fetchone() == (2,)
+    assert len(ranker._journal.waiting()) + ranker.report().open == 2
 
 
 # ------------------------------------------------------------------------------------------------------------- the log

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import re
+import threading
 
 import numpy as np
 import pytest
 from service_kills import states_that_differ
 from test_interleaved import ABC, Alphabet, Backwards, serve
+from workers import gaps
 
 from clickgym import Ranker, decide
 from clickgym.agents import CascadeKLUCB, CascadeTS, CascadeUCB1
 from clickgym.offline import ClickLog, read_log
 from clickgym.serving.confidence import PairedDifference
 
+on_both = pytest.mark.usefixtures("both")
 VALUES = {"a": 0.5, "b": 1.0, "c": 4.0, "d": 8.0, "e": 3.0, "f": 0.0}
 
 
@@ -33,6 +36,7 @@ def test_an_agent_by_value_learns_to_show_what_earns_most(agent):
     assert set(ranker.rank("q").items) <= set(ABC)
 
 
+@on_both
 def test_a_new_item_takes_its_value_to_its_slot():
     ranker = made(capacity=4)
     ranker.rank("q", ABC)
@@ -45,6 +49,7 @@ def test_a_new_item_takes_its_value_to_its_slot():
         assert "f" not in ranker.rank("q").items
 
 
+@on_both
 def test_an_agent_by_features_sees_the_values_of_its_candidates():
     ranker, rng = made("LinearTS"), np.random.default_rng(2)
     chances = dict(zip(ABC, (0.9, 0.8, 0.5, 0.4), strict=True))
@@ -84,6 +89,7 @@ def test_after_a_restart_all_is_as_before(tmp_path, agent):
     assert (read_log(store).values[:60] == log.values).all()
 
 
+@on_both
 def test_the_comparison_counts_values_and_their_variance():
     """Clicks say that the agent is better, values that it is worse. The interval is that of the sums of values."""
     ranker, rng = made(Alphabet, production=lambda query, ids: ids[::-1], production_share=0.5), np.random.default_rng(5)
@@ -103,6 +109,7 @@ def test_the_comparison_counts_values_and_their_variance():
     assert "value an impression" in next(each for each in report.sentences() if each.startswith("agent against production"))
 
 
+@on_both
 def test_credit_stays_a_preference_of_clicks_and_the_report_says_so():
     ranker = made(by="team_draft", challenger="CascadeUCB1", interleaved_share=1.0)
     serve(ranker, 20, lambda items: items[:1])
@@ -129,6 +136,7 @@ def test_decide_reads_the_values_of_a_store(tmp_path):
     assert decide(store, agents=["CascadeTS"], horizon=500, runs=1).unit == "value per session"
 
 
+@on_both
 def test_a_ranker_learns_from_a_log_by_value():
     log = ClickLog([[0, 1], [1, 0]] * 200, [[1, 1], [1, 1]] * 200, [0] * 400, ("a", "d"), ("q",))
     ranker = Ranker.from_log(log, "PBMTS:examination=[1,1]", seed=0, item_values=VALUES)
@@ -156,6 +164,7 @@ def test_bad_values_are_refused_in_one_line(values, text):
     assert "\n" not in str(caught.value)
 
 
+@on_both
 def test_a_candidate_without_a_value_is_refused_and_nothing_is_stored():
     ranker = made()
     ranker.rank("q", ABC)
@@ -177,6 +186,78 @@ def test_a_store_is_made_with_values_or_without_and_an_item_keeps_its_value(tmp_
         ranker.rank("q", ABC)
     with pytest.raises(ValueError, match=r"item_values has 9 for 'd', of which .*s\.db has 8; an item keeps its value"):
         made(store=store, item_values=VALUES | {"d": 9.0})
+
+
+# ------------------------------------------------------------------------------------------------------- several processes
+
+
+@pytest.mark.parametrize("agent", ["CascadeTS", "LinearTS"])
+def test_workers_learn_the_values_of_items_that_others_have_added(address, agent):
+    """Each worker knows the prices of its own items only, and ranks those of the other after it has met them."""
+    settings = {"store": address, "capacity": 6, "production": lambda query, ids: ids, "production_share": 0.5}
+    first = made(agent, item_values={item: VALUES[item] for item in "abc"}, **settings)
+    second = made(agent, item_values={item: VALUES[item] for item in "def"}, **settings)
+    rng, features = np.random.default_rng(0), {"features": np.eye(3)} if agent == "LinearTS" else {}
+    for _ in range(30):
+        for worker, items in ((first, "abc"), (second, "def"), (first, "cde")):
+            shown = worker.rank("q", list(items), **features)
+            second.click(shown.id, position=1 + int(rng.integers(2)))
+            first.close(shown.id)
+    for worker in (first, second):
+        assert gaps(worker) == []
+        assert states_that_differ(worker) == []
+        assert worker._item_values.items() <= VALUES.items()
+    assert first.report().difference == second.report().difference
+    log = read_log(address)
+    shown = np.array(log.item_labels)[log.items]
+    assert {(item, value) for item, value in zip(shown.flat, log.values.flat, strict=True)} <= set(VALUES.items())
+    assert first.report().valued
+
+
+def test_the_value_of_an_item_stands_in_the_store_once(address):
+    """Who gives another one is refused, when it starts and when it meets the item; nothing of its call is stored."""
+    first, second = made(store=address), made(store=address, item_values=VALUES | {"d": 9.0})
+    first.rank("q", ABC)
+    text = r"item_values has 9 for 'd', of which postgresql://judge@127\.0\.0\.1.* has 8; an item keeps its value"
+    with pytest.raises(ValueError, match=text):
+        second.rank("other", ["d", "e", "f"])
+    with pytest.raises(ValueError, match=text):
+        made(store=address, item_values=VALUES | {"d": 9.0})
+    assert (first.report().queries, first.report().items) == (1, 4)
+
+
+def test_of_processes_that_add_items_at_the_same_time_one_gives_the_value(address):
+    """Each of four workers gives item i the value i or i + 1; whose is stored goes on, the others are refused."""
+    workers = [made(store=address, item_values={item: item + 1.0 + place % 2 for item in range(40)}) for place in range(4)]
+    answers = [[] for _ in workers]
+
+    def work(place):
+        for start in range(0, 40, 2):
+            try:
+                workers[place].rank(place, [start, start + 1])
+                answers[place].append("")
+            except ValueError as error:
+                answers[place].append(str(error))
+
+    threads = [threading.Thread(target=work, args=(place,)) for place in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    items = [*workers[0]._journal.items()]
+    assert sorted(item.id for item in items) == [*range(40)]
+    stored = {item.id: item.value - item.id - 1.0 for item in items}
+    for place, answered in enumerate(answers):
+        assert len(answered) == 20
+        own = [all(stored[start + i] == place % 2 for i in (0, 1)) for start in range(0, 40, 2)]
+        assert [not error for error in answered] == own
+        assert all("an item keeps its value" in error for error in answered if error)
+
+
+def test_a_store_in_postgresql_is_made_with_values_or_without(address):
+    made(store=address)
+    with pytest.raises(ValueError, match="was made with item_values"):
+        made(store=address, item_values=None)
 
 
 @pytest.mark.parametrize("kind", [CascadeUCB1, CascadeTS, CascadeKLUCB])

@@ -12,7 +12,7 @@ import polars as pl
 
 from ..core.checks import check_at_least, check_callable, check_count, check_kind, check_labels
 from ..envs.instances import Instance
-from .attraction import LEAST_SESSIONS, has_attraction
+from .attraction import LEAST_SESSIONS, rated
 from .counts import Counts, check_columns_counted
 from .estimation.estimator import MODEL_ESTIMATORS, Estimator
 from .estimation.settings import ITERATIONS, TOL, FitSettings
@@ -138,9 +138,8 @@ def counted_attractions(counts: Counts, estimators: dict[str, Estimator]) -> pl.
     return pl.concat(
         frame.with_columns(
             model=pl.lit(name),
-            attraction=pl.when(pl.col("sessions") >= LEAST_SESSIONS).then(pl.Series(estimator.attraction_[:-1])),
+            attraction=pl.when(pl.col("sessions") >= LEAST_SESSIONS).then(pl.Series(estimators[name].attraction_[:-1])),
             low=nothing, high=nothing, coec=pl.Series(coec).fill_nan(None),
         )
-        for name, estimator in estimators.items()
-        if has_attraction(name)
+        for name in rated([*estimators])
     )  # fmt: skip

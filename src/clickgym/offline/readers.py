@@ -25,6 +25,7 @@ from ..core.checks import check_choice, check_path
 from .blocks import MOST_POSITIONS, Numbers, parse_relevance
 from .counting import ahead
 from .log import ClickLog, ItemPositionLog
+from .postgres import Address, read_address
 from .reading import check_reading, takes_strict
 from .rows import begins_as_table, check_columns, read_table
 from .several import Paths, check_together, joined, log_files, log_name
@@ -586,8 +587,9 @@ def read_log(
     """Read a click log in any format that has whole lists.
 
     Args:
-        path: the file; see the readers. Of UBI a folder with both files, or both with a plus between (``q.ndjson+e.ndjson``).
-            Several files of one format, a folder of them or a glob (``logs/*.parquet``) are one log; no session is in two.
+        path: the file; see the readers. Of UBI a folder with both files, or both with a plus between (``q.ndjson+e.ndjson``);
+            of a store in PostgreSQL its address. Several files of one format, a folder of them or a glob (``logs/*.parquet``)
+            are one log; no session is in two.
         log_format: a name in `LOG_FORMATS`, or ``"auto"``, which looks at the name and the first line.
         columns, duplicates: of a tidy table, as for `read_tidy`.
         bad_rows: ``"strict"`` refuses a malformed line; ``"skip"`` leaves it and its session out, and counts, up to 1 % of the
@@ -631,9 +633,13 @@ def read_log(
     return _with_repeats(files[0], joined([*kept], [*kept.values()], max_memory), repeated)
 
 
-def format_of(files: Sequence[Path], log_format: str, columns: Mapping[str, str]) -> str:
+def format_of(files: Sequence[Any], log_format: str, columns: Mapping[str, str]) -> str:
     """The format of all files of a log, the given one or what each looks like."""
     check_choice("log format", log_format, ["auto", *LOG_FORMATS])
+    if isinstance(files[0], Address):
+        if log_format not in ("auto", "store"):
+            raise ValueError(f"{files[0]} is read as {log_format}; expected the format store, or auto")
+        return "store"
     formats = [_guess(file, columns) if log_format == "auto" else log_format for file in files]
     kinds = [(kind, file.suffix == ".parquet") for kind, file in zip(formats, files, strict=True)]
     for file, (kind, in_parquet) in zip(files, kinds, strict=True):
@@ -644,16 +650,24 @@ def format_of(files: Sequence[Path], log_format: str, columns: Mapping[str, str]
 
 
 def _read_other(
-    path: Path, log_format: str, columns: Mapping[str, str], duplicates: str, bad_rows: str, max_memory: int | str, action: str
+    path: Path | Address,
+    log_format: str,
+    columns: Mapping[str, str],
+    duplicates: str,
+    bad_rows: str,
+    max_memory: int | str,
+    action: str,
 ) -> ClickLog:
-    """A file that is no tidy table."""
+    """A log that is no tidy table."""
     if columns or duplicates != "refuse":
         raise ValueError(f"columns and duplicates are only for tidy tables; {path} is read as {log_format}")
+    if isinstance(path, Address):
+        return read_address(path, max_memory=max_memory)
     options = {"click_action": action} if log_format == "ubi" else {}
     return LOG_FORMATS[log_format](path, bad_rows=bad_rows, max_memory=max_memory, **options)
 
 
-def _with_repeats(path: Path, log: ClickLog, repeated: str) -> ClickLog:
+def _with_repeats(path: Path | Address, log: ClickLog, repeated: str) -> ClickLog:
     """The log with its repeated sessions or without them, and a note of how many there are."""
     if log.times is None:
         if repeated == "once":

@@ -14,7 +14,7 @@ from functools import cache
 from itertools import islice, starmap
 from os import PathLike
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Protocol
 from zlib import crc32
 
 import numpy as np
@@ -335,8 +335,8 @@ def read_store(path: str | PathLike[str], *, bad_rows: str = "strict", max_memor
     """
     path = check_path("path", path)
     most = check_size("max_memory", max_memory)
-    with reading(path), closing(open_store(path)) as connection:
-        log = log_of(connection, lambda n_bytes: check_kept(path, n_bytes, most, "its impressions"))
+    with reading(path), closing(open_store(path)) as connection, at_one_moment(connection):
+        log = log_of(SqliteView(connection), lambda n_bytes: check_kept(path, n_bytes, most, "its impressions"))
     if not len(log):
         raise ValueError(f"{path} holds no closed impression yet")
     return log
@@ -355,29 +355,113 @@ def at_one_moment(connection: sqlite3.Connection) -> Iterator[None]:
             connection.execute("COMMIT")
 
 
-def log_of(connection: sqlite3.Connection, check: Callable[[int], object] = lambda n_bytes: None) -> ClickLog:
+class View(Protocol):
+    """A store at one moment, for those who only read it."""
+
+    def settings(self) -> dict[str, Any]:
+        """What the store was made with."""
+
+    def n_closed(self) -> int:
+        """How many impressions of users are closed."""
+
+    def impressions(self, *names: str) -> list[Any]:
+        """Columns of the impressions, in the order in which they were shown: arrays, -1 for NULL; ``items`` is ``(n, K)``."""
+
+    def clicks(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """The impression of each click, its position from 1, and whether it came late."""
+
+    def ids(self, table: str) -> dict[int, Any]:
+        """The users' own ids of ``items`` or ``queries``, by number."""
+
+    def worths(self) -> NDArray[np.float64] | None:
+        """What a click on each item earns, by number, and last a 0, of no item; None where items have no values."""
+
+    def guarded(self) -> list[int]:
+        """The numbers of the agents that the guard stopped, in this order."""
+
+    def n_replaced(self) -> int:
+        """How often an item took the slot of another."""
+
+    def notes(self) -> dict[int, NDArray[np.float64]]:
+        """By interleaved impression the probability that a position is the agent's."""
+
+
+class SqliteView:
+    """A `View` of a store in SQLite.
+
+    Args:
+        connection: to the store.
+    """
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def settings(self) -> dict[str, Any]:
+        return settings_of(self._connection)
+
+    def n_closed(self) -> int:
+        statement = f"SELECT count(*) FROM impressions WHERE closed IS NOT NULL AND source <> {LOGGED}"
+        return int(self._connection.execute(statement).fetchone()[0])
+
+    def impressions(self, *names: str) -> list[Any]:
+        columns = read_columns(self._connection, "impressions", names, "ORDER BY number")
+        n_positions = int(self.settings()["n_positions"])
+        return [
+            as_items(bytes(column)).reshape(-1, n_positions) if name == "items" else column
+            for name, column in zip(names, columns, strict=True)
+        ]
+
+    def clicks(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        number, position, late = read_columns(
+            self._connection, "clicks", ("impression", "position", "late"), "ORDER BY impression"
+        )
+        return number, position, late
+
+    def ids(self, table: str) -> dict[int, Any]:
+        return {row[0]: row[1] for row in rows_of(self._connection, table)}
+
+    def worths(self) -> NDArray[np.float64] | None:
+        settings = self.settings()
+        return np.array([*worths_of(settings, len(self.ids("items"))), 0.0]) if "item_values" in settings else None
+
+    def guarded(self) -> list[int]:
+        return [row[0] for row in rows_of(self._connection, "queries", "ORDER BY guarded") if row[4] is not None]
+
+    def n_replaced(self) -> int:
+        slots = [row[:3:2] for row in rows_of(self._connection, "slots")]
+        return len(slots) - len(set(slots))
+
+    def notes(self) -> dict[int, NDArray[np.float64]]:
+        return {row[0]: np.frombuffer(row[1]) for row in rows_of(self._connection, "interleaved")}
+
+
+def places_of(numbers: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Where each of some numbers stands among others; anywhere if it is not there."""
+    last = max(len(numbers) - 1, 0)
+    if (numbers[1:] > numbers[:-1]).all():
+        return np.searchsorted(numbers, wanted).clip(0, last)
+    order = np.argsort(numbers)
+    return order[np.searchsorted(numbers, wanted, sorter=order).clip(0, last)]
+
+
+def log_of(view: View, check: Callable[[int], object] = lambda n_bytes: None) -> ClickLog:
     """The closed impressions of a store, in the order in which they were shown, each as far as it was seen, with its time
     and, if the store has them, the values of its items.
 
     Args:
-        connection: to the store.
+        view: of the store.
         check: is called with the number of bytes that will be kept, before they are read.
     """
-    names = ("number", "query", "seen", "shown", "source", "items")
-    closed = f"SELECT count(*) FROM impressions WHERE closed IS NOT NULL AND source <> {LOGGED}"
-    with at_one_moment(connection):
-        settings = settings_of(connection)
-        n_positions = int(settings["n_positions"])
-        (n,) = connection.execute(closed).fetchone()
-        check(n * (5 * n_positions + 12))
-        *columns, source, blob = read_columns(connection, "impressions", names, "ORDER BY number")  # damage is seen in all rows
-        impressions, positions = read_columns(connection, "clicks", ("impression", "position"), "ORDER BY impression")
-        labels = _labels(connection, "items"), _labels(connection, "queries")
+    n_positions, n = int(view.settings()["n_positions"]), view.n_closed()
+    check(n * (5 * n_positions + 12))
+    *columns, source, items = view.impressions("number", "query", "seen", "shown", "source", "items")  # damage is seen in all
+    impressions, positions, _ = view.clicks()
+    labels, worths = (_labels(view.ids("items")), _labels(view.ids("queries"))), view.worths()
     users = (columns[2] >= 0) & (source != LOGGED)
     numbers, queries, seen, shown = (column[users] for column in columns)
-    items = as_items(bytes(blob)).reshape(-1, n_positions)[users]
+    items = items[users]
     clicks = np.zeros((n, n_positions), np.int8)
-    place = np.searchsorted(numbers, impressions).clip(0, max(n - 1, 0))
+    place = places_of(numbers, impressions)
     counted = numbers[place] == impressions if n else np.zeros(0, np.bool_)  # the others are of open impressions, or of a log
     clicks[place[counted], positions[counted] - 1] = 1
     np.maximum.at(seen, place[counted], positions[counted])  # who has clicked on it has seen it, whatever was said before
@@ -385,9 +469,7 @@ def log_of(connection: sqlite3.Connection, check: Callable[[int], object] = lamb
     some = seen > 0
     numbers_of_queries, indices = np.unique(queries[some], return_inverse=True)
     items = items[some]
-    values = None
-    if "item_values" in settings:
-        values = np.where(items < 0, 0.0, np.array([*worths_of(settings, len(labels[0])), 0.0])[items])
+    values = None if worths is None else worths[items]
     item_numbers, item_indices = np.unique(items, return_inverse=True)
     shift = int(len(item_numbers) > 0 and item_numbers[0] < 0)
     return ClickLog(
@@ -416,9 +498,9 @@ def read_columns(connection: sqlite3.Connection, table: str, names: Sequence[str
     ]
 
 
-def _labels(connection: sqlite3.Connection, table: str) -> dict[int, str]:
+def _labels(ids: dict[int, Any]) -> dict[int, str]:
     """What ids are called in a log, which knows only texts: an integer that is also there as a text gets a word behind it."""
-    ids = {number: identity for number, identity, *_ in rows_of(connection, table) if identity is not None}
+    ids = {number: identity for number, identity in ids.items() if identity is not None}
     labels, texts = {number: str(identity) for number, identity in ids.items()}, set(ids.values())
     for number, identity in ids.items():
         while isinstance(identity, int) and labels[number] in texts:

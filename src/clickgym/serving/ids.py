@@ -89,9 +89,9 @@ def impression_number(secret: bytes, token: Any) -> int | None:
     return int.from_bytes(number, "big") if genuine else None
 
 
-def lot(secret: bytes, number: int, what: bytes = b"lot") -> float:
-    """A pseudo-random number in [0, 1) that depends only on the secret, the impression, and what it decides."""
-    digest = hashlib.blake2b(number.to_bytes(8, "big"), digest_size=8, key=secret, person=what).digest()
+def lot(secret: bytes, key: tuple[int, ...], what: bytes = b"lot") -> float:
+    """A pseudo-random number in [0, 1) that depends only on the secret, the impression's key, and what it decides."""
+    digest = hashlib.blake2b(b"".join(part.to_bytes(8, "big") for part in key), digest_size=8, key=secret, person=what).digest()
     return (int.from_bytes(digest, "big") >> 11) * 2.0**-53
 
 

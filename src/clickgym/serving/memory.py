@@ -3,43 +3,39 @@
 from __future__ import annotations
 
 import math
+import threading
 import time
 from collections import OrderedDict
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..core.checks import short
-from ..offline.stores import as_items, row_of, rows_of
+from ..offline.stores import as_items
 from .ids import Id, seed_of
+from .journal import Journal, Shown
 from .served import AGENT, BY_LOT, INTERLEAVED, Event, Recipe, ReplayError, Served
-from .store import Store, insert, scalar
 
 SNAPSHOT = 200
 """Events of an agent after which its state is written, so that loading it replays no more."""
+WARY = 16
+"""Calls for which an agent looks for what other processes did before it ranks or learns, after one of them was faster."""
 
 
-def event_of(row: Sequence[Any], positions: Sequence[int], worths: Sequence[float] | None) -> Event:
-    """What an agent learns from an impression.
-
-    Args:
-        row: of the table ``impressions``.
-        positions: those that were clicked in time, from 1.
-        worths: of each item, as in `Recipe`.
-    """
-    number, _, _, source, share, items, candidates, features, _, seen, *_ = row
-    clicks = [int(place in positions) for place in range(1, max(seen, *positions, 0) + 1)]
-    matrix = None if features is None else _matrix(features, len(as_items(candidates)))
-    worth = None if worths is None else [worths[item] for item in as_items(items).tolist()]
-    return Event(number, source, matrix, clicks, share, worth)
+def event_of(row: Shown, worths: Mapping[int, float] | None) -> Event:
+    """What an agent learns from a closed impression; ``worths`` as in `Recipe`."""
+    clicks = [int(place in row.clicks) for place in range(1, max(row.seen or 0, *row.clicks, 0) + 1)]
+    matrix = None if row.features is None else _matrix(row.features, len(as_items(row.candidates or b"")))
+    worth = None if worths is None else [worths[item] for item in row.items]
+    return Event(row.tick, row.source, matrix, clicks, row.share, worth)
 
 
-def clicks_in_time(connection: Any, impression: int) -> list[int]:
-    """The positions of an impression that were clicked before it was closed."""
-    return [row[1] for row in rows_of(connection, "clicks", "WHERE impression = ?", impression) if not row[3]]
+def _called(served: Served) -> str:
+    return "the agent" if served.id is None else f"the agent of {short(served.id)}"
 
 
 def _matrix(blob: bytes, n_rows: int) -> NDArray[np.float64]:
@@ -50,60 +46,92 @@ def _mask(bits: bytes, length: int) -> NDArray[np.bool_]:
     return np.unpackbits(np.frombuffer(bits, np.uint8), count=length).astype(np.bool_)
 
 
-def _last_mask(connection: Any, served: Served) -> NDArray[np.bool_] | None:
-    """Which slots could be shown in the last impression of a query."""
-    row = row_of(connection, "impressions", "WHERE query = ? ORDER BY number DESC LIMIT 1", served.number)
-    return None if row is None else _mask(row[6], len(served.items))
-
-
 class Agents:
-    """The agents of a store, by the numbers of their queries.
+    """The agents of a journal, by the numbers of their queries. Several threads may use it.
 
     Args:
-        store: where they are.
+        journal: where they are.
         recipe: how they are made.
         seed: of all of them.
         most: how many are in memory at once.
     """
 
-    def __init__(self, store: Store, recipe: Recipe, seed: int, most: int) -> None:
-        self._store, self._connection, self._recipe, self._seed, self._most = store, store.connection, recipe, seed, most
+    def __init__(self, journal: Journal, recipe: Recipe, seed: int, most: int) -> None:
+        self._journal, self._recipe, self._seed, self._most = journal, recipe, seed, most
         self._agents: OrderedDict[int, Served] = OrderedDict()  # the least recently used first
         self._numbers: dict[Id, int] = {}  # of their queries; where one agent ranks all, of those met last
-        self._n_queries = int(scalar(self._connection, "SELECT coalesce(max(number), 0) FROM queries")) + 1
+        self._wary: dict[int, int] = {}  # for how many calls more
+        self._mutex = threading.Lock()  # of these
+        self._locks: WeakValueDictionary[int | None, Any] = WeakValueDictionary()
+
+    def lock(self, number: int | None) -> AbstractContextManager[Any]:
+        """The lock of an agent; while it is held, no other thread of this process changes the agent."""
+        with self._mutex:
+            lock = self._locks.get(number)
+            if lock is None:
+                lock = self._locks[number] = threading.Lock()
+            return lock
+
+    def drop(self, number: int | None) -> None:
+        """Forget what is in memory of an agent."""
+        with self._mutex:
+            served = self._agents.pop(-1 if number is None else number, None)
+            if served is not None and served.id is not None:
+                self._numbers.pop(served.id, None)
+
+    def be_wary(self, number: int | None) -> None:
+        """Forget an agent because another process was faster, and look for events of others in the next calls."""
+        self.drop(number)
+        if number is not None:
+            self._wary[number] = WARY
 
     def of_query(self, query: Id) -> Served | None:
         """The agent of a query; None if the query is new."""
-        number = self._number(query)
+        number = self.find(query)
         return None if number is None else self.get(number)
 
-    def _number(self, query: Id) -> int | None:
+    def find(self, query: Id) -> int | None:
         """The number of a query; None if the query is new."""
         number = self._numbers.get(query)
-        return scalar(self._connection, "SELECT number FROM queries WHERE id = ?", query) if number is None else number
+        return self._journal.query(query) if number is None else number
 
     def get(self, number: int) -> Served | None:
-        """The agent of a query by number, from memory or the store; None if the query is new."""
-        served = self._agents.get(number)
-        if served is not None:
-            self._agents.move_to_end(number)
-            return served
-        row = row_of(self._connection, "queries", "WHERE number = ?", number)
-        if row is None:
-            return None
-        served = self._load(*row[:-1])
-        self._keep(served)
+        """The agent of a query by number, from memory or the journal; None if the query is new."""
+        with self._mutex:
+            served = self._agents.get(number)
+            if served is not None:
+                self._agents.move_to_end(number)
+        if served is not None and number in self._wary and not self._is_current(served):
+            self.drop(number)
+            served = None
+        if served is None:
+            served = self._load(number)
+            if served is not None:
+                self._keep(served)
         return served
 
+    def _is_current(self, served: Served) -> bool:
+        """Meet the events of other processes; returns whether that was possible."""
+        tick = served.tick
+        if not self._catch_up(served):
+            return False
+        left = WARY if served.tick > tick else self._wary[served.number] - 1
+        if left:
+            self._wary[served.number] = left
+        else:
+            del self._wary[served.number]
+        return True
+
     def _keep(self, served: Served) -> None:
-        """Keep an agent in memory, and let go of the one that was used longest ago: the store has it."""
-        self._agents[served.number] = served
-        if served.id is not None:
-            self._numbers[served.id] = served.number
-        if len(self._agents) > self._most:
-            _, old = self._agents.popitem(last=False)
-            if old.id is not None:
-                self._numbers.pop(old.id, None)
+        """Keep an agent in memory, and let go of the one that was used longest ago: the journal has it."""
+        with self._mutex:
+            self._agents[served.number] = served
+            if served.id is not None:
+                self._numbers[served.id] = served.number
+            if len(self._agents) > self._most:
+                _, old = self._agents.popitem(last=False)
+                if old.id is not None:
+                    self._numbers.pop(old.id, None)
 
     def _make(self, number: int, query: Id | None, capacity: int, n_features: int | None) -> Served:
         seed, challenger = seed_of(self._seed, query), self._recipe.challenger
@@ -112,27 +140,36 @@ class Agents:
             served.challenger = challenger.make(capacity, n_features, seed.spawn(1)[0])
         return served
 
-    def new(self, query: Id | None, capacity: int, n_features: int | None = None) -> Served:
-        """Make the agent of a new query; for the query None, the agent of all queries."""
-        number = 0 if query is None else self._n_queries
+    def in_memory(self, number: int) -> Served | None:
+        """The agent of a query if it is in memory."""
+        return self._agents.get(number)
+
+    def new(self, query: Id | None, capacity: int, n_features: int | None = None) -> Served | None:
+        """Make the agent of a new query, or of all queries if it is None; None if another process has just made it."""
+        number = self._journal.add_query(query, capacity, n_features)
+        if number is None:
+            return None
         served = self._make(number, query, capacity, n_features)
-        self._insert_query(number, query, capacity, n_features)
         self._keep(served)
         return served
 
-    def admit(self, served: Served, items: list[int], candidates: tuple[Id, ...], number: int) -> None:
+    def admit(self, served: Served, items: list[int], candidates: tuple[Id, ...], tick: int) -> list[tuple[int, int]]:
         """Set the items that a query can show from an impression on.
 
         Args:
             served: the agent.
             items, candidates: their numbers and ids.
-            number: of the impression.
+            tick: of the impression.
+
+        Returns:
+            Slots and the items that have taken them.
         """
-        for slot, item in served.new_slots(items):
-            served.place(slot, item, number)
-            insert(self._connection, "slots", served.number, number, slot, item)
+        placed = served.new_slots(items)
+        for slot, item in placed:
+            served.place(slot, item, tick)
         mask = served.mask_of(items)
         served.candidates, served.present = candidates, (items, mask, np.packbits(mask).tobytes())
+        return placed
 
     def save_all(self, seconds: float = math.inf) -> int:
         """Write the states of the agents in memory that have changed, first of those whose replay takes longest.
@@ -144,10 +181,13 @@ class Agents:
             How many were written.
         """
         until, n = time.monotonic() + seconds, 0
-        for served in sorted(self._agents.values(), key=lambda served: -served.events):
+        with self._mutex:
+            agents = sorted(self._agents.values(), key=lambda served: -served.events)
+        for served in agents:
             if not served.events or time.monotonic() >= until:
                 break
-            n += self.write_state(served)
+            with self.lock(served.number):
+                n += self.write_state(served)
         return n
 
     def save_if_due(self, served: Served) -> None:
@@ -155,16 +195,13 @@ class Agents:
         if served.events >= SNAPSHOT + len(served.open):
             self.write_state(served)
 
-    def _insert_query(self, number: int, query: Id | None, capacity: int | None, n_features: int | None) -> None:
-        insert(self._connection, "queries", number, query, capacity, n_features, None)
-        self._n_queries = max(self._n_queries, number + 1)
-
     def number_of(self, query: Id) -> int:
         """The number of a query that shares its agent with all others."""
-        number = self._number(query)
+        number = self.find(query)
         if number is None:
-            number = self._n_queries
-            self._insert_query(number, query, None, None)
+            number = self._journal.add_query(query, None, None)
+        if number is None:  # another process has just met it
+            return self.number_of(query)
         if len(self._numbers) < self._most:
             self._numbers[query] = number
         return number
@@ -174,53 +211,60 @@ class Agents:
         content = served.to_bytes()
         if content is None:
             return False
-        self._store.touch()
-        insert(self._connection, "snapshots", served.number, served.tick, content, verb="INSERT OR REPLACE")
+        self._journal.add_snapshot(served.number, served.tick, served.version, content)
         served.events = 0
         return True
 
-    def _load(self, number: int, query: Id | None, capacity: int, n_features: int | None, guarded: int | None) -> Served:
-        """An agent as the events of the store make it, from its last snapshot on."""
-        served = self._make(number, query, capacity, n_features)
-        served.guarded = guarded is not None
-        row = row_of(self._connection, "snapshots", "WHERE query = ?", number)
-        if row is not None:
-            served.restore(*row[1:3])
-        self._replay(served)
-        return served
+    def _load(self, number: int) -> Served | None:
+        """An agent as the events of the journal make it, from its last snapshot on; None if the query is new."""
+        stored = self._journal.stored(number)
+        if stored is None:
+            return None
+        for snapshot in (stored.snapshot, None):
+            served = self._make(number, stored.query, stored.capacity, stored.n_features)
+            if snapshot is not None:
+                tick, version, state = snapshot
+                served.restore(tick, state)
+                served.version = version if served.tick == tick else 0
+            if self._catch_up(served):
+                return served
+        raise ReplayError(f"events of {_called(served)} are missing in the store; restore a copy of it")
 
-    def _replay(self, served: Served) -> None:
-        """Let an agent meet the events that it has not seen, in their order."""
+    def _catch_up(self, served: Served) -> bool:
+        """Let an agent meet the events that it has not seen, in their order.
+
+        Returns:
+            False if the agent does not follow from the journal: what it had met is not there any more.
+        """
         since = served.tick
-        read = partial(rows_of, self._connection)
-        where, values = ("", []) if served.number == 0 else ("query = ? AND ", [served.number])
-        rows = list(read("impressions", f"WHERE {where}number > ? ORDER BY number", *values, since))
-        displays = list(rows)
-        for number in [*served.open]:
-            rows += [row for row in read("impressions", "WHERE number = ?", number) if (row[10] or 0) > since]
-        learned = [row for row in rows if row[10] is not None]
-        slots: dict[int, list[tuple[int, int]]] = {}
-        for _, tick, slot, item, _ in read("slots", "WHERE query = ? AND since > ? ORDER BY since", served.number, since):
-            slots.setdefault(tick, []).append((slot, item))
-        clicks = {row[0]: clicks_in_time(self._connection, row[0]) for row in learned}
+        history = self._journal.history(served.number, since, served.version, [*served.open])
+        if history is None:
+            return False
+        rows = list(history.rows)
         events = sorted(
-            [(row[0], True, row) for row in displays] + [(row[10], False, row) for row in learned], key=lambda each: each[:2]
+            [(row.tick, True, row) for row in rows if row.tick > since]
+            + [(row.learned, False, row) for row in rows if row.learned is not None],
+            key=lambda each: each[:2],
         )
         for tick, is_shown, row in events:
             if is_shown:
-                for slot, item in slots.pop(tick, ()):
+                for slot, item in row.placed:
                     served.place(slot, item, tick)
                 self._show_again(served, row)
             else:
-                served.learn(event_of(row, clicks[row[0]], self._recipe.worths), tick)
-        if not served.recipe.sees_features and (mask := _last_mask(self._connection, served)) is not None:
+                served.learn(event_of(row, self._recipe.worths), tick)
+        served.tick, served.version, served.guarded = max(served.tick, history.tick), history.version, history.guarded
+        if not served.recipe.sees_features and (last := served.last.max()) >= 0:
+            mask = served.last == last  # what could be shown in the last impression
             items = [served.items[slot] for slot in np.flatnonzero(mask).tolist()]
-            served.present = (items, mask, np.packbits(mask).tobytes())
+            if events or not served.present[0]:
+                served.candidates, served.present = (), (items, mask, np.packbits(mask).tobytes())
+        return True
 
-    def _show_again(self, served: Served, row: Sequence[Any]) -> None:
+    def _show_again(self, served: Served, row: Shown) -> None:
         """Show a list as it was shown."""
-        number, _, _, source, share, items, candidates, features, *_ = row
-        by_agent, numbers = source in (AGENT, BY_LOT), as_items(items).tolist()
+        number, source, share, numbers, features = row.tick, row.source, row.share, row.items, row.features
+        by_agent, candidates = source in (AGENT, BY_LOT), row.candidates or b""
         if source == INTERLEAVED and features is not None:
             served.propose(None, _matrix(features, len(as_items(candidates))))
         elif source == INTERLEAVED:
@@ -235,9 +279,8 @@ class Agents:
             there = served.show(number, source, share, mask=_mask(candidates, len(served.items)), ranking=ranking)
             again = [served.items[slot] for slot in there]
         if by_agent and again != numbers:
-            what = "the agent" if served.id is None else f"the agent of {short(served.id)}"
             raise ReplayError(
-                f"{what} showed another list in impression {number} than in its replay: the code of {served.recipe.name} has "
-                "changed, or it does not draw from its seed alone; make a new store of the log, by "
+                f"{_called(served)} showed another list in impression {number} than in its replay: the code of "
+                f"{served.recipe.name} has changed, or it does not draw from its seed alone; make a new store of the log, by "
                 "Ranker.from_log(clickgym.offline.read_log(store), ...)"
             )

@@ -5,14 +5,12 @@ from __future__ import annotations
 import logging
 import math
 import secrets
-import sqlite3
 import time
-from array import array
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from os import PathLike
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -30,29 +28,23 @@ from ..core.checks import (
     check_within,
     short,
 )
+from ..core.files import FileError
 from ..offline.decision.decide import FALLBACK
 from ..offline.distinct import grouped
 from ..offline.interleaving import Interleaving, Probabilistic, TeamDraft, check_ranking, completed
 from ..offline.learning.ranker import LearnedRanker
 from ..offline.log import ClickLog
-from ..offline.stores import (
-    LOGGED,
-    log_of,
-    open_store,
-    reading,
-    row_of,
-    rows_of,
-    settings_of,
-    sum_of,
-    sum_of_impression,
-    worths_of,
-)
+from ..offline.postgres import is_address
+from ..offline.stores import LOGGED, log_of
 from ..runner.labels import AgentLike
 from .ids import COLUMN, Id, check_id, check_ids, impression_id, impression_number, lot
-from .memory import Agents, clicks_in_time, event_of
+from .journal import Item, Journal, Shown
+from .memory import Agents, event_of
+from .postgres import PostgresJournal
 from .report import Report, report_of
-from .served import AGENT, BY_GUARD, BY_LOT, INTERLEAVED, PRODUCTION, Event, Recipe, ReplayError, Served
-from .store import DURABLE, Store, insert, scalar
+from .served import AGENT, BY_GUARD, BY_LOT, INTERLEAVED, PRODUCTION, Event, Recipe, ReplayError, Served, Worths
+from .sqlite import SqliteJournal
+from .store import DURABLE
 
 Production = Callable[[Id, Sequence[Id]], Sequence[Id] | None] | Mapping[Id, Sequence[Id]] | str | PathLike[str]
 """The lists of production: a function of the query and its candidates, or a list for each query; None: there is none. Or a
@@ -61,10 +53,15 @@ Production = Callable[[Id, Sequence[Id]], Sequence[Id] | None] | Mapping[Id, Seq
 INTERLEAVINGS: dict[str, Callable[[], Interleaving]] = {"team_draft": TeamDraft, "probabilistic": Probabilistic}
 CHOSEN = {AGENT: "agent", BY_LOT: "agent", INTERLEAVED: "interleaved"}
 """Who chose a list, in words; else production."""
-RESERVED = 1000
-"""Ticks that are given without writing the last of them."""
 AT_ONCE = 4
 """Impressions whose time is over and that one call closes, so that no user waits for those of others."""
+
+ATTEMPTS = 8
+"""How often a call is computed anew because other processes were faster."""
+
+BY_OTHERS = " is served by another process while it learns from a log"
+
+T = TypeVar("T")
 
 logger = logging.getLogger("clickgym.serving")
 
@@ -85,7 +82,7 @@ class Impression(NamedTuple):
 
 
 class Ranker:
-    """Let an agent choose ranked lists for real users, learn from their clicks, and keep everything in one file.
+    """Let an agent choose ranked lists for real users, learn from their clicks, and keep everything in a file or a database.
 
     There is one agent for each query, or one agent for all queries if it ranks by features. Queries and items have your own
     ids.
@@ -98,7 +95,8 @@ class Ranker:
             `functools.partial`. It must learn from late clicks, choose among given candidates, and forget an item that is
             replaced. Or it ranks by features.
         n_positions: K, the number of items in a list.
-        store: the file, created if missing; None keeps everything in memory, and nothing survives the process.
+        store: the file, created if missing, which one process serves; or ``"postgresql://user@host/database?schema=clickgym"``,
+            which several processes may share. None keeps everything in memory, and nothing survives the process.
         capacity: the number of items that a query can have at a time; None: twice the number of its first candidates. A further
             item replaces the item that has not been a candidate for the longest time.
         patience: seconds after which an open impression is closed; all of its positions then count as seen.
@@ -127,7 +125,7 @@ class Ranker:
         confidence: of the interval of the difference, and of the guard. If the agent is worse than production with this
             confidence, the query gets the lists of production from then on.
         durable: what a call that has returned survives. ``"kill"``: the end of the process. ``"power"``: also a loss of power;
-            each call then waits for the disk.
+            each call then waits for the disk. None: ``"kill"`` for a file, ``"power"`` for PostgreSQL, whose server may crash.
         seed: of all agents; None draws one. A store keeps its own.
         clock: a function that returns the seconds since 1970.
 
@@ -137,6 +135,7 @@ class Ranker:
     Raises:
         ValueError, TypeError: on wrong input, an agent that cannot serve, a store of another version or of other settings, or
             one that another process serves.
+        ImportError: the store is in PostgreSQL, and psycopg is not installed.
         FileError: the store cannot be written.
 
     Example:
@@ -169,7 +168,7 @@ class Ranker:
         interleaved_share: float = 0.5,
         item_values: Mapping[Id, float] | None = None,
         confidence: float = 0.95,
-        durable: str = "kill",
+        durable: str | None = None,
         seed: int | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -177,13 +176,14 @@ class Ranker:
         self._capacity = None if capacity is None else check_count("capacity", capacity, self.n_positions)
         self._patience = check_at_least("patience", patience, 0.0, strictly=True)
         self._update_every = check_count("update_every", update_every)
+        self._at_once = self._update_every == 1
         self._update_seconds = None if update_seconds is None else check_at_least("update_seconds", update_seconds, 0.0)
         self._memory = check_count("memory", memory)
         self._most_candidates = check_count("most_candidates", most_candidates, self.n_positions)
         self._production = _checked_production(production, self.n_positions)
         self._share = check_between("production_share", production_share, 0.0, 1.0)
         confidence = check_between("confidence", confidence, 0.0, 1.0)
-        check_choice("durable", durable, DURABLE)
+        durable = None if durable is None else check_choice("durable", durable, DURABLE)
         check_callable("clock", clock)
         wanted = None if seed is None else check_within("seed", seed, 0, COLUMN - 1)
         self._mixed = check_between("interleaved_share", interleaved_share, 0.0, 1.0, closed=True)
@@ -198,16 +198,18 @@ class Ranker:
             if not each.by_value:
                 logger.warning("%s maximises clicks, not their item_values; the comparison counts values", each.name)
         self._clock, self._latest = clock, -1
-        self._oldest: tuple[Any, ...] | None = None  # the row of the open impression that was shown first
         self._now()
-        self._store = Store(None if store is None else check_path("store", store), durable, self._forget)
-        self._connection = self._store.connection
+        if isinstance(store, str) and is_address(store):
+            self._journal: Journal = PostgresJournal(store, durable or "power")
+        else:
+            path = None if store is None else check_path("store", store)
+            self._journal = SqliteJournal(path, durable or "kill", self._forget)
         try:
-            with self._store.call():
+            with self._journal.call():
                 self._agree(wanted)
                 self._forget()
         except BaseException:
-            self._store.shut_down()
+            self._journal.shut_down()
             raise
 
     def _check_rivals(self, challenger: Any) -> None:
@@ -233,7 +235,6 @@ class Ranker:
 
     def _agree(self, seed: int | None) -> None:
         """Write the settings of a new store; refuse other ones than those of an old one."""
-        settings = settings_of(self._connection)
         wanted = {"agent": self._recipe.label, "n_positions": self.n_positions, "seed": seed}
         later = {}  # settings that a store may get after it was made
         if isinstance(self._production, LearnedRanker):
@@ -243,52 +244,38 @@ class Ranker:
             if self._recipe.challenger is not None:
                 against = self._recipe.challenger.label
             later |= {"by": self._by, "against": against}
+        settings, valued = self._journal.settings(), bool(self._item_values)
         if not settings:
-            wanted["seed"] = secrets.randbits(62) if seed is None else seed
-            settings = {**wanted, "secret": secrets.token_bytes(16), "tick": 0}
-            settings |= {"item_values": 1} if self._item_values else {}
-            self._store.touch()
-            for name, value in settings.items():
-                insert(self._connection, "settings", name, value)
-        for name, value in later.items():
-            if name not in settings:
-                self._store.touch()
-                insert(self._connection, "settings", name, value)
+            drawn = secrets.randbits(62) if seed is None else seed
+            first = {"seed": drawn, "secret": secrets.token_bytes(16)}
+            if valued or self._journal.shared:
+                first["item_values"] = int(valued)
+            settings = self._journal.add_settings(wanted | first)
         for name, value in (wanted | later).items():
             if value is not None and settings.get(name, value) != value:
                 raise ValueError(
-                    f"{self._store.path} was made with {name} = {settings[name]}, not {value}; for other agents make a new "
+                    f"{self._journal.name} was made with {name} = {settings[name]}, not {value}; for other agents make a new "
                     "store of its log, by Ranker.from_log(clickgym.offline.read_log(store), ...)"
                 )
-        if (valued := "item_values" in settings) != bool(self._item_values):
+        if (was := bool(settings.get("item_values"))) != valued:
             raise ValueError(
-                f"{self._store.path} was made {'with' if valued else 'without'} item_values; for others make a new store of "
+                f"{self._journal.name} was made {'with' if was else 'without'} item_values; for others make a new store of "
                 "its log, by Ranker.from_log(clickgym.offline.read_log(store), ...)"
             )
+        if later.keys() - settings.keys():
+            settings = self._journal.add_settings(later)
         self.seed, self._secret = int(settings["seed"]), bytes(settings["secret"])
 
     def _forget(self) -> None:
         """Begin with what the store says, and nothing else."""
-        settings = settings_of(self._connection)
-        self._tick = self._reserved = int(settings.get("tick", 0))
         self._items: dict[Id, int] = {}
-        self._item_ids: list[Id] = []
-        for number, identity, _ in rows_of(self._connection, "items", "ORDER BY number"):
-            self._items[identity] = number
-            self._item_ids.append(identity)
+        self._item_ids: dict[int, Id] = {}
         if self._item_values:
-            worths = self._recipe.worths = worths_of(settings, len(self._item_ids))
-            for identity, worth in zip(self._item_ids, worths, strict=True):
-                if self._item_values.setdefault(identity, worth) != worth:
-                    raise ValueError(
-                        f"item_values has {self._item_values[identity]:g} for {short(identity)}, of which "
-                        f"{self._store.path} has {worth:g}; an item keeps its value, or gets another id"
-                    )
-        self._agents = Agents(self._store, self._recipe, self.seed, self._memory)
-        waiting = "WHERE learned IS NULL AND closed IS NOT NULL ORDER BY closed, number"
-        self._waiting = deque(rows_of(self._connection, "impressions", waiting))
+            self._recipe.worths = Worths(lambda number: self._item_values[self._ids_of([number])[0]])
+        self._remember(self._journal.items())
+        self._waiting = deque(self._journal.waiting())
         self._learn_at = None if self._update_seconds is None else 0
-        self._find_oldest()
+        self._agents = Agents(self._journal, self._recipe, self.seed, self._memory)
 
     # ------------------------------------------------------------------------------------------------------------- calls
 
@@ -310,8 +297,9 @@ class Ranker:
         """
         query = check_id("query", query)
         if candidates is not None and type(candidates) is not tuple:
-            candidates = tuple(candidates) if isinstance(candidates, list) else self._checked_candidates(candidates)
-        with self._store.call():
+            is_list = isinstance(candidates, list)
+            candidates = tuple(candidates) if is_list else check_ids("candidates", candidates, self._most_candidates)
+        with self._journal.call():
             now = self._now()
             if self._recipe.sees_features:
                 impression = self._rank_by_features(query, candidates, features, now)
@@ -337,15 +325,20 @@ class Ranker:
             ValueError, TypeError: there is no such impression, or it does not show the item; nothing is stored then.
             FileError: the store cannot be written.
         """
-        with self._store.call():
-            number, items, closed = self._impression(impression, self._shown)
-            place = self._position(impression, memoryview(items).cast("i").tolist(), item, position)
+        with self._journal.call():
+            number = self._number(impression)
+            if (item is None) == (position is None):
+                raise ValueError("click needs the item that was clicked, or its position")
+            if position is not None:
+                position = check_within("position", position, 1, self.n_positions, "n_positions = ")
+            clicked = None if item is None else self._known(check_id("item", item))
             now = self._now()
-            self._store.touch()
-            late = int(closed is not None)
-            new = insert(self._connection, "clicks", number, place, now, late, verb="INSERT OR IGNORE")
+            new = self._journal.click(number, position, clicked, now) if item is None or clicked is not None else None
+            if new is None:
+                self._impression(impression)
+                raise ValueError(f"the impression {impression} does not show the item {short(item)}")
             self._catch_up(now)
-            return bool(new)
+            return new
 
     def close(self, impression: str, seen: int | None = None) -> bool:
         """Report that the user has left: items that were seen and not clicked by now count as skipped.
@@ -363,18 +356,16 @@ class Ranker:
         """
         if seen is not None:
             seen = check_within("seen", seen, 0, self.n_positions, "n_positions = ")
-        with self._store.call():
-            row = self._impression(impression, self._row)
-            if row[8] is not None:
+        with self._journal.call():
+            row = self._impression(impression)
+            if row.closed is not None:
                 return False
-            lowest = scalar(self._connection, "SELECT max(position) FROM clicks WHERE impression = ?", row[0])
-            if seen is not None and lowest is not None and lowest > seen:
+            if seen is not None and (lowest := max(row.clicks, default=0)) > seen:
                 raise ValueError(f"seen is {seen}, but position {lowest} of the impression {impression} was clicked")
             now = self._now()
-            self._store.touch()
-            self._close(row, self.n_positions if seen is None else seen, now)
+            is_closed = self._close(row, self.n_positions if seen is None else seen, now)
             self._catch_up(now)
-            return True
+            return is_closed
 
     def best(self, query: Id, features: ArrayLike | None = None, candidates: Sequence[Id] | None = None) -> list[Id]:
         """The list that the agent would show if it stopped exploring. Nothing is stored, and the agent does not change.
@@ -398,20 +389,24 @@ class Ranker:
             raise ValueError(
                 f"{name} was given, and {self._recipe.name} does not rank by features: it takes those of the last call"
             )
-        with self._store.call():
+        with self._journal.call():
             if self._recipe.sees_features:
                 ids = self._checked_candidates(candidates)
-                served = self._agents.get(0)
-                if served is None:
-                    raise ValueError("no query was ranked yet")
-                agent: Any = served.agent
-                matrix = checked_features(features, (len(ids), agent.n_features))
-                values = [np.array([self._item_values[each] for each in ids])] if self._recipe.by_value else []
-                return [ids[row] for row in agent.best(matrix, *values)[: self.n_positions].tolist()]
-            served = self._agents.of_query(query)
-            if served is None:
+                with self._agents.lock(0):
+                    served = self._agents.get(0)
+                    if served is None:
+                        raise ValueError("no query was ranked yet")
+                    agent: Any = served.agent
+                    matrix = checked_features(features, (len(ids), agent.n_features))
+                    values = [np.array([self._item_values[each] for each in ids])] if self._recipe.by_value else []
+                    return [ids[row] for row in agent.best(matrix, *values)[: self.n_positions].tolist()]
+            number = self._agents.find(query)
+            if number is None:
                 raise ValueError(f"the query {short(query)} was never ranked")
-            return [self._item_ids[item] for item in served.best()]
+            with self._agents.lock(number):
+                served = self._agents.get(number)
+                assert served is not None
+                return self._ids_of(served.best())
 
     def update(self) -> int:
         """Close the impressions whose time is over, and let agents learn from all closed impressions.
@@ -422,18 +417,21 @@ class Ranker:
         Returns:
             How many impressions were learned.
         """
-        with self._store.call():
+        with self._journal.call():
             now = self._now()
-            while self._oldest is not None and self._is_over(now):
-                self._close(self._oldest, self.n_positions, now)
-            return self._learn()
+            if self._journal.shared:
+                self._waiting = deque(self._journal.waiting())
+            n = self._learn()
+            while (row := self._journal.overdue(now, self._patience, at_once=True)) is not None:
+                n += self._close(row, self.n_positions, now) and self._at_once
+            return n + self._learn()
 
     def snapshot(self) -> int:
         """Write the states of the agents in memory to the store, to make the next start faster; returns how many were written.
 
         The state of an agent is also written automatically after every 200 events of this agent.
         """
-        with self._store.call():
+        with self._journal.call():
             return self._agents.save_all()
 
     def log(self) -> ClickLog:
@@ -444,13 +442,14 @@ class Ranker:
         Returns:
             A log whose labels are your ids; integers are written as text.
         """
-        return self._reading(log_of)
+        with self._journal.view() as view:
+            return log_of(view)
 
     def report(self) -> Report:
         """Counts of impressions and clicks, and the difference between agent and production. You may look at it at any time."""
-        confidence = self._recipe.confidence
         now = self._read_clock() / 1e6
-        return self._reading(lambda connection: report_of(connection, now, confidence, self._production is not None))
+        with self._journal.view() as view:
+            return report_of(view, now, self._recipe.confidence, self._production is not None)
 
     @classmethod
     def from_log(cls, log: ClickLog, agent: AgentLike = FALLBACK, *, n_positions: int | None = None, **settings: Any) -> Self:
@@ -477,10 +476,11 @@ class Ranker:
         try:
             if not ranker._recipe.learns_from_any or ranker._recipe.sees_features:
                 raise ValueError(f"{ranker._recipe.name} cannot learn from a log: it learns from its displays, or by features")
-            with ranker._store.call():
-                if ranker._tick or ranker._items:
-                    raise ValueError(f"{ranker._store.path} holds impressions already; a log goes into a new store")
-                ranker._learn_log(log)
+            with ranker._journal.call():
+                if not ranker._journal.is_new():
+                    raise ValueError(f"{ranker._journal.name} holds impressions already; a log goes into a new store")
+                with ranker._journal.together():
+                    ranker._learn_log(log)
         except BaseException:
             ranker.shut_down()
             raise
@@ -499,12 +499,12 @@ class Ranker:
             FileError: the store cannot be written; it is closed in any case.
         """
         seconds = math.inf if timeout is None else check_at_least("timeout", timeout, 0.0)
-        self._store.check_usable()
+        self._journal.check_usable()
         try:
-            with self._store.call():
+            with self._journal.call():
                 self._agents.save_all(seconds)
         finally:
-            self._store.shut_down()
+            self._journal.shut_down()
 
     def __enter__(self) -> Self:
         return self
@@ -513,42 +513,84 @@ class Ranker:
         self.shut_down()
 
     def __repr__(self) -> str:
-        store = None if self._store.path is None else str(self._store.path)
+        store = None if self._journal.name is None else str(self._journal.name)
         return as_call(self, agent=self._recipe.label, n_positions=self.n_positions, store=store)
 
     # ----------------------------------------------------------------------------------------------------------- ranking
 
+    def _until_stored(self, find: Callable[[], int | None], work: Callable[[Served | None], T | None]) -> T:
+        """Let ``work`` change an agent and store that; once more from what is stored where another process was faster.
+
+        Args:
+            find: returns the number of the agent's query, None if it is new.
+            work: takes the agent, None if it is new; returns None if another process was faster.
+        """
+        for _ in range(ATTEMPTS):
+            number = find()
+            with self._agents.lock(number):
+                try:
+                    result = work(None if number is None else self._agents.get(number))
+                except BaseException:
+                    if self._journal.touched:
+                        self._agents.drop(find() if number is None else number)
+                    raise
+                if result is not None:
+                    return result
+                number = find() if number is None else number
+                self._agents.be_wary(number)
+        stored = None if number is None else self._journal.stored(number)
+        what = "its agent" if stored is None or stored.query is None else f"the query {short(stored.query)}"
+        raise FileError(
+            f"{self._journal.name}: other processes were faster with {what} in {ATTEMPTS} attempts; call again later"
+        )
+
     def _rank_by_slots(self, query: Id, candidates: tuple[Id, ...] | None, now: int) -> Impression:
-        served = self._agents.of_query(query)
+        return self._until_stored(
+            lambda: self._agents.find(query), lambda served: self._shown_by_slots(served, query, candidates, now)
+        )
+
+    def _shown_by_slots(
+        self, served: Served | None, query: Id, candidates: tuple[Id, ...] | None, now: int
+    ) -> Impression | None:
         if served is None and candidates is None:
             raise ValueError(f"the query {short(query)} is new; give its candidates")
-        same = served is not None and (candidates is None or candidates == served.candidates)
+        same = served is not None and bool(served.present[0]) and (candidates is None or candidates == served.candidates)
         if not same:
-            assert candidates is not None
+            if candidates is None:
+                raise ValueError(f"the query {short(query)} has shown nothing yet; give its candidates")
             candidates = self._checked_candidates(candidates)
             capacity = self._checked_number(candidates, served)
         elif served is not None:
-            candidates = served.candidates or tuple(self._item_ids[item] for item in served.present[0])
+            candidates = served.candidates or tuple(self._ids_of(served.present[0]))
         assert candidates is not None
         own_list = self._own_list(query, candidates)
-        self._store.touch()
+        self._journal.touch()
+        items = [] if same else self._numbers_of(candidates)
         if served is None:
             served = self._agents.new(query, capacity)
-        number = self._next()
+            if served is None:
+                return None
+        tick, placed = self._journal.next_tick(served), []
         if not same:
-            items = [self._item(identity) for identity in candidates]
-            self._agents.admit(served, items, candidates, number)
+            placed = self._agents.admit(served, items, candidates, tick)
         _, mask, bits = served.present
         own = None if own_list is None else [served.slot_of[self._items[one]] for one in own_list]
-        source, share, ranking = self._draw(number, served, own, mask, None)
-        numbers = [served.items[slot] for slot in served.show(number, source, share, mask=mask, ranking=ranking)]
-        return self._record(served, (number, served.number, now, source, share, _blob(numbers), bits, None), numbers)
+        source, share, ranking, note = self._draw(served, tick, own, mask, None)
+        numbers = [served.items[slot] for slot in served.show(tick, source, share, mask=mask, ranking=ranking)]
+        return self._record(
+            served,
+            Shown(0, served.number, tick, served.number, now, source, share, numbers, bits, None, note, placed),
+        )
 
     def _rank_by_features(self, query: Id, candidates: Any, features: Any, now: int) -> Impression:
         if candidates is None or features is None:
             raise ValueError(f"{self._recipe.name} ranks by features: each call needs candidates, and their features")
         candidates = self._checked_candidates(candidates)
-        served = self._agents.get(0)
+        return self._until_stored(lambda: 0, lambda served: self._shown_by_features(served, query, candidates, features, now))
+
+    def _shown_by_features(
+        self, served: Served | None, query: Id, candidates: tuple[Id, ...], features: Any, now: int
+    ) -> Impression | None:
         if served is None:
             self._checked_number(candidates, None)
             matrix = checked_features(features, (len(candidates), None))
@@ -561,19 +603,25 @@ class Ranker:
                 )
             matrix = checked_features(features, (len(candidates), agent.n_features))
         own_list = self._own_list(query, candidates, matrix)
-        self._store.touch()
+        self._journal.touch()
+        items = self._numbers_of(candidates)
         if served is None:
             served = self._agents.new(None, len(candidates), matrix.shape[1])
-        number = self._next()
-        items = [self._item(identity) for identity in candidates]
+            if served is None:
+                return None
+        tick = self._journal.next_tick(served)
         if self._item_values:  # agents see them behind the features
             matrix = np.column_stack([matrix, [self._item_values[identity] for identity in candidates]])
         own = None if own_list is None else [candidates.index(one) for one in own_list]
-        source, share, ranking = self._draw(number, served, own, None, matrix)
-        numbers = [items[row] for row in served.show(number, source, share, features=matrix, ranking=ranking)]
+        source, share, ranking, note = self._draw(served, tick, own, None, matrix)
+        numbers = [items[row] for row in served.show(tick, source, share, features=matrix, ranking=ranking)]
         of_query = self._agents.number_of(query)
-        row = (number, of_query, now, source, share, _blob(numbers), _blob(items), matrix.tobytes())
-        return self._record(served, row, numbers)
+        return self._record(
+            served,
+            Shown(
+                0, 0, tick, of_query, now, source, share, numbers, np.array(items, np.int32).tobytes(), matrix.tobytes(), note
+            ),
+        )
 
     def _checked_candidates(self, candidates: Any) -> tuple[Id, ...]:
         return self._check_valued("candidates", check_ids("candidates", candidates, self._most_candidates))
@@ -581,7 +629,7 @@ class Ranker:
     def _check_valued(self, name: str, ids: tuple[Id, ...]) -> tuple[Id, ...]:
         """Refuse items without a value, if items have any."""
         for identity in ids if self._item_values else ():
-            if identity not in self._item_values:
+            if identity not in self._item_values and self._known(identity) is None:
                 raise ValueError(f"{name} holds {short(identity)}, of which item_values has no value")
         return ids
 
@@ -616,127 +664,138 @@ class Ranker:
         return tuple(ids[: self.n_positions])
 
     def _draw(
-        self, number: int, served: Served, own: list[int] | None, mask: Any, features: Any
-    ) -> tuple[int, float | None, list[int] | None]:
-        """Who chooses a list, with which probability production would, and the list unless the agent chooses it alone.
+        self, served: Served, tick: int, own: list[int] | None, mask: Any, features: Any
+    ) -> tuple[int, float | None, list[int] | None, bytes | None]:
+        """Who chooses a list, with which probability production would, the list unless the agent chooses it alone, and whose
+        the positions of an interleaved one are.
 
         Args:
-            number: of the impression.
             served: the agent.
+            tick: of the impression.
             own: the list of production, as the agent's own ids.
             mask, features: what the agent sees.
         """
+        key = self._journal.key(served.number, tick)
         if own is not None and served.guarded:
-            return BY_GUARD, None, own
+            return BY_GUARD, None, own, None
         rivals = own is not None or self._recipe.challenger is not None or self._best is not None
-        if self._interleaving is not None and rivals and lot(self._secret, number, b"interleaved") < self._mixed:
+        if self._interleaving is not None and rivals and lot(self._secret, key, b"interleaved") < self._mixed:
             first, *others = served.propose(mask, features)
             if self._best is not None:
                 plain = features[:, :-1] if self._item_values else features
                 others = [check_ranking("challenger.best()", self._best.best(plain), self.n_positions, len(plain))]
-            rng = np.random.default_rng([number, int.from_bytes(self._secret)])
+            rng = np.random.default_rng([*key, int.from_bytes(self._secret)])
             list_, note = self._interleaving.draw(*completed(first, others[0] if others else own or []), self.n_positions, rng)
-            insert(self._connection, "interleaved", number, note.tobytes())
-            return INTERLEAVED, None, list_.tolist()
+            return INTERLEAVED, None, list_.tolist(), note.tobytes()
         if own is None:
-            return AGENT, None, None
-        by_production = lot(self._secret, number) < self._share
-        return (PRODUCTION, self._share, own) if by_production else (BY_LOT, self._share, None)
+            return AGENT, None, None, None
+        by_production = lot(self._secret, key) < self._share
+        return (PRODUCTION, self._share, own, None) if by_production else (BY_LOT, self._share, None, None)
 
-    def _record(self, served: Served, columns: tuple[Any, ...], numbers: list[int]) -> Impression:
-        """Store the first columns of an open impression; ``numbers`` are those of its items."""
-        row = (*columns, None, None, None)
-        number, source = row[0], row[3]
-        insert(self._connection, "impressions", *row)
-        if self._oldest is None:
-            self._oldest = row
+    def _record(self, served: Served, row: Shown) -> Impression | None:
+        """Store an open impression; None if another process was faster."""
+        stored = self._journal.show(row, served)
+        if stored is None:
+            return None
         self._agents.save_if_due(served)
-        items = [self._item_ids[item] for item in numbers]
-        return Impression(impression_id(self._secret, number), items, CHOSEN.get(source, "production"))
+        source = CHOSEN.get(row.source, "production")
+        return Impression(impression_id(self._secret, stored.number), self._ids_of(row.items), source)
 
     # ---------------------------------------------------------------------------------------------------------- learning
 
-    def _close(self, row: tuple[Any, ...], seen: int, now: int) -> None:
-        self._store.touch()
-        row = (*row[:8], now, seen, None)
-        values = (now, seen, sum_of_impression(*row), row[0])
-        self._connection.execute("UPDATE impressions SET closed = ?, seen = ?, checksum = ? WHERE number = ?", values)
+    def _close(self, row: Shown, seen: int, now: int) -> bool:
+        """Close an impression, and learn from it if agents learn at once; returns False if another process closed it."""
+        self._journal.touch()
+        closed = row._replace(closed=now, seen=seen)
+        if self._at_once and not self._waiting:
+            return self._learn_from(closed, is_closed=False)
         if not self._waiting:
             self._learn_at = None if self._update_seconds is None else now + round(self._update_seconds * 1e6)
-        self._waiting.append(row)
-        if self._oldest is not None and row[0] == self._oldest[0]:
-            self._find_oldest()
+        stored = self._only_close(closed)
+        if stored is not None:
+            self._waiting.append(stored)
+        return stored is not None
+
+    def _only_close(self, row: Shown) -> Shown | None:
+        """Store that an impression is closed, from which its agent learns later; None if another process closed it."""
+        with self._agents.lock(row.agent):
+            return self._journal.close(row, self._agents.in_memory(row.agent))
 
     def _catch_up(self, now: int) -> None:
         """Close some impressions whose time is over, and let agents learn if it is time to."""
-        for _ in range(AT_ONCE):
-            if self._oldest is None or not self._is_over(now):
-                break
-            self._close(self._oldest, self.n_positions, now)
-        if len(self._waiting) >= self._update_every or (self._waiting and self._learn_at is not None and now >= self._learn_at):
-            self._learn()
-
-    def _is_over(self, now: int) -> bool:
-        """Whether the time of the oldest open impression is over; also if the clock went back since by more than that."""
-        assert self._oldest is not None
-        return abs(now - self._oldest[2]) >= self._patience * 1e6
-
-    def _find_oldest(self) -> None:
-        self._oldest = row_of(
-            self._connection, "impressions", "WHERE learned IS NULL AND closed IS NULL ORDER BY number LIMIT 1"
-        )
+        try:
+            for _ in range(AT_ONCE):
+                row = self._journal.overdue(now, self._patience)
+                if row is None:
+                    break
+                self._close(row, self.n_positions, now)
+            is_time = self._waiting and self._learn_at is not None and now >= self._learn_at
+            if is_time or len(self._waiting) >= self._update_every:
+                self._learn()
+        except OSError as error:
+            if not self._journal.shared:
+                raise
+            logger.warning("%s", error)  # what the user has called for is stored; a later call tries again
 
     def _learn(self) -> int:
         """Let agents learn from all impressions that are closed."""
-        n = len(self._waiting)
-        if n:
-            self._store.touch()
-        while self._waiting:
-            row = self._waiting[0]
-            try:
-                served = self._agents.get(0 if self._recipe.sees_features else row[1])
-            except ReplayError as error:  # of one agent; the others learn on, and a later start tries again
-                logger.error("%s", error)
-            else:
-                assert served is not None
-                tick, event = self._next(), event_of(row, clicks_in_time(self._connection, row[0]), self._recipe.worths)
-                if row[3] == INTERLEAVED and (gone := served.replaced_since(event)):
-                    self._take_credit(row[0], gone)
-                served.learn(event, tick)
-                values = (tick, sum_of_impression(*row[:10], tick), row[0])
-                self._connection.execute("UPDATE impressions SET learned = ?, checksum = ? WHERE number = ?", values)
-                self._guard(served, tick)
-                self._agents.save_if_due(served)
-            self._waiting.popleft()
+        if self._waiting:
+            self._journal.touch()
+        n = 0
+        with suppress(IndexError):  # another thread took the last one
+            while True:
+                self._learn_from(self._waiting.popleft())
+                n += 1
         return n
 
-    def _take_credit(self, number: int, positions: list[int]) -> None:
-        """Let positions of an interleaved list be nobody's: their items were replaced since."""
-        note = np.frombuffer(row_of(self._connection, "interleaved", "WHERE impression = ?", number)[1]).copy()
-        note[positions] = np.nan
-        insert(self._connection, "interleaved", number, note.tobytes(), verb="INSERT OR REPLACE")
+    def _learn_from(self, row: Shown, is_closed: bool = True) -> bool:
+        """Let an agent learn from an impression, which is closed, or becomes so.
 
-    def _guard(self, served: Served, tick: int) -> None:
-        """Give a query back to production where the agent surely is worse."""
-        if served.guarded or not served.trial.n:
-            return
-        interval = served.trial.interval()
-        if interval.high < 0:
-            served.guarded = True
-            number, query, capacity, n_features, *_ = row_of(self._connection, "queries", "WHERE number = ?", served.number)
-            values = (tick, sum_of(number, query, capacity, n_features, tick), number)
-            self._connection.execute("UPDATE queries SET guarded = ?, checksum = ? WHERE number = ?", values)
-            what = "all queries" if served.id is None else f"the query {short(served.id)}"
-            logger.warning(
-                "%s: back to production; the agent's lists earn %.3f %s less (%.3f to %.3f) in %s impressions",
-                what, -interval.mean, "of value" if self._item_values else "clicks", -interval.high, -interval.low,
-                f"{interval.n:,}",
-            )  # fmt: skip
+        Returns:
+            False if another process was faster.
+        """
+
+        def learn(served: Served | None) -> bool | None:
+            assert served is not None
+            if row.tick not in served.open:
+                return is_closed or self._is_closed_by_others(row)  # another process has learned it
+            tick, event, note = self._journal.next_tick(served), event_of(row, self._recipe.worths), None
+            if row.source == INTERLEAVED and (gone := served.replaced_since(event)):
+                note = _without(row.note, gone)
+            served.learn(event, tick)
+            guarded = self._is_worse(served)
+            if not self._journal.learn(row._replace(learned=tick, note=note), served, guarded):
+                self._agents.be_wary(row.agent)
+                return self._is_closed_by_others(row)
+            if guarded:
+                self._guard(served)
+            self._agents.save_if_due(served)
+            return True
+
+        try:
+            return self._until_stored(lambda: row.agent, learn)
+        except ReplayError as error:  # of one agent; the others learn on, and a later start tries again
+            logger.error("%s", error)
+            return is_closed or self._only_close(row) is not None
+
+    def _is_worse(self, served: Served) -> bool:
+        """Whether the agent surely is worse than production."""
+        return not served.guarded and served.trial.n > 0 and served.trial.interval().high < 0
+
+    def _guard(self, served: Served) -> None:
+        """Give a query back to production."""
+        served.guarded, interval = True, served.trial.interval()
+        what = "all queries" if served.id is None else f"the query {short(served.id)}"
+        logger.warning(
+            "%s: back to production; the agent's lists earn %.3f %s less (%.3f to %.3f) in %s impressions",
+            what, -interval.mean, "of value" if self._item_values else "clicks", -interval.high, -interval.low,
+            f"{interval.n:,}",
+        )  # fmt: skip
 
     def _learn_log(self, log: ClickLog) -> None:
         """Store the sessions of a log as impressions of others, and learn them."""
         now, queries = self._now(), log.query_labels
-        self._store.touch()
+        self._journal.touch()
         order = log.order
         for of_query in grouped(log.queries[order])[1]:
             part = order[of_query]
@@ -750,49 +809,79 @@ class Ranker:
                     f"the log has {len(ids)} items of the query {short(query)}; expected at least {self.n_positions}"
                 )
             served = self._agents.new(query, self._checked_number(ids, None))
-            number = self._next()
-            items = [self._item(identity) for identity in ids]
-            self._agents.admit(served, items, ids, number)
+            if served is None:
+                raise ValueError(f"{self._journal.name}{BY_OTHERS}")
+            tick = self._journal.next_tick(served)
+            placed = self._agents.admit(served, self._numbers_of(ids), ids, tick)
             numbers_of = {label: self._items[log.item_labels[label]] for label in labels.tolist()}
             for row, clicked in zip(lists.tolist(), clicks.tolist(), strict=True):
                 numbers = [numbers_of.get(label, -1) for label in row]
                 numbers += [-1] * (self.n_positions - len(numbers))
-                self._learn_session(served, number, now, numbers, clicked)
-                number = self._next()
+                self._learn_session(served, tick, now, numbers, clicked, placed)
+                tick, placed = self._journal.next_tick(served), []
             self._agents.write_state(served)
 
-    def _learn_session(self, served: Served, number: int, now: int, numbers: list[int], clicked: list[int]) -> None:
+    def _learn_session(
+        self, served: Served, tick: int, now: int, numbers: list[int], clicked: list[int], placed: list[tuple[int, int]]
+    ) -> None:
         """Store a session that somebody else has shown, and learn it.
 
         Args:
             served: the agent of its query.
-            number: of its impression.
+            tick: of its impression.
             now: microseconds since 1970.
             numbers: ``(K,)`` of the items, -1 below the end of the list.
             clicked: 0 or 1 for each position.
+            placed: slots and the items that have taken them.
         """
         _, mask, bits = served.present
-        tick, seen = self._next(), sum(item >= 0 for item in numbers)
-        row = (number, served.number, now, LOGGED, None, _blob(numbers), bits, None, now, seen, tick)
-        insert(self._connection, "impressions", *row)
-        for place in (place for place, click in enumerate(clicked, 1) if click):
-            insert(self._connection, "clicks", number, place, now, 0)
-        served.show(number, LOGGED, mask=mask, ranking=[served.slot_of.get(item, -1) for item in numbers])
-        served.learn(Event(number, LOGGED, None, clicked[:seen]), tick)
+        served.show(tick, LOGGED, mask=mask, ranking=[served.slot_of.get(item, -1) for item in numbers])
+        learned, seen = self._journal.next_tick(served), sum(item >= 0 for item in numbers)
+        served.learn(Event(tick, LOGGED, None, clicked[:seen]), learned)
+        places = [place for place, click in enumerate(clicked, 1) if click]
+        row = Shown(
+            0, served.number, tick, served.number, now, LOGGED, None, numbers, bits, None, None, placed, now, seen, places,
+            learned, learned,
+        )  # fmt: skip
+        if self._journal.show(row, served) is None:
+            raise ValueError(f"{self._journal.name}{BY_OTHERS}")
 
     # ------------------------------------------------------------------------------------------------------------- other
 
-    def _item(self, identity: Id) -> int:
-        """The number of an item, a new one if need be."""
-        number = self._items.get(identity)
-        if number is None:
-            number = self._items[identity] = len(self._item_ids)
-            self._item_ids.append(identity)
-            insert(self._connection, "items", number, identity)
-            if (worths := self._recipe.worths) is not None:
-                worths.append(self._item_values[identity])
-                insert(self._connection, "settings", f"value of item {number}", repr(worths[-1]))
-        return number
+    def _numbers_of(self, candidates: tuple[Id, ...]) -> list[int]:
+        """The numbers of items, new ones if need be."""
+        new = [identity for identity in candidates if identity not in self._items]
+        if new:
+            self._remember(self._journal.find_items(new))
+            new = [identity for identity in new if identity not in self._items]
+        if new:
+            values = [self._item_values.get(identity) for identity in new]
+            self._remember(self._journal.add_items(new, values, len(self._items)))
+        return [self._items[identity] for identity in candidates]
+
+    def _known(self, identity: Id) -> int | None:
+        """The number of an item; None if it was never a candidate."""
+        if identity not in self._items:
+            self._remember(self._journal.find_items([identity]))
+        return self._items.get(identity)
+
+    def _ids_of(self, numbers: Sequence[int]) -> list[Id]:
+        """The ids of items."""
+        new = [number for number in numbers if number not in self._item_ids]
+        if new:
+            self._remember(self._journal.items_of(new))
+        return [self._item_ids[number] for number in numbers]
+
+    def _remember(self, items: Iterable[Item]) -> None:
+        """Keep items of the store in memory; refuse them where ``item_values`` has another value."""
+        for number, identity, value in items:
+            if value is not None and self._item_values.setdefault(identity, value) != value:
+                raise ValueError(
+                    f"item_values has {self._item_values[identity]:g} for {short(identity)}, of which "
+                    f"{self._journal.name} has {value:g}; an item keeps its value, or gets another id"
+                )
+            self._item_ids[number] = identity
+            self._items[identity] = number
 
     def _read_clock(self) -> int:
         """Microseconds since 1970."""
@@ -816,57 +905,35 @@ class Ranker:
         self._latest = now
         return now
 
-    def _next(self) -> int:
-        """The next tick."""
-        self._tick += 1
-        if self._tick > self._reserved:
-            self._reserved += RESERVED
-            values = (self._reserved, sum_of("tick", self._reserved))
-            self._connection.execute("UPDATE settings SET value = ?, checksum = ? WHERE name = 'tick'", values)
-        return self._tick
-
-    def _impression(self, impression: Any, read: Callable[[int], Any]) -> Any:
-        """What is read of an impression by its number."""
+    def _number(self, impression: Any) -> int:
         number = impression_number(self._secret, impression)
-        row = None if number is None else read(number)
+        if number is None:
+            raise ValueError(f"there is no impression {short(impression)}; expected an id that rank returned, of this store")
+        return number
+
+    def _impression(self, impression: Any) -> Shown:
+        """An impression by its id."""
+        row = self._journal.impression(self._number(impression))
         if row is None:
             raise ValueError(f"there is no impression {short(impression)}; expected an id that rank returned, of this store")
         return row
 
-    def _shown(self, number: int) -> Any:
-        """What a click needs of an impression; who reads the whole row checks its checksum."""
-        row = self._connection.execute("SELECT number, items, closed FROM impressions WHERE number = ?", (number,)).fetchone()
-        if row is not None and (type(row[1]) is not bytes or len(row[1]) != 4 * self.n_positions):
-            raise sqlite3.DatabaseError(f"impression {number} has no list")
-        return row
+    def _is_closed_by_others(self, row: Shown) -> bool | None:
+        """After a refused write: False if another process has ended this impression, None if it shall be tried again.
 
-    def _row(self, number: int) -> Any:
-        return row_of(self._connection, "impressions", "WHERE number = ?", number)
-
-    def _position(self, impression: str, items: list[int], item: Any, position: Any) -> int:
-        """The position of what was clicked, from 1."""
-        if (item is None) == (position is None):
-            raise ValueError("click needs the item that was clicked, or its position")
-        if item is None:
-            return check_within("position", position, 1, self.n_positions, "n_positions = ")
-        number = self._items.get(check_id("item", item))
-        if number not in items:
-            raise ValueError(f"the impression {impression} does not show the item {short(item)}")
-        return items.index(number) + 1
-
-    def _reading(self, read: Callable[[Any], Any]) -> Any:
-        """Read from the store beside those who write, if it is a file."""
-        if self._store.path is None:
-            with self._store.call():
-                return read(self._connection)
-        self._store.check_usable()
-        with reading(self._store.path), closing(open_store(self._store.path, check=False)) as connection:
-            return read(connection)
+        True if it was this very call, whose answer was lost.
+        """
+        stored = self._journal.impression(row.number)
+        if stored is None or stored.closed is None or (row.ended is not None and stored.learned is None):
+            return None
+        return (stored.closed, stored.seen) == (row.closed, row.seen)
 
 
-def _blob(numbers: list[int]) -> bytes:
-    """Numbers of items, as the store holds them."""
-    return array("i", numbers).tobytes()
+def _without(note: bytes | None, positions: list[int]) -> bytes:
+    """The note of an interleaved list some of whose positions are nobody's: their items were replaced since."""
+    values = np.frombuffer(note or b"").copy()
+    values[positions] = np.nan
+    return values.tobytes()
 
 
 def _list_of(query: Id) -> str:

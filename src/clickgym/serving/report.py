@@ -23,7 +23,7 @@ from ..core.statistics import CONFIDENCE
 from ..core.templates import templates
 from ..offline.distinct import grouped
 from ..offline.interleaving import NOTHING, at_any_time, normal_mixture, outcomes, running, sign_test
-from ..offline.stores import LOGGED, as_items, at_one_moment, read_columns, rows_of, settings_of, worths_of
+from ..offline.stores import LOGGED, View, places_of
 from .confidence import Interval, differences
 from .served import AGENT, BY_GUARD, BY_LOT, INTERLEAVED, PRODUCTION
 
@@ -294,31 +294,23 @@ def _aligned(head: Sequence[str], rows: Sequence[Sequence[str]], n_left: int = 0
 # ------------------------------------------------------------------------------------------------------------- from a store
 
 
-def report_of(connection: Any, now: float, confidence: float, compares: bool) -> Report:
+def report_of(view: View, now: float, confidence: float, compares: bool) -> Report:
     """Compute the report of a store.
 
     Args:
-        connection: a connection to the store.
+        view: of the store.
         now: seconds since 1970.
         confidence: of the interval.
         compares: whether there is a list of production; where there were any, it is compared in any case.
     """
+    settings = view.settings()
+    n_positions = settings["n_positions"]
     names = ("number", "query", "source", "seen", "share", "shown", "items")
-    with at_one_moment(connection):
-        settings = settings_of(connection)
-        n_positions = settings["n_positions"]
-        columns = read_columns(connection, "impressions", names, "ORDER BY number")
-        place, position, late = read_columns(connection, "clicks", ("impression", "position", "late"), "ORDER BY impression")
-        queries = list(rows_of(connection, "queries", "ORDER BY guarded"))
-        slots = [row[:3:2] for row in rows_of(connection, "slots")]
-        n_items = sum(1 for _ in rows_of(connection, "items"))
-        notes = {row[0]: np.frombuffer(row[1]) for row in rows_of(connection, "interleaved")}
-    number, query, source, seen, share, shown, lists = columns
-    valued, most = "item_values" in settings, float(n_positions)
-    ids, guarded = {row[0]: row[1] for row in queries}, [row[0] for row in queries if row[4] is not None]
-    shown_items = as_items(bytes(lists)).reshape(-1, n_positions)
-    first = shown_items[:, 0]
-    place = np.searchsorted(number, place)
+    number, query, source, seen, share, shown, lists = view.impressions(*names)
+    impression, position, late = view.clicks()
+    ids, guarded, n_items, notes = view.ids("queries"), view.guarded(), len(view.ids("items")), view.notes()
+    first, place = lists[:, 0], places_of(number, impression)
+    worths, most = view.worths(), float(n_positions)
     of_users, chosen = source != LOGGED, np.isin(source, (AGENT, BY_LOT))
     counted = of_users[place]
     place, position, late = place[counted], position[counted], late[counted].astype(bool)
@@ -328,9 +320,8 @@ def report_of(connection: Any, now: float, confidence: float, compares: bool) ->
     by_lot = np.isin(source, (BY_LOT, PRODUCTION))
     if by_lot.any():
         worth = None
-        if valued:
-            worths = np.array([*worths_of(settings, n_items), 0.0])  # the last one of no item
-            worth = worths[shown_items[place, position - 1]][~late]
+        if worths is not None:
+            worth = worths[lists[place, position - 1]][~late]
             most = float(np.sort(worths)[-n_positions:].sum())
         in_time = np.bincount(place[~late], worth, minlength=len(number)).astype(float)
         waits = np.flatnonzero(by_lot & (seen < 0))
@@ -356,7 +347,7 @@ def report_of(connection: Any, now: float, confidence: float, compares: bool) ->
         clicks=len(place),
         late=int(late.sum()),
         positions=tuple(_positions(n_positions, source, seen, place, position)),
-        replaced=len(slots) - len(set(slots)),
+        replaced=view.n_replaced(),
         traffic=tuple(_traffic(query[of_users], n_clicks[of_users], ids, set(guarded))),
         compared=compared,
         changed=changed,
@@ -366,7 +357,7 @@ def report_of(connection: Any, now: float, confidence: float, compares: bool) ->
         confidence=confidence,
         interleaved=len(made_of_both),
         credit=_credit(settings, notes, number, made_of_both, seen, place, position) if "by" in settings else None,
-        valued=valued,
+        valued=worths is not None,
     )
 
 

@@ -10,7 +10,7 @@ import copy
 import io
 import json
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import mul
 from types import SimpleNamespace
 from typing import Any, NamedTuple, cast
@@ -63,6 +63,22 @@ def refusal(agent: Any, sees_features: bool) -> str:
     return ""
 
 
+class Worths(dict[int, float]):
+    """What a click on each item earns, by its number; 0 for -1, which is no item.
+
+    Args:
+        find: returns that of an item that is asked for the first time.
+    """
+
+    def __init__(self, find: Callable[[int], float]) -> None:
+        super().__init__({-1: 0.0})
+        self._find = find
+
+    def __missing__(self, number: int) -> float:
+        value = self[number] = self._find(number)
+        return value
+
+
 class Recipe:
     """How the agents of a `Ranker` are made.
 
@@ -88,7 +104,7 @@ class Recipe:
         self.challenger = challenger
         self.player = player_of(agent)
         self.by_value = valued and class_by_value(self.player.maker) is not None
-        self.worths = [1.0] * (2 * n_positions + 1) if valued else None  # as many as `_check` needs
+        self.worths = Worths(lambda number: 1.0) if valued else None  # until a store has others
         self.n_positions, self.confidence, self.name = n_positions, confidence, self.player.name
         self.label = self.player.label or f"{self.name} {fingerprint(agent)}"
         for key in ("n_items", "n_positions", "seed", "item_values"):
@@ -175,6 +191,7 @@ class Served:
         open: of each impression that waits for clicks the agent's display, None where the agent did not choose the list, and
             the list as the agent's own ids, -1 below its end.
         tick: the last event.
+        version: what the journal wants to see again with the next one.
         events: how many there were since the last snapshot.
         guarded: whether the guard gave the query back to production.
         trial: the difference between agent and production.
@@ -190,7 +207,7 @@ class Served:
         self.last = np.full(capacity, -1, np.int64)  # when the item of a slot could be shown last
         self.replaced = np.full(capacity, -1, np.int64)  # when a slot was given to another item
         self.open: dict[int, tuple[int | None, list[int]]] = {}
-        self.tick, self.events, self.displays = -1, 0, 0
+        self.tick, self.version, self.events, self.displays = -1, 0, 0, 0
         self.guarded = False
         self.trial = PairedDifference(recipe.n_positions if recipe.worths is None else 0.0, recipe.confidence)
         self._trials: OrderedDict[int, list[Any]] = OrderedDict()  # source, share, reward once it is known

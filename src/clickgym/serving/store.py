@@ -135,7 +135,7 @@ class Store:
         self._process, self._file, self._looked = os.getpid(), None, time.monotonic()
         self._lock, self._count = threading.Condition(threading.Lock()), threading.Lock()
         self._entering, self._batch, self._pending = 0, _Batch(), False
-        self._touched = False
+        self.touched = False
         with self._faults(), ExitStack() as undo:
             if path is not None:
                 self._file = _claim(path)
@@ -211,16 +211,16 @@ class Store:
             self.check_usable()
             if self.path is not None and time.monotonic() > self._looked + LOOKS:
                 self._look()
-            batch, self._touched = self._batch, False
+            batch, self.touched = self._batch, False
             try:
                 yield
             except BaseException as error:
-                if self._touched:  # what others have written in this batch goes with it: they are told, too
+                if self.touched:  # what others have written in this batch goes with it: they are told, too
                     self._end(error)
                 else:
                     self._end_if_last()
                 raise self._told(error) from error.__cause__
-            touched = self._touched
+            touched = self.touched
             self._pending |= touched
             self._end_if_last()
             if touched:
@@ -258,8 +258,8 @@ class Store:
 
     def touch(self) -> None:
         """Begin to write: from here on the call changes memory or the store."""
-        if not self._touched:
-            self._touched = True
+        if not self.touched:
+            self.touched = True
             if not self.connection.in_transaction:
                 self.connection.execute("BEGIN IMMEDIATE")
 

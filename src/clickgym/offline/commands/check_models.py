@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -10,12 +9,13 @@ import typer
 from ...core.console import Json, bold, compiling_told, errors, output, print_json
 from ...core.terminal import Column, print_table, say
 from ..left_out import MODELS, check_models
+from ..postgres import without_password
 from ..readers import read_log
 from .logs import BadRows, ClickAction, Columns, Duplicates, LogFormat, MaxMemory, Repeated, Time, reading_of
 
 
 def check(
-    log: Annotated[Path, typer.Argument(
+    log: Annotated[str, typer.Argument(
         metavar="LOG", help="The click log, before the options, in any format that [bold]clickgym fit[/] reads.",
         show_default=False,
     )],
@@ -63,5 +63,10 @@ def check(
     say(output(as_json), checked.sentence, "bold")
     if as_json:
         print_json(
-            {"log": str(log), "models": checked.table.to_dicts(), "verdict": checked.verdict, "sentence": checked.sentence}
+            {
+                "log": without_password(log),
+                "models": checked.table.to_dicts(),
+                "verdict": checked.verdict,
+                "sentence": checked.sentence,
+            }
         )

@@ -40,7 +40,7 @@ MOST_ROWS = 20
 
 def decide(
     context: typer.Context,
-    log: Annotated[list[Path], typer.Argument(
+    log: Annotated[list[str], typer.Argument(
         metavar="LOG...", help="The click log, before the options, in any format that [bold]clickgym fit[/] reads.",
         show_default=False,
     )],

@@ -19,6 +19,7 @@ from ...core.terminal import say as tell
 from ..comparison import Comparison, compare, read_sessions
 from ..evaluation import ESTIMATORS, Evaluation
 from ..log import ClickLog
+from ..postgres import without_password
 from ..verdict import REFITS
 from .logs import (
     LOG_FORMAT,
@@ -39,7 +40,7 @@ EARNED = {"clicks": "Clicks", "any_click": "Lists with a click", "satisfaction":
 
 
 def evaluate(
-    log: Annotated[list[Path], typer.Argument(
+    log: Annotated[list[str], typer.Argument(
         metavar="LOG...", help="The click log, before the options: a file, a folder of files, or several.", show_default=False,
     )],
     policy: Annotated[list[str], typer.Option(
@@ -122,7 +123,7 @@ def evaluate(
     _print(output(as_json), compared, level, reward, cutoff, bootstrap)
     if as_json:
         print_json({
-            "log": " ".join(map(str, log)), "query": query, "reward": reward, "cutoff": cutoff, "level": level,
+            "log": " ".join(map(without_password, log)), "query": query, "reward": reward, "cutoff": cutoff, "level": level,
             "policies": {name: {"lists": compared.lists(name)} for name in compared.policies},
             "verdicts": {name: verdict and asdict(verdict) for name, verdict in compared.verdicts.items()},
             "evaluations": [

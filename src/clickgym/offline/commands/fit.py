@@ -24,6 +24,7 @@ from ..estimation.estimator import MODEL_ESTIMATORS, ConvergenceWarning
 from ..estimation.settings import ITERATIONS, TOL
 from ..fitting import Fitted, fit_models
 from ..fitting_counts import counted_attractions, fit_counted
+from ..postgres import without_password
 from .logs import (
     LOG_FORMAT,
     BadRows,
@@ -49,7 +50,7 @@ UNTOLD = {
 
 
 def fit(
-    log: Annotated[list[Path], typer.Argument(
+    log: Annotated[list[str], typer.Argument(
         metavar="LOG...", help="The click log, before the options: a file, a folder of files, or several; text files may be "
         "gzipped ([bold].gz[/]). Or counts of one, from [bold]clickgym count[/].", show_default=False,
     )],
@@ -132,7 +133,7 @@ def fit(
         "n_items": items, "iterations": iterations, "tol": tol, "per_query": per_query, "on_step": progress,
     }  # fmt: skip
     if len(log) == 1 and is_counts(log[0]):
-        return _fit_counts(log[0], model, queries or (), settings, files, attractions, as_json)
+        return _fit_counts(Path(log[0]), model, queries or (), settings, files, attractions, as_json)
     with compiling_told(status), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the table shows it
         fitted = fit_models(
@@ -155,7 +156,7 @@ def fit(
     _print_cautions(console, fitted)
     if as_json:
         sizes = {"train_sessions": len(fitted.train), "test_sessions": len(fitted.test)}
-        print_json({"log": " ".join(map(str, log)), **sizes, "models": scores, "instances": written})
+        print_json({"log": " ".join(map(without_password, log)), **sizes, "models": scores, "instances": written})
 
 
 def _fit_counts(

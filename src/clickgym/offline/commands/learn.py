@@ -32,7 +32,7 @@ MOST_LISTS = 5
 
 
 def learn(
-    log: Annotated[Path, typer.Argument(
+    log: Annotated[str, typer.Argument(
         metavar="LOG", help="The click log, before the options, in any format that [bold]clickgym fit[/] reads.",
         show_default=False,
     )],

@@ -1,0 +1,85 @@
+"""Workers that share a store in PostgreSQL: kill them, kill the server, stop one; what was acknowledged must be in the store.
+
+    python benchmarks/reliability/workers.py --seconds 60
+
+Four workers serve; one of them is killed each second. Then the server is killed five times (SIGKILL, of all its processes) and
+started again. Then one worker is stopped for ten seconds. Then two workers make 10⁴ calls on one query, and the share of calls
+that gave up after eight attempts is printed. After each, all that was acknowledged must be there, clicks once; each agent must
+be, bit for bit, what a replay of all events makes of it; and no tick may be missing. It starts a server of its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "serving"))
+from postgres_server import serving
+from service_kills import states_that_differ
+from workers import faults, gaps, torment
+
+from clickgym import Ranker
+
+
+def one_query(store: str, calls: int) -> tuple[int, int, list[str]]:
+    """Two workers on one query: how many calls were acknowledged, how many gave up, and what is wrong then."""
+    rankers: list[Any] = [Ranker(store=store, n_positions=3, seed=1) for _ in range(2)]
+    rankers[0].rank("q", list("abcdef"))
+    done: list[int] = []
+    given_up: list[str] = []
+
+    def serve(ranker: Any) -> None:
+        while len(done) + len(given_up) < calls:
+            try:
+                shown = ranker.rank("q")
+                done.append(1)
+                assert ranker.click(shown.id, position=1)
+                done.append(1)
+                assert ranker.close(shown.id)
+                done.append(1)
+            except OSError as error:
+                given_up.append(str(error))
+
+    threads = [threading.Thread(target=serve, args=(ranker,)) for ranker in rankers]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    found = gaps(rankers[0]) + [str(number) for ranker in rankers for number in states_that_differ(ranker)]
+    return len(done), len(given_up), found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=60.0, help="for how long workers, and the server, are killed")
+    parser.add_argument("--calls", type=int, default=10_000, help="calls of two workers on one query")
+    seconds = (arguments := parser.parse_args()).seconds
+    n_faults = 0
+    settings: dict[str, dict[str, Any]] = {
+        "one of four workers killed each second": {"seconds": seconds, "kill_every": 1.0},
+        "the server killed five times": {"seconds": seconds, "crashes": 5},
+        "a worker stopped for ten seconds": {"seconds": 15.0, "stopped": 10.0},
+    }
+    with serving() as server:
+        for number, (what, how) in enumerate(settings.items()):
+            store = server.address(schema=f"torment_{number}")
+            said, ended = torment(server, store, workers=4, **how)
+            found = faults(store, said)
+            with Ranker(store=store, n_positions=3) as ranker:
+                found += gaps(ranker)
+            n_faults += len(found)
+            n = sum(kind != "c" for kind, *_ in said)
+            print(f"{what}: {n:,} calls acknowledged, {ended} workers ended, {len(found)} faults")
+            print(*found[:10], sep="\n", end="\n" * bool(found), flush=True)
+        acknowledged, given_up, found = one_query(server.address(schema="one"), arguments.calls)
+        n_faults += len(found)
+        print(f"two workers on one query: {acknowledged:,} calls acknowledged, {given_up:,} gave up, {len(found)} faults")
+    raise SystemExit(n_faults > 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,253 @@
+"""What a `Ranker` keeps, wherever it is kept: the protocol of journals, and an impression as they hold it.
+
+Each agent has a logical clock, its *tick*: showing a list is an event of it, and so is learning from one. A journal stores each
+event with its tick. Where several processes write, a journal refuses an event of an agent whose tick has moved on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from ..offline.stores import View
+from .ids import Id
+
+if TYPE_CHECKING:
+    from .served import Served
+
+
+class Shown(NamedTuple):
+    """An impression in a journal.
+
+    Attributes:
+        number: what its id says.
+        agent: the number of its agent: that of its query, or 0 where one agent ranks all queries.
+        tick: of the agent, when the list was shown.
+        query: the number of its query.
+        shown: microseconds since 1970.
+        source, share: who chose the list, and with which probability production would have.
+        items: ``(K,)`` numbers of items, -1 below the end of the list.
+        candidates: which slots could be shown, a bit for each; with features the numbers of the items as int32.
+        features: ``(L, d)`` float64; None where the agent sees none.
+        note: of an interleaved list, the probability that a position is the agent's.
+        placed: slots and the items that took them with this impression.
+        closed: microseconds since 1970; None while it is open.
+        seen: how many positions were seen; None while it is open.
+        clicks: the positions that were clicked before it was closed.
+        learned: the tick at which the agent learned from it; None before.
+        ended: the tick at which it was closed, where closing is an event of its own.
+    """
+
+    number: int
+    agent: int
+    tick: int
+    query: int
+    shown: int
+    source: int
+    share: float | None
+    items: list[int]
+    candidates: bytes | None
+    features: bytes | None
+    note: bytes | None = None
+    placed: Sequence[tuple[int, int]] = ()
+    closed: int | None = None
+    seen: int | None = None
+    clicks: Sequence[int] = ()
+    learned: int | None = None
+    ended: int | None = None
+
+
+class Item(NamedTuple):
+    """An item in a journal.
+
+    Attributes:
+        number: by which impressions name it.
+        id: the user's own.
+        value: what a click on it earns; None where items have no values.
+    """
+
+    number: int
+    id: Id
+    value: float | None = None
+
+
+class Stored(NamedTuple):
+    """An agent as a journal holds it, to begin a replay with.
+
+    Attributes:
+        query: the user's own id; None for the agent of all queries.
+        capacity, n_features: its sizes.
+        snapshot: the tick, the version and the state of its last snapshot; None without one.
+    """
+
+    query: Id | None
+    capacity: int
+    n_features: int | None
+    snapshot: tuple[int, int, bytes] | None
+
+
+class History(NamedTuple):
+    """What happened to an agent after a tick.
+
+    Attributes:
+        rows: the impressions that were shown or learned since, in the order in which they were shown.
+        tick: of the last event.
+        version: what the journal wants to see again with the next event.
+        guarded: whether the guard gave the query back to production.
+    """
+
+    rows: Iterable[Shown]
+    tick: int
+    version: int
+    guarded: bool
+
+
+class Journal(Protocol):
+    """Where a `Ranker` keeps its impressions, clicks and snapshots.
+
+    Attributes:
+        shared: whether other processes may write, too.
+    """
+
+    shared: bool
+
+    @property
+    def name(self) -> Any:
+        """For messages; None in memory."""
+
+    @property
+    def touched(self) -> bool:
+        """Whether the current call of this thread has changed something."""
+
+    def call(self) -> AbstractContextManager[None]:
+        """Context of one call of a user: what it writes is durable when the context ends."""
+
+    def together(self) -> AbstractContextManager[None]:
+        """Context inside `call`: all that is written is stored, or nothing."""
+
+    def touch(self) -> None:
+        """Begin to write: from here on the call changes memory or the store."""
+
+    def check_usable(self) -> None:
+        """Refuse a journal that was shut down, and one that was copied by a fork."""
+
+    def shut_down(self) -> None:
+        """Release what is held."""
+
+    def view(self) -> AbstractContextManager[View]:
+        """What the journal holds at one moment."""
+
+    # -------------------------------------------------------------------------------------------------------- names
+
+    def settings(self) -> dict[str, Any]:
+        """What the store was made with; empty where it is being made."""
+
+    def add_settings(self, values: dict[str, Any]) -> dict[str, Any]:
+        """Add those settings that are not there; returns all."""
+
+    def is_new(self) -> bool:
+        """Whether nothing was ever shown."""
+
+    def items(self) -> Iterable[Item]:
+        """All items."""
+
+    def find_items(self, ids: Sequence[Id]) -> Iterable[Item]:
+        """Those of some items that other processes have added."""
+
+    def add_items(self, ids: Sequence[Id], values: Sequence[float | None], known: int) -> Iterable[Item]:
+        """Add items that are not there.
+
+        Args:
+            ids: the users' own.
+            values: what a click on each earns.
+            known: how many items this process knows.
+
+        Returns:
+            The items as they are stored: another process may have added one with another value.
+        """
+
+    def items_of(self, numbers: Sequence[int]) -> Iterable[Item]:
+        """Items that other processes have added, by their numbers."""
+
+    def query(self, query: Id) -> int | None:
+        """The number of a query; None if it is new."""
+
+    def add_query(self, query: Id | None, capacity: int | None, n_features: int | None) -> int | None:
+        """The number of a new query, 0 for the agent of all queries; None if another process has just added it."""
+
+    # ------------------------------------------------------------------------------------------------------- agents
+
+    def stored(self, agent: int) -> Stored | None:
+        """An agent; None if it is new."""
+
+    def history(self, agent: int, since: int, version: int, opened: Sequence[int]) -> History | None:
+        """What happened to an agent after a tick.
+
+        Args:
+            agent: its number.
+            since, version: of the last event that it has met.
+            opened: the ticks of earlier impressions that were open then.
+
+        Returns:
+            None if what it has met is not what the journal holds.
+        """
+
+    def add_snapshot(self, agent: int, tick: int, version: int, state: bytes) -> None:
+        """Write the state of an agent, instead of an older one."""
+
+    # ------------------------------------------------------------------------------------------------------- events
+
+    def next_tick(self, served: Served) -> int:
+        """The tick of an agent's next event."""
+
+    def key(self, agent: int, tick: int) -> tuple[int, ...]:
+        """What lots about an event depend on."""
+
+    def show(self, row: Shown, served: Served) -> Shown | None:
+        """Store an impression; returns it with its number, or None if another process was there before."""
+
+    def close(self, row: Shown, served: Served | None) -> Shown | None:
+        """Store that an impression is closed.
+
+        Args:
+            row: the impression as it is then.
+            served: its agent, if it is in memory.
+
+        Returns:
+            The impression as it is stored; None if another process has closed it.
+        """
+
+    def learn(self, row: Shown, served: Served, guarded: bool) -> bool:
+        """Store that an agent has learned from an impression, which is closed by this at the latest.
+
+        Args:
+            row: the impression as it is then; without a ``note`` that of before stays.
+            served: its agent.
+            guarded: whether the guard stops the agent now.
+
+        Returns:
+            False if another process was there before.
+        """
+
+    def impression(self, number: int) -> Shown | None:
+        """An impression by its number, with the clicks that have come before it was closed."""
+
+    def click(self, number: int, position: int | None, item: int | None, now: int) -> bool | None:
+        """Store a click by its position or item.
+
+        Returns:
+            Whether it is new; None if the impression does not show the item, or there is none.
+        """
+
+    def overdue(self, now: int, patience: float, at_once: bool = False) -> Shown | None:
+        """An open impression whose time is over; one at a time.
+
+        Args:
+            now: microseconds since 1970.
+            patience: seconds.
+            at_once: whether to look for one though somebody has just looked.
+        """
+
+    def waiting(self) -> list[Shown]:
+        """The closed impressions that are not learned, in the order in which they were closed."""

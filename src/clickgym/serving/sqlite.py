@@ -1,0 +1,264 @@
+"""The journal of a `Ranker` in one SQLite file, or in memory: one process writes, and a call is a transaction."""
+
+from __future__ import annotations
+
+import sqlite3
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+from ..offline.stores import (
+    SqliteView,
+    as_items,
+    at_one_moment,
+    open_store,
+    reading,
+    row_of,
+    rows_of,
+    settings_of,
+    sum_of,
+    sum_of_impression,
+    worths_of,
+)
+from .ids import Id
+from .journal import History, Item, Shown, Stored
+from .served import INTERLEAVED, Served
+from .store import Store, insert, scalar
+
+RESERVED = 1000
+"""Ticks that are given without writing the last of them."""
+
+
+class SqliteJournal(Store):
+    """A `Journal` in SQLite. All agents share one tick, which is the number of an impression, too.
+
+    Args:
+        path, durable, on_abort: as of `Store`.
+    """
+
+    shared = False
+
+    def __init__(self, path: Path | None, durable: str, on_abort: Callable[[], None]) -> None:
+        super().__init__(path, durable, self._abort)
+        self._forget_agents = on_abort
+        self._oldest: Shown | None = None  # the open impression that was shown first
+        try:
+            with self._faults():
+                self._begin()
+        except BaseException:
+            self.shut_down()
+            raise
+
+    def _begin(self) -> None:
+        self._tick = self._reserved = int(settings_of(self.connection).get("tick", 0))
+        self._n_queries = int(scalar(self.connection, "SELECT coalesce(max(number), 0) FROM queries")) + 1
+        self._find_oldest()
+
+    def _abort(self) -> None:
+        self._begin()
+        self._forget_agents()
+
+    @property
+    def name(self) -> Path | None:
+        """The file."""
+        return self.path
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """A call is a transaction already."""
+        yield
+
+    @contextmanager
+    def view(self) -> Iterator[SqliteView]:
+        """Read beside those who write, if the store is a file."""
+        if self.path is None:
+            with self.call(), at_one_moment(self.connection):
+                yield SqliteView(self.connection)
+            return
+        self.check_usable()
+        with reading(self.path), closing(open_store(self.path, check=False)) as connection, at_one_moment(connection):
+            yield SqliteView(connection)
+
+    # ------------------------------------------------------------------------------------------------------------- names
+
+    def settings(self) -> dict[str, Any]:
+        return settings_of(self.connection)
+
+    def add_settings(self, values: dict[str, Any]) -> dict[str, Any]:
+        there = self.settings()
+        new = {name: value for name, value in (values if there else {**values, "tick": 0}).items() if name not in there}
+        if new:
+            self.touch()
+        for name, value in new.items():
+            insert(self.connection, "settings", name, value)
+        return there | new
+
+    def is_new(self) -> bool:
+        return not self._tick and not scalar(self.connection, "SELECT count(*) FROM items")
+
+    def items(self) -> list[Item]:
+        rows, settings = [*rows_of(self.connection, "items", "ORDER BY number")], self.settings()
+        worths = worths_of(settings, len(rows)) if "item_values" in settings else [None] * len(rows)
+        return [Item(number, identity, worth) for (number, identity, _), worth in zip(rows, worths, strict=True)]
+
+    def find_items(self, ids: Sequence[Id]) -> list[Item]:
+        return []
+
+    def add_items(self, ids: Sequence[Id], values: Sequence[float | None], known: int) -> list[Item]:
+        items = [*map(Item, range(known, known + len(ids)), ids, values)]
+        for number, identity, value in items:
+            insert(self.connection, "items", number, identity)
+            if value is not None:
+                insert(self.connection, "settings", f"value of item {number}", repr(value))
+        return items
+
+    def items_of(self, numbers: Sequence[int]) -> list[Item]:
+        raise sqlite3.DatabaseError(f"there is no item {numbers[0]}")
+
+    def query(self, query: Id) -> int | None:
+        number: int | None = scalar(self.connection, "SELECT number FROM queries WHERE id = ?", query)
+        return number
+
+    def add_query(self, query: Id | None, capacity: int | None, n_features: int | None) -> int:
+        number = 0 if query is None else self._n_queries
+        insert(self.connection, "queries", number, query, capacity, n_features, None)
+        self._n_queries = max(self._n_queries, number + 1)
+        return number
+
+    # ------------------------------------------------------------------------------------------------------------ agents
+
+    def stored(self, agent: int) -> Stored | None:
+        row = row_of(self.connection, "queries", "WHERE number = ?", agent)
+        if row is None:
+            return None
+        snapshot = row_of(self.connection, "snapshots", "WHERE query = ?", agent)
+        _, query, capacity, n_features, *_ = row
+        return Stored(query, capacity, n_features, None if snapshot is None else (snapshot[1], 0, snapshot[2]))
+
+    def history(self, agent: int, since: int, version: int, opened: Sequence[int]) -> History:
+        where, values = ("", []) if agent == 0 else ("query = ? AND ", [agent])
+        slots: dict[int, list[tuple[int, int]]] = {}
+        for _, tick, *place, _ in rows_of(
+            self.connection, "slots", "WHERE query = ? AND since > ? ORDER BY since", agent, since
+        ):
+            slots.setdefault(tick, []).append((place[0], place[1]))
+        rows = [
+            row
+            for number in opened
+            for row in rows_of(self.connection, "impressions", "WHERE number = ?", number)
+            if (row[10] or 0) > since
+        ]
+        rows += rows_of(self.connection, "impressions", f"WHERE {where}number > ? ORDER BY number", *values, since)
+        shown = [self._shown(row, row[10] is not None)._replace(placed=slots.get(row[0], ())) for row in rows]
+        return History(shown, -1, 0, row_of(self.connection, "queries", "WHERE number = ?", agent)[4] is not None)
+
+    def add_snapshot(self, agent: int, tick: int, version: int, state: bytes) -> None:
+        self.touch()
+        insert(self.connection, "snapshots", agent, tick, state, verb="INSERT OR REPLACE")
+
+    # ------------------------------------------------------------------------------------------------------------ events
+
+    def next_tick(self, served: Served | None) -> int:
+        self._tick += 1
+        if self._tick > self._reserved:
+            self._reserved += RESERVED
+            values = (self._reserved, sum_of("tick", self._reserved))
+            self.connection.execute("UPDATE settings SET value = ?, checksum = ? WHERE name = 'tick'", values)
+        return self._tick
+
+    def key(self, agent: int, tick: int) -> tuple[int, ...]:
+        return (tick,)
+
+    def show(self, row: Shown, served: Served) -> Shown:
+        for slot, item in row.placed:
+            insert(self.connection, "slots", row.agent, row.tick, slot, item)
+        if row.note is not None:
+            insert(self.connection, "interleaved", row.tick, row.note)
+        insert(
+            self.connection, "impressions", row.tick, row.query, row.shown, row.source, row.share, _blob(row.items),
+            row.candidates, row.features, row.closed, row.seen, row.learned,
+        )  # fmt: skip
+        for place in row.clicks:
+            insert(self.connection, "clicks", row.tick, place, row.closed, 0)
+        row = row._replace(number=row.tick)
+        if self._oldest is None and row.closed is None:
+            self._oldest = row
+        return row
+
+    def close(self, row: Shown, served: Served | None) -> Shown:
+        self._write_end(row._replace(note=None))
+        return row
+
+    def learn(self, row: Shown, served: Served, guarded: bool) -> bool:
+        self._write_end(row)
+        if guarded:
+            number, query, capacity, n_features, *_ = row_of(self.connection, "queries", "WHERE number = ?", row.agent)
+            values = (row.learned, sum_of(number, query, capacity, n_features, row.learned), number)
+            self.connection.execute("UPDATE queries SET guarded = ?, checksum = ? WHERE number = ?", values)
+        return True
+
+    def _write_end(self, row: Shown) -> None:
+        columns = (
+            row.number, row.query, row.shown, row.source, row.share, _blob(row.items), row.candidates, row.features,
+            row.closed, row.seen, row.learned,
+        )  # fmt: skip
+        values = (row.closed, row.seen, row.learned, sum_of_impression(*columns), row.number)
+        self.connection.execute(
+            "UPDATE impressions SET closed = ?, seen = ?, learned = ?, checksum = ? WHERE number = ?", values
+        )
+        if row.note is not None:
+            insert(self.connection, "interleaved", row.number, row.note, verb="INSERT OR REPLACE")
+        if self._oldest is not None and row.number == self._oldest.number:
+            self._find_oldest()
+
+    def impression(self, number: int) -> Shown | None:
+        row = row_of(self.connection, "impressions", "WHERE number = ?", number)
+        return None if row is None else self._shown(row)
+
+    def click(self, number: int, position: int | None, item: int | None, now: int) -> bool | None:
+        """Who reads the whole row checks its checksum."""
+        row = self.connection.execute("SELECT items, closed FROM impressions WHERE number = ?", (number,)).fetchone()
+        if row is None:
+            return None
+        if type(row[0]) is not bytes or not row[0] or len(row[0]) % 4:
+            raise sqlite3.DatabaseError(f"impression {number} has no list")
+        if position is None:
+            items = memoryview(row[0]).cast("i").tolist()
+            if item not in items:
+                return None
+            position = items.index(item) + 1
+        self.touch()
+        late = int(row[1] is not None)
+        return bool(insert(self.connection, "clicks", number, position, now, late, verb="INSERT OR IGNORE"))
+
+    def overdue(self, now: int, patience: float, at_once: bool = False) -> Shown | None:
+        """The impression that was shown first; it is over also if the clock went back since by more than that."""
+        if self._oldest is None or abs(now - self._oldest.shown) < patience * 1e6:
+            return None
+        return self.impression(self._oldest.number)
+
+    def waiting(self) -> list[Shown]:
+        waiting = "WHERE learned IS NULL AND closed IS NOT NULL ORDER BY closed, number"
+        return [self._shown(row) for row in [*rows_of(self.connection, "impressions", waiting)]]
+
+    def _shown(self, row: Sequence[Any], clicks: bool = True) -> Shown:
+        number, query, shown, source, share, items, candidates, features, closed, seen, learned, *_ = row
+        note = row_of(self.connection, "interleaved", "WHERE impression = ?", number) if source == INTERLEAVED else None
+        rows = rows_of(self.connection, "clicks", "WHERE impression = ?", number) if clicks else ()
+        places = [each[1] for each in rows if not each[3]]
+        return Shown(
+            number, query if features is None else 0, number, query, shown, source, share, as_items(items).tolist(), candidates,
+            features, note and note[1], (), closed, seen, places, learned,
+        )  # fmt: skip
+
+    def _find_oldest(self) -> None:
+        oldest = "WHERE learned IS NULL AND closed IS NULL ORDER BY number LIMIT 1"
+        row = row_of(self.connection, "impressions", oldest)
+        self._oldest = None if row is None else self._shown(row)
+
+
+def _blob(numbers: Sequence[int]) -> bytes:
+    """Numbers of items, as the store holds them."""
+    return array("i", numbers).tobytes()
