@@ -17,13 +17,13 @@ BUDGET = {
     "envs": 6205,
     "agents": 8750,
     "src/clickgym/runner": 6580,
-    "src/clickgym/offline": 10_010,
+    "src/clickgym/offline": 11_200,
     "src/clickgym/serving": 1680,
-    "src/clickgym": 365,
+    "src/clickgym": 370,
     "lab/src": 6910,
     "docs": 1730,
-    "benchmarks": 3480,
-    "tests": 37_200,
+    "benchmarks": 3590,
+    "tests": 37_600,
     "lab/tests": 5900,
 }
 """Lines of each room; that of the library itself is of the files beside its rooms."""

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from ..core.checks import check_callable, check_choice, check_labels, check_share
 from ..core.kernels import kernel
-from .counts import Counts, Long, not_counted
+from .counts import NUMBERS, Counts, Long, not_counted
 from .estimation.estimator import MODEL_ESTIMATORS
 from .names import Facts
 from .readers import format_of
@@ -375,8 +375,9 @@ def _counts(pairs: Pairs, total: Cells, needed: set[str], has_fold: bool) -> Cou
         labels[name].cast(pl.Enum(each)).to_physical().to_numpy() for name, each in (("query", queries), ("item", items))
     )
     codes = query.astype(np.int64) * len(items) + item
-    displays, clicks, *others = total.counts
-    return Counts(tuple(queries), tuple(items), codes, first_cell, n_positions, position, displays, clicks, last, fold, *others)
+    counts: Any = dict(zip(NUMBERS, total.counts, strict=False))
+    shape = first_cell, n_positions, position
+    return Counts(tuple(queries), tuple(items), codes, *shape, last_click=last, fold=fold, **counts)
 
 
 def statement(
