@@ -95,6 +95,10 @@ COMMANDS = {
         "offline.commands.check_models:check",
         "Check whether simulations of a click log can be trusted to order lists.",
     ),
+    "move": (
+        "serving.commands.move:move",
+        "Move the store of a service: from SQLite to PostgreSQL, back, or to another agent.",
+    ),
     "features": (
         "offline.commands.features:features",
         "Make a contextual instance (items with features) from ratings or from judged documents.",

@@ -612,11 +612,11 @@ def test_other_settings_than_those_of_the_store_are_refused(tmp_path):
     store = tmp_path / "s.db"
     made(store, seed=3).shut_down()
     for settings, why in (
-        ({"agent": "PBMHB"}, "was made with agent = CascadeTS, not PBMHB"),
-        ({"agent": "CascadeTS:feedback=first_click"}, "not CascadeTS:feedback=first_click"),
-        ({"seed": 4}, "was made with seed = 3, not 4"),
+        ({"agent": "PBMHB"}, "was made with agent = CascadeTS, not PBMHB; move the store to that agent, by clickgym move"),
+        ({"agent": "CascadeTS:feedback=first_click"}, "not CascadeTS:feedback=first_click; move the store to that agent"),
+        ({"seed": 4}, "was made with seed = 3, not 4; make a new store of its log"),
     ):
-        with pytest.raises(ValueError, match=f"{why}; for other agents make a new store of its log"):
+        with pytest.raises(ValueError, match=why):
             made(store, **settings)
     with pytest.raises(ValueError, match="was made with n_positions = 2, not 3"):
         Ranker(store=store, n_positions=3)

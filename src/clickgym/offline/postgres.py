@@ -20,7 +20,7 @@ from ..core.checks import short
 from ..core.files import FileError
 from ..core.formats import one_line
 from .log import ClickLog
-from .stores import LOGGED, ROWS, log_of
+from .stores import BEFORE, LOGGED, ROWS, by_number, log_of
 from .tables import MAX_MEMORY, check_kept, check_size
 
 SCHEMES = ("postgresql:/", "postgres:/")
@@ -154,7 +154,8 @@ class PostgresView:
     def __init__(self, connection: Any) -> None:
         self._connection = connection
 
-    def _rows(self, statement: str) -> Iterator[Any]:
+    def rows(self, statement: str) -> Iterator[Any]:
+        """The rows of a statement, some at a time."""
         with self._connection.cursor(name="rows", binary=True) as cursor:
             cursor.itersize = ROWS
             yield from cursor.execute(statement)
@@ -175,8 +176,9 @@ class PostgresView:
                 block.append(np.array(column))
             rows.clear()
 
-        columns = ", ".join(f"coalesce({name}, -1)" if name in ("seen", "share") else name for name in names)
-        for row in self._rows(f"SELECT {columns} FROM impressions ORDER BY shown, query, tick"):
+        terms = {"seen": "coalesce(seen, -1)", "share": "coalesce(share, -1)", "source": f"source & ~{BEFORE}"}
+        columns = ", ".join(terms.get(name, name) for name in names)
+        for row in self.rows(f"SELECT {columns} FROM impressions ORDER BY shown, query, tick"):
             rows.append(row)
             if len(rows) == ROWS:
                 add()
@@ -190,7 +192,7 @@ class PostgresView:
         ]
 
     def clicks(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        rows = self._rows(
+        rows = self.rows(
             "SELECT impression, position, (closed IS NOT NULL AND NOT position = ANY(i.clicks))::integer "
             "FROM clicks c JOIN impressions i ON i.number = c.impression"
         )
@@ -198,26 +200,23 @@ class PostgresView:
         return number, position, late
 
     def ids(self, table: str) -> dict[int, Any]:
-        return {number: identity and json.loads(identity) for number, identity in self._rows(f"SELECT number, id FROM {table}")}
+        return {number: identity and json.loads(identity) for number, identity in self.rows(f"SELECT number, id FROM {table}")}
 
     def worths(self) -> NDArray[np.float64] | None:
         if not self.settings().get("item_values"):
             return None
-        number, value = np.array([*self._rows("SELECT number, value FROM items")]).reshape(-1, 2).T
-        worths = np.zeros(int(number.max(initial=-1)) + 2)
-        worths[number.astype(np.int64)] = value
-        return worths
+        return by_number(dict(self.rows("SELECT number, value FROM items")))
 
     def guarded(self) -> list[int]:
-        return [row[0] for row in self._rows("SELECT number FROM queries WHERE guarded IS NOT NULL ORDER BY guarded, number")]
+        return [row[0] for row in self.rows("SELECT number FROM queries WHERE guarded IS NOT NULL ORDER BY guarded, number")]
 
     def n_replaced(self) -> int:
-        placed = [*self._rows("SELECT agent, placed FROM impressions WHERE placed IS NOT NULL")]
+        placed = [*self.rows("SELECT agent, placed FROM impressions WHERE placed IS NOT NULL")]
         slots = [(agent, slot) for agent, pairs in placed for slot in pairs[::2]]
         return len(slots) - len(set(slots))
 
     def notes(self) -> dict[int, NDArray[np.float64]]:
-        rows = self._rows("SELECT number, note FROM impressions WHERE note IS NOT NULL")
+        rows = self.rows("SELECT number, note FROM impressions WHERE note IS NOT NULL")
         return {number: np.frombuffer(note) for number, note in rows}
 
 

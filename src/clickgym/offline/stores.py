@@ -8,7 +8,7 @@ from __future__ import annotations
 import sqlite3
 import struct
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from functools import cache
 from itertools import islice, starmap
@@ -35,6 +35,8 @@ UNCHECKED = 1
 """The version of the tables of clickgym 1.0 and 2.0, whose rows have no checksum."""
 LOGGED = 4
 """The source of impressions that were learned from a log, and that no user of the store has seen."""
+BEFORE = 8
+"""Is added to the source of impressions from before the store was moved to another agent, to which their lists are foreign."""
 ROWS = 50_000
 """Rows that are read at once."""
 COLUMNS = {
@@ -45,6 +47,7 @@ COLUMNS = {
     "impressions": "number, query, shown, source, share, items, candidates, features, closed, seen, learned",
     "clicks": "impression, position, clicked, late",
     "interleaved": "impression, note",
+    "moved": "number, impression",
     "snapshots": "query, tick, state",
 }
 """The columns of each table, of which the last one, ``checksum``, is made."""
@@ -54,7 +57,7 @@ COLUMNS = {
 
 
 _SHOWN, _CLOSED, _CLICK = (struct.Struct(form).pack for form in ("<4qd", "<3q", "<4q"))
-OLD = tuple(table for table in COLUMNS if table != "interleaved")
+OLD = tuple(table for table in COLUMNS if table not in ("interleaved", "moved"))
 """The tables of all versions."""
 NOTHING = -(2**63)
 """Stands for a tick that is NULL."""
@@ -126,9 +129,16 @@ def settings_of(connection: sqlite3.Connection) -> dict[str, Any]:
     return {name: value for name, value, _ in rows_of(connection, "settings")}
 
 
-def worths_of(settings: dict[str, Any], n_items: int) -> list[float]:
-    """What a click on each item earns, by number, in a store that was made with values."""
-    return [float(settings[f"value of item {number}"]) for number in range(n_items)]
+def worths_of(settings: dict[str, Any], numbers: Iterable[int]) -> dict[int, float]:
+    """What a click on each item earns, by number; nothing in a store that was made without values."""
+    return {number: float(settings[f"value of item {number}"]) for number in numbers if "item_values" in settings}
+
+
+def by_number(worths: dict[int, float]) -> NDArray[np.float64]:
+    """What a click on each item earns as an array, whose last entry is a 0, of no item."""
+    array = np.zeros(max(worths, default=-1) + 2)
+    array[[*worths]] = [*worths.values()]
+    return array
 
 
 def add_sums(connection: sqlite3.Connection) -> None:
@@ -407,7 +417,9 @@ class SqliteView:
         columns = read_columns(self._connection, "impressions", names, "ORDER BY number")
         n_positions = int(self.settings()["n_positions"])
         return [
-            as_items(bytes(column)).reshape(-1, n_positions) if name == "items" else column
+            as_items(bytes(column)).reshape(-1, n_positions)
+            if name == "items"
+            else (column & ~BEFORE if name == "source" else column)
             for name, column in zip(names, columns, strict=True)
         ]
 
@@ -422,7 +434,7 @@ class SqliteView:
 
     def worths(self) -> NDArray[np.float64] | None:
         settings = self.settings()
-        return np.array([*worths_of(settings, len(self.ids("items"))), 0.0]) if "item_values" in settings else None
+        return by_number(worths_of(settings, self.ids("items"))) if "item_values" in settings else None
 
     def guarded(self) -> list[int]:
         return [row[0] for row in rows_of(self._connection, "queries", "ORDER BY guarded") if row[4] is not None]

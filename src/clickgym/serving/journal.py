@@ -6,7 +6,7 @@ event with its tick. Where several processes write, a journal refuses an event o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -103,6 +103,47 @@ class History(NamedTuple):
     guarded: bool
 
 
+class Query(NamedTuple):
+    """A query in a journal, with its agent.
+
+    Attributes:
+        number: 0 for the agent of all queries.
+        id, capacity, n_features: as in `Stored`.
+        guarded: the tick at which the guard gave it back to production; None if it did not.
+        tick, version: of the last event, where each agent has ticks of its own.
+    """
+
+    number: int
+    id: Id | None
+    capacity: int | None
+    n_features: int | None
+    guarded: int | None
+    tick: int = 0
+    version: int = 0
+
+
+class Contents(NamedTuple):
+    """All that a journal holds, to be moved to another.
+
+    Attributes:
+        shared: as of `Journal`: whether each agent has ticks of its own.
+        settings: what the store was made with.
+        items, queries: all of them.
+        rows: returns the impressions, each with the number that its id says. Of one that is closed and not learned, ``ended``
+            is a tick behind those of all events where closing is none.
+        clicks: returns of each the number of its impression, its position, its time, and whether it came late.
+        snapshots: by agent its tick, version and state.
+    """
+
+    shared: bool
+    settings: dict[str, Any]
+    items: Sequence[Item]
+    queries: Sequence[Query]
+    rows: Callable[[], Iterable[Shown]]
+    clicks: Callable[[], Iterable[tuple[int, int, int, int]]]
+    snapshots: Callable[[], Iterable[tuple[int, int, int, bytes]]]
+
+
 class Journal(Protocol):
     """Where a `Ranker` keeps its impressions, clicks and snapshots.
 
@@ -149,19 +190,21 @@ class Journal(Protocol):
     def is_new(self) -> bool:
         """Whether nothing was ever shown."""
 
+    def fill(self, contents: Contents) -> None:
+        """Take over what another journal holds; this one is empty."""
+
     def items(self) -> Iterable[Item]:
         """All items."""
 
     def find_items(self, ids: Sequence[Id]) -> Iterable[Item]:
         """Those of some items that other processes have added."""
 
-    def add_items(self, ids: Sequence[Id], values: Sequence[float | None], known: int) -> Iterable[Item]:
+    def add_items(self, ids: Sequence[Id], values: Sequence[float | None]) -> Iterable[Item]:
         """Add items that are not there.
 
         Args:
             ids: the users' own.
             values: what a click on each earns.
-            known: how many items this process knows.
 
         Returns:
             The items as they are stored: another process may have added one with another value.

@@ -281,6 +281,6 @@ class Agents:
         if by_agent and again != numbers:
             raise ReplayError(
                 f"{_called(served)} showed another list in impression {number} than in its replay: the code of "
-                f"{served.recipe.name} has changed, or it does not draw from its seed alone; make a new store of the log, by "
-                "Ranker.from_log(clickgym.offline.read_log(store), ...)"
+                f"{served.recipe.name} has changed, or it does not draw from its seed alone; move the store to another "
+                "agent, or anew to this one, by clickgym move OLD NEW --agent AGENT"
             )

@@ -13,7 +13,7 @@ import os
 import re
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from hashlib import blake2b
 from pathlib import Path
@@ -21,8 +21,9 @@ from typing import Any
 from weakref import WeakSet
 
 from ..offline.postgres import VERSION, Address, PostgresView, driver, settings_of, viewing
+from ..offline.stores import LOGGED
 from .ids import Id
-from .journal import History, Item, Shown, Stored
+from .journal import Contents, History, Item, Query, Shown, Stored
 from .served import Served
 
 TABLES = Path(__file__).with_name("postgres.sql").read_text(encoding="utf-8")
@@ -126,6 +127,10 @@ WHERE position IS NOT NULL ON CONFLICT DO NOTHING RETURNING 1""")
 CLICKED = Statement("""SELECT c.clicked FROM impressions i LEFT JOIN clicks c
 ON c.impression = i.number AND c.position = coalesce(%(position)s, array_position(i.items, %(item)s::integer))
 WHERE i.number = %(number)s AND (%(position)s IS NOT NULL OR %(item)s::integer = ANY(i.items))""")
+CLICKS = f"""SELECT c.impression, c.position, c.clicked, (i.closed IS NOT NULL AND NOT c.position = ANY(i.clicks))::integer
+FROM clicks c JOIN impressions i ON i.number = c.impression
+UNION SELECT number, unnest(clicks), closed, 0 FROM impressions WHERE source = {LOGGED}"""
+"""All clicks, also those of logs, which stand in the impression only."""
 OVERDUE = """SELECT number FROM impressions WHERE closed IS NULL AND (shown <= %s OR shown >= %s) ORDER BY shown LIMIT %s"""
 SNAPSHOT = """INSERT INTO snapshots VALUES (%s, %s, %s, %b) ON CONFLICT (query) DO UPDATE
 SET tick = excluded.tick, version = excluded.version, state = excluded.state WHERE snapshots.tick < excluded.tick"""
@@ -296,6 +301,39 @@ class PostgresJournal:
     def is_new(self) -> bool:
         return not self._run("SELECT 1 FROM queries LIMIT 1")
 
+    def fill(self, contents: Contents) -> None:
+        self.add_settings({"item_values": 0} | contents.settings)
+        self._copy(
+            "items (number, key, id, value)",
+            ((item[0], _key(item.id), json.dumps(item.id), item.value) for item in contents.items),
+        )
+        self._copy(
+            "queries (number, key, id, capacity, n_features, guarded, tick, version)",
+            (
+                (row[0], *((None, None) if row.id is None else (_key(row.id), json.dumps(row.id))), *row[2:])
+                for row in contents.queries
+            ),
+        )
+        rows = (
+            row._asdict()
+            | {
+                "placed": [part for pair in row.placed for part in pair] or None,
+                "clicks": None if row.closed is None else [*row.clicks],
+            }
+            for row in contents.rows()
+        )
+        self._copy(f"impressions ({COLUMNS})", ([*row.values()] for row in rows))
+        self._copy("clicks (impression, position, clicked)", (click[:3] for click in contents.clicks()))
+        self._copy("snapshots (query, tick, version, state)", contents.snapshots())
+        for table in ("items", "queries"):
+            sequence = f"pg_get_serial_sequence('{table}', 'number')"
+            self._run(f"SELECT setval({sequence}, max(number) + 1, false) FROM {table} HAVING count(*) > 0")
+
+    def _copy(self, columns: str, rows: Iterable[Sequence[Any]]) -> None:
+        with self._own().cursor.copy(f"COPY {columns} FROM STDIN") as copy:
+            for row in rows:
+                copy.write_row(row)
+
     def items(self) -> list[Item]:
         return self._items("")
 
@@ -306,7 +344,7 @@ class PostgresJournal:
     def find_items(self, ids: Sequence[Id]) -> list[Item]:
         return self._items("WHERE key = ANY(%s)", [_key(identity) for identity in ids])
 
-    def add_items(self, ids: Sequence[Id], values: Sequence[float | None], known: int) -> list[Item]:
+    def add_items(self, ids: Sequence[Id], values: Sequence[float | None]) -> list[Item]:
         rows = sorted((_key(identity), json.dumps(identity), value) for identity, value in zip(ids, values, strict=True))
         with self._safely():  # a number that memory holds shall never stand for another item
             self._run(
@@ -463,3 +501,23 @@ def _shown(columns: Sequence[bytes | None]) -> Shown:
     row = Shown(*[None if text is None else parse(text) for parse, text in zip(PARSERS, columns, strict=True)])
     placed: Any = row.placed or ()
     return row._replace(placed=[*zip(placed[::2], placed[1::2], strict=True)], clicks=row.clicks or ())
+
+
+def contents_of(view: PostgresView) -> Contents:
+    """What a store holds, at one moment."""
+
+    def rows() -> Iterator[Shown]:
+        for each in view.rows(f"SELECT {COLUMNS} FROM impressions ORDER BY shown, agent, tick"):
+            row = Shown(*each)
+            placed: Any = row.placed or ()
+            yield row._replace(placed=[*zip(placed[::2], placed[1::2], strict=True)], clicks=row.clicks or ())
+
+    settings = {name: value for name, value in view.settings().items() if name != "looked"}
+    if not settings.get("item_values"):
+        settings.pop("item_values", None)
+    items = [Item(number, json.loads(text), value) for number, text, value in view.rows("SELECT number, id, value FROM items")]
+    queries = view.rows("SELECT number, id, capacity, n_features, guarded, tick, version FROM queries ORDER BY number")
+    return Contents(
+        True, settings, items, [Query(row[0], row[1] and json.loads(row[1]), *row[2:]) for row in queries], rows,
+        lambda: view.rows(CLICKS), lambda: view.rows("SELECT query, tick, version, state FROM snapshots"),
+    )  # fmt: skip

@@ -35,7 +35,7 @@ from ..offline.interleaving import Interleaving, Probabilistic, TeamDraft, check
 from ..offline.learning.ranker import LearnedRanker
 from ..offline.log import ClickLog
 from ..offline.postgres import is_address
-from ..offline.stores import LOGGED, log_of
+from ..offline.stores import BEFORE, LOGGED, log_of
 from ..runner.labels import AgentLike
 from .ids import COLUMN, Id, check_id, check_ids, impression_id, impression_number, lot
 from .journal import Item, Journal, Shown
@@ -253,10 +253,10 @@ class Ranker:
             settings = self._journal.add_settings(wanted | first)
         for name, value in (wanted | later).items():
             if value is not None and settings.get(name, value) != value:
-                raise ValueError(
-                    f"{self._journal.name} was made with {name} = {settings[name]}, not {value}; for other agents make a new "
-                    "store of its log, by Ranker.from_log(clickgym.offline.read_log(store), ...)"
-                )
+                cure = "make a new store of its log, by Ranker.from_log(clickgym.offline.read_log(store), ...)"
+                if name == "agent":
+                    cure = "move the store to that agent, by clickgym move OLD NEW --agent AGENT"
+                raise ValueError(f"{self._journal.name} was made with {name} = {settings[name]}, not {value}; {cure}")
         if (was := bool(settings.get("item_values"))) != valued:
             raise ValueError(
                 f"{self._journal.name} was made {'with' if was else 'without'} item_values; for others make a new store of "
@@ -760,7 +760,7 @@ class Ranker:
             if row.tick not in served.open:
                 return is_closed or self._is_closed_by_others(row)  # another process has learned it
             tick, event, note = self._journal.next_tick(served), event_of(row, self._recipe.worths), None
-            if row.source == INTERLEAVED and (gone := served.replaced_since(event)):
+            if row.source & ~BEFORE == INTERLEAVED and (gone := served.replaced_since(event)):
                 note = _without(row.note, gone)
             served.learn(event, tick)
             guarded = self._is_worse(served)
@@ -856,7 +856,7 @@ class Ranker:
             new = [identity for identity in new if identity not in self._items]
         if new:
             values = [self._item_values.get(identity) for identity in new]
-            self._remember(self._journal.add_items(new, values, len(self._items)))
+            self._remember(self._journal.add_items(new, values))
         return [self._items[identity] for identity in candidates]
 
     def _known(self, identity: Id) -> int | None:

@@ -425,6 +425,19 @@ class Served:
         self.tick, self.events = tick, 0
 
 
+def renumbered(state: bytes, tick_of: Callable[[int], int]) -> bytes | None:
+    """What `Served.to_bytes` has returned, with other ticks; None if it is of another format, and so ignored."""
+    line, _, archive = state.partition(b"\n")
+    head: dict[str, Any] = dict(parse_json(line.decode()))
+    if head["format"] != FORMAT:
+        return None
+    for name in ("last", "replaced"):
+        head[name] = [tick_of(tick) for tick in head[name]]
+    for name in ("open", "trials"):
+        head[name] = [[tick_of(tick), *values] for tick, *values in head[name]]
+    return json.dumps(head).encode() + b"\n" + archive
+
+
 def _observation(agent: Any, features: NDArray[np.float64] | None) -> dict[str, NDArray[np.float64]] | None:
     """What an agent sees; a column more than it has features are the values."""
     if features is None or features.shape[1] == agent.n_features:

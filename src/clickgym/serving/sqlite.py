@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sqlite3
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 from ..offline.stores import (
+    BEFORE,
     SqliteView,
     as_items,
     at_one_moment,
@@ -23,12 +24,16 @@ from ..offline.stores import (
     worths_of,
 )
 from .ids import Id
-from .journal import History, Item, Shown, Stored
+from .journal import Contents, History, Item, Query, Shown, Stored
 from .served import INTERLEAVED, Served
 from .store import Store, insert, scalar
 
 RESERVED = 1000
 """Ticks that are given without writing the last of them."""
+LATER = 2**62
+"""Is added to ticks so that they are behind those of all events."""
+MOVED = "CREATE TABLE moved (number INTEGER PRIMARY KEY, impression INTEGER NOT NULL, checksum INTEGER NOT NULL)"
+"""By the number that an id says that of the impression, in a store that comes from PostgreSQL. All own numbers are larger."""
 
 
 class SqliteJournal(Store):
@@ -54,6 +59,8 @@ class SqliteJournal(Store):
     def _begin(self) -> None:
         self._tick = self._reserved = int(settings_of(self.connection).get("tick", 0))
         self._n_queries = int(scalar(self.connection, "SELECT coalesce(max(number), 0) FROM queries")) + 1
+        self._n_items = int(scalar(self.connection, "SELECT coalesce(max(number), -1) FROM items")) + 1
+        self._was_moved = _was_moved(self.connection)
         self._find_oldest()
 
     def _abort(self) -> None:
@@ -98,21 +105,48 @@ class SqliteJournal(Store):
     def is_new(self) -> bool:
         return not self._tick and not scalar(self.connection, "SELECT count(*) FROM items")
 
+    def fill(self, contents: Contents) -> None:
+        self.touch()
+        self._insert_items(contents.items)
+        for query in contents.queries:
+            insert(self.connection, "queries", *query[:5])
+        for row in contents.rows():
+            self._tick = max(self._tick, row.tick, row.learned or 0)
+            self.show(row._replace(clicks=()), None)
+            if row.number != row.tick:
+                if not self._was_moved:
+                    self.connection.execute(MOVED)
+                    self._was_moved = True
+                insert(self.connection, "moved", row.number, row.tick)
+        for number, *click in contents.clicks():
+            insert(self.connection, "clicks", self._own(number), *click)
+        for agent, tick, _, state in contents.snapshots():
+            self.add_snapshot(agent, tick, 0, state)
+        for name, value in (contents.settings | {"tick": self._tick}).items():
+            insert(self.connection, "settings", name, value)
+
+    def _own(self, number: int) -> int:
+        """The number of an impression in this store, by that of its id: they differ where it comes from another store."""
+        row = row_of(self.connection, "moved", "WHERE number = ?", number) if self._was_moved else None
+        return number if row is None else row[1]
+
     def items(self) -> list[Item]:
-        rows, settings = [*rows_of(self.connection, "items", "ORDER BY number")], self.settings()
-        worths = worths_of(settings, len(rows)) if "item_values" in settings else [None] * len(rows)
-        return [Item(number, identity, worth) for (number, identity, _), worth in zip(rows, worths, strict=True)]
+        return _items(self.connection)
 
     def find_items(self, ids: Sequence[Id]) -> list[Item]:
         return []
 
-    def add_items(self, ids: Sequence[Id], values: Sequence[float | None], known: int) -> list[Item]:
-        items = [*map(Item, range(known, known + len(ids)), ids, values)]
+    def add_items(self, ids: Sequence[Id], values: Sequence[float | None]) -> list[Item]:
+        items = [*map(Item, range(self._n_items, self._n_items + len(ids)), ids, values)]
+        self._n_items += len(ids)
+        self._insert_items(items)
+        return items
+
+    def _insert_items(self, items: Iterable[Item]) -> None:
         for number, identity, value in items:
             insert(self.connection, "items", number, identity)
             if value is not None:
                 insert(self.connection, "settings", f"value of item {number}", repr(value))
-        return items
 
     def items_of(self, numbers: Sequence[int]) -> list[Item]:
         raise sqlite3.DatabaseError(f"there is no item {numbers[0]}")
@@ -151,7 +185,7 @@ class SqliteJournal(Store):
             if (row[10] or 0) > since
         ]
         rows += rows_of(self.connection, "impressions", f"WHERE {where}number > ? ORDER BY number", *values, since)
-        shown = [self._shown(row, row[10] is not None)._replace(placed=slots.get(row[0], ())) for row in rows]
+        shown = [_shown(self.connection, row, row[10] is not None)._replace(placed=slots.get(row[0], ())) for row in rows]
         return History(shown, -1, 0, row_of(self.connection, "queries", "WHERE number = ?", agent)[4] is not None)
 
     def add_snapshot(self, agent: int, tick: int, version: int, state: bytes) -> None:
@@ -171,7 +205,7 @@ class SqliteJournal(Store):
     def key(self, agent: int, tick: int) -> tuple[int, ...]:
         return (tick,)
 
-    def show(self, row: Shown, served: Served) -> Shown:
+    def show(self, row: Shown, served: Served | None) -> Shown:
         for slot, item in row.placed:
             insert(self.connection, "slots", row.agent, row.tick, slot, item)
         if row.note is not None:
@@ -214,11 +248,12 @@ class SqliteJournal(Store):
             self._find_oldest()
 
     def impression(self, number: int) -> Shown | None:
-        row = row_of(self.connection, "impressions", "WHERE number = ?", number)
-        return None if row is None else self._shown(row)
+        row = row_of(self.connection, "impressions", "WHERE number = ?", self._own(number))
+        return None if row is None else _shown(self.connection, row)
 
     def click(self, number: int, position: int | None, item: int | None, now: int) -> bool | None:
         """Who reads the whole row checks its checksum."""
+        number = self._own(number)
         row = self.connection.execute("SELECT items, closed FROM impressions WHERE number = ?", (number,)).fetchone()
         if row is None:
             return None
@@ -241,22 +276,57 @@ class SqliteJournal(Store):
 
     def waiting(self) -> list[Shown]:
         waiting = "WHERE learned IS NULL AND closed IS NOT NULL ORDER BY closed, number"
-        return [self._shown(row) for row in [*rows_of(self.connection, "impressions", waiting)]]
-
-    def _shown(self, row: Sequence[Any], clicks: bool = True) -> Shown:
-        number, query, shown, source, share, items, candidates, features, closed, seen, learned, *_ = row
-        note = row_of(self.connection, "interleaved", "WHERE impression = ?", number) if source == INTERLEAVED else None
-        rows = rows_of(self.connection, "clicks", "WHERE impression = ?", number) if clicks else ()
-        places = [each[1] for each in rows if not each[3]]
-        return Shown(
-            number, query if features is None else 0, number, query, shown, source, share, as_items(items).tolist(), candidates,
-            features, note and note[1], (), closed, seen, places, learned,
-        )  # fmt: skip
+        return [_shown(self.connection, row) for row in [*rows_of(self.connection, "impressions", waiting)]]
 
     def _find_oldest(self) -> None:
         oldest = "WHERE learned IS NULL AND closed IS NULL ORDER BY number LIMIT 1"
         row = row_of(self.connection, "impressions", oldest)
-        self._oldest = None if row is None else self._shown(row)
+        self._oldest = None if row is None else _shown(self.connection, row)
+
+
+def _items(connection: sqlite3.Connection) -> list[Item]:
+    ids = {number: identity for number, identity, _ in rows_of(connection, "items", "ORDER BY number")}
+    worths = worths_of(settings_of(connection), ids)
+    return [Item(number, identity, worths.get(number)) for number, identity in ids.items()]
+
+
+def _shown(connection: sqlite3.Connection, row: Sequence[Any], clicks: bool = True) -> Shown:
+    number, query, shown, source, share, items, candidates, features, closed, seen, learned, *_ = row
+    is_mixed = source & ~BEFORE == INTERLEAVED
+    note = row_of(connection, "interleaved", "WHERE impression = ?", number) if is_mixed else None
+    rows = rows_of(connection, "clicks", "WHERE impression = ?", number) if clicks else ()
+    places = [each[1] for each in rows if not each[3]]
+    return Shown(
+        number, query if features is None else 0, number, query, shown, source, share, as_items(items).tolist(), candidates,
+        features, note and note[1], (), closed, seen, places, learned,
+    )  # fmt: skip
+
+
+def _was_moved(connection: sqlite3.Connection) -> bool:
+    return bool(scalar(connection, "SELECT count(*) FROM sqlite_schema WHERE name = 'moved'"))
+
+
+def contents_of(connection: sqlite3.Connection) -> Contents:
+    """What a store holds that is only read."""
+    numbers = {own: number for number, own, _ in rows_of(connection, "moved")} if _was_moved(connection) else {}
+
+    def rows() -> Iterator[Shown]:
+        for each in rows_of(connection, "impressions", "ORDER BY number"):
+            row = _shown(connection, each)
+            slots = rows_of(connection, "slots", "WHERE query = ? AND since = ?", row.agent, row.tick)
+            ended = row.learned if row.learned is not None or row.closed is None else LATER + row.tick
+            yield row._replace(number=numbers.get(row.tick, row.tick), placed=[slot[2:4] for slot in slots], ended=ended)
+
+    def clicks() -> Iterator[tuple[int, int, int, int]]:
+        for own, position, clicked, late, _ in rows_of(connection, "clicks"):
+            yield numbers.get(own, own), position, clicked, late
+
+    settings = {name: value for name, value in settings_of(connection).items() if not name.startswith(("tick", "value of "))}
+    queries = [Query(*row[:5]) for row in rows_of(connection, "queries", "ORDER BY number")]
+    return Contents(
+        False, settings, _items(connection), queries, rows, clicks,
+        lambda: ((agent, tick, 0, state) for agent, tick, state, _ in rows_of(connection, "snapshots")),
+    )  # fmt: skip
 
 
 def _blob(numbers: Sequence[int]) -> bytes:

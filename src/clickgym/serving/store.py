@@ -110,6 +110,26 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_give_up_all)
 
 
+@contextmanager
+def unserved(path: Path) -> Iterator[None]:
+    """Context in which nobody serves from a file that is there.
+
+    Raises:
+        ValueError: a process serves from it.
+    """
+    path.stat()
+    file = _claim(path)
+    try:
+        yield
+    finally:
+        _release(file)
+
+
+def _release(file: tuple[int, int]) -> None:
+    with _serving:
+        os.close(_served.pop(file))
+
+
 class _Batch:
     """Calls that are committed together."""
 
@@ -328,8 +348,7 @@ class Store:
 
     def _release(self) -> None:
         if self._file is not None:
-            with _serving:
-                os.close(_served.pop(self._file))
+            _release(self._file)
 
 
 @cache

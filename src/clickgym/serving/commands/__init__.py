@@ -1,0 +1,1 @@
+"""The command of stores: it parses, calls one function, and prints."""

@@ -1,0 +1,250 @@
+"""``clickgym move``: what goes along from store to store, what the agents are then, kills, and bad input."""
+
+from __future__ import annotations
+
+import os
+import random
+import sqlite3
+import subprocess
+import sys
+from zlib import crc32
+
+import numpy as np
+import pytest
+from postgres_server import PASSWORD
+from service_kills import states_that_differ
+from test_store import Mine
+
+from clickgym import Ranker
+from clickgym.command_line import main
+from clickgym.offline.stores import sum_of
+from clickgym.serving.moving import move
+
+SETTINGS = {
+    "n_positions": 2,
+    "production": lambda query, items: items,
+    "production_share": 0.3,
+    "by": "team_draft",
+    "interleaved_share": 0.3,
+    "item_values": {item: 1.0 + item for item in range(9)},
+    "capacity": 7,
+    "update_every": 3,
+}
+FEATURES = np.random.default_rng(1).random((6, 3))
+
+
+def made(store, agent="CascadeTS", **settings):
+    return Ranker(agent, **{**SETTINGS, "seed": 0, "store": store, **settings})
+
+
+def play(ranker, sessions, seed=0, shown=(), **features):
+    """Users of some queries who click late and on closed lists, too; items lose their slots; some impressions stay open."""
+    rng, shown = random.Random(seed), [*shown]
+    for _ in range(sessions):
+        shown.append(ranker.rank(f"q{rng.randrange(3)}", rng.sample(range(9), 6), **features))
+        impression = rng.choice(shown[-10:])
+        ranker.click(impression.id, rng.choice(impression.items))
+        if rng.random() < 0.8:
+            ranker.close(rng.choice(shown[-10:]).id)
+    return shown
+
+
+def told(ranker):
+    """What must be the same in the old and in the new store."""
+    report = ranker.report().to_dict()
+    log = ranker.log()
+    labels = np.array([*log.item_labels, ""])[log.items]
+    rows = zip(log.times.tolist(), labels.tolist(), log.clicks.tolist(), log.values.tolist(), strict=True)
+    return {name: value for name, value in report.items() if name != "time"}, sorted(rows)
+
+
+def learned(ranker, query="q0"):
+    """The state of an agent's own, without ticks."""
+    served = ranker._agents.of_query(query) if not ranker._recipe.sees_features else ranker._agents.get(0)
+    return [{name: np.asarray(value).tolist() for name, value in vars(served.agent.state).items()} if hasattr(
+        served.agent.state, "__dict__") else [np.asarray(value).tolist() for value in served.agent.state],
+        [ranker._item_ids.get(item) for item in served.items], len(served.open), served.guarded]  # fmt: skip
+
+
+@pytest.fixture(params=["to PostgreSQL", "back", "in SQLite", "in PostgreSQL"])
+def places(request, tmp_path, server):
+    """An old store and the place of a new one."""
+    n = request.node.name
+    file, schema = tmp_path / "old.db", f"move_{crc32(n.encode())}"
+    addresses = [server.address(schema=f"{schema}_{i}") for i in range(2)]
+    return {
+        "to PostgreSQL": (file, addresses[0]), "back": (addresses[0], file), "in SQLite": (file, tmp_path / "new.db"),
+        "in PostgreSQL": (addresses[0], addresses[1]),
+    }[request.param]  # fmt: skip
+
+
+@pytest.mark.parametrize("snapshot", [False, True])
+def test_all_goes_along_and_agents_are_what_their_replay_makes_of_them(places, snapshot):
+    """With open impressions, closed ones that are not learned, late clicks, items that lost their slots."""
+    old, new = places
+    with made(old) as ranker:
+        shown = play(ranker, 80)
+        if snapshot:
+            ranker.snapshot()
+            shown = play(ranker, 5, 1, shown)
+        before, states = told(ranker), [learned(ranker, f"q{i}") for i in range(3)]
+        if not snapshot and not ranker._journal.shared:  # leave without writing states
+            ranker._agents.save_all = lambda *_: 0
+    moved = move(old, new)
+    assert (moved.impressions, moved.queries, moved.agent) == (len(shown), 3, "CascadeTS")
+    with made(new) as ranker:
+        assert told(ranker) == before
+        assert [learned(ranker, f"q{i}") for i in range(3)] == states
+        assert states_that_differ(ranker) == []
+        for impression in shown:  # ids stay: of open, closed and learned impressions
+            row = ranker._impression(impression.id)
+            assert [ranker._item_ids[item] for item in row.items] == impression.items
+        shown = play(ranker, 40, 2, shown)
+        ranker.update()
+        assert states_that_differ(ranker) == []
+        assert len(ranker.log()) > len(before[1])
+    with made(old) as ranker:
+        assert told(ranker) == before
+
+
+@pytest.mark.parametrize("agent", ["LinearTS"])
+def test_an_agent_of_all_queries_goes_along(places, agent):
+    old, new = places
+    with made(old, agent) as ranker:
+        shown = play(ranker, 40, features=FEATURES)
+        before, state = told(ranker), learned(ranker)
+    move(old, new)
+    with made(new, agent) as ranker:
+        assert (told(ranker), learned(ranker)) == (before, state)
+        play(ranker, 20, 1, shown, features=FEATURES)
+        assert states_that_differ(ranker) == []
+
+
+def test_there_and_back_is_the_store_that_it_was(tmp_path, address):
+    """What was shown meanwhile has an id there, too; the next lists are those that the first store would show."""
+    files = [tmp_path / f"{i}.db" for i in range(3)]
+    with made(files[0]) as ranker:
+        shown = play(ranker, 40)
+    move(files[0], address)
+    with made(address) as ranker:
+        shown = play(ranker, 20, 1, shown)
+        before = told(ranker)
+    move(address, files[1])
+    with made(files[1]) as ranker:
+        shown = play(ranker, 20, 2, shown)
+        assert states_that_differ(ranker) == []
+    move(files[1], files[2])
+    with made(files[2]) as ranker:
+        for impression in shown:
+            row = ranker._impression(impression.id)
+            assert [ranker._item_ids[item] for item in row.items] == impression.items
+        assert ranker.report().impressions == 80 > before[0]["impressions"]
+        assert states_that_differ(ranker) == []
+
+
+def test_another_agent_learns_from_the_log(places):
+    """It knows at once which item is clicked; the report counts what was; its guard begins anew."""
+    old, new = places
+    with made(old, "CascadeUCB1") as ranker:
+        rng = random.Random(0)
+        shown = [ranker.rank("q", rng.sample(range(3, 9), 6)) for _ in range(200)]
+        for impression in shown[:-10]:
+            if 8 in impression.items:
+                ranker.click(impression.id, 8)
+            ranker.close(impression.id)
+        ranker.update()
+        before = told(ranker)
+    move(old, new, "PBMTS:examination=[1,1]")
+    with pytest.raises(ValueError, match="was made with agent = "):
+        made(new, "CascadeUCB1")
+    with made(new, "PBMTS:examination=[1,1]") as ranker:
+        assert told(ranker) == before
+        ranker.rank("q", [*range(3, 9)])
+        assert ranker.best("q")[0] == 8
+        assert ranker._agents.of_query("q").trial.n == 0
+        for impression in shown[-10:]:
+            assert ranker.close(impression.id)
+        ranker.update()
+        assert states_that_differ(ranker) == []
+        assert ranker.report().open == 1
+
+
+def test_a_store_of_a_retired_agent_and_one_whose_code_has_changed_move_to_another(tmp_path, monkeypatch, warnings_of_service):
+    plain = {"by": None, "item_values": None, "capacity": None}
+    for name, agent in (("retired", "CascadeTS"), ("changed", Mine)):
+        old, new = tmp_path / f"{name}.db", tmp_path / f"{name}-new.db"
+        with made(old, agent, **plain) as ranker:
+            for _ in range(5):
+                ranker.close(ranker.rank("q", ["a", "b", "c"]).id)
+        if name == "retired":
+            with sqlite3.connect(old) as connection:
+                values = ("UBMTS", sum_of("agent", "UBMTS"))
+                connection.execute("UPDATE settings SET value = ?, checksum = ? WHERE name = 'agent'", values)
+        else:
+            monkeypatch.setattr(Mine, "rank", lambda self, observation=None, candidates=None: np.array([1, 0]))
+            with made(old, agent, **plain) as ranker, pytest.raises(ValueError, match="showed another list"):
+                ranker.rank("q")
+        move(old, new, agent="MixTS")
+        with made(new, "MixTS", **plain) as ranker:
+            assert ranker.rank("q").items
+            assert ranker.report().impressions == 6
+            assert states_that_differ(ranker) == []
+
+
+KILLED = """
+import sys, threading, os, time
+from clickgym.serving.moving import move
+threading.Thread(target=lambda: (time.sleep(float(sys.argv[3])), os._exit(9)), daemon=True).start()
+sys.stdout.write("ready\\n"); sys.stdout.flush()
+move(sys.argv[1], sys.argv[2])
+os._exit(0)
+"""
+
+
+def test_a_kill_in_the_middle_leaves_the_old_store_as_it_was_and_no_half_new_one(places):
+    old, new = places
+    with made(old) as ranker:
+        play(ranker, 150)
+        before = told(ranker)
+    ended = set()
+    for milliseconds in (1, 50, 100, 200, 400, 10_000):
+        words = [sys.executable, "-c", KILLED, str(old), str(new), str(milliseconds / 1000)]
+        code = subprocess.run(words, stdout=subprocess.DEVNULL, check=False).returncode
+        ended.add(code)
+        if code == 0:
+            break
+        with made(old) as ranker:
+            assert told(ranker) == before
+        assert not os.path.exists(new)
+    assert 9 in ended
+    if 0 not in ended:
+        move(old, new)
+    with made(new) as ranker:
+        assert told(ranker) == before
+
+
+def test_what_is_said(tmp_path, address, capsys):
+    old = tmp_path / "old.db"
+    with made(old) as ranker:
+        play(ranker, 10)
+        assert main(["move", str(old), str(tmp_path / "new.db")]) == 2
+        assert "is served by another process or Ranker" in capsys.readouterr().err
+    assert main(["move", str(old), address]) == 0
+    said = capsys.readouterr().out
+    assert "10 impressions of 3 queries" in " ".join(said.split())
+    assert PASSWORD not in said
+    other = tmp_path / "other.db"
+    for words, error in (
+        ([str(tmp_path / "none.db"), str(other)], "none.db"),
+        ([str(old), str(old)], "old.db is there already; expected a new file"),
+        ([str(old), address], "holds a store already; expected an empty place"),
+        ([str(old), str(other), "--agent", "LinearTS"], "LinearTS ranks by features, and the agent of"),
+        ([str(old), str(other), "--agent", "BatchRank:horizon=1000"], "BatchRank learns from its displays only"),
+        ([str(old), str(other), "--agent", "Nobody"], "Nobody"),
+        ([str(old), str(other), "--agent", "UBMTS"], "UBMTS"),
+    ):
+        assert main(["move", *words]) == 2
+        said = capsys.readouterr().err
+        assert error in " ".join(said.split())
+        assert PASSWORD not in said
+    assert [path.name for path in tmp_path.iterdir()] == ["old.db"]
