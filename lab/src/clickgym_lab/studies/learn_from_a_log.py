@@ -31,7 +31,7 @@ LISTS = {"random": 1.0, "mixed": 0.1, "production": 0.0}
 """By the share of random lists; the others are those of production."""
 BASELINE = "cuolr"
 LINEAR, NETWORK = "dr-linear", "dr-network"
-SMALL, MIDDLE, LARGE, HUGE = 1000, 10_000, 100_000, 1_000_000
+SMALL, MIDDLE, LARGE = 1000, 10_000, 100_000
 """Sessions of a log."""
 
 
@@ -163,7 +163,7 @@ def learned(method: str, lists: str, log: int, world: str, model: str, number: i
 # -------------------------------------------------------------------------------------------------------------- the study
 
 WORLDS, MODELS = ("personal", "network"), ("PBM", "UBM", "CM", "DBN")
-DR, METHODS = (LINEAR, NETWORK), ("ips-linear", "ips-network", LINEAR, NETWORK, "softmax-linear", "softmax-network")
+DR, METHODS = (LINEAR, NETWORK), ("ips-linear", "softmax-linear", LINEAR, NETWORK, BASELINE)
 Case = tuple[str, str, int]
 """Method, lists and sessions of a log."""
 
@@ -177,13 +177,12 @@ OF_PBM = [
     *cases("random", SMALL, *DR), *cases("random", MIDDLE, "ips-linear", "softmax-linear", *DR, BASELINE),
     *cases("mixed", MIDDLE, LINEAR), *cases("production", MIDDLE, LINEAR, BASELINE),
 ]  # fmt: skip
-OF_OTHERS = [*cases("random", MIDDLE, *DR, BASELINE), *cases("production", MIDDLE, LINEAR, BASELINE)]
-MORE = [*cases("random", MIDDLE, "ips-network", "softmax-network"), (NETWORK, "mixed", MIDDLE), (NETWORK, "production", MIDDLE)]
+OF_OTHERS = [*cases("random", MIDDLE, LINEAR, BASELINE), *cases("production", MIDDLE, LINEAR)]
 LONG = [*cases("random", LARGE, *DR), *cases("production", LARGE, LINEAR)]
-GROUPS: dict[str, list[Case]] = {f"{world}-{model}": OF_OTHERS for world in WORLDS for model in MODELS}
-GROUPS |= {f"{world}-PBM{size}": each for world in WORLDS for size, each in {"": OF_PBM, "-more": MORE, "-long": LONG}.items()}
-GROUPS |= {"personal-PBM-huge": cases("random", HUGE, LINEAR)}
-"""The rankers of each world and click model, in parts that were played one after the other."""
+GROUPS: dict[str, list[Case]] = {f"{world}-PBM": OF_PBM for world in WORLDS}
+GROUPS |= {f"{world}-PBM-long": LONG for world in WORLDS}
+GROUPS |= {f"personal-{model}": OF_OTHERS for model in MODELS[1:]}
+"""The rankers of each world and click model; those from long logs are parts of their own."""
 for _group in GROUPS:
     for _number in NUMBERS:
         _rankers = [learned(*case, *_group.split("-")[:2], _number) for case in GROUPS[_group]]
@@ -297,26 +296,27 @@ def draw(evidence: Evidence) -> Figure:
     """What is lost of the way in the PBM by the size of a log of random lists, and by its lists and the click model."""
     figure, panels = grid(2, 2, width=5)
     for (sizes, kinds), world in zip((panels[:2], panels[2:]), WORLDS, strict=True):
-        for method in (*METHODS, BASELINE):
-            sizes_of = [(f"{log:,}", (world, "PBM", method, "random", log)) for log in (SMALL, MIDDLE, LARGE, HUGE)]
-            _points(sizes, evidence, method, [each for each in sizes_of if _is_played(*each[1])])
-            ticks = [(f"{model}\n{lists}", (world, model, method, lists, MIDDLE)) for lists in LISTS for model in MODELS]
-            _points(kinds, evidence, method, [each for each in ticks if _is_played(*each[1])])
+        _lost(sizes, evidence, {f"{log:,}": (world, "PBM", "random", log) for log in (SMALL, MIDDLE, LARGE)})
+        cells = [(lists, model) for lists in LISTS for model in MODELS if _is_played(world, model, LINEAR, lists, MIDDLE)]
+        _lost(kinds, evidence, {f"{model}\n{lists}": (world, model, lists, MIDDLE) for lists, model in cells})
         sizes.set(title=f"{world}, PBM, random lists", xlabel="sessions of the log", ylabel="lost of the way, %")
         kinds.set(title=f"{world}, {MIDDLE:,} sessions")
     title = "What rankers learned from a log miss of the way to the optimum"
     return finish(figure, panels, evidence, title, "bars: 95 % intervals over worlds")
 
 
-def _points(axes: Any, evidence: Evidence, method: str, points: Sequence[tuple[str, tuple[str, str, str, str, int]]]) -> None:
-    """What one method loses, with intervals, above texts."""
-    for name, case in points:
-        lost = estimate(100 * (1 - shares(evidence, *case)))
-        bars = np.array([[min(lost.half, 0.9 * max(lost.mean, 1e-3))], [lost.half]])  # of a logarithmic axis
-        axes.errorbar([name], [max(lost.mean, 1e-3)], bars, fmt="o", capsize=3, color=colour_of(method, axes), label=method)
+def _lost(axes: Any, evidence: Evidence, cells: dict[str, tuple[str, str, str, int]]) -> None:
+    """What each method loses, with intervals, by cells of world, click model, lists and sessions."""
+    for place, method in enumerate(METHODS):
+        for x, (world, model, lists, log) in enumerate(cells.values()):
+            if _is_played(world, model, method, lists, log):
+                lost = estimate(100 * (1 - shares(evidence, world, model, method, lists, log)))
+                mean = max(lost.mean, 1e-3)  # the axis is logarithmic
+                look: dict[str, Any] = {"color": colour_of(method, axes), "label": method, "fmt": "o", "capsize": 3}
+                axes.errorbar(x + 0.1 * (place - 2), mean, [[min(lost.half, 0.9 * mean)], [lost.half]], **look)
+    axes.set_xticks(range(len(cells)), cells, fontsize=8)
     axes.set_yscale("log")
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
-    axes.tick_params(labelsize=7)
 
 
 STUDIES: dict[str, Study] = read_studies(__file__, globals())

@@ -12,7 +12,7 @@ from clickgym.core.statistics import worst_tenth
 
 from .axes import RANDOM, left, times
 from .features_or_networks import WORLDS
-from .pdgd import IN_CLICKS, USERS, before, documents  # noqa: F401 – the file names the last two
+from .pdgd import IN_CLICKS, before, documents  # noqa: F401 – the file names the last two
 from .plots import finish, grid, look_of
 from .reader import read_studies
 from .study import Curves, Evidence, Finding, PaperTable, Study, Values, estimate, less_regret, number, versus
@@ -30,6 +30,9 @@ PAIRS, DUELS = "PairRank:loss=sum,growth=0.01", "PDGD:learning_rate=3"
 LINEAR = ("LinearTS", PAIRS, DUELS)
 OF_DOCUMENTS = (*NETWORKS, *LINEAR, "A2C", RANDOM)
 AGENTS = ("PBMLinUCB", *OF_DOCUMENTS)
+TOLD_OUTER = ("PBMLinUCB", "NeuralLinearTS", *LINEAR, "A2C", RANDOM)
+PLAYED, USERS = ("personal", "network"), ("navigational",)
+"""Of the worlds, and of the users of documents."""
 EARLY = 0.8
 """The share of the sessions after which the targets are judged: 8,000."""
 
@@ -89,8 +92,10 @@ def less_on_documents(evidence: Evidence, better: str, worse: str, users: str) -
 def table(evidence: Evidence) -> PaperTable:
     """Regret at the end in percent of random lists', by features; and on documents."""
     rows = [["users", "agent", *FEATURES]]
-    for world, agent in product(WORLDS, AGENTS[:-1]):
-        rows.append([world, agent, *(_words(percents(_of(evidence, world, each), WORLD, agent)) for each in FEATURES)])
+    for world, agent in product(PLAYED, AGENTS[:-1]):
+        told = [curves for each in FEATURES if agent in (curves := _of(evidence, world, each)).agents]
+        cells = [_words(percents(curves, WORLD, agent)) for curves in told]
+        rows.append([world, agent, *cells, *[""] * (len(FEATURES) - len(cells))])
     for users, agent in product(USERS, OF_DOCUMENTS[:-1]):
         values = percents(evidence[f"neural-documents-{users}"], IN_CLICKS, agent)
         rows.append([f"documents, {users}", agent, _words(values), ""])
@@ -99,8 +104,8 @@ def table(evidence: Evidence) -> PaperTable:
 
 def draw(evidence: Evidence) -> Figure:
     """Regret of all agents by sessions, told plain features and on documents."""
-    figure, panels = grid(3, 2)
-    cases = [(f"{world}, plain", _of(evidence, world, "plain"), WORLD) for world in WORLDS]
+    figure, panels = grid(3)
+    cases = [(f"{world}, plain", _of(evidence, world, "plain"), WORLD) for world in PLAYED]
     cases += [(f"documents, {users}", evidence[f"neural-documents-{users}"], IN_CLICKS) for users in USERS]
     for axes, (title, curves, env) in zip(panels, cases, strict=True):
         places, random = curves.steps >= 100, curves.units(env, RANDOM).mean(axis=0)
@@ -109,11 +114,8 @@ def draw(evidence: Evidence) -> Figure:
                 colour, dashes = look_of(agent, axes)
                 mean = 100 * curves.units(env, agent).mean(axis=0) / random
                 axes.plot(curves.steps[places], mean[places], color=colour, linestyle=dashes, label=agent)
-        axes.set(xscale="log", title=title, ylim=(0, 125))
-    for axes in panels[3:]:
-        axes.set_xlabel("session")
-    for axes in panels[::3]:
-        axes.set_ylabel(f"regret so far, % of {RANDOM}")
+        axes.set(xscale="log", title=title, ylim=(0, 125), xlabel="session")
+    panels[0].set_ylabel(f"regret so far, % of {RANDOM}")
     return finish(figure, panels[:1], evidence, "What networks lose while they learn", "means")
 
 
