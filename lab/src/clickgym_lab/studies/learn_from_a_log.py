@@ -180,7 +180,7 @@ OF_PBM = [
 OF_OTHERS = [*cases("random", MIDDLE, LINEAR, BASELINE), *cases("production", MIDDLE, LINEAR)]
 LONG = [*cases("random", LARGE, *DR), *cases("production", LARGE, LINEAR)]
 GROUPS: dict[str, list[Case]] = {f"{world}-PBM": OF_PBM for world in WORLDS}
-GROUPS |= {f"{world}-PBM-long": LONG for world in WORLDS}
+GROUPS |= {"personal-PBM-long": LONG}
 GROUPS |= {f"personal-{model}": OF_OTHERS for model in MODELS[1:]}
 """The rankers of each world and click model; those from long logs are parts of their own."""
 for _group in GROUPS:
@@ -284,19 +284,19 @@ def table(evidence: Evidence) -> PaperTable:
         for method, lists, log in GROUPS[group]:
             values = shares(evidence, world, model, method, lists, log)
             rows.append([world, model, lists, f"{log:,}", method, _words(estimate(values)), f"{values.min():.1%}"])
-    for world in WORLDS:
-        for log in (MIDDLE, LARGE):
-            of_pairs, of_best = (estimate(facts(evidence, fact, world, log)) for fact in ("unjudged", "missed"))
-            told = f"never shown: {of_pairs.mean:.1%} of the pairs, {of_best.mean:.1%} of the places of the best lists"
-            rows.append([world, "PBM", "production", f"{log:,}", "all", told, ""])
+    for world, log in (("personal", MIDDLE), ("personal", LARGE), ("network", MIDDLE)):
+        of_pairs, of_best = (estimate(facts(evidence, fact, world, log)) for fact in ("unjudged", "missed"))
+        told = f"never shown: {of_pairs.mean:.1%} of the pairs, {of_best.mean:.1%} of the places of the best lists"
+        rows.append([world, "PBM", "production", f"{log:,}", "all", told, ""])
     return "The share of the way from random lists to the optimum, mean over the worlds with its 95 % interval", rows
 
 
 def draw(evidence: Evidence) -> Figure:
     """What is lost of the way in the PBM by the size of a log of random lists, and by its lists and the click model."""
-    figure, panels = grid(2, 2, width=5)
+    figure, panels = grid(2, 2, width=5.5)
     for (sizes, kinds), world in zip((panels[:2], panels[2:]), WORLDS, strict=True):
-        _lost(sizes, evidence, {f"{log:,}": (world, "PBM", "random", log) for log in (SMALL, MIDDLE, LARGE)})
+        logs = [log for log in (SMALL, MIDDLE, LARGE) if _is_played(world, "PBM", LINEAR, "random", log)]
+        _lost(sizes, evidence, {f"{log:,}": (world, "PBM", "random", log) for log in logs})
         cells = [(lists, model) for lists in LISTS for model in MODELS if _is_played(world, model, LINEAR, lists, MIDDLE)]
         _lost(kinds, evidence, {f"{model}\n{lists}": (world, model, lists, MIDDLE) for lists, model in cells})
         sizes.set(title=f"{world}, PBM, random lists", xlabel="sessions of the log", ylabel="lost of the way, %")
@@ -314,7 +314,7 @@ def _lost(axes: Any, evidence: Evidence, cells: dict[str, tuple[str, str, str, i
                 mean = max(lost.mean, 1e-3)  # the axis is logarithmic
                 look: dict[str, Any] = {"color": colour_of(method, axes), "label": method, "fmt": "o", "capsize": 3}
                 axes.errorbar(x + 0.1 * (place - 2), mean, [[min(lost.half, 0.9 * mean)], [lost.half]], **look)
-    axes.set_xticks(range(len(cells)), cells, fontsize=8)
+    axes.set_xticks(range(len(cells)), cells, fontsize=7)
     axes.set_yscale("log")
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
 
