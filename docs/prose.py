@@ -238,8 +238,8 @@ def told(agent: str, world: str, features: str) -> float:
 
 def exam(agent: str, world: str) -> tuple[str, str]:
     """What a network told plain features loses in 8,000 sessions, percent of random lists’: median, and worst world."""
-    study = curves("neural-by-features", "letor")[f"neural-{world}-plain"]
-    values = neural_by_features.percents(study, neural_by_features.WORLD, agent, neural_by_features.EARLY)
+    study = curves("neural-by-features")[f"neural-{world}-plain"]
+    values = neural_by_features.percents(study, agent, neural_by_features.EARLY)
     return fixed(np.median(values), 1), fixed(values.max(), 1)
 
 

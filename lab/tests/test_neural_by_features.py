@@ -28,6 +28,4 @@ def test_a_target_is_of_the_median_after_8000_sessions_and_the_worst_stands_besi
     found = study.target(evidence, "NeuralGreedy", "personal", 12)
     assert found == ("12 %, worst 90 %", "yes", None)
     assert study.target(evidence, "NeuralGreedy", "personal", 11.9).verdict == "no"
-    np.testing.assert_allclose(
-        study.percents(evidence["neural-personal-plain"], study.WORLD, "NeuralGreedy"), [8, 24, 8.8, 9.6, 72]
-    )
+    np.testing.assert_allclose(study.percents(evidence["neural-personal-plain"], "NeuralGreedy"), [8, 24, 8.8, 9.6, 72])

@@ -181,7 +181,7 @@ OF_OTHERS = [*cases("random", MIDDLE, LINEAR, BASELINE), *cases("production", MI
 LONG = [*cases("random", LARGE, *DR), *cases("production", LARGE, LINEAR)]
 GROUPS: dict[str, list[Case]] = {f"{world}-PBM": OF_PBM for world in WORLDS}
 GROUPS |= {"personal-PBM-long": LONG}
-GROUPS |= {f"personal-{model}": OF_OTHERS for model in MODELS[1:]}
+GROUPS |= {"personal-UBM": OF_OTHERS, "personal-CM": OF_OTHERS[:2], "personal-DBN": OF_OTHERS}
 """The rankers of each world and click model; those from long logs are parts of their own."""
 for _group in GROUPS:
     for _number in NUMBERS:

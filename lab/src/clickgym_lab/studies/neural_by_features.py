@@ -12,7 +12,6 @@ from clickgym.core.statistics import worst_tenth
 
 from .axes import RANDOM, left, times
 from .features_or_networks import WORLDS
-from .pdgd import IN_CLICKS, before, documents  # noqa: F401 – the file names the last two
 from .plots import finish, grid, look_of
 from .reader import read_studies
 from .study import Curves, Evidence, Finding, PaperTable, Study, Values, estimate, less_regret, number, versus
@@ -28,11 +27,9 @@ BANDITS, RANKERS = ("NeuralLinearTS", "NeuralGreedy"), ("OLRankNet:growth=0.1", 
 NETWORKS = (*BANDITS, *RANKERS)
 PAIRS, DUELS = "PairRank:loss=sum,growth=0.01", "PDGD:learning_rate=3"
 LINEAR = ("LinearTS", PAIRS, DUELS)
-OF_DOCUMENTS = (*NETWORKS, *LINEAR, "A2C", RANDOM)
-AGENTS = ("PBMLinUCB", *OF_DOCUMENTS)
+AGENTS = ("PBMLinUCB", *NETWORKS, *LINEAR, "A2C", RANDOM)
 TOLD_OUTER = ("PBMLinUCB", "NeuralLinearTS", *LINEAR, "A2C", RANDOM)
-PLAYED, USERS = ("personal", "network"), ("navigational",)
-"""Of the worlds, and of the users of documents."""
+PLAYED = ("personal", "network")
 EARLY = 0.8
 """The share of the sessions after which the targets are judged: 8,000."""
 
@@ -46,9 +43,9 @@ def _of(evidence: Evidence, world: str, features: str) -> Curves:
     return evidence[f"neural-{world}-{features}"]
 
 
-def percents(curves: Curves, env: str, agent: str, fraction: float = 1.0) -> Values:
-    """``(n,)`` regret in percent of random lists' at the end or at a fraction: of instances, or of the runs of a single one."""
-    lost, random = (curves.end_units(env, each, fraction=fraction) for each in (agent, RANDOM))
+def percents(curves: Curves, agent: str, fraction: float = 1.0) -> Values:
+    """``(instances,)`` regret in percent of random lists' at the end, or at a fraction of the sessions."""
+    lost, random = (curves.end_units(WORLD, each, fraction=fraction) for each in (agent, RANDOM))
     return 100 * lost / random
 
 
@@ -58,7 +55,7 @@ def _words(values: Values) -> str:
 
 def target(evidence: Evidence, agent: str, world: str, most: float) -> Finding:
     """Whether the median over the instances is at most so many percent of random lists' regret after 8,000 sessions."""
-    values = percents(_of(evidence, world, "plain"), WORLD, agent, EARLY)
+    values = percents(_of(evidence, world, "plain"), agent, EARLY)
     worst = number(-worst_tenth(-values))
     return Finding(f"{number(np.median(values))} %, worst {worst} %", "yes" if np.median(values) <= most else "no")
 
@@ -84,39 +81,34 @@ def goes_on(evidence: Evidence, agent: str, world: str, features: str, low: floa
     return left(_of(evidence, world, features), agent, WORLD, low, high)
 
 
-def less_on_documents(evidence: Evidence, better: str, worse: str, users: str) -> Finding:
-    """Whether one agent has less regret in clicks at the end than another, before judged documents."""
-    return less_regret(evidence[f"neural-documents-{users}"], IN_CLICKS, better, worse)
-
-
 def table(evidence: Evidence) -> PaperTable:
-    """Regret at the end in percent of random lists', by features; and on documents."""
-    rows = [["users", "agent", *FEATURES]]
+    """Regret at the end in percent of random lists', by features."""
+    rows = [["world", "agent", *FEATURES]]
     for world, agent in product(PLAYED, AGENTS[:-1]):
         told = [curves for each in FEATURES if agent in (curves := _of(evidence, world, each)).agents]
-        cells = [_words(percents(curves, WORLD, agent)) for curves in told]
+        cells = [_words(percents(curves, agent)) for curves in told]
         rows.append([world, agent, *cells, *[""] * (len(FEATURES) - len(cells))])
-    for users, agent in product(USERS, OF_DOCUMENTS[:-1]):
-        values = percents(evidence[f"neural-documents-{users}"], IN_CLICKS, agent)
-        rows.append([f"documents, {users}", agent, _words(values), ""])
-    return "Regret at the end, % of random lists’: mean over instances or runs, its 95 % interval, and the worst tenth", rows
+    return (
+        "Regret at the end, % of random lists’: mean over five instances, its 95 % interval, and the worst tenth of them",
+        rows,
+    )
 
 
 def draw(evidence: Evidence) -> Figure:
-    """Regret of all agents by sessions, told plain features and on documents."""
-    figure, panels = grid(3)
-    cases = [(f"{world}, plain", _of(evidence, world, "plain"), WORLD) for world in PLAYED]
-    cases += [(f"documents, {users}", evidence[f"neural-documents-{users}"], IN_CLICKS) for users in USERS]
-    for axes, (title, curves, env) in zip(panels, cases, strict=True):
-        places, random = curves.steps >= 100, curves.units(env, RANDOM).mean(axis=0)
-        for agent in AGENTS[:-1]:
-            if agent in curves.agents:
+    """Regret of all agents by sessions, by world and features."""
+    figure, panels = grid(2, 2)
+    for axes, (features, world) in zip(panels, product(FEATURES, PLAYED), strict=True):
+        curves = _of(evidence, world, features)
+        places, random = curves.steps >= 100, curves.units(WORLD, RANDOM).mean(axis=0)
+        for agent in curves.agents:
+            if agent != RANDOM:
                 colour, dashes = look_of(agent, axes)
-                mean = 100 * curves.units(env, agent).mean(axis=0) / random
+                mean = 100 * curves.units(WORLD, agent).mean(axis=0) / random
                 axes.plot(curves.steps[places], mean[places], color=colour, linestyle=dashes, label=agent)
-        axes.set(xscale="log", title=title, ylim=(0, 125), xlabel="session")
-    panels[0].set_ylabel(f"regret so far, % of {RANDOM}")
-    return finish(figure, panels[:1], evidence, "What networks lose while they learn", "means")
+        axes.set(xscale="log", title=f"{world}, {features}", ylim=(0, 125), xlabel="session")
+    for axes in panels[::2]:
+        axes.set_ylabel(f"regret so far, % of {RANDOM}")
+    return finish(figure, panels[:1], evidence, "What networks lose while they learn", "means over the instances")
 
 
 STUDIES: dict[str, Study] = read_studies(__file__, globals())
