@@ -13,12 +13,15 @@ are counted apart. `PARAMETERS` has the ranges from which the rest is drawn.
 
     python benchmarks/decide.py --logs 390 --seed 1 --parameters development --out results.jsonl --processes 1
 
-One line of JSON per log; logs that the file has are not decided again, so that a run can be stopped and resumed.
+One line of JSON per log; logs that the file has are not decided again, so that a run can be stopped and resumed. With
+``--counts`` examination and continuation come from the counts of `OTHERS` other queries, as `decide --counts` takes them: of
+the same users, to whom other items are shown; write another file.
 """
 
 from __future__ import annotations
 
 import itertools
+import tempfile
 import time
 import warnings
 from collections.abc import Callable, Sequence
@@ -35,7 +38,7 @@ import clickgym
 from clickgym import envs
 from clickgym.core.formats import markdown_table
 from clickgym.core.kernels import specialise
-from clickgym.offline import ClickLog
+from clickgym.offline import ClickLog, Counts, count_log, write_tidy
 from clickgym.offline.decision.decide import AGENTS, weigh
 from clickgym.offline.decision.evidence import LEVEL, larger_step, settle
 from clickgym.offline.decision.models import Models
@@ -105,6 +108,8 @@ KINDS = (*USERS, *STORIES)
 BANDS = ((0, 50_000), (50_000, 100_000), (100_000, 10**9))
 LOGGING = ("few lists", "swaps", "Plackett-Luce", "part at random", "at random")
 ROUNDING = 1e-9
+OTHERS, OF_OTHERS = 20, 3000
+"""With counts, how many other queries there are, and how many sessions each of them has."""
 BLOCKS, TOGETHER, SHOWN, WORTH = 20, 4, 200, 0.05
 """What makes a chance: blocks of time, in how many of them both lists were shown, sessions, and the gain."""
 
@@ -459,6 +464,7 @@ class Simulated:
         value: of a list of items, ``(2, 2)``: the expected clicks of real users over the time of the log, and over its last
             tenth; of sessions of the log's lengths, and of whole lists.
         best: a list of the highest value if nothing changed.
+        users: by what is added to the logits of attraction.
     """
 
     settings: dict[str, Any]
@@ -466,6 +472,7 @@ class Simulated:
     in_order: ClickLog
     value: Callable[[tuple[int, ...]], Floats]
     best: tuple[int, ...]
+    users: Callable[[Floats], Any]
 
 
 def simulate(seed: int, parameters: str) -> Simulated:
@@ -541,21 +548,39 @@ def simulate(seed: int, parameters: str) -> Simulated:
         "logging": logging_kind, "items": n_items, "positions": n_positions, "sessions": n, "lengths": lengths.tolist(),
         "shuffled": shuffled,
     }  # fmt: skip
-    return Simulated(settings, log, in_order, value, tuple(best[:n_positions]))
+    return Simulated(settings, log, in_order, value, tuple(best[:n_positions]), lambda shift: users_at(shift, 0.0))
+
+
+def _counts(simulated: Simulated) -> Counts:
+    """The counts of the log and of other queries."""
+    rng, n_items = np.random.default_rng(simulated.settings["seed"]), simulated.settings["items"]
+    log, n_positions = simulated.log, simulated.settings["positions"]
+    items, clicks, queries = [log.items], [log.clicks], [np.zeros(len(log), int)]
+    for query in range(1, OTHERS + 1):
+        lists = rng.random((OF_OTHERS, n_items)).argsort(axis=1)[:, :n_positions]
+        clicks.append(simulated.users(rng.standard_normal(n_items)).clicks(lists, rng))
+        items.append(lists)
+        queries.append(np.full(OF_OTHERS, query))
+    labels = ("query", *(f"other {query}" for query in range(1, OTHERS + 1)))
+    whole = ClickLog(*map(np.concatenate, (items, clicks, queries)), log.item_labels, labels)
+    with tempfile.TemporaryDirectory() as folder:
+        write_tidy(whole, f"{folder}/log.parquet")
+        return count_log(f"{folder}/log.parquet", ["UBM"])
 
 
 # ------------------------------------------------------------------------------------------------------------ decisions
 
 
-def decided(seed: int, parameters: str) -> dict[str, Any]:
+def decided(seed: int, parameters: str, counted: bool = False) -> dict[str, Any]:
     """What is decided from the log of a seed, and what that is worth."""
     simulated = simulate(seed, parameters)
+    counts = _counts(simulated) if counted else None
     row, start = simulated.settings, time.process_time()
     with warnings.catch_warnings(action="ignore"):
-        production, recommended = _verdicts(simulated.log)
+        production, recommended = _verdicts(simulated.log, counts)
         row |= {"version": clickgym.__version__, "seconds": round(time.process_time() - start, 2)}
         if row["shuffled"] and row["kind"] not in APART:
-            row["same"] = _verdicts(simulated.in_order) == (production, recommended)
+            row["same"] = _verdicts(simulated.in_order, counts) == (production, recommended)
     item = {name: number for number, name in enumerate(simulated.log.item_labels)}
     now, *others = (tuple(item[label] for label in labels) for labels in (production, *(labels for _, labels in recommended)))
     row |= {"value": simulated.value(now)[0].tolist(), "chance": _chance(simulated, now), "recommended": []}
@@ -565,9 +590,9 @@ def decided(seed: int, parameters: str) -> dict[str, Any]:
     return row
 
 
-def _verdicts(log: ClickLog) -> tuple[Sequence[str], list[tuple[str, Sequence[str]]]]:
+def _verdicts(log: ClickLog, counts: Counts | None) -> tuple[Sequence[str], list[tuple[str, Sequence[str]]]]:
     """The list in production, and the lists that are recommended instead, each with its verdict."""
-    models = Models(log, "clicks", seed=0)
+    models = Models(log, "clicks", seed=0, counts=counts)
     evidence = weigh(models, models.sessions("query"), Settings.check(AGENTS, 1, 1, 0, "clicks", None)).evidence
     result, ground = settle(evidence.grounds, evidence.enough, LEVEL)
     if ground is None or result not in ("better", "likely better"):
@@ -649,10 +674,15 @@ def main() -> None:
     parser = parser_of(__doc__, "decide.jsonl")
     parser.add_argument("--logs", type=int, default=390)
     parser.add_argument("--parameters", choices=SETS, default=SETS[0], help="the ranges from which the logs are drawn")
+    parser.add_argument("--counts", action="store_true", help="positions from the counts of other queries")
     options = parser.parse_args()
     seeds = range(1000 * options.seed, 1000 * options.seed + options.logs)
     wanted = [(seed, options.parameters) for seed in seeds]
-    print(summary(examined(decided, wanted, ("seed", "parameters"), options.out, options.processes)))
+    print(
+        summary(
+            examined(partial(decided, counted=options.counts), wanted, ("seed", "parameters"), options.out, options.processes)
+        )
+    )
 
 
 if __name__ == "__main__":

@@ -35,7 +35,7 @@ def main() -> None:
     for n_items, n_features, horizon in SIZES:
         env = documents(n_items, n_features)
         for name in AGENTS:
-            seconds_per_session(env, name, horizon, 1)  # compile
+            seconds_per_session(env, name, horizon, 50)  # compile, and load torch
             cells[name].append(f"{seconds_per_session(env, name, horizon) * 1e6:,.1f} µs")
     header = [f"L={n_items}, d={n_features}, T={horizon:,}" for n_items, n_features, horizon in SIZES]
     publish(table(["agent", *header], [[name, *cells[name]] for name in AGENTS]))

@@ -1,8 +1,9 @@
-"""A click log as UBI beside the same log as a tidy table: time and memory to read it.
+"""A click log as UBI beside a tidy table of as many rows: time and memory to read it.
 
     python benchmarks/ubi.py --sessions 300000
 
-Each is read in a process of its own; time is of the processors, and memory the peak of the process with its imports.
+Each is written and read in a process of its own; time is of the processors, and memory the peak of the process with its
+imports.
 """
 
 from __future__ import annotations
@@ -13,12 +14,26 @@ import sys
 import tempfile
 from pathlib import Path
 
-import numpy as np
 from report import publish, table
 
+WRITE = """
+import sys
+import numpy as np
 from clickgym.offline import ClickLog, write_tidy, write_ubi
-
-PROGRAM = """
+folder, n = sys.argv[1], int(sys.argv[2])
+def log_of(n):
+    rng = np.random.default_rng(0)
+    queries = rng.integers(1000, size=n)
+    items = queries[:, None] * 20 + rng.random((n, 20)).argsort(axis=1)[:, :10]
+    labels = tuple(f"sku-{item}" for item in range(20_000)), tuple(f"query {query}" for query in range(1000))
+    return ClickLog(items, rng.random(items.shape) < 0.1, queries, *labels, times=np.arange(n) + 1.7e9)
+log = log_of(n)
+write_ubi(log, folder + "/ubi")
+n_records = n + log.items.size + int(log.clicks.sum())
+write_tidy(log_of(n_records // 10), folder + "/log.csv")
+print(n_records)
+"""
+READ = """
 import resource, sys, time
 from clickgym.offline import read_log
 start = time.process_time()
@@ -32,23 +47,21 @@ def main() -> None:
     parser.add_argument("--sessions", type=int, default=300_000)
     arguments, rest = parser.parse_known_args()
     sys.argv[1:] = rest
-    n, rng = arguments.sessions, np.random.default_rng(0)
-    queries = rng.integers(1000, size=n)
-    items = queries[:, None] * 20 + rng.random((n, 20)).argsort(axis=1)[:, :10]
-    labels = tuple(f"sku-{item}" for item in range(20_000)), tuple(f"query {query}" for query in range(1000))
-    log = ClickLog(items, rng.random(items.shape) < 0.1, queries, *labels, times=np.arange(n) + 1.7e9)
     rows = []
     with tempfile.TemporaryDirectory() as name:
-        write_tidy(log, Path(name, "log.csv"))
-        write_ubi(log, Path(name, "ubi"))
+        n_rows = int(_run(WRITE, name, arguments.sessions)[0])
         for path in (Path(name, "log.csv"), Path(name, "ubi")):
-            done = subprocess.run([sys.executable, "-c", PROGRAM, str(path)], check=True, capture_output=True, text=True)
-            seconds, memory = map(float, done.stdout.split())
+            seconds, memory = _run(READ, path)  # of a small parent: a process begins with the peak of that
             size = sum(file.stat().st_size for file in (path.iterdir() if path.is_dir() else [path])) / 1e6
-            n_rows = 10 * n + (n + int(log.clicks.sum()) if path.is_dir() else 0)
             each = f"{1e6 * seconds / n_rows:.2f} µs"
             rows.append([path.name, f"{size:,.0f} MB", f"{n_rows:,}", f"{seconds:.1f} s", each, f"{memory:.2f} GB"])
     publish(table(["log", "size", "rows or records", "time", "each", "memory"], rows))
+
+
+def _run(program: str, *arguments: object) -> list[float]:
+    """What a program prints."""
+    command = [sys.executable, "-c", program, *map(str, arguments)]
+    return [float(word) for word in subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()]
 
 
 if __name__ == "__main__":

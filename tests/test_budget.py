@@ -17,13 +17,13 @@ BUDGET = {
     "envs": 6212,
     "agents": 8790,
     "src/clickgym/runner": 6695,
-    "src/clickgym/offline": 10_015,
+    "src/clickgym/offline": 11_320,
     "src/clickgym/serving": 1765,
-    "src/clickgym": 366,
+    "src/clickgym": 371,
     "lab/src": 6910,
     "docs": 1730,
-    "benchmarks": 3530,
-    "tests": 37_370,
+    "benchmarks": 3650,
+    "tests": 37_780,
     "lab/tests": 5900,
 }
 """Lines of each room; that of the library itself is of the files beside its rooms."""

@@ -88,3 +88,23 @@ def test_the_rules_are_multiples_of_regret_without_a_log():
     assert study.multiple(evidence, CM, "CascadeTS", "flipped", 0.3, -np.inf, 1).verdict == "yes"
     assert study.multiple(evidence, CM, "CascadeTS", "flipped", 0.5, -np.inf, 1).verdict == "no"
     assert study.multiple(evidence, CM, "CascadeTS", "flipped", 0.5, 1, np.inf) == ("3 ± 0 times over 3 queries", "yes", None)
+
+
+def test_agents_by_features_learn_the_wrong_log_of_their_world():
+    world = make_env(study.WORLD, study.world(21))
+    agent = make_agent(study.misled("PairRank:loss=sum,growth=0.01", "others", 1.0, 200, 21), world, seed=0)
+    beside = make_agent("PairRank:loss=sum,growth=0.01", world, seed=0)
+    assert agent.hyperparameters == beside.hyperparameters
+    beside.learn(study.log_of_world(21 + study.ELSEWHERE, 200))
+    np.testing.assert_array_equal(agent.state.theta, beside.state.theta)
+
+
+def test_multiples_in_worlds_are_means_over_the_worlds():
+    evidence = {}
+    for number in study.NUMBERS:
+        rates = {"LinearTS": number, study.misled("LinearTS", "others", 0.5, study.SHORT, number): 2 * number}
+        rows = [(study.WORLD, "one", agent, 0, 1000, float(rate)) for agent, rate in rates.items()]
+        frame = polars.DataFrame(rows, ["env", "instance", "agent", "run", "step", "regret"], orient="row")
+        evidence[f"wrong-priors-features-{number}"] = Curves(frame)
+    found = study.multiple_in_worlds(evidence, "LinearTS", "others", 0.5, 1.5, np.inf)
+    assert found == ("2 ± 0 times over 5 worlds", "yes", None)

@@ -265,7 +265,7 @@ def test_a_kill_leaves_no_half_file(tmp_path):
     start = time.perf_counter()
     subprocess.run(words, check=True, capture_output=True)
     took, whole = time.perf_counter() - start, (tmp_path / "c.parquet").read_bytes()
-    for share in (0.5, 0.8, 0.95, 0.99):
+    for share in (0.8, 0.95):
         (tmp_path / "c.parquet").unlink(missing_ok=True)
         process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         time.sleep(share * took)

@@ -333,3 +333,17 @@ def test_record_says_in_one_line_what_is_wrong(tmp_path, monkeypatch, capsys, wo
     assert message in told
     assert told.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_query_that_comes_among_events_which_are_read_as_they_come_is_refused(tmp_path):
+    """Queries that a bulk request names from its first line on are found in either file."""
+    record, click = (
+        '{"query_id": "1", "user_query": "q", "query_response_hit_ids": ["a"]}\n',
+        '{"query_id": "1", "action_name": "click"}\n',
+    )
+    (tmp_path / "q.ndjson").write_text(record)
+    (tmp_path / "e.ndjson").write_text(click + '{"index": {"_index": "ubi_queries"}}\n' + record)
+    assert len(read_ubi(tmp_path / "q.ndjson", tmp_path / "e.ndjson")) == 1  # within the first block
+    (tmp_path / "e.ndjson").write_text(click * 60_000 + '{"index": {"_index": "ubi_queries"}}\n' + record)
+    with pytest.raises(ValueError, match=r"e\.ndjson: a query is among the events of another file; expected one file of both"):
+        read_ubi(tmp_path / "q.ndjson", tmp_path / "e.ndjson")

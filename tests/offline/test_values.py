@@ -2,12 +2,14 @@
 
 from dataclasses import replace
 
+import gymnasium as gym
 import numpy as np
 import polars as pl
 import pytest
 
+import clickgym
 from clickgym.envs import PositionBasedModel
-from clickgym.offline import ClickLog, FixedPolicy, contributions, empirical_policies, evaluate, read_tidy, write_tidy
+from clickgym.offline import ClickLog, FixedPolicy, contributions, empirical_policies, evaluate, read_log, read_tidy, write_tidy
 from clickgym.offline.comparison import compare
 from clickgym.offline.decision.all_queries import decide_all
 from clickgym.offline.decision.decide import decide
@@ -241,3 +243,33 @@ def test_an_empty_price_is_missing():
     frame = pl.DataFrame({"session": [1, 1], "position": [1, 2], "item": ["a", "b"], "clicked": [1, 0], "price": [2.5, None]})
     with pytest.raises(ValueError, match="row 2: price is ''; expected a finite number from 0"):
         ClickLog.from_frame(frame, columns={"value": "price"})
+
+
+def test_what_is_recorded_with_values_is_read_back_to_the_bit(tmp_path):
+    values = np.random.default_rng(0).random(10) * 7
+    for name in ("PBMRank-v0", "ContextualPBMRank-v0"):
+        n = len(gym.make(name).unwrapped.model.items) if "Contextual" in name else 10
+        env = gym.make(name, item_values=np.resize(values, n))
+        log = clickgym.record(clickgym.make_agent("Random", env, seed=0), env, 50, seed=0)
+        assert (log.values == np.resize(values, n)[np.array(log.item_labels, int)[log.items]]).all()
+        write_tidy(log, tmp_path / "log.csv")
+        back = read_log(tmp_path / "log.csv", columns={"value": "value"})
+        assert back.values.tobytes() == log.values.tobytes()
+        assert (np.array(back.item_labels)[back.items] == np.array(log.item_labels)[log.items]).all()
+        assert (back.clicks == log.clicks).all()
+
+
+@pytest.mark.parametrize("kind", ["PBM", "CM"])
+def test_online_comparisons_count_values_exactly(kind):
+    """Enumerated against the model's own expectation, and 4 standard errors of a simulation."""
+    plain = gym.make(f"{kind}Rank-v0", n_positions=3).unwrapped.model
+    users = plain.with_item_values(np.arange(10) + 0.5)
+    a, b = [0, 1, 2, 3], [3, 2, 1, 0]
+    compared = clickgym.compare_online(a, b, users, by=["ab", "team_draft"], sessions=4000)
+    ab, true = compared.tests["ab"], users.expected_reward(a[:3]) - users.expected_reward(b[:3])
+    assert compared.valued
+    assert compared.clicks[0] - compared.clicks[1] == pytest.approx(true)
+    assert (ab.mean, ab.error) == (pytest.approx(true), 0.0)
+    assert abs(ab.estimate - true) < 4 * ab.deviation / np.sqrt(4000)
+    credit = clickgym.compare_online(a, b, plain, by="team_draft", sessions=100).tests["team_draft"]
+    assert compared.tests["team_draft"].mean == credit.mean

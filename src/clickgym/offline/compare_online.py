@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.checks import check_choice, check_flag, check_horizon, check_labels, check_seed, is_sequence, short
+from ..core.statistics import POWER
 from ..envs import CascadeMDP, ClickEnv, ClickModel
 from ..envs.guests import clicks_of
 from ..envs.registration import endless
@@ -46,8 +47,6 @@ from .interleaving import (
 from .log import ClickLog
 
 METHODS = ("ab", "team_draft", "probabilistic")
-POWER = 7.848879734
-"""``(z(0.975) + z(0.8))²``: of a two-sided test at 5 % with a power of 80 %."""
 LARGEST_EXACT = 5
 """Positions of the lists whose clicks are enumerated."""
 LEVEL = 0.05
@@ -92,9 +91,11 @@ class OnlineComparison:
 
     Attributes:
         a, b: the rankings, where they are fixed; else None.
-        clicks: expected clicks in a session with the list of A, and with that of B.
+        clicks: expected clicks in a session with the list of A, and with that of B; what they earn, if `valued`.
         satisfaction: the same of the probability that the user is satisfied; None where it is not defined.
         tests: by method.
+        valued: whether clicks earn ``item_values``: then the true difference and that of ``ab`` are in their unit, and credit
+            still counts clicks.
     """
 
     a: list[int] | None
@@ -102,6 +103,7 @@ class OnlineComparison:
     clicks: tuple[float, ...]
     satisfaction: tuple[float, ...] | None
     tests: dict[str, OnlineTest]
+    valued: bool = False
 
     @property
     def warnings(self) -> list[str]:
@@ -113,7 +115,8 @@ class OnlineComparison:
             if test.by == "ab" or not sure or test.mean * difference > NOTHING * abs(test.mean):
                 continue
             winner, more = "AB" if test.mean > 0 else "BA", abs(difference) > NOTHING
-            clicks = f"{winner[1]} gets {abs(difference):.4f} more clicks" if more else "both get as many clicks"
+            unit, equal = ("more value", "as much value") if self.valued else ("more clicks", "as many clicks")
+            clicks = f"{winner[1]} gets {abs(difference):.4f} {unit}" if more else f"both get {equal}"
             preferred = f"{test.by} prefers {winner[0]} ({test.mean:+.4f} a session)"
             sentence = f"{preferred}, but {clicks}: its credit is a preference, not clicks"
             if self.satisfaction is not None and (self.satisfaction[0] - self.satisfaction[1]) * test.mean > 0:
@@ -197,7 +200,7 @@ def compare_online(
         }
         clicks, satisfied = (tuple(values) for values in np.mean(arena.truths, axis=0).tolist())
         a, b = arena.fixed or (None, None)
-        return OnlineComparison(a, b, clicks, None if math.isnan(satisfied[0]) else satisfied, tests)
+        return OnlineComparison(a, b, clicks, None if math.isnan(satisfied[0]) else satisfied, tests, arena.valued)
 
 
 def _methods(by: str | Sequence[str], common: str, tau: float) -> dict[str, Interleaving | None]:
@@ -281,6 +284,7 @@ class _Arena:
     ) -> None:
         self.env, self.core, self.a, self.b = env, place.core, a, b
         self.n_positions, self.model, self.axes = place.sizes.n_positions, place.core.model, place.core.axes
+        self.valued = self.model.item_values is not None
         self.fixed = (a, b) if isinstance(a, list) and isinstance(b, list) else None
         self.has_masks = self.axes is not None and self.axes.available is not None
         is_still = isinstance(self.model, ClickModel) and len(self.model.epochs) == 1
@@ -316,7 +320,7 @@ class _Arena:
 
     def play(
         self, choose: Callable[[list[int], list[int]], tuple[Any, Any]], sessions: int, seed: int
-    ) -> tuple[Indices, Floats, Indices]:
+    ) -> tuple[Indices, Floats, Indices, Floats]:
         """Play sessions.
 
         Args:
@@ -325,10 +329,11 @@ class _Arena:
             seed: of the users.
 
         Returns:
-            Of each session whose clicks arrived, in the order of arrival: its number, from 0; its note; and its clicks, without
-            those on items that were replaced since.
+            Of each session whose clicks arrived, in the order of arrival: its number, from 0; its note; its clicks, without
+            those on items that were replaced since; and how many they are, or what they earn.
         """
         measures, notes = self.varies and not self.truths, np.empty((sessions, self.n_positions))
+        worth = np.ones(notes.shape)
         numbers: list[int] = []
         clicks: list[NDArray[Any]] = []
         observation, _ = self.env.reset(seed=seed)
@@ -337,6 +342,8 @@ class _Arena:
             if measures:
                 self.truths.append(self._expect(a, b))
             ranking, notes[session] = choose(a, b)
+            if self.valued:
+                worth[session] = (observation if self.fixed is None else {}).get("values", self.model.item_values)[ranking]
             observation, *_ = self.env.step(np.asarray(ranking))
             if self.axes is not None and self.axes.arrival is not None:
                 n = int(observation["n_arrived"])
@@ -347,7 +354,7 @@ class _Arena:
                 clicks.append(np.asarray(clicks_of(observation)))
         if not numbers:
             raise ValueError(f"no clicks arrived in {sessions:,} sessions; expected more sessions, or an earlier arrival")
-        return np.array(numbers), notes[numbers], np.array(clicks, np.int64)
+        return np.array(numbers), notes[numbers], np.array(clicks, np.int64), (worth[numbers] * clicks).sum(axis=1)
 
 
 def _test(
@@ -357,7 +364,7 @@ def _test(
     rng, evidence, k = np.random.default_rng([*seeds, 1]), None, arena.n_positions
     seed = int(np.random.SeedSequence(seeds).generate_state(1)[0])
     if method is not None:
-        _, notes, clicks = arena.play(lambda a, b: method.draw(a, b, k, rng), sessions, seed)
+        _, notes, clicks, _ = arena.play(lambda a, b: method.draw(a, b, k, rng), sessions, seed)
         values = outcomes(notes, clicks, credit)
         if name == "team_draft" and credit == "sign":
             evidence = sign_test(np.cumsum(values > 0), np.cumsum(values < 0))
@@ -365,12 +372,12 @@ def _test(
     elif paired:  # the same seed gives users the same uniform numbers
         both = np.full((2, sessions), np.nan)
         for row in range(2):
-            numbers, _, clicks = arena.play(lambda a, b, row=row: ((a, b)[row][:k], 0.0), sessions, seed)  # type: ignore[misc]
-            both[row, numbers] = clicks.sum(axis=1)
+            numbers, _, _, earned = arena.play(lambda a, b, row=row: ((a, b)[row][:k], 0.0), sessions, seed)  # type: ignore[misc]
+            both[row, numbers] = earned
         means, deviations = running((both[0] - both[1])[~np.isnan(both).any(axis=0)])
     else:
-        _, notes, clicks = arena.play(lambda a, b: (a[:k], 1.0) if rng.random() < 0.5 else (b[:k], 0.0), sessions, seed)
-        means, deviations = running_difference(clicks.sum(axis=1), notes[:, 0] == 1.0)
+        _, notes, _, earned = arena.play(lambda a, b: (a[:k], 1.0) if rng.random() < 0.5 else (b[:k], 0.0), sessions, seed)
+        means, deviations = running_difference(earned, notes[:, 0] == 1.0)
     run, n = at_any_time(means, deviations, evidence), len(means)
     mean, deviation = means[-1], deviations[-1]
     error = deviation / math.sqrt(n)
@@ -395,12 +402,13 @@ def _enumerated(arena: _Arena, method: Interleaving | None, credit: str) -> tupl
     k = arena.n_positions
     if arena.fixed is None or arena.varies or arena.axes is not None or k > LARGEST_EXACT:
         raise ValueError("there is no sum of few terms")
-    vectors = click_vectors(k)
+    vectors, model = click_vectors(k), getattr(arena.model, "base", arena.model) if arena.valued else arena.model
     if method is not None:
         lists, notes, probabilities = method.law(*arena.fixed, k)
-        return moments(arena.model, lists, probabilities, lambda some: outcomes(notes[some, None], vectors, credit))
+        return moments(model, lists, probabilities, lambda some: outcomes(notes[some, None], vectors, credit))
     (mean_a, sd_a), (mean_b, sd_b) = (
-        moments(arena.model, np.array([ranking[:k]]), np.ones(1), lambda some: vectors.sum(axis=1)[None])
+        moments(model, np.array([ranking[:k]]), np.ones(1), lambda some, worth=worth: (vectors @ worth)[None])  # type: ignore[misc]
         for ranking in arena.fixed
+        for worth in [np.ones(k) if arena.model.item_values is None else arena.model.item_values[ranking[:k]]]
     )
     return mean_a - mean_b, math.sqrt(2.0 * (sd_a**2 + sd_b**2))

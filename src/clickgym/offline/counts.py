@@ -109,9 +109,10 @@ class Counts:
             heads[name].cast(pl.Enum(labels)).to_physical() for name, labels in (("query", queries), ("item", items))
         )
         codes = query.to_numpy().astype(np.int64) * len(items) + item.to_numpy()
+        frame = frame.drop("query", "item")
         types = {"position": np.int32, "last_click": np.int32, "fold": np.int8}
         columns: dict[str, Any] = {
-            name: frame[name].to_numpy().astype(types.get(name, np.int64))
+            name: frame[name].to_numpy().astype(types.get(name, np.int64), copy=False)
             for name in (*KEYS[2:], *NUMBERS)
             if name in frame.columns
         }
@@ -129,9 +130,9 @@ class Counts:
         return int(self.displays[self.position == 1].sum())
 
     @cached_property
-    def pair(self) -> Long:
+    def pair(self) -> NDArray[np.int32]:
         """``(C,)`` the pair of each cell."""
-        return np.repeat(np.arange(len(self.codes)), np.diff(self.first_cell))
+        return np.repeat(np.arange(len(self.codes), dtype=np.int32), np.diff(self.first_cell))
 
     @property
     def labels(self) -> ClickLog:
@@ -142,7 +143,7 @@ class Counts:
     def part(self, cells: NDArray[np.bool_]) -> Counts:
         """The counts of some cells, with all labels and positions."""
         left = np.bincount(self.pair[cells], minlength=len(self.codes))
-        columns = {
+        columns: dict[str, Any] = {
             field.name: None if (values := getattr(self, field.name)) is None else values[cells]
             for field in fields(self)
             if field.name in (*KEYS[2:], *NUMBERS)
@@ -162,12 +163,12 @@ class Counts:
         if after_click:
             assert self.last_click is not None
             context = context * self.n_positions + self.last_click
-        key = self.pair * self.n_positions ** (2 if after_click else 1) + context
-        first = np.flatnonzero(np.diff(key, prepend=-1))
+        context += self.pair.astype(np.int64) * (size := self.n_positions ** (2 if after_click else 1))
+        first = np.flatnonzero(np.diff(context, prepend=-1))
         displays, clicks = (np.add.reduceat(values, first) for values in (self.displays, self.clicks))
-        size: Any = np.int32 if displays.max() < 1 << 31 else np.int64
+        whole: Any = np.int32 if displays.max() < 1 << 31 else np.int64
         first_cell = np.searchsorted(first, self.first_cell)
-        return first_cell, context[first].astype(np.int32), clicks.astype(size), (displays - clicks).astype(size)
+        return first_cell, (context[first] % size).astype(np.int32), clicks.astype(whole), (displays - clicks).astype(whole)
 
     def by_pair(self, values: NDArray[Any]) -> Long:
         """``(P + 1,)`` the sum of each pair, and 0 for pairs that were never shown."""
@@ -224,7 +225,7 @@ def _check_rows(frame: pl.DataFrame, source: object) -> None:
         if has("last_clicks") else nothing,
     }  # fmt: skip
     for fault, rule in rules.items():
-        bad = frame.select(rule.fill_null(False).arg_true()).to_series() if rule is not nothing else []
+        bad: Any = frame.select(rule.fill_null(False).arg_true()).to_series() if rule is not nothing else []
         if len(bad):
             raise ValueError(f"{source}, row {bad[0] + 1}: {fault}")
     by_position = frame.group_by("position").agg(pl.col("displays").sum()).sort("position")

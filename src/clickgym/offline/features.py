@@ -162,7 +162,7 @@ class DenoisingAutoencoder:
         layers: list[tuple[Any, Any]] = []
         for n, m in itertools.pairwise((x.shape[1], *self.hidden, x.shape[1])):
             drawn = (rng.uniform(-1, 1, shape) / np.sqrt(n) for shape in ((n, m), (m,)))
-            layers.append(tuple(torch.tensor(values, requires_grad=True) for values in drawn))  # type: ignore[arg-type]
+            layers.append(tuple(torch.tensor(values, requires_grad=True) for values in drawn))
         optimiser = torch.optim.Adam(itertools.chain(*layers), lr=self.learning_rate)
         losses = np.zeros(self.epochs)
         for epoch in range(self.epochs):

@@ -54,8 +54,8 @@ class Names:
 def repeated_name(files: Sequence[Names]) -> int | None:
     """A hash that is there twice, of one file or of two; None if there is none."""
     if sum(each.n for each in files) < SPILL and len(files) == 1:  # as nearly always
-        values = pl.concat(files[0]._held) if files[0]._held else pl.Series([], dtype=pl.UInt64)
-        return None if values.n_unique() == len(values) else int(values.filter(values.is_duplicated())[0])
+        held = pl.concat(files[0]._held) if files[0]._held else pl.Series([], dtype=pl.UInt64)
+        return None if held.n_unique() == len(held) else int(held.filter(held.is_duplicated())[0])
     for number in range(PARTS):
         values = np.sort(np.concatenate([each.part(number) for each in files]))
         again = np.flatnonzero(values[1:] == values[:-1])

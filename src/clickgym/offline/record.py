@@ -32,7 +32,8 @@ def record(agent: Agent, env: gym.Env, sessions: int, *, seed: int | None = None
         The log: the items labelled by their ids, the query by the environment's instance. In a contextual environment the
         context holds the features of the items shown, candidates those that could be shown, a query is a user, and users and
         items are labelled by their rows in the model. For `Random` the log holds the exact propensities, 1/L of every item at
-        every position and (L - K)!/L! of every list, given the session's candidates; for other agents none.
+        every position and (L - K)!/L! of every list, given the session's candidates; for other agents none. If clicks earn
+        ``item_values``, the log has them.
 
     Raises:
         ValueError: on a number of sessions below 1, or an environment whose actions are no lists or observations no clicks.
@@ -76,7 +77,8 @@ def _record(agent: Agent, env: gym.Env, sessions: int, seed: int | None) -> Clic
             else:
                 task_round = click_env.task.round
                 items[session], queries[session] = task_round.items[ranking], task_round.user[0]
-                context[session], candidates[session] = task_round.features[ranking], task_round.items
+                context[session] = task_round.features[ranking, : context.shape[2]]  # behind them are values
+                candidates[session] = task_round.items
             before, (observation, reward, terminated, truncated, _) = observation, env.step(ranking)
             # Of an environment of ours not the observation, which a wrapper may have changed.
             clicks[session] = clicks_of(observation) if guest else click_env._clicks[0]
@@ -85,7 +87,7 @@ def _record(agent: Agent, env: gym.Env, sessions: int, seed: int | None) -> Clic
             raise session_error(agent, env, f"session {session + 1}", error) from error
         if terminated or truncated:
             observation, _ = env.reset()
-    uniform = type(agent) is Random
+    uniform, values = type(agent) is Random, None if guest else click_env.model.item_values
     return ClickLog(
         items,
         clicks,
@@ -96,4 +98,5 @@ def _record(agent: Agent, env: gym.Env, sessions: int, seed: int | None) -> Clic
         list_propensities=np.full(sessions, 1 / math.perm(n_items, n_positions)) if uniform else None,
         context=context,
         candidates=candidates,
+        values=None if values is None else values[items],
     )

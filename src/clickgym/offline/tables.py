@@ -121,8 +121,12 @@ def check_kept(path: object, size: int, max_memory: int, what: str) -> None:
         )
 
 
-def read_blocks(path: Path) -> Iterator[tuple[int, bytes]]:
+def read_blocks(path: Path, size: int = BLOCK) -> Iterator[tuple[int, bytes]]:
     """The text of a file, gzipped or not, in blocks of whole lines; the last line is given an end if it has none.
+
+    Args:
+        path: the file.
+        size: bytes of a block, about.
 
     Yields:
         The number of the first line, from 1, and the block.
@@ -134,7 +138,7 @@ def read_blocks(path: Path) -> Iterator[tuple[int, bytes]]:
     damage: Exception | None = None
     with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
         while not ended:
-            text, ended, damage = _read_on(file, rest)
+            text, ended, damage = _read_on(file, rest, size)
             if ended and not damage and text and not text.endswith(b"\n"):
                 text += b"\n"
             end = text.rfind(b"\n") + 1
@@ -148,10 +152,10 @@ def read_blocks(path: Path) -> Iterator[tuple[int, bytes]]:
         raise ValueError(f"{path}, after line {number - 1}: the compressed file is damaged; {damage}")
 
 
-def _read_on(file: Any, rest: bytes) -> tuple[bytes, bool, Exception | None]:
+def _read_on(file: Any, rest: bytes, block: int) -> tuple[bytes, bool, Exception | None]:
     """What is left of a block and the next one, whether the file ends with it, and the damage that ends it."""
     pieces, size = [rest], 0
-    while size < BLOCK:
+    while size < block:
         try:
             piece = file.read1(PIECE)
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:

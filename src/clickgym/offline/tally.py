@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from ..core.checks import check_callable, check_choice, check_labels, check_share
 from ..core.kernels import kernel
-from .counts import Counts, Long, not_counted
+from .counts import NUMBERS, Counts, Long, not_counted
 from .estimation.estimator import MODEL_ESTIMATORS
 from .names import Facts
 from .readers import format_of
@@ -150,6 +150,7 @@ class Cells:
         nothing = np.empty(0, np.int64), np.empty((len(self.counts), 0), np.int64)
         lot = _room(count_events(events, *nothing), len(self.counts))
         count_events(events, *lot)
+        del events
         self.merge(*lot)
 
     def merge(self, cells: Long, counts: Long) -> None:
@@ -349,29 +350,34 @@ def count_log(
 
 def _counts(pairs: Pairs, total: Cells, needed: set[str], has_fold: bool) -> Counts:
     """The counts in the order of the labels."""
-    number, context = np.divmod(total.cells >> 1, 1 << 24)
-    labels = pairs.labels.with_columns(first=np.searchsorted(number, np.arange(pairs.n)))
-    labels = labels.with_columns(length=np.bincount(number, minlength=pairs.n)).filter(pl.col("length") > 0)
+    number = (total.cells >> 25).astype(np.int32)
+    labels = pairs.labels.with_columns(
+        first=np.searchsorted(number, np.arange(pairs.n, dtype=np.int32)), length=np.bincount(number, minlength=pairs.n)
+    )
     del number
-    labels = labels.sort("query", "item")  # of which a file that was read twice may have left some without cells
+    labels = labels.filter(pl.col("length") > 0).sort("query", "item")  # a file that was read twice may have left some without
     first, length = labels["first"].to_numpy(), labels["length"].to_numpy()
     first_cell = np.append(0, length.cumsum())
-    order = np.repeat(first - first_cell[:-1], length) + np.arange(first_cell[-1])
+    order = np.repeat(first - first_cell[:-1], length)
+    order += np.arange(len(order))
+    context = (total.cells >> 1 & (1 << 24) - 1).astype(np.int32)[order]
+    fold = (total.cells & 1).astype(np.int8)[order] if has_fold else None
+    total.cells = np.empty(0, np.int64)
+    for row in total.counts:  # one after the other, in place: all of it may take half of the memory
+        row[:] = row[order]
+    del order
     n_positions = int((1 + np.sqrt(1 + 8.0 * int(context.max()))) // 2)
     positions = np.repeat(np.arange(1, n_positions + 1, dtype=np.int32), np.arange(1, n_positions + 1))
-    context = context[order]
     position = positions[context]
-    last = (context - position.astype(np.int64) * (position - 1) // 2).astype(np.int32)
-    counts = [each[order] for each in total.counts]
+    last = context - position * (position - 1) // 2 if "last_click" in needed else None
     queries, items = (labels[name].unique().sort() for name in ("query", "item"))
     query, item = (
         labels[name].cast(pl.Enum(each)).to_physical().to_numpy() for name, each in (("query", queries), ("item", items))
     )
     codes = query.astype(np.int64) * len(items) + item
-    return Counts(
-        tuple(queries), tuple(items), codes, first_cell, n_positions, position, *counts[:2],
-        last if "last_click" in needed else None, (total.cells[order] & 1).astype(np.int8) if has_fold else None, *counts[2:],
-    )  # fmt: skip
+    counts: Any = dict(zip(NUMBERS, total.counts, strict=False))
+    shape = first_cell, n_positions, position
+    return Counts(tuple(queries), tuple(items), codes, *shape, last_click=last, fold=fold, **counts)
 
 
 def statement(

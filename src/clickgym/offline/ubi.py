@@ -13,6 +13,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator
+from itertools import chain, islice
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -46,6 +47,8 @@ DEEPEST = 32
 """How deep a record may be nested; that of records with more brackets is measured."""
 MOST_DROPPED = 0.05
 """The share of the clicks above which the log has a warning."""
+TEXT = 1 << 21
+"""Bytes of text that are parsed at once: a block takes ten times its size."""
 FILES = "ubi_queries.ndjson", "ubi_events.ndjson"
 """What the files of a folder are called when they are written."""
 LATEST = 253_402_300_799
@@ -74,6 +77,18 @@ LEFT_OUT = {
     NOTHING: "neither hits nor impressions from the top",
 }
 """Why a session is left out; the first reason counts."""
+FATES = (
+    "without query_id", "without object", "of an unknown query_id", "of a session that is left out",
+    "on an object that is not in the list",
+)  # fmt: skip
+"""Why an event is dropped; the first reason counts."""
+NO_QUERY = pl.DataFrame(schema={
+    "key": pl.UInt64, "known": pl.Boolean, "text": pl.UInt64, "hits": pl.List(pl.UInt64), "same": pl.UInt64, "time": pl.Float64,
+})  # fmt: skip
+"""What is kept of queries."""
+NO_ORDINAL = -(2**31)
+"""Stands for an ordinal that is missing."""
+Columns = dict[str, NDArray[Any]]
 
 
 def read_ubi(
@@ -138,9 +153,8 @@ def read_ubi(
     lower = check_choice("normalize", normalize, NORMALIZE) == "lower"
     check_flag("strict", strict)
     reader = _Reader(action, lower, check_size("max_memory", max_memory), bad_rows)
-    for path, holds_events in zip(paths, (False, True) if events is not None else (None,), strict=True):
-        reader.read(path, holds_events)
-    return reader.log(first_ordinal, n_positions, strict)
+    kinds = (None,) if events is None else (False, True)
+    return reader.log([*map(reader.read, paths, kinds)], first_ordinal, n_positions, strict)
 
 
 def ubi_files(path: Path) -> tuple[Path, Path | None] | None:
@@ -189,7 +203,7 @@ def _frames(path: Path, skipped: Skipped) -> Iterator[pl.DataFrame]:
 
 def _lines(path: Path, skipped: Skipped) -> Iterator[pl.DataFrame]:
     """Records that are lines."""
-    for (first, text), frame in ahead(_parsed, read_blocks(path)):
+    for (first, text), frame in ahead(_parsed, read_blocks(path, TEXT)):
         yield _by_line(path, first, text, skipped) if frame is None else frame
 
 
@@ -275,7 +289,7 @@ def _array(path: Path) -> Iterator[pl.DataFrame]:
             if rows[-1] is None:
                 raise ValueError(f"{path}, record {number}: not a JSON object")
             number += 1
-            if len(rows) == ROWS // 10:
+            if len(rows) == ROWS // 100:
                 yield pl.DataFrame(rows, schema=RECORD.to_schema())
                 rows = []
     yield pl.DataFrame(rows, schema=RECORD.to_schema())
@@ -310,6 +324,158 @@ def _flattened(frame: pl.DataFrame) -> pl.DataFrame:
 # -------------------------------------------------------------------------------------------------------------- sessions
 
 
+def _rows(events: Columns, rows: NDArray[np.bool_]) -> Columns:
+    return {name: column[rows] for name, column in events.items()}
+
+
+def _joined(parts: list[Columns]) -> Columns:
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+class _Sessions:
+    """Queries, their lists, and what is known of the events on them.
+
+    Args:
+        records: of the queries, as `_Reader` keeps them.
+        most: positions at most of a list.
+
+    Attributes:
+        queries: ``(S,)`` the first record of each query: its text and time.
+        reason: ``(S,)`` why a session is left out; 0: it is not. Without hits it is `NOTHING` before `finish`.
+        items: ``(M,)`` those of all lists, from the top; those of a session are neighbours.
+        sessions: whose lists they are, in this order.
+        lowest: ``(S,)`` the lowest position with an impression; -1: there is none.
+        n_events, has_zero: how many events there are, and whether one of them has the ordinal 0.
+        dirt: counts, in the order of the notes.
+    """
+
+    def __init__(self, records: list[pl.DataFrame], most: int) -> None:
+        known = pl.concat(records)
+        n_records, known = known.height, known.filter("known")
+        first, twice = known["key"].is_first_distinct(), known.filter(pl.col("key").is_duplicated())
+        pages = twice.group_by("key").agg(pl.col("same").n_unique()).filter(pl.col("same") > 1)["key"]
+        mixed = known["key"].is_in(pages.implode())
+        self.dirt = {
+            "sessions left out: a query without query_id": n_records - known.height,
+            "identical records of one query, read once": (~first & ~mixed).sum(),
+        }
+        queries, self._mixed, self._most = known.filter(first), mixed.filter(first).to_numpy(), most
+        hits, self.queries = queries["hits"], queries.select("text", "time")
+        lengths = hits.list.len().fill_null(0)
+        self._listed, self._lengths = hits.is_not_null().to_numpy(), lengths.to_numpy().astype(np.int32)
+        self.reason = np.where(self._listed, 0, NOTHING).astype(np.int8)
+        self.reason[(hits.list.n_unique() < lengths).fill_null(False).to_numpy()] = TWICE
+        self.reason[self._listed & (self._lengths == 0)] = EMPTY
+        self.reason[self._mixed] = PAGES
+        self._take(np.flatnonzero(self._lengths), hits.explode().drop_nulls())
+        keys = queries["key"].to_numpy()
+        self._order = np.argsort(keys)
+        self._keys = keys[self._order]
+        self.lowest = np.full(queries.height, -1, np.int32)
+        self.n_events, self.has_zero = 0, False
+        self._loose, self._clicks = list[Columns](), list[Columns]()
+        self._fates, self._odd = np.zeros((2, len(FATES)), np.int64), np.zeros(2, np.int64)
+
+    def _take(self, sessions: NDArray[np.int64], items: pl.Series) -> None:
+        self.sessions, self.items = sessions, items.to_numpy()
+        self._begins = np.zeros(len(self.reason), np.int64)
+        self._begins[sessions] = np.cumsum(self._lengths[sessions]) - self._lengths[sessions]
+
+    def shown(self) -> NDArray[np.bool_]:
+        """Which of the items are shown."""
+        lengths = self._lengths[self.sessions]
+        below = np.repeat((self._begins + self.ends)[self.sessions].astype(np.int32), lengths)
+        return np.arange(len(self.items), dtype=np.int32) < below
+
+    def add(self, events: pl.DataFrame) -> None:
+        """Count events; those of sessions without hits wait for all of them."""
+        self.n_events += events.height
+        if not len(self._keys) or not events.height:
+            return
+        columns = {name: events[name].to_numpy() for name in events.columns}
+        self.has_zero |= bool((columns["ordinal"] == 0).any())
+        key = columns.pop("key")
+        place = np.searchsorted(self._keys, key).clip(max=len(self._keys) - 1)
+        found = (self._keys[place] == key) & columns["known"]
+        columns["session"] = np.where(found, self._order[place], -1)
+        waits = found & ~self._listed[columns["session"]]
+        if waits.any():
+            self._loose.append(_rows(columns, waits))
+            columns = _rows(columns, ~waits)
+        self._place(columns)
+
+    def _place(self, events: Columns) -> None:
+        """Find the positions of events; count impressions, and keep clicks."""
+        session, item = events["session"], events["item"]
+        left, k = np.flatnonzero(events["named"] & (session >= 0) & (self.reason[session] == 0)), 0
+        position = events["position"] = np.full(len(item), -1, np.int32)
+        while len(left := left[self._lengths[session[left]] > k]):
+            hits = self.items[self._begins[session[left]] + k] == item[left]
+            position[left[hits]] = k
+            left, k = left[~hits], k + 1
+        click = events["click"]
+        self._clicks.append(_rows(events, click))
+        seen = ~click & (position >= 0)
+        np.maximum.at(self.lowest, session[seen], position[seen])
+        self._count_fates(_rows(events, ~click), self._most)
+
+    def _count_fates(self, events: Columns, end: Any) -> Columns:
+        """The events on an item of their list above an end; the others are counted by what is wrong with them."""
+        session, position = events["session"], events["position"]
+        out = (position < 0) | (position >= end)
+        wrong = [~events["known"], ~events["named"], session < 0, self.reason[session] > 0, out]
+        fate = np.select(wrong, range(len(FATES)), -1)
+        for click, counts in enumerate(self._fates):
+            counts += np.bincount(fate[out & (events["click"] == click)], minlength=len(FATES))
+        good = _rows(events, ~out)
+        told = good["ordinal"] != NO_ORDINAL
+        self._odd += [(told & (good["ordinal"] - base != good["position"])).sum() for base in (0, 1)]
+        return good
+
+    def finish(self, base: int | None) -> tuple[pl.DataFrame, float]:
+        """Make lists of the impressions in sessions without hits; returns the clicks that count, and the share of the others.
+
+        Args:
+            base: the ordinal of the top; None: 0 if there is one, else 1.
+        """
+        base = 1 - int(self.has_zero) if base is None else base
+        if self._loose:
+            self._finish_lists(_joined(self._loose), base)
+        for which, words in LEFT_OUT.items():
+            self.dirt[f"sessions left out: {words}"] = (self.reason == which).sum()
+        unseen = (self.reason == 0) & (self.lowest < 0)
+        self.dirt["sessions without impressions, all hits assumed to be displayed"] = unseen.sum()
+        end = np.where(self.lowest < 0, self._lengths, self.lowest + 1).clip(max=self._most)
+        self.ends = np.where(self.reason == 0, end, 0)
+        clicks = _joined(self._clicks)
+        good = self._count_fates(clicks, self.ends[clicks["session"]])
+        for click, counts in enumerate(self._fates):
+            for words, count in sorted(zip(FATES, counts.tolist(), strict=True)):
+                self.dirt[f"{'clicks' if click else 'impressions'} dropped: {words}"] = count
+        self.dirt["ordinals that disagree with the list, ignored"] = self._odd[base]
+        n_clicks, n_good = len(clicks["session"]), len(good["session"])
+        self.dirt["clicks before their query, kept"] = (good["at"] < self.queries["time"].to_numpy()[good["session"]]).sum()
+        once = pl.DataFrame(good).select("session", "position").unique()
+        self.dirt["clicks repeated, counted once"] = n_good - once.height
+        return once, (n_clicks - n_good) / max(n_clicks, 1)
+
+    def _finish_lists(self, events: Columns, base: int) -> None:
+        shown = pl.DataFrame(events).filter(~pl.col("click") & pl.col("named"))
+        loose = shown.filter(pl.col("ordinal") != NO_ORDINAL)
+        self.dirt["impressions without ordinal, in sessions without hits"] = shown.height - loose.height
+        loose = loose.select("session", "item", position=pl.col("ordinal") - base).unique().sort("session", "position")
+        tied, twice = (
+            loose.filter(pl.struct("session", name).is_duplicated())["session"].to_numpy() for name in ("position", "item")
+        )
+        loose = loose.filter(pl.col("position") == pl.int_range(pl.len()).over("session"))
+        there, lengths = np.unique(loose["session"].to_numpy(), return_counts=True)
+        for why, sessions in ((0, there), (TIED, tied), (TWICE, twice), (PAGES, np.flatnonzero(self._mixed & ~self._listed))):
+            self.reason[sessions] = why
+        self._lengths[there] = lengths
+        self._take(np.concatenate([self.sessions, there]), pl.concat([pl.Series(self.items), loose["item"]]))
+        self._place(events)
+
+
 class _Reader:
     """Sessions that are being put together from records; queries, items and texts are known by 64 bits.
 
@@ -322,44 +488,49 @@ class _Reader:
 
     def __init__(self, action: str, lower: bool, max_memory: int, bad_rows: str) -> None:
         self.action, self.lower, self.max_memory, self.bad_rows = action, lower, max_memory, bad_rows
-        self.dirt, self.labels = Counter[str](), dict[int, str]()
+        self.dirt, self.labels, self.n_hits, self.is_bulk = Counter[str](), dict[int, str](), 0, False
         self.skipped: list[Skipped] = []
         self.queries: list[pl.DataFrame] = []
-        self.events: list[pl.DataFrame] = []
 
-    def read(self, path: Path, holds_events: bool | None) -> None:
-        """Read a file: of events, of queries, or (None) of both."""
-        self.skipped.append(Skipped(path, self.bad_rows))
+    def read(self, path: Path, holds_events: bool | None) -> Iterator[pl.DataFrame]:
+        """Keep the queries of a file of events, of queries, or (None) of both; returns its events, block by block."""
+        skipped = Skipped(path, self.bad_rows)
+        self.skipped.append(skipped)
         told = None  # by the line above, what the next record is
-        for frame in _frames(path, self.skipped[-1]):
-            index = pl.col("index").str
-            kind = pl.when(index.contains("(?i)event")).then(True).when(index.contains("(?i)quer")).then(False)
-            kinds = frame.select(kind.forward_fill().fill_null(pl.lit(told, pl.Boolean))).to_series()
-            told = kinds.last() if len(kinds) else told
-            is_event = pl.coalesce(kinds, pl.lit(holds_events, pl.Boolean), pl.col("action_name").is_not_null())
-            records = frame.with_columns(is_event=is_event).filter(~pl.col("bulk"))
-            self._add_queries(records.filter(~pl.col("is_event")))
-            self._add_events(records.filter("is_event"))
-            n_hits = sum(int(queries["hits"].list.len().sum()) for queries in self.queries)
-            check_kept(path, 8 * n_hits + LABEL * len(self.labels), self.max_memory, "the hits that were read")
+        for frame in _frames(path, skipped):
+            queries, events = (frame[:0], frame) if holds_events else (frame, frame[:0])
+            if self.is_bulk or holds_events is None or frame["bulk"].any():
+                self.is_bulk, index = True, pl.col("index").str
+                kind = pl.when(index.contains("(?i)event")).then(True).when(index.contains("(?i)quer")).then(False)
+                kinds = frame.select(kind.forward_fill().fill_null(pl.lit(told, pl.Boolean))).to_series()
+                told = kinds.last() if len(kinds) else told
+                is_event = pl.coalesce(kinds, pl.lit(holds_events, pl.Boolean), pl.col("action_name").is_not_null())
+                records = frame.with_columns(is_event=is_event).filter(~pl.col("bulk"))
+                queries, events = records.filter(~pl.col("is_event")), records.filter("is_event")
+            if queries.height:
+                self._add_queries(queries)
+                check_kept(path, 8 * self.n_hits + LABEL * len(self.labels), self.max_memory, "the hits that were read")
+            yield self._events(events)
 
     def _named(self, texts: pl.Series) -> pl.Series:
         """The numbers of texts, whose labels are kept."""
         labels = texts.unique().drop_nulls()
-        self.labels |= zip(labels.hash(), labels, strict=True)
+        numbers = labels.hash().to_list()
+        new = [place for place, number in enumerate(numbers) if number not in self.labels]
+        self.labels |= zip([numbers[place] for place in new], labels.gather(new).to_list(), strict=True)
         return texts.hash()
 
     def _add_queries(self, records: pl.DataFrame) -> None:
         text, hits = records["user_query"].fill_null(""), records["hits"].list.eval(pl.element().fill_null(""))
         text = text.str.to_lowercase() if self.lower else text
-        self._named(hits.explode())
+        self.n_hits += len(self._named(hits.explode()))
         self.queries.append(pl.DataFrame({
             "key": records["query_id"].hash(), "known": records["query_id"].is_not_null(), "text": self._named(text),
             "hits": hits.list.eval(pl.element().hash()), "same": (text + hits.list.join("\x1f").fill_null("\x1e")).hash(),
             "time": self._times(records["timestamp"]),
         }))  # fmt: skip
 
-    def _add_events(self, records: pl.DataFrame) -> None:
+    def _events(self, records: pl.DataFrame) -> pl.DataFrame:
         records = records.with_columns(action=pl.col("action_name").fill_null("").str.to_lowercase())
         used = pl.col("action").is_in([self.action, "impression"])
         for action, count in records.filter(~used)["action"].value_counts(sort=True).iter_rows():
@@ -367,11 +538,11 @@ class _Reader:
         records = records.filter(used).with_columns(click=pl.col("action") == self.action)
         times = np.full(records.height, np.nan)
         times[records["click"].to_numpy()] = self._times(records.filter("click")["timestamp"]).to_numpy()
-        self.events.append(records.select(
+        return records.select(
             "click", key=pl.col("query_id").hash(), known=pl.col("query_id").is_not_null(),
             item=self._named(records["object"]), named=pl.col("object").is_not_null(), at=pl.Series(times),
-            ordinal=pl.col("ordinal").cast(pl.Float64, strict=False).cast(pl.Int32, strict=False),
-        ))  # fmt: skip
+            ordinal=pl.col("ordinal").cast(pl.Float64, strict=False).cast(pl.Int32, strict=False).fill_null(NO_ORDINAL),
+        )  # fmt: skip
 
     def _times(self, texts: pl.Series) -> pl.Series:
         """Seconds since 1970, NaN where there is no time."""
@@ -385,111 +556,54 @@ class _Reader:
 
     # ----------------------------------------------------------------------------------------------------------- the log
 
-    def log(self, first_ordinal: int | None, n_positions: int | None, strict: bool) -> ClickLog:
-        """What was read."""
+    def log(
+        self, sources: list[Iterator[pl.DataFrame]], first_ordinal: int | None, n_positions: int | None, strict: bool
+    ) -> ClickLog:
+        """What is read: the events of the last source as they come, unless queries may be among them."""
+        *others, last = sources
+        kept = [*chain(*others), *islice(last, 1)]
+        kept += last if self.is_bulk else []
         names = " and ".join(str(skipped.source) for skipped in self.skipped)
-        queries, events = self._sessions(), pl.concat(self.events)
-        self.events.clear()
-        if not queries.height or not events.height:
+        self.queries, records = [], [NO_QUERY, *self.queries]
+        sessions = _Sessions(records, n_positions or ROWS)
+        records.clear()
+        for events in chain(kept, last):
+            sessions.add(events)
+        if self.queries:
+            raise ValueError(f"{names}: a query is among the events of another file; expected one file of both")
+        if not len(sessions.reason) or not sessions.n_events:
             expected = f"a query and an event with the action {self.action!r} or 'impression'"
-            raise ValueError(f"{names}: {queries.height} queries and {events.height} such events; expected {expected}")
-        asked = queries.select("key", "session", asked="time", listed=pl.col("hits").is_not_null())
-        events = events.join(asked, on="key", how="left", maintain_order="left").drop("key")
-        base = first_ordinal if first_ordinal is not None else 1 - int((events["ordinal"] == 0).any())
-        lists, reason = self._lists(queries, events.filter(~pl.col("click") & pl.col("session").is_not_null()), base)
-        for which, words in LEFT_OUT.items():
-            self._count(f"sessions left out: {words}", (reason == which).sum())
-        events = events.join(lists, on=["session", "item"], how="left", maintain_order="left")
-        lowest = events.filter(~pl.col("click")).group_by("session").agg(lowest=pl.col("position").max()).drop_nulls()
-        lists = lists.join(lowest, on="session", how="left", maintain_order="left")
-        self._count(
-            "sessions without impressions, all hits assumed to be displayed",
-            lists.filter(pl.col("lowest").is_null())["session"].n_unique(),
-        )
-        shown = pl.col("position") <= pl.min_horizontal("lowest", pl.lit(n_positions or ROWS) - 1)
-        lists = lists.filter(shown)
-        clicks, share, off_list = self._clicks(
-            events.join(lowest, on="session", how="left").with_columns(shown=shown), reason, base
-        )
-        notes = [note for each in self.skipped for note in each.notes(int((reason == 0).sum()))]
+            raise ValueError(
+                f"{names}: {len(sessions.reason)} queries and {sessions.n_events} such events; expected {expected}"
+            )
+        clicks, share = sessions.finish(first_ordinal)
+        for reason, count in sessions.dirt.items():
+            self._count(reason, count)
+        kept_sessions = sessions.reason == 0
+        notes = [note for each in self.skipped for note in each.notes(int(kept_sessions.sum()))]
         notes += [f"{words}: {count:,}" for words, count in self.dirt.items()]
-        if not lists.height:
+        if not kept_sessions.any():
             raise ValueError(f"{names}: no session is left; {'; '.join(notes)}")
         if share > MOST_DROPPED:
             warning = f"{share:.1%} of the clicks belong to no list of the log, more than {MOST_DROPPED:.0%}"
             if strict:
                 raise ValueError(f"{names}: {warning}; {'; '.join(notes)}")
             notes.insert(0, f"warning: {warning}; the reasons are below")
-        row, kept = np.cumsum(reason == 0) - 1, reason == 0
-        shape = int(kept.sum()), int(lists["position"].max()) + 1  # type: ignore[arg-type]
+        shape = int(kept_sessions.sum()), int(sessions.ends.max())
         check_kept(names, 5 * shape[0] * shape[1], self.max_memory, f"{shape[0]:,} sessions of up to {shape[1]:,} positions")
         items, clicked = np.full(shape, -1, np.int32), np.zeros(shape, np.int8)
-        item_labels, numbers = self._labelled(lists["item"])
-        items[row[lists["session"].to_numpy()], lists["position"].to_numpy()] = numbers
+        item_labels, numbers = self._labelled(pl.Series(sessions.items[sessions.shown()]))
+        order = sessions.sessions[kept_sessions[sessions.sessions]]
+        items[np.arange(shape[1]) < sessions.ends[order, None]] = numbers
+        items = items[np.argsort(order)]
+        row = np.cumsum(kept_sessions) - 1
         clicked[row[clicks["session"].to_numpy()], clicks["position"].to_numpy()] = 1
-        query_labels, texts = self._labelled(queries["text"].filter(pl.Series(kept)))
-        times = queries["time"].fill_nan(None).forward_fill().backward_fill().to_numpy()[kept]
+        query_labels, texts = self._labelled(sessions.queries["text"].filter(pl.Series(kept_sessions)))
+        times = sessions.queries["time"].fill_nan(None).forward_fill().backward_fill().to_numpy()[kept_sessions]
         return ClickLog(
-            items, clicked, texts, item_labels, query_labels, off_list, skipped=dict(self.dirt), notes=tuple(notes),
-            times=None if np.isnan(times).any() else times,
+            items, clicked, texts, item_labels, query_labels, self.dirt[f"clicks dropped: {FATES[-1]}"],
+            skipped=dict(self.dirt), notes=tuple(notes), times=None if np.isnan(times).any() else times,
         )  # fmt: skip
-
-    def _sessions(self) -> pl.DataFrame:
-        """The first record of each query, and whether others have another list."""
-        queries = pl.concat(self.queries)
-        self._count("sessions left out: a query without query_id", (~queries["known"]).sum())
-        queries = queries.filter("known").with_columns(mixed=pl.col("same").n_unique().over("key") > 1)
-        first = pl.col("key").is_first_distinct()
-        self._count("identical records of one query, read once", queries.filter(~first & ~pl.col("mixed")).height)
-        return queries.filter(first).with_row_index("session")
-
-    def _lists(self, queries: pl.DataFrame, shown: pl.DataFrame, base: int) -> tuple[pl.DataFrame, NDArray[np.int8]]:
-        """Session, item and position of hits, or of impressions without hits; and why sessions are left out, or 0."""
-        length = pl.col("hits").list.len()
-        hits = queries.filter(length > 0).select("session", item="hits", position=pl.int_ranges(0, length, dtype=pl.Int32))
-        loose = shown.filter(~pl.col("listed") & pl.col("named"))
-        self._count("impressions without ordinal, in sessions without hits", loose["ordinal"].null_count())
-        loose = (
-            loose.select("session", "item", position=pl.col("ordinal") - base).drop_nulls().unique().sort("session", "position")
-        )
-        tied = loose.filter(pl.struct("session", "position").is_duplicated())
-        lists = pl.concat([hits.explode("item", "position"), loose])
-        twice = lists.filter(pl.struct("session", "item").is_duplicated())
-        there = pl.col("position") == pl.int_range(pl.len()).over("session")
-        lists = pl.concat([lists.head(lists.height - loose.height), loose.filter(there)])
-        reason = np.full(queries.height, NOTHING, np.int8)
-        reason[lists["session"].to_numpy()] = 0
-        for why, sessions in (
-            (TIED, tied),
-            (TWICE, twice),
-            (EMPTY, queries.filter(length == 0)),
-            (PAGES, queries.filter("mixed")),
-        ):
-            reason[sessions["session"].to_numpy()] = why
-        return lists.filter(reason[lists["session"].to_numpy()] == 0), reason
-
-    def _clicks(self, events: pl.DataFrame, reason: NDArray[np.int8], base: int) -> tuple[pl.DataFrame, float, int]:
-        """The clicks that count, the share of those dropped, and how many of them name no item of their list."""
-        left_out = pl.Series(reason[events["session"].fill_null(0).to_numpy()] > 0)
-        fates = {
-            "without query_id": ~pl.col("known"),
-            "without object": ~pl.col("named"),
-            "of an unknown query_id": pl.col("session").is_null(),
-            "of a session that is left out": pl.lit(left_out),
-            "on an object that is not in the list": ~pl.col("shown").fill_null(False),
-        }
-        fate = pl.coalesce(pl.when(law).then(pl.lit(words)) for words, law in fates.items())
-        events = events.with_columns(fate=fate)
-        n_dropped = events.filter(pl.col("fate").is_not_null()).group_by("click", "fate").len().sort("click", "fate")
-        for click, words, count in n_dropped.iter_rows():
-            self._count(f"{'clicks' if click else 'impressions'} dropped: {words}", count)
-        good = events.filter(pl.col("fate").is_null())
-        self._count("ordinals that disagree with the list, ignored", (good["ordinal"] - base != good["position"]).sum())
-        clicks, n_clicks = good.filter("click"), int(events["click"].sum())
-        self._count("clicks before their query, kept", (clicks["at"] < clicks["asked"]).sum())
-        once = clicks.select("session", "position").unique()
-        self._count("clicks repeated, counted once", clicks.height - once.height)
-        return once, (n_clicks - clicks.height) / max(n_clicks, 1), self.dirt[f"clicks dropped: {[*fates][-1]}"]
 
     def _labelled(self, numbers: pl.Series) -> tuple[tuple[str, ...], NDArray[np.int32]]:
         """The labels of what there is, in its order, and the places among them."""

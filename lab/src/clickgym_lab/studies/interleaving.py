@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 
 from clickgym import compare_online
+from clickgym.core.statistics import POWER
 from clickgym.envs import ClickEnv, ClickModel, DependentClickModel, Instance, load_instance
 from clickgym.offline import click_law
 
@@ -43,8 +44,6 @@ AXES: dict[str, dict[str, Any]] = {
 }
 """Users who are not alone, or late; the farm clicks the item that B has at the top if the top two are swapped."""
 SESSIONS, NULL_RUNS, NULL_SESSIONS = 4000, 20, 500
-POWER = 7.848879734
-"""``(z(0.975) + z(0.8))²``."""
 FLAT = 1e-9
 
 Law = tuple[NDArray[np.int64], Values]

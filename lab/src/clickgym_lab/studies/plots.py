@@ -51,7 +51,10 @@ _OVERRIDES: dict[Look, str] = {
     (GREY, DOTTED): "RankedUCB1 EpsilonGreedy:epsilon=0",
     (ORANGE, DOTTED): "DCMKLUCB A2C",
     (BLUE, DOTTED): "PIE",
-    (GREEN, (0, (8, 2))): "MixTS",
+    (GREEN, (0, (8, 2))): "MixTS OLLambdaRank:growth=0.1",
+    (BLUE, (0, (8, 2))): "NeuralLinearTS",
+    (SKY, (0, (8, 2))): "NeuralGreedy",
+    (ORANGE, (0, (8, 2))): "OLRankNet:growth=0.1",
 }
 LOOKS: dict[str, Look] = {label: look for look, labels in _OVERRIDES.items() for label in labels.split()}
 LOOKS |= {

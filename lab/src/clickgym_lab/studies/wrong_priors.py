@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from functools import lru_cache
 from inspect import signature
 from itertools import product, takewhile
@@ -21,6 +22,8 @@ from clickgym.agents import (
     GLRCascadeKLUCB,
     LinearTS,
     MixTS,
+    NeuralLinearTS,
+    PairRank,
     PBMLinUCB,
 )
 from clickgym.core.checks import check_choice, check_count, probability
@@ -29,7 +32,7 @@ from clickgym.runner import make_env
 
 from .plots import finish, grid, look_of
 from .reader import read_studies
-from .study import CM, PBM, Evidence, Finding, PaperTable, Study, Values, ratio, short, versus
+from .study import CM, PBM, Evidence, Finding, PaperTable, Study, Values, estimate, number, ratio, short, versus
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -205,11 +208,29 @@ class WarmPBMLinUCB(Misled, PBMLinUCB):
         super().__init__(n_items, n_positions, n_features=n_features, examination=examination, **further)
 
 
+class WarmPairRank(Misled, PairRank):
+    """PairRank with a log."""
+
+    told: ClassVar = {}
+
+    def __init__(self, n_items: int, n_positions: int, *, n_features: int, **further: Any) -> None:
+        super().__init__(n_items, n_positions, n_features=n_features, **further)
+
+
+class WarmNeuralLinearTS(Misled, NeuralLinearTS):
+    """NeuralLinearTS with a log; it must be given the examination probabilities."""
+
+    told: ClassVar = {**NeuralLinearTS.told}
+
+    def __init__(self, n_items: int, n_positions: int, *, n_features: int, examination: Any, **further: Any) -> None:
+        super().__init__(n_items, n_positions, n_features=n_features, examination=examination, **further)
+
+
 def misled(agent: str, wrong: str, share: float, log: int = SIZE, world: int | None = None) -> str:
     """The label of an agent with a log; one without wrong clicks is the same whatever is wrong."""
-    wrong = wrong if share else "flipped"
-    place = "" if world is None else f",world={world}"
-    return f"{__name__}:Warm{agent}:log={log},wrong={wrong},share={share:g}{place}"
+    wrong, (name, _, further) = wrong if share else "flipped", agent.partition(":")
+    place = ("" if world is None else f",world={world}") + (f",{further}" if further else "")
+    return f"{__name__}:Warm{name}:log={log},wrong={wrong},share={share:g}{place}"
 
 
 # -------------------------------------------------------------------------------------------------------------- the study
@@ -217,6 +238,71 @@ def misled(agent: str, wrong: str, share: float, log: int = SIZE, world: int | N
 
 LOGS = [(wrong, share, SIZE) for wrong in WRONG for share in SHARES[wrong]] + [("flipped", share, SHORT) for share in OF_SHORT]
 AGENTS = list(dict.fromkeys(label for name in OF_ITEMS for label in (name, *(misled(name, *log) for log in LOGS))))
+
+
+NUMBERS = range(21, 26)
+"""The seeds of the worlds."""
+BY_FEATURES = ("LinearTS", "PBMLinUCB", "PairRank:loss=sum,growth=0.01", "NeuralLinearTS")
+OF_WORLDS = {"flipped": (0.0, 0.1, 0.3, 0.5), "others": (0.1, 0.5, 1.0)}
+for _number in NUMBERS:
+    globals()[f"IN_WORLD_{_number}"] = [
+        *BY_FEATURES,
+        *(
+            misled(name, wrong, share, SHORT, _number)
+            for name in BY_FEATURES
+            for wrong in OF_WORLDS
+            for share in OF_WORLDS[wrong]
+        ),
+    ]
+
+
+def only(_: Sequence[str], number: int) -> list[str]:
+    """The one world of a part."""
+    return [world(number)]
+
+
+def in_worlds(evidence: Evidence, agent: str, wrong: str = "", share: float = 0.0) -> Values:
+    """``(worlds,)`` regret at the end; without ``wrong``, of the agent without a log."""
+    values = []
+    for seed in NUMBERS:
+        label = misled(agent, wrong, share, SHORT, seed) if wrong else agent
+        values.append(evidence[f"wrong-priors-features-{seed}"].end_units(WORLD, label).mean())
+    return np.array(values)
+
+
+def multiple_in_worlds(evidence: Evidence, agent: str, wrong: str, share: float, low: float, high: float) -> Finding:
+    """Regret at the end with a log as a multiple of that without, where agents learn by features."""
+    times_of = ratio(in_worlds(evidence, agent, wrong, share), in_worlds(evidence, agent))
+    return Finding(f"{times_of} times over {len(NUMBERS)} worlds", times_of.within(low, high))
+
+
+def table_of_worlds(evidence: Evidence) -> PaperTable:
+    """Regret with every log as a multiple of that without, and the worst world."""
+    rows = [["agent", "regret without a log", *(f"{share:.0%} {wrong}" for wrong in OF_WORLDS for share in OF_WORLDS[wrong])]]
+    for agent in BY_FEATURES:
+        without, cells = in_worlds(evidence, agent), []
+        for wrong, shares in OF_WORLDS.items():
+            for share in shares:
+                values = in_worlds(evidence, agent, wrong, share)
+                cells.append(f"{ratio(values, without)}, worst {number((values / without).max())}")
+        rows.append([agent, str(estimate(without)), *cells])
+    return "Regret at the end with a log as a multiple of that without, mean over five worlds, and the worst of them", rows
+
+
+def draw_worlds(evidence: Evidence) -> Figure:
+    """Regret as a multiple of that without a log, by the share that is wrong."""
+    figure, panels = grid(2)
+    for axes, wrong in zip(panels, OF_WORLDS, strict=True):
+        shares = sorted({0.0, *OF_WORLDS[wrong]})
+        for agent in BY_FEATURES:
+            without, (colour, dashes) = in_worlds(evidence, agent), look_of(agent, axes)
+            means = [ratio(in_worlds(evidence, agent, wrong, share), without).mean for share in shares]
+            axes.plot(shares, means, color=colour, linestyle=dashes, marker=".", label=agent)
+        axes.axhline(1, color="0.5", linewidth=0.8)
+        axes.set(yscale="log", title=wrong, xlabel="share of the log that is wrong")
+        axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    panels[0].set_ylabel("regret, times that without a log")
+    return finish(figure, panels, evidence, "What a wrong log does to agents that learn by features", "means over the worlds")
 
 
 def ends(evidence: Evidence, env: str, agent: str, wrong: str = "", share: float = 0.0, log: int = SIZE) -> Values:

@@ -63,11 +63,16 @@ def compare_online(
         )  # fmt: skip
     console = output(as_json)
     say = partial(tell, console)
-    for what, values in (("Clicks", compared.clicks), ("Satisfied users", compared.satisfaction)):
+    for what, values in (
+        ("Value of clicks" if compared.valued else "Clicks", compared.clicks),
+        ("Satisfied users", compared.satisfaction),
+    ):
         if values is not None:
             say(f"{what} per session: A {values[0]:.6g}, B {values[1]:.6g}, difference {values[0] - values[1]:+z.4g}")
     columns = [Column("method"), *(Column(name, right=True) for name in COLUMNS)]
     print_table(console, columns, map(_cells, compared.tests.values()))
+    if compared.valued:
+        say("The difference and ab are in the unit of item_values; credit counts clicks.")
     for sentence in compared.warnings:
         say(f"Caution: {sentence}.", "bold")
     if as_json:

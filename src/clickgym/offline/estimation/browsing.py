@@ -8,7 +8,7 @@ context) cell, and one EM algorithm serves both.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +27,7 @@ class _BrowsingEstimator(EMEstimator):
     """EM over the cells of (pair, context)."""
 
     after_click: bool
-    counted = ()
+    counted: ClassVar[tuple[str, ...] | None] = ()
     examination_: Floats
 
     offers_per_query = True
