@@ -372,13 +372,13 @@ class PostgresJournal:
     def key(self, agent: int, tick: int) -> tuple[int, ...]:
         return agent, tick
 
-    def show(self, row: Shown, served: Served) -> Shown | None:
+    def show(self, row: Shown, served: Served) -> int | None:
         values = row._asdict() | {"placed": [part for pair in row.placed for part in pair] or None}
         after, change = row.learned or row.tick, row.shown + (row.closed or 0)
         if row.closed is None:
             values["clicks"] = None
         rows = self._move(SHOW, values, served, row.tick - 1, after, change)
-        return row._replace(number=int(rows[0][0])) if rows else None
+        return int(rows[0][0]) if rows else None
 
     def _move(self, statement: str, values: dict[str, Any], served: Served, before: int, after: int, change: int) -> list[Any]:
         """The rows of an event; the version of the agent follows it."""
@@ -388,14 +388,13 @@ class PostgresJournal:
             served.version = moved
         return rows
 
-    def learn(self, row: Shown, served: Served, guarded: bool) -> bool:
-        assert row.learned is not None
+    def learn(self, row: Shown, tick: int, note: bytes | None, served: Served, guarded: bool) -> bool:
         assert row.closed is not None
         values = {
             "agent": row.agent, "number": row.number, "open": int(row.ended is None), "closed": row.closed, "seen": row.seen,
-            "clicks": [*row.clicks], "note": row.note, "guarded": row.learned if guarded else None,
+            "clicks": [*row.clicks], "note": note, "guarded": tick if guarded else None,
         }  # fmt: skip
-        return bool(self._move(LEARN, values, served, row.learned - 1, row.learned, row.closed))
+        return bool(self._move(LEARN, values, served, tick - 1, tick, row.closed))
 
     def close(self, row: Shown, served: Served | None) -> Shown | None:
         """Closing does not depend on what the agent has learned, so it does not matter who else wrote."""
