@@ -71,9 +71,8 @@ def _bytes(text: bytes) -> bytes:
     return bytes.fromhex(text[2:].decode())
 
 
-PARSERS: list[Callable[[bytes], Any]] = [
-    {BYTES: _bytes, FLOAT: float, INTEGERS: _numbers, INTEGER: int}[TYPES.get(name, INTEGER)] for name in Shown._fields
-]
+PARSER_OF: dict[int, Callable[[bytes], Any]] = {BYTES: _bytes, FLOAT: float, INTEGERS: _numbers, INTEGER: int}
+PARSERS = [PARSER_OF[TYPES.get(name, INTEGER)] for name in Shown._fields]
 
 
 def _event(then: str, also: str = "", only: str = "") -> Statement:
@@ -380,7 +379,9 @@ class PostgresJournal:
         rows = self._move(SHOW, values, served, row.tick - 1, after, change)
         return int(rows[0][0]) if rows else None
 
-    def _move(self, statement: str, values: dict[str, Any], served: Served, before: int, after: int, change: int) -> list[Any]:
+    def _move(
+        self, statement: Statement, values: dict[str, Any], served: Served, before: int, after: int, change: int
+    ) -> list[Any]:
         """The rows of an event; the version of the agent follows it."""
         moved = (served.version + change) & MASK
         rows = self._run(statement, {**values, "before": before, "after": after, "version": served.version, "next": moved})
@@ -461,6 +462,7 @@ def _key(identity: Id) -> bytes:
 
 def _shown(columns: Sequence[bytes | None]) -> Shown:
     """A row as the other journal has it, too."""
-    row = Shown(*[None if text is None else parse(text) for parse, text in zip(PARSERS, columns, strict=True)])
+    values: list[Any] = [None if text is None else parse(text) for parse, text in zip(PARSERS, columns, strict=True)]
+    row = Shown(*values)
     placed: Any = row.placed or ()
     return row._replace(placed=[*zip(placed[::2], placed[1::2], strict=True)], clicks=row.clicks or ())
