@@ -319,6 +319,18 @@ def test_a_log_goes_into_a_new_store_as_a_whole(address, monkeypatch):
         )
         with pytest.raises(ZeroDivisionError):
             Ranker.from_log(log, store=address, seed=0)
+    with monkeypatch.context() as patch:
+        send, left = PostgresJournal._send, [90]
+
+        def cut(journal, own, *arguments):
+            left[0] -= 1
+            if not left[0]:
+                own.connection.close()
+            return send(journal, own, *arguments)
+
+        patch.setattr(PostgresJournal, "_send", cut)
+        with pytest.raises(OSError, match="cannot be reached"):
+            Ranker.from_log(log, store=address, seed=0)
     ranker, file = Ranker.from_log(log, store=address, seed=0), Ranker.from_log(log, seed=0)
     assert (ranker.report().learned_from_log, ranker.report().impressions) == (100, 0)
     assert gaps(ranker) == []

@@ -226,11 +226,11 @@ class PostgresJournal:
         """A transaction that waits for the disk in any case."""
         with self._connection().transaction():
             self._connection().execute("SET LOCAL synchronous_commit = on")
-            self._local.together = True
+            outer, self._local.together = getattr(self._local, "together", False), True
             try:
                 yield
             finally:
-                self._local.together = False
+                self._local.together = outer
 
     @contextmanager
     def _faults(self) -> Iterator[None]:
