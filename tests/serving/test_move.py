@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
@@ -14,10 +15,11 @@ import numpy as np
 import pytest
 from postgres_server import PASSWORD
 from service_kills import states_that_differ
-from test_store import Mine
+from test_store import Mine, of_version_2_0
 
 from clickgym import Ranker
 from clickgym.command_line import main
+from clickgym.offline import read_log
 from clickgym.offline.postgres import is_address
 from clickgym.offline.stores import sum_of
 from clickgym.serving.moving import move
@@ -56,10 +58,14 @@ def play(ranker, sessions, seed=0, shown=(), **features):
 def told(ranker):
     """What must be the same in the old and in the new store."""
     report = ranker.report().to_dict()
-    log = ranker.log()
-    labels = np.array([*log.item_labels, ""])[log.items]
-    rows = zip(log.times.tolist(), labels.tolist(), log.clicks.tolist(), log.values.tolist(), strict=True)
-    return {name: value for name, value in report.items() if name != "time"}, sorted(rows)
+    return {name: value for name, value in report.items() if name != "time"}, sessions(ranker.log())
+
+
+def sessions(log):
+    """In PostgreSQL their order is that of their times, in a file that in which they were shown."""
+    labels, queries = np.array([*log.item_labels, ""])[log.items], np.array(log.query_labels)[log.queries]
+    columns = [log.times, queries, labels, log.clicks, *([] if log.values is None else [log.values])]
+    return sorted(zip(*(column.tolist() for column in columns), strict=True))
 
 
 def learned(ranker, query="q0"):
@@ -193,6 +199,19 @@ def test_a_store_of_a_retired_agent_and_one_whose_code_has_changed_move_to_anoth
             assert ranker.rank("q").items
             assert ranker.report().impressions == 6
             assert states_that_differ(ranker) == []
+
+
+@pytest.mark.parametrize("name", ["killed", "by_features", "of_a_log", "shop"])
+def test_stores_of_2_0_move_and_stay_as_they_are(tmp_path, address, name):
+    of_version_2_0(tmp_path)
+    old = tmp_path / f"{name}.sqlite"
+    content, log = old.read_bytes(), sessions(read_log(old))
+    move(old, address)
+    assert old.read_bytes() == content
+    assert sessions(read_log(address)) == log
+    settings = json.loads((tmp_path / "then.json").read_text())[name]["settings"]
+    with Ranker(store=address, clock=lambda: 1.7e9, **settings) as ranker:
+        assert states_that_differ(ranker) == []
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked")
