@@ -18,7 +18,7 @@ BUDGET = {
     "agents": 8750,
     "src/clickgym/runner": 6580,
     "src/clickgym/offline": 10_220,
-    "src/clickgym/serving": 2330,
+    "src/clickgym/serving": 2370,
     "src/clickgym": 365,
     "lab/src": 6910,
     "docs": 1730,
