@@ -23,7 +23,7 @@ BUDGET = {
     "lab/src": 6910,
     "docs": 1730,
     "benchmarks": 3815,
-    "tests": 38_850,
+    "tests": 38_870,
     "lab/tests": 5900,
 }
 """Lines of each room; that of the library itself is of the files beside its rooms."""
