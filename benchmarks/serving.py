@@ -71,7 +71,7 @@ def calls_a_second(folder: Path) -> list[list[str]]:
 
 
 def interleaved() -> list[list[str]]:
-    """Processor time of `Ranker.rank` in memory without and with `by=`, all lists interleaved: the least mean of three turns."""
+    """Processor time of `Ranker.rank` in memory without and with `by=`, all lists interleaved: the least of three means."""
     kinds: dict[str, dict[str, object]] = {
         "without `by=`": {}, "`by=\"team_draft\"`": {"by": "team_draft"}, "`by=\"probabilistic\"`": {"by": "probabilistic"},
         "`by=\"team_draft\"`, a challenger": {"by": "team_draft", "challenger": "CascadeKLUCB"},
