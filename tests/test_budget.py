@@ -13,17 +13,17 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 LIBRARY = ROOT / "src" / "clickgym"
 BUDGET = {
-    "src/clickgym/core": 1524,
+    "src/clickgym/core": 1525,
     "envs": 6212,
     "agents": 8790,
     "src/clickgym/runner": 6695,
-    "src/clickgym/offline": 11_320,
-    "src/clickgym/serving": 1765,
-    "src/clickgym": 371,
+    "src/clickgym/offline": 11_490,
+    "src/clickgym/serving": 2790,
+    "src/clickgym": 374,
     "lab/src": 6910,
     "docs": 1730,
-    "benchmarks": 3660,
-    "tests": 37_780,
+    "benchmarks": 3825,
+    "tests": 38_850,
     "lab/tests": 5900,
 }
 """Lines of each room; that of the library itself is of the files beside its rooms."""

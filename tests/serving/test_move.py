@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import random
+import signal
 import sqlite3
-import subprocess
-import sys
+import time
+from contextlib import suppress
 from zlib import crc32
 
 import numpy as np
@@ -17,8 +18,11 @@ from test_store import Mine
 
 from clickgym import Ranker
 from clickgym.command_line import main
+from clickgym.offline.postgres import is_address
 from clickgym.offline.stores import sum_of
 from clickgym.serving.moving import move
+from clickgym.serving.postgres import PostgresJournal
+from clickgym.serving.sqlite import SqliteJournal
 
 SETTINGS = {
     "n_positions": 2,
@@ -191,33 +195,33 @@ def test_a_store_of_a_retired_agent_and_one_whose_code_has_changed_move_to_anoth
             assert states_that_differ(ranker) == []
 
 
-KILLED = """
-import sys, threading, os, time
-from clickgym.serving.moving import move
-threading.Thread(target=lambda: (time.sleep(float(sys.argv[3])), os._exit(9)), daemon=True).start()
-sys.stdout.write("ready\\n"); sys.stdout.flush()
-move(sys.argv[1], sys.argv[2])
-os._exit(0)
-"""
-
-
-def test_a_kill_in_the_middle_leaves_the_old_store_as_it_was_and_no_half_new_one(places):
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked")
+@pytest.mark.filterwarnings("ignore:This process")
+def test_a_kill_in_the_middle_leaves_the_old_store_as_it_was_and_no_half_new_one(places, monkeypatch):
+    """Whenever a part of the new store is written, and at moments."""
     old, new = places
     with made(old) as ranker:
-        play(ranker, 150)
+        play(ranker, 60)
         before = told(ranker)
-    ended = set()
-    for milliseconds in (1, 50, 100, 200, 400, 10_000):
-        words = [sys.executable, "-c", KILLED, str(old), str(new), str(milliseconds / 1000)]
-        code = subprocess.run(words, stdout=subprocess.DEVNULL, check=False).returncode
-        ended.add(code)
-        if code == 0:
-            break
+    journal = PostgresJournal if is_address(new) else SqliteJournal
+    for name in ("fill", "show" if journal is SqliteJournal else "_copy", "shut_down", "call", None, None, None):
+        if (pid := os.fork()) == 0:
+            if name is not None:
+                monkeypatch.setattr(journal, name, lambda *_: os._exit(9))
+            with suppress(BaseException):
+                move(old, new)
+            os._exit(0)
+        if name is None:
+            time.sleep(0.02 + random.random() / 10)
+            os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        if name != "shut_down":
+            assert is_address(new) or not os.path.exists(new)
         with made(old) as ranker:
             assert told(ranker) == before
-        assert not os.path.exists(new)
-    assert 9 in ended
-    if 0 not in ended:
+        if is_address(new) and name == "shut_down":  # all was written
+            break
+    else:
         move(old, new)
     with made(new) as ranker:
         assert told(ranker) == before
@@ -239,7 +243,7 @@ def test_what_is_said(tmp_path, address, capsys):
         ([str(old), str(old)], "old.db is there already; expected a new file"),
         ([str(old), address], "holds a store already; expected an empty place"),
         ([str(old), str(other), "--agent", "LinearTS"], "LinearTS ranks by features, and the agent of"),
-        ([str(old), str(other), "--agent", "BatchRank:horizon=1000"], "BatchRank learns from its displays only"),
+        ([str(old), str(other), "--agent", "TopRank:horizon=1000"], "TopRank learns from its displays only"),
         ([str(old), str(other), "--agent", "Nobody"], "Nobody"),
         ([str(old), str(other), "--agent", "UBMTS"], "UBMTS"),
     ):
@@ -247,4 +251,11 @@ def test_what_is_said(tmp_path, address, capsys):
         said = capsys.readouterr().err
         assert error in " ".join(said.split())
         assert PASSWORD not in said
-    assert [path.name for path in tmp_path.iterdir()] == ["old.db"]
+    with sqlite3.connect(old) as connection:
+        connection.execute("UPDATE impressions SET seen = 99 WHERE number = (SELECT max(number) FROM impressions)")
+    connection.close()
+    assert main(["move", str(old), str(other)]) == 2
+    assert "old.db is damaged (the checksum of a row of impressions does not match)" in " ".join(
+        capsys.readouterr().err.split()
+    )
+    assert {path.name for path in tmp_path.iterdir()} <= {"old.db", "old.db-shm", "old.db-wal"}

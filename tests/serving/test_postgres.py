@@ -271,7 +271,7 @@ def test_threads_have_connections_of_their_own(address):
 def test_killed_workers_and_a_killed_server_lose_nothing_that_was_acknowledged():
     """Short: `benchmarks/reliability/workers.py` goes on for minutes."""
     with serving() as server:
-        said, ended = torment(server, server.address(), 3.0, workers=2, kill_every=1.0, crashes=1)
+        said, ended = torment(server, server.address(), 2.4, workers=2, kill_every=0.8, crashes=1)
         assert ended == 0
         assert {kind for kind, *_ in said} == {"R", "c", "C", "X"}
         assert faults(server.address(), said) == []
@@ -293,16 +293,22 @@ def test_readers_take_the_address_and_say_no_password(address, tmp_path, capsys)
     output = "".join(capsys.readouterr()) + (tmp_path / "i.json").read_text()
     assert PASSWORD not in output
     assert "postgresql://judge@127.0.0.1" in output
+    assert PASSWORD not in repr(ranker) + str(ranker.report()) + log_name(address)
+    with pytest.raises(ValueError, match="columns and duplicates are only for tidy tables; postgresql://judge@127"):
+        read_log(address, columns={"item": "doc"})
+    with pytest.raises(ValueError, match="is read as tidy; expected the format store, or auto"):
+        read_log(address, "tidy")
+
+
+@pytest.mark.slow
+def test_decisions_say_no_password(address, tmp_path, capsys):
+    play([made(address)], 60)
     assert (
         main(["decide", address, "--query", "q0", "--agents", "CascadeTS", "--horizon", "1000", "--out", str(tmp_path / "d")])
         == 0
     )
     pages = "".join(file.read_text(errors="replace") for file in (tmp_path / "d").rglob("*.*"))
-    assert PASSWORD not in pages + "".join(capsys.readouterr()) + repr(ranker) + str(ranker.report())
-    with pytest.raises(ValueError, match="columns and duplicates are only for tidy tables; postgresql://judge@127"):
-        read_log(address, columns={"item": "doc"})
-    with pytest.raises(ValueError, match="is read as tidy; expected the format store, or auto"):
-        read_log(address, "tidy")
+    assert PASSWORD not in pages + "".join(capsys.readouterr())
 
 
 def test_a_log_goes_into_a_new_store_as_a_whole(address, monkeypatch):
@@ -313,6 +319,18 @@ def test_a_log_goes_into_a_new_store_as_a_whole(address, monkeypatch):
             Agents, "write_state", lambda *arguments: learned.append(1) or (write(*arguments) if len(learned) < 2 else 1 / 0)
         )
         with pytest.raises(ZeroDivisionError):
+            Ranker.from_log(log, store=address, seed=0)
+    with monkeypatch.context() as patch:
+        send, left = PostgresJournal._send, [90]
+
+        def cut(journal, own, *arguments):
+            left[0] -= 1
+            if not left[0]:
+                own.connection.close()
+            return send(journal, own, *arguments)
+
+        patch.setattr(PostgresJournal, "_send", cut)
+        with pytest.raises(OSError, match="cannot be reached"):
             Ranker.from_log(log, store=address, seed=0)
     ranker, file = Ranker.from_log(log, store=address, seed=0), Ranker.from_log(log, seed=0)
     assert (ranker.report().learned_from_log, ranker.report().impressions) == (100, 0)

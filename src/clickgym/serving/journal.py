@@ -57,6 +57,10 @@ class Shown(NamedTuple):
     learned: int | None = None
     ended: int | None = None
 
+    def closing(self, now: int, seen: int) -> Shown:
+        """The impression as it is when it is closed."""
+        return Shown(*self[:12], now, seen, *self[14:])  # `_replace` takes thrice the time
+
 
 class Item(NamedTuple):
     """An item in a journal.
@@ -247,8 +251,8 @@ class Journal(Protocol):
     def key(self, agent: int, tick: int) -> tuple[int, ...]:
         """What lots about an event depend on."""
 
-    def show(self, row: Shown, served: Served) -> Shown | None:
-        """Store an impression; returns it with its number, or None if another process was there before."""
+    def show(self, row: Shown, served: Served) -> int | None:
+        """Store an impression; returns its number, or None if another process was there before."""
 
     def close(self, row: Shown, served: Served | None) -> Shown | None:
         """Store that an impression is closed.
@@ -261,11 +265,13 @@ class Journal(Protocol):
             The impression as it is stored; None if another process has closed it.
         """
 
-    def learn(self, row: Shown, served: Served, guarded: bool) -> bool:
+    def learn(self, row: Shown, tick: int, note: bytes | None, served: Served, guarded: bool) -> bool:
         """Store that an agent has learned from an impression, which is closed by this at the latest.
 
         Args:
-            row: the impression as it is then; without a ``note`` that of before stays.
+            row: the impression, with what is known of its end.
+            tick: of the agent now.
+            note: a new one of an interleaved list; None: that of before stays.
             served: its agent.
             guarded: whether the guard stops the agent now.
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import shutil
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 from os import PathLike
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -72,30 +73,21 @@ def move(old: str | PathLike[str], new: str | PathLike[str], agent: Any = None) 
             contents = _with_ticks(contents, journal.shared)
         if recipe is not None:
             contents = _from_before(contents, recipe.label)
-        n = {"impressions": 0, "open": 0, "clicks": 0}
-
-        def rows() -> Iterator[Shown]:
-            for row in contents.rows():
-                n["impressions"] += 1
-                n["open"] += row.closed is None
-                yield row
-
-        def clicks() -> Iterator[tuple[int, int, int, int]]:
-            for click in contents.clicks():
-                n["clicks"] += 1
-                yield click
-
         with journal.call(), journal.together():
             if journal.settings():
                 raise ValueError(f"{journal.name} holds a store already; expected an empty place")
-            journal.fill(contents._replace(rows=rows, clicks=clicks))
+            journal.fill(contents)
             if recipe is not None:
                 agents = Agents(journal, recipe, int(contents.settings["seed"]), 1)
                 for query in contents.queries:
                     if query.capacity is not None and (served := agents.get(query.number)) is not None:
                         agents.write_state(served)
+        with journal.view() as view:
+            (seen,), (clicks, *_) = view.impressions("seen"), view.clicks()
         n_queries = sum(query.id is not None for query in contents.queries)
-        return Moved(without_password(new), contents.settings["agent"], queries=n_queries, **n)
+        return Moved(
+            without_password(new), contents.settings["agent"], len(seen), int((seen < 0).sum()), n_queries, len(clicks)
+        )
 
 
 @contextmanager
@@ -107,7 +99,18 @@ def _opened(store: str | PathLike[str]) -> Iterator[Contents]:
         return
     path = check_path("old", store)
     with unserved(path), reading(path), closing(open_store(path)) as connection, at_one_moment(connection):
-        yield sqlite.contents_of(connection)
+        contents = sqlite.contents_of(connection)
+        yield contents._replace(**{name: _named(path, getattr(contents, name)) for name in ("rows", "clicks", "snapshots")})
+
+
+def _named(path: Path, read: Callable[[], Iterable[Any]]) -> Callable[[], Iterator[Any]]:
+    """What reads a store; faults are told as those of this store, not of the one that is written."""
+
+    def reads() -> Iterator[Any]:
+        with reading(path):
+            yield from read()
+
+    return reads
 
 
 @contextmanager

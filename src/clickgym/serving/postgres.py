@@ -72,9 +72,8 @@ def _bytes(text: bytes) -> bytes:
     return bytes.fromhex(text[2:].decode())
 
 
-PARSERS: list[Callable[[bytes], Any]] = [
-    {BYTES: _bytes, FLOAT: float, INTEGERS: _numbers, INTEGER: int}[TYPES.get(name, INTEGER)] for name in Shown._fields
-]
+PARSER_OF: dict[int, Callable[[bytes], Any]] = {BYTES: _bytes, FLOAT: float, INTEGERS: _numbers, INTEGER: int}
+PARSERS = [PARSER_OF[TYPES.get(name, INTEGER)] for name in Shown._fields]
 
 
 def _event(then: str, also: str = "", only: str = "") -> Statement:
@@ -232,11 +231,11 @@ class PostgresJournal:
         """A transaction that waits for the disk in any case."""
         with self._connection().transaction():
             self._connection().execute("SET LOCAL synchronous_commit = on")
-            before, self._local.together = getattr(self._local, "together", False), True
+            outer, self._local.together = getattr(self._local, "together", False), True
             try:
                 yield
             finally:
-                self._local.together = before
+                self._local.together = outer
 
     @contextmanager
     def _faults(self) -> Iterator[None]:
@@ -408,15 +407,17 @@ class PostgresJournal:
     def key(self, agent: int, tick: int) -> tuple[int, ...]:
         return agent, tick
 
-    def show(self, row: Shown, served: Served) -> Shown | None:
+    def show(self, row: Shown, served: Served) -> int | None:
         values = row._asdict() | {"placed": [part for pair in row.placed for part in pair] or None}
         after, change = row.learned or row.tick, row.shown + (row.closed or 0)
         if row.closed is None:
             values["clicks"] = None
         rows = self._move(SHOW, values, served, row.tick - 1, after, change)
-        return row._replace(number=int(rows[0][0])) if rows else None
+        return int(rows[0][0]) if rows else None
 
-    def _move(self, statement: str, values: dict[str, Any], served: Served, before: int, after: int, change: int) -> list[Any]:
+    def _move(
+        self, statement: Statement, values: dict[str, Any], served: Served, before: int, after: int, change: int
+    ) -> list[Any]:
         """The rows of an event; the version of the agent follows it."""
         moved = (served.version + change) & MASK
         rows = self._run(statement, {**values, "before": before, "after": after, "version": served.version, "next": moved})
@@ -424,14 +425,13 @@ class PostgresJournal:
             served.version = moved
         return rows
 
-    def learn(self, row: Shown, served: Served, guarded: bool) -> bool:
-        assert row.learned is not None
+    def learn(self, row: Shown, tick: int, note: bytes | None, served: Served, guarded: bool) -> bool:
         assert row.closed is not None
         values = {
             "agent": row.agent, "number": row.number, "open": int(row.ended is None), "closed": row.closed, "seen": row.seen,
-            "clicks": [*row.clicks], "note": row.note, "guarded": row.learned if guarded else None,
+            "clicks": [*row.clicks], "note": note, "guarded": tick if guarded else None,
         }  # fmt: skip
-        return bool(self._move(LEARN, values, served, row.learned - 1, row.learned, row.closed))
+        return bool(self._move(LEARN, values, served, tick - 1, tick, row.closed))
 
     def close(self, row: Shown, served: Served | None) -> Shown | None:
         """Closing does not depend on what the agent has learned, so it does not matter who else wrote."""
@@ -498,7 +498,8 @@ def _key(identity: Id) -> bytes:
 
 def _shown(columns: Sequence[bytes | None]) -> Shown:
     """A row as the other journal has it, too."""
-    row = Shown(*[None if text is None else parse(text) for parse, text in zip(PARSERS, columns, strict=True)])
+    values: list[Any] = [None if text is None else parse(text) for parse, text in zip(PARSERS, columns, strict=True)]
+    row = Shown(*values)
     placed: Any = row.placed or ()
     return row._replace(placed=[*zip(placed[::2], placed[1::2], strict=True)], clicks=row.clicks or ())
 

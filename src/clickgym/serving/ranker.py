@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from os import PathLike
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -525,6 +525,9 @@ class Ranker:
             find: returns the number of the agent's query, None if it is new.
             work: takes the agent, None if it is new; returns None if another process was faster.
         """
+        if not self._journal.shared:
+            number = find()
+            return cast(T, work(None if number is None else self._agents.get(number)))
         for _ in range(ATTEMPTS):
             number = find()
             with self._agents.lock(number):
@@ -694,19 +697,19 @@ class Ranker:
 
     def _record(self, served: Served, row: Shown) -> Impression | None:
         """Store an open impression; None if another process was faster."""
-        stored = self._journal.show(row, served)
-        if stored is None:
+        number = self._journal.show(row, served)
+        if number is None:
             return None
         self._agents.save_if_due(served)
         source = CHOSEN.get(row.source, "production")
-        return Impression(impression_id(self._secret, stored.number), self._ids_of(row.items), source)
+        return Impression(impression_id(self._secret, number), self._ids_of(row.items), source)
 
     # ---------------------------------------------------------------------------------------------------------- learning
 
     def _close(self, row: Shown, seen: int, now: int) -> bool:
         """Close an impression, and learn from it if agents learn at once; returns False if another process closed it."""
         self._journal.touch()
-        closed = row._replace(closed=now, seen=seen)
+        closed = row.closing(now, seen)
         if self._at_once and not self._waiting:
             return self._learn_from(closed, is_closed=False)
         if not self._waiting:
@@ -764,7 +767,7 @@ class Ranker:
                 note = _without(row.note, gone)
             served.learn(event, tick)
             guarded = self._is_worse(served)
-            if not self._journal.learn(row._replace(learned=tick, note=note), served, guarded):
+            if not self._journal.learn(row, tick, note, served, guarded):
                 self._agents.be_wary(row.agent)
                 return self._is_closed_by_others(row)
             if guarded:
@@ -867,10 +870,11 @@ class Ranker:
 
     def _ids_of(self, numbers: Sequence[int]) -> list[Id]:
         """The ids of items."""
-        new = [number for number in numbers if number not in self._item_ids]
-        if new:
-            self._remember(self._journal.items_of(new))
-        return [self._item_ids[number] for number in numbers]
+        try:
+            return [self._item_ids[number] for number in numbers]
+        except KeyError:
+            self._remember(self._journal.items_of([number for number in numbers if number not in self._item_ids]))
+            return [self._item_ids[number] for number in numbers]
 
     def _remember(self, items: Iterable[Item]) -> None:
         """Keep items of the store in memory; refuse them where ``item_values`` has another value."""

@@ -48,7 +48,7 @@ class SqliteJournal(Store):
     def __init__(self, path: Path | None, durable: str, on_abort: Callable[[], None]) -> None:
         super().__init__(path, durable, self._abort)
         self._forget_agents = on_abort
-        self._oldest: Shown | None = None  # the open impression that was shown first
+        self._oldest: tuple[int, int] | None = None  # the open impression that was shown first, and when
         try:
             with self._faults():
                 self._begin()
@@ -205,7 +205,7 @@ class SqliteJournal(Store):
     def key(self, agent: int, tick: int) -> tuple[int, ...]:
         return (tick,)
 
-    def show(self, row: Shown, served: Served | None) -> Shown:
+    def show(self, row: Shown, served: Served | None) -> int:
         for slot, item in row.placed:
             insert(self.connection, "slots", row.agent, row.tick, slot, item)
         if row.note is not None:
@@ -216,35 +216,34 @@ class SqliteJournal(Store):
         )  # fmt: skip
         for place in row.clicks:
             insert(self.connection, "clicks", row.tick, place, row.closed, 0)
-        row = row._replace(number=row.tick)
         if self._oldest is None and row.closed is None:
-            self._oldest = row
-        return row
+            self._oldest = row.tick, row.shown
+        return row.tick
 
     def close(self, row: Shown, served: Served | None) -> Shown:
-        self._write_end(row._replace(note=None))
+        self._write_end(row, None, None)
         return row
 
-    def learn(self, row: Shown, served: Served, guarded: bool) -> bool:
-        self._write_end(row)
+    def learn(self, row: Shown, tick: int, note: bytes | None, served: Served, guarded: bool) -> bool:
+        self._write_end(row, tick, note)
         if guarded:
             number, query, capacity, n_features, *_ = row_of(self.connection, "queries", "WHERE number = ?", row.agent)
-            values = (row.learned, sum_of(number, query, capacity, n_features, row.learned), number)
+            values = (tick, sum_of(number, query, capacity, n_features, tick), number)
             self.connection.execute("UPDATE queries SET guarded = ?, checksum = ? WHERE number = ?", values)
         return True
 
-    def _write_end(self, row: Shown) -> None:
-        columns = (
+    def _write_end(self, row: Shown, learned: int | None, note: bytes | None) -> None:
+        checksum = sum_of_impression(
             row.number, row.query, row.shown, row.source, row.share, _blob(row.items), row.candidates, row.features,
-            row.closed, row.seen, row.learned,
+            row.closed, row.seen, learned,
         )  # fmt: skip
-        values = (row.closed, row.seen, row.learned, sum_of_impression(*columns), row.number)
         self.connection.execute(
-            "UPDATE impressions SET closed = ?, seen = ?, learned = ?, checksum = ? WHERE number = ?", values
+            "UPDATE impressions SET closed = ?, seen = ?, learned = ?, checksum = ? WHERE number = ?",
+            (row.closed, row.seen, learned, checksum, row.number),
         )
-        if row.note is not None:
-            insert(self.connection, "interleaved", row.number, row.note, verb="INSERT OR REPLACE")
-        if self._oldest is not None and row.number == self._oldest.number:
+        if note is not None:
+            insert(self.connection, "interleaved", row.number, note, verb="INSERT OR REPLACE")
+        if self._oldest is not None and row.number == self._oldest[0]:
             self._find_oldest()
 
     def impression(self, number: int) -> Shown | None:
@@ -270,9 +269,9 @@ class SqliteJournal(Store):
 
     def overdue(self, now: int, patience: float, at_once: bool = False) -> Shown | None:
         """The impression that was shown first; it is over also if the clock went back since by more than that."""
-        if self._oldest is None or abs(now - self._oldest.shown) < patience * 1e6:
+        if self._oldest is None or abs(now - self._oldest[1]) < patience * 1e6:
             return None
-        return self.impression(self._oldest.number)
+        return self.impression(self._oldest[0])
 
     def waiting(self) -> list[Shown]:
         waiting = "WHERE learned IS NULL AND closed IS NOT NULL ORDER BY closed, number"
@@ -281,7 +280,7 @@ class SqliteJournal(Store):
     def _find_oldest(self) -> None:
         oldest = "WHERE learned IS NULL AND closed IS NULL ORDER BY number LIMIT 1"
         row = row_of(self.connection, "impressions", oldest)
-        self._oldest = None if row is None else _shown(self.connection, row)
+        self._oldest = None if row is None else (row[0], row[2])
 
 
 def _items(connection: sqlite3.Connection) -> list[Item]:
