@@ -20,11 +20,11 @@ BUDGET = {
     "src/clickgym/offline": 10_010,
     "src/clickgym/serving": 1680,
     "src/clickgym": 365,
-    "lab/src": 6910,
+    "lab/src": 7070,
     "docs": 1730,
     "benchmarks": 3480,
     "tests": 37_200,
-    "lab/tests": 5900,
+    "lab/tests": 5915,
 }
 """Lines of each room; that of the library itself is of the files beside its rooms."""
 
