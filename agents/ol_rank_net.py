@@ -315,8 +315,9 @@ class OLLambdaRank(OLRankNet):
         OLLambdaRank ranks and learns as `OLRankNet`, with one difference. In the training, the loss of each pair of a clicked
         and an unclicked candidate is multiplied by the change of the NDCG (a measure that counts the top of a list most) if the
         two exchanged their places. These places are those by the network's present scores among the candidates of the session
-        down to the last click. They are computed anew before every step of the training, which therefore takes longer. It is
-        sensible up to the same numbers of sessions: about 10,000 with ``growth=0.1``, a few hundred with ``growth=0``.
+        down to the last click. They are computed anew before every step of the training, from the scores of all candidates
+        that were compared so far, so the time of a session grows with their number. It is sensible up to about 3,000 sessions
+        with ``growth=0.1``, and up to a few hundred with ``growth=0``.
 
     Algorithm:
         ::

@@ -70,6 +70,21 @@ def calls_a_second(folder: Path) -> list[list[str]]:
     return rows
 
 
+def interleaved() -> list[list[str]]:
+    """Processor time of `Ranker.rank` in memory without and with `by=`, all lists interleaved: the least of three means."""
+    kinds: dict[str, dict[str, object]] = {
+        "without `by=`": {}, "`by=\"team_draft\"`": {"by": "team_draft"}, "`by=\"probabilistic\"`": {"by": "probabilistic"},
+        "`by=\"team_draft\"`, a challenger": {"by": "team_draft", "challenger": "CascadeKLUCB"},
+    }  # fmt: skip
+    means: dict[str, list[float]] = {name: [] for name in kinds}
+    for _ in range(3):
+        for name, settings in kinds.items():
+            ranker = Ranker(n_positions=K, seed=0, production=lambda query, ids: ids, interleaved_share=1.0, **settings)
+            waits = visits(ranker, 1000, close=True)
+            means[name].append(sum(seconds for _, seconds in waits) / len(waits))
+    return [[name, f"{1e6 * min(each):,.0f} µs"] for name, each in means.items()]
+
+
 def power(folder: Path) -> list[list[str]]:
     """Calls a second that wait for the disk, beside what the disk itself does."""
     rate = syncs_a_second(folder / "sync")
@@ -235,6 +250,7 @@ def main() -> None:
         folder = Path(name)
         parts = [
             table(["a second", "of processor time", "by the clock"], calls_a_second(folder)),
+            table(["`rank`", "processor time"], interleaved()),
             table(["a second, by the clock", "", "of the disk's rate"], power(folder)),
             table(["", "half", "99 %", "99.9 %", "all"], waiting(folder)),
             table(["seconds", "opened", "log read", "PBM fitted", "report"], large(folder)),

@@ -20,11 +20,11 @@ BUDGET = {
     "src/clickgym/offline": 11_490,
     "src/clickgym/serving": 2790,
     "src/clickgym": 374,
-    "lab/src": 6910,
+    "lab/src": 7070,
     "docs": 1730,
-    "benchmarks": 3815,
+    "benchmarks": 3825,
     "tests": 38_870,
-    "lab/tests": 5900,
+    "lab/tests": 5915,
 }
 """Lines of each room; that of the library itself is of the files beside its rooms."""
 

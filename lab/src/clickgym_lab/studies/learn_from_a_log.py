@@ -317,6 +317,7 @@ def _lost(axes: Any, evidence: Evidence, cells: dict[str, tuple[str, str, str, i
     axes.set_xticks(range(len(cells)), cells, fontsize=7)
     axes.set_yscale("log")
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    axes.yaxis.set_minor_formatter(lambda *_: "")
 
 
 STUDIES: dict[str, Study] = read_studies(__file__, globals())

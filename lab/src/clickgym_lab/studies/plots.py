@@ -52,7 +52,7 @@ _OVERRIDES: dict[Look, str] = {
     (ORANGE, DOTTED): "DCMKLUCB A2C",
     (BLUE, DOTTED): "PIE",
     (GREEN, (0, (8, 2))): "MixTS OLLambdaRank:growth=0.1",
-    (BLUE, (0, (8, 2))): "NeuralLinearTS",
+    (PURPLE, (0, (8, 2))): "NeuralLinearTS",
     (SKY, (0, (8, 2))): "NeuralGreedy",
     (ORANGE, (0, (8, 2))): "OLRankNet:growth=0.1",
 }

@@ -300,7 +300,9 @@ def draw_worlds(evidence: Evidence) -> Figure:
             axes.plot(shares, means, color=colour, linestyle=dashes, marker=".", label=agent)
         axes.axhline(1, color="0.5", linewidth=0.8)
         axes.set(yscale="log", title=wrong, xlabel="share of the log that is wrong")
+        axes.set_yticks([0.25, 0.5, 1, 2, 4])
         axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+        axes.minorticks_off()
     panels[0].set_ylabel("regret, times that without a log")
     return finish(figure, panels, evidence, "What a wrong log does to agents that learn by features", "means over the worlds")
 
