@@ -22,8 +22,8 @@ BUDGET = {
     "src/clickgym": 374,
     "lab/src": 7070,
     "docs": 1730,
-    "benchmarks": 3825,
-    "tests": 38_850,
+    "benchmarks": 3830,
+    "tests": 38_870,
     "lab/tests": 5915,
 }
 """Lines of each room; that of the library itself is of the files beside its rooms."""

@@ -100,7 +100,8 @@ def _opened(store: str | PathLike[str]) -> Iterator[Contents]:
     path = check_path("old", store)
     with unserved(path), reading(path), closing(open_store(path)) as connection, at_one_moment(connection):
         contents = sqlite.contents_of(connection)
-        yield contents._replace(**{name: _named(path, getattr(contents, name)) for name in ("rows", "clicks", "snapshots")})
+        rows, clicks, snapshots = (_named(path, each) for each in (contents.rows, contents.clicks, contents.snapshots))
+        yield contents._replace(rows=rows, clicks=clicks, snapshots=snapshots)
 
 
 def _named(path: Path, read: Callable[[], Iterable[Any]]) -> Callable[[], Iterator[Any]]:

@@ -324,9 +324,9 @@ class PostgresJournal:
         self._copy(f"impressions ({COLUMNS})", ([*row.values()] for row in rows))
         self._copy("clicks (impression, position, clicked)", (click[:3] for click in contents.clicks()))
         self._copy("snapshots (query, tick, version, state)", contents.snapshots())
-        for table in ("items", "queries"):
-            sequence = f"pg_get_serial_sequence('{table}', 'number')"
-            self._run(f"SELECT setval({sequence}, max(number) + 1, false) FROM {table} HAVING count(*) > 0")
+        for table, last in (("items", "max(number)"), ("queries", "max(number)"), ("impressions", "max(number) & 65535")):
+            sequence = "'turns'" if table == "impressions" else f"pg_get_serial_sequence('{table}', 'number')"
+            self._run(f"SELECT setval({sequence}, ({last}) + 1, false) FROM {table} HAVING count(*) > 0")
 
     def _copy(self, columns: str, rows: Iterable[Sequence[Any]]) -> None:
         with self._own().cursor.copy(f"COPY {columns} FROM STDIN") as copy:
