@@ -45,8 +45,13 @@ ABILITIES = CURRENT.abilities
 
 
 def test_the_test_set_is_frozen():
-    """A change of a task, of its users, of its horizon or of its production ranking makes version 3."""
+    """A change of a task, of its users, of its horizon or of its production ranking makes version 4."""
     assert CURRENT.fingerprint == CURRENT.frozen
+
+
+def test_the_tasks_of_version_2_are_as_they_were():
+    """Its fingerprint, which its results name."""
+    assert replace(CURRENT, version=2).fingerprint == "4c270544bef919e7"
 
 
 def test_every_ability_has_enough_tasks_and_instances():

@@ -39,6 +39,7 @@ class Board(NamedTuple):
         about: who stands on it, in a sentence.
         sources: the facts that its agents may be told, as their classes name them; None for any.
         base: the agent whose regret is the unit of a plain reading.
+        stage: after so many sessions it compares; None takes the end of each task.
     """
 
     name: str
@@ -46,6 +47,7 @@ class Board(NamedTuple):
     about: str = ""
     sources: frozenset[str] | None = None
     base: str = "CascadeKLUCB"
+    stage: int | None = None
 
     def admits(self, sources: Collection[str], abilities: Collection[str]) -> bool:
         """Whether an agent with this knowledge that plays these abilities may be ranked on the board."""
@@ -211,17 +213,20 @@ class Protocol:
 
 LIST = frozenset({"initial_ranking"})
 EXAMINATION = frozenset({"examination", "browsing"})
-WITHOUT_FEATURES = tuple(ability for ability in ABOUT if ability not in ("contextual", "memory"))
+BY_FEATURES = ("contextual", "personal")
+BESIDE = ("long_run",)
+"""Abilities that no overall score counts, for slow agents do not play them."""
+WITHOUT_FEATURES = tuple(ability for ability in ABOUT if ability not in (*BY_FEATURES, *BESIDE, "memory"))
 
 CURRENT = Protocol(
-    version=2,
+    version=3,
     abilities=ABOUT,
     boards=(
         Board("no extra knowledge", WITHOUT_FEATURES, "agents that are told nothing but what is free to all", LIST),
         Board(
             "extra knowledge", WITHOUT_FEATURES, "agents that are told the true examination probabilities", LIST | EXAMINATION
         ),
-        Board("features", ("contextual",), "agents that rank by features", EXAMINATION, "CMLinUCB"),
+        Board("features", BY_FEATURES, "agents that rank by features", EXAMINATION, "CMLinUCB", 10_000),
         Board("memory", ("memory",), "agents before users whom clicks change", LIST | {"mean_sessions", "click_rewards"}),
     ),
     make_tasks=lambda: task_set(TEST_SEED, real=True),
@@ -231,8 +236,8 @@ CURRENT = Protocol(
         "the abilities of the board. A task that an agent cannot play counts 0 and is shown as –. Intervals are 95 % "
         "intervals of a bootstrap over the instances of each ability, and over the runs of each task."
     ),
-    data=DATA / "version2",
-    frozen="4c270544bef919e7",
+    data=DATA / "version3",
+    frozen="a17a89f45c3b107a",
 )
 
 DEVELOPMENT = replace(CURRENT, make_tasks=lambda: task_set(DEVELOPMENT_SEED, real=False))
