@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars
 from polars import col
 from rich.console import Console
@@ -106,9 +107,8 @@ def make(
     maker = _Maker(protocol, development, out, jobs, budget, Console(stderr=True))
     make_folder(protocol.data)
     for name in agents or PLAYERS:
-        if not (protocol.data / f"{agent_of(name)}.parquet").exists():
-            _make_agent(maker, name, abilities)
-        _play_missing(maker, name, abilities)
+        play_it = _play_missing if (protocol.data / f"{agent_of(name)}.parquet").exists() else _make_agent
+        play_it(maker, name, abilities)
     if anchors:
         played = [task for task in protocol.candidates if task.ability not in _unplayed(protocol)]
         for tasks, file in ((played, protocol.data / ANCHORS), (protocol.added, protocol.data / ADDED)):
@@ -131,7 +131,8 @@ def _make_agent(maker: _Maker, name: str, abilities: Sequence[str] | None) -> No
     results = [
         each for setting, line in made for each in _play_line(maker, setting, line, _due(maker.protocol, line, abilities))
     ]
-    write_shipped(maker.protocol.data / f"{agent_of(name)}.parquet", results)
+    if results:
+        write_shipped(maker.protocol.data / f"{agent_of(name)}.parquet", results)
 
 
 def _play_missing(maker: _Maker, name: str, abilities: Sequence[str] | None) -> None:
@@ -174,7 +175,7 @@ def _due(protocol: Protocol, line: Line, abilities: Sequence[str] | None, standa
 
 def _seconds_per_session(result: Shipped) -> float:
     seconds = result.table["seconds"].drop_nulls().cast(polars.Float64)
-    return float(seconds.mean()) / int(result.made["horizon"])  # type: ignore[arg-type]  # there are some
+    return float(np.mean(seconds.to_numpy())) / int(result.made["horizon"])
 
 
 def _unplayed(protocol: Protocol) -> set[str]:
