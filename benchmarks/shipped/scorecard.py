@@ -30,7 +30,7 @@ from clickgym.runner.results import read_results
 from clickgym_lab.bench.leaderboard import sources_of
 from clickgym_lab.bench.lines import compact, may_be_anchors, origin_of
 from clickgym_lab.bench.play import blocks, n_sessions, play, suited
-from clickgym_lab.bench.protocol import ADDED, ANCHORS, BESIDE, CURRENT, DEVELOPMENT, STAGES, Protocol
+from clickgym_lab.bench.protocol import ADDED, ANCHORS, BESIDE, CURRENT, DEVELOPMENT, Protocol
 from clickgym_lab.bench.reference import PUBLISHED_LINE, SAFE_LINE, TUNED_LINE, Line, agent_of, curves_of, line_name, lines
 from clickgym_lab.bench.task import Task
 from clickgym_lab.bench.tuned import BUDGET, development_tasks, tune_line
@@ -39,7 +39,7 @@ from clickgym_lab.shipped import Shipped, fingerprints, read_shipped, write_ship
 TOO_DEAR = ("SAC", "TD3", "PairRank", "OLRankNet", "OLLambdaRank")
 """Two of generic RL, a fit to all pairs in every session and two of its rankers: each would cost as much as all others."""
 NEURAL = ("NeuralLinearTS", "NeuralGreedy")
-"""They are not tuned, and stop where the board of rankers by features compares."""
+"""They play as published, for tuning them would cost as much as all else."""
 PLAYERS = [name_now(name) for name in PUBLISHED if name not in TOO_DEAR]
 """Those of version 2 of the scorecard: PPO and A2C are by codes, as in version 2 of the package."""
 GUARDED = ("MixTS",)
@@ -168,8 +168,6 @@ def _due(protocol: Protocol, line: Line, abilities: Sequence[str] | None, standa
     fast = agent in GUARDED or any(_seconds_per_session(each) < FAST for each in standard)
     tasks = [task for task in protocol.by_name.values() if task.quick or not line.learns]
     tasks = [task for task in tasks if fast or task.ability not in BESIDE]
-    if agent in NEURAL:
-        tasks = [task._replace(horizon=min(task.horizon, STAGES[-1])) for task in tasks]
     return [task for task in tasks if abilities is None or task.ability in abilities]
 
 

@@ -17,9 +17,9 @@ from clickgym.agents import AGENTS, LEARNERS
 from clickgym.core.formats import markdown_table
 from clickgym.core.statistics import worst_tenth
 from clickgym.core.templates import templates
-from clickgym.runner import PUBLISHED, learns, stands
+from clickgym.runner import PUBLISHED, stands
 
-from .leaderboard import Place, leaderboard
+from .leaderboard import Place, is_learner, is_tuned, leaderboard
 from .protocol import CURRENT, Protocol
 from .reference import PUBLISHED_LINE, SAFE_LINE, TUNED_LINE, agent_of, line_name, lines, reference
 from .score import regret_ratios
@@ -35,7 +35,8 @@ RECOMMENDING = 3
 
 
 def recommended(protocol: Protocol = CURRENT) -> dict[str, str]:
-    """The recommended lines, by what matters: those with the highest score overall, in ``change``, and in ``safety``.
+    """The recommended lines, by what matters: overall by the rule of the boards, and with the highest score in ``change`` and
+    in ``safety``.
 
     In ``safety`` it is the score in the worst tenth of the runs: few runs that go badly hide in a mean.
 
@@ -52,18 +53,7 @@ def recommended(protocol: Protocol = CURRENT) -> dict[str, str]:
     best = {"change": max(places, key=lambda place: place.standing.abilities["change"].value).agent}
     best["safety"] = max(places, key=lambda place: worst(place.agent, "safety")).agent
     published = next(place.agent for place in places if agent_of(place.agent) != OURS)
-    return {"overall": places[0].agent, "published": published, **best}
-
-
-def is_tuned(place: Place) -> bool:
-    """Whether it is the tuned line of its agent."""
-    return place.agent.endswith(f", {TUNED_LINE}")
-
-
-def is_learner(place: Place) -> bool:
-    """Whether a line is of an agent of the package that learns."""
-    agent = PUBLISHED.get(agent_of(place.agent))
-    return agent is not None and learns(agent)
+    return {"overall": next(place.agent for place in places if place.recommended), "published": published, **best}
 
 
 def tuned_lines(places: Mapping[str, Place]) -> tuple[list[tuple[Place, Place]], list[str]]:

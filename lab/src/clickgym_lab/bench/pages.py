@@ -90,7 +90,6 @@ def leaderboard_html(protocol: Protocol = CURRENT) -> str:
         notes=boards_notes(protocol),
         models=MODELS,
         n_lines=len({place.agent for table in tables for place in table.places}),
-        n_tasks=len(protocol.tasks()),
         runs=protocol.runs,
         **table_values(),
     )

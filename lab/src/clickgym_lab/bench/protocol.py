@@ -39,7 +39,7 @@ class Board(NamedTuple):
         about: who stands on it, in a sentence.
         sources: the facts that its agents may be told, as their classes name them; None for any.
         base: the agent whose regret is the unit of a plain reading.
-        stage: after so many sessions it compares; None takes the end of each task.
+        beside: abilities that it shows, and that its overall score does not count.
     """
 
     name: str
@@ -47,7 +47,7 @@ class Board(NamedTuple):
     about: str = ""
     sources: frozenset[str] | None = None
     base: str = "CascadeKLUCB"
-    stage: int | None = None
+    beside: tuple[str, ...] = ()
 
     def admits(self, sources: Collection[str], abilities: Collection[str]) -> bool:
         """Whether an agent with this knowledge that plays these abilities may be ranked on the board."""
@@ -100,10 +100,17 @@ class Protocol:
         """All tasks by their names."""
         return {task.name: task for task in (*self.candidates, *self.added)}
 
+    @cached_property
+    def playing(self) -> list[str]:
+        """The abilities that some line has still to play: they have no anchors yet, and no board counts them."""
+        anchored = {task.ability for task in self.candidates if task.name in self.anchors}
+        return [ability for ability in self.abilities if ability not in anchored]
+
     @cache  # noqa: B019 (there are few protocols)
     def columns(self, board: Board | None = None) -> Mapping[str, str]:
         """What has a score, with a line about each: the abilities of a board, or all, and the tasks that were added to them."""
-        own = {name: about for name, about in self.abilities.items() if board is None or name in board.abilities}
+        shown = self.abilities if board is None else (*board.abilities, *board.beside)
+        own = {name: about for name, about in self.abilities.items() if name in shown and name not in self.playing}
         return own | {task.name: task.about for task in self.make_tasks() if task.since > self.version and task.ability in own}
 
     @cached_property
@@ -149,7 +156,8 @@ class Protocol:
             >>> len(CURRENT.tasks(quick=True)) < len(CURRENT.tasks()) / 10
             True
         """
-        return tuple(task for task in self.candidates if self.anchor(task, stage).kept and (task.quick or not quick))
+        own = (task for task in self.candidates if task.name in self.anchors and (task.quick or not quick))
+        return tuple(task for task in own if self.anchor(task, stage).kept)
 
     def tasks_of(self, board: Board) -> list[Task]:
         """The tasks of a board that are scored.
@@ -222,11 +230,17 @@ CURRENT = Protocol(
     version=3,
     abilities=ABOUT,
     boards=(
-        Board("no extra knowledge", WITHOUT_FEATURES, "agents that are told nothing but what is free to all", LIST),
         Board(
-            "extra knowledge", WITHOUT_FEATURES, "agents that are told the true examination probabilities", LIST | EXAMINATION
+            "no extra knowledge", WITHOUT_FEATURES, "agents that are told nothing but what is free to all", LIST, beside=BESIDE
         ),
-        Board("features", BY_FEATURES, "agents that rank by features", EXAMINATION, "CMLinUCB", 10_000),
+        Board(
+            "extra knowledge",
+            WITHOUT_FEATURES,
+            "agents that are told the true examination probabilities",
+            LIST | EXAMINATION,
+            beside=BESIDE,
+        ),
+        Board("features", BY_FEATURES, "agents that rank by features", EXAMINATION, "CMLinUCB"),
         Board("memory", ("memory",), "agents before users whom clicks change", LIST | {"mean_sessions", "click_rewards"}),
     ),
     make_tasks=lambda: task_set(TEST_SEED, real=True),
