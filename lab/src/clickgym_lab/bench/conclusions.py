@@ -102,7 +102,7 @@ def n_first(agent: str) -> int:
 
 
 def conclusions(docs: str) -> list[str]:
-    """The conclusions from the boards of version 2, items in Markdown; the first `RECOMMENDING` say which agent to take.
+    """The conclusions from the boards, items in Markdown; the first `RECOMMENDING` say which agent to take.
 
     Args:
         docs: where the pages lie that it links to.
@@ -210,7 +210,7 @@ def stability(sets: Sequence[Mapping[str, Mapping[str, float]]]) -> str:
     """How much the orders of the agents on several sets of tasks agree, as a table in Markdown with a row for each board.
 
     Args:
-        sets: for each set the scores of the agents as published, by board of version 2.
+        sets: for each set the scores of the agents as published, by board.
 
     Example:
         >>> print(stability([{"features": {"MGD": 0.5, "PDGD": 0.4}}, {"features": {"MGD": 0.6, "PDGD": 0.3}}]))

@@ -84,7 +84,7 @@ def curves_figure(ability: str, agents: Sequence[str] | None = None) -> Figure:
     config = {**results.config, "agents": names, "per_instance": False}
     figure = regret_figure(results.frame, config, Theory(dict(_lower_bounds(ability, config["checkpoints"])), []))
     what = f"{ability}: {CURRENT.columns()[ability]}"
-    source = f"clickgym {version('clickgym')}: clickgym bench --plot {ability}; scorecard, version 2, {what}"
+    source = f"clickgym {version('clickgym')}: clickgym bench --plot {ability}; scorecard, version {CURRENT.version}, {what}"
     figure.supxlabel(source, fontsize=6, color="0.4", x=0.01, ha="left")
     return figure
 

@@ -88,6 +88,12 @@ class Played:
         return self.table.filter(col("ability") == ability)["task"].n_unique()
 
     @property
+    def n_due(self) -> int:
+        """How many tasks there are: of its board, if it stands on one."""
+        tasks = self.protocol.tasks(self.quick)
+        return len(tasks) if self.board is None else sum(task.ability in self.board.abilities for task in tasks)
+
+    @property
     def command(self) -> str:
         """The command that makes the same card; Python code if the agent has no name that others can type."""
         if self.agent in PUBLISHED or (":" in self.agent and not self.agent.startswith("__main__:")):
