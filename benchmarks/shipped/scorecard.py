@@ -106,7 +106,7 @@ def make(
     """
     maker = _Maker(protocol, development, out, jobs, budget, Console(stderr=True))
     make_folder(protocol.data)
-    for name in agents or PLAYERS:
+    for name in PLAYERS if agents is None else agents:
         play_it = _play_missing if (protocol.data / f"{agent_of(name)}.parquet").exists() else _make_agent
         play_it(maker, name, abilities)
     if anchors:

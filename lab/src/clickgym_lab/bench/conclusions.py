@@ -19,10 +19,10 @@ from clickgym.core.statistics import worst_tenth
 from clickgym.core.templates import templates
 from clickgym.runner import PUBLISHED, stands
 
-from .leaderboard import Place, is_learner, is_tuned, leaderboard
-from .protocol import CURRENT, Protocol
+from .leaderboard import Place, bad_text, is_learner, is_tuned, leaderboard
+from .protocol import CURRENT, Board, Protocol
 from .reference import PUBLISHED_LINE, SAFE_LINE, TUNED_LINE, agent_of, line_name, lines, reference
-from .score import regret_ratios
+from .score import Estimate, regret_ratios
 from .task import Task
 
 FOLDER = Path(__file__).parent
@@ -222,8 +222,8 @@ def stability(sets: Sequence[Mapping[str, Mapping[str, float]]]) -> str:
     for board in CURRENT.boards:
         if board.name not in sets[0]:
             continue
-        here = [scores[board.name] for scores in sets]
         test = {place.agent: place.standing.overall.value for place in leaderboard(CURRENT, board)}
+        here = [{name: value for name, value in scores[board.name].items() if name in test} for scores in sets]
         among = [_agreement(one, other) for one, other in itertools.combinations(here, 2)]
         with_test = [_agreement(scores, test) for scores in here]
         figures = (f"{figure:.3f}" for figure in (np.mean(among), min(among), np.mean(with_test)))
@@ -238,7 +238,7 @@ def _agreement(one: Mapping[str, float], other: Mapping[str, float]) -> float:
 
 
 def referee(sets: Sequence[Mapping[str, Mapping[str, float]]]) -> str:
-    """A page in Markdown: each criticism of version 1 of the scorecard, the answer to it, and the number.
+    """A page in Markdown: each criticism of versions 1 and 2 of the scorecard, the answer to it, and the number.
 
     Args:
         sets: scores on sets of tasks that were drawn anew, as in `stability`.
@@ -247,10 +247,10 @@ def referee(sets: Sequence[Mapping[str, Mapping[str, float]]]) -> str:
     shown = [(board, leaderboard(CURRENT, board)) for board in (free, extra, features)]
     counts = [(board.name, sum(len(place.tied) for place in found) // 2, math.comb(len(found), 2)) for board, found in shown]
     places = {place.agent: place for _, found in shown for place in found}
-    anchors = Counter(CURRENT.anchors[task.name][task.horizon].agent for task in CURRENT.candidates)
+    anchors = Counter(CURRENT.anchor(task).agent for task in CURRENT.tasks())
     above = sum(any(score.value > 1 for score in place.standing.abilities.values()) for place in places.values())
     rows = _answers(places, anchors, sum(compared for _, _, compared in counts))
-    values = {"rows": rows, "boards": counts, "above": above, "n_lines": len(places)}
+    values = {"rows": rows, "facts": _facts(shown), "boards": counts, "above": above, "n_lines": len(places)}
     return _render("referee.md", **values, sets=sets, stability=stability(sets)) + "\n"
 
 
@@ -316,6 +316,36 @@ def _answers(places: Mapping[str, Place], anchors: Mapping[str, int], n_pairs: i
         f"{len(safety)} tasks with {len({task.query for task in safety})} queries; one bad list costs at most "
         f"{max(costs):.3f}; `BubbleRank` scores {score('BubbleRank', 'safety')}",
     )
+
+
+def _facts(boards: Sequence[tuple[Board, Sequence[Place]]]) -> dict[str, object]:
+    """The figures of the answers to the criticism of version 2."""
+    board, free = boards[0]
+    gaps = [(place.standing.overall.value - place.standing.bad.value, place) for place in free if place.standing.bad]
+    shown = [[own[name] for name in board.abilities if name in own] for own in (place.standing.abilities for place in free)]
+    apart = [math.hypot(*map(_width, scores)) / len(scores) for scores in shown]
+    together = [_width(place.standing.overall) for place in free]
+    scores, linear = ([value(place) for place in free] for value in (_overall, lambda place: place.standing.linear))
+    return {
+        "board": board,
+        "free": free,
+        "n_tasks": len(CURRENT.tasks_of(board)),
+        "spoilt": tuned_lines({place.agent: place for place in free})[1],
+        "chosen": [(each.name, place) for each, found in boards for place in found if place.recommended],
+        "gap": max(gaps, key=lambda gap: gap[0])[1],
+        "wider": np.median(np.divide(together, apart)),
+        "correlation": spearmanr(scores, linear).statistic,
+        "own": next(place for place in free if place.agent == OURS),
+        "bad": bad_text,
+    }
+
+
+def _overall(place: Place) -> float:
+    return place.standing.overall.value
+
+
+def _width(score: Estimate) -> float:
+    return score.high - score.low
 
 
 RUNS_ONLY = 0.012

@@ -67,6 +67,7 @@ class Protocol:
         how: the rules in short, for those who read scores.
         data: the folder of the anchors and of the reference results.
         frozen: the fingerprint; empty for tasks that are not frozen, as those of a secret set.
+        extends: the fingerprint of the version whose tasks it all has: what was played of that is gone on with.
         runs, quick_runs: of each task, all of them or those of ``--quick``.
         seed, anchor_seed: of all runs, and of those from which the anchors are.
         learners: the runs that generic reinforcement learning plays.
@@ -79,6 +80,7 @@ class Protocol:
     how: str
     data: Path
     frozen: str = ""
+    extends: str = ""
     runs: int = 5
     quick_runs: int = 2
     seed: int = 0
@@ -252,6 +254,7 @@ CURRENT = Protocol(
     ),
     data=DATA / "version3",
     frozen="a17a89f45c3b107a",
+    extends="4c270544bef919e7",
 )
 
 DEVELOPMENT = replace(CURRENT, make_tasks=lambda: task_set(DEVELOPMENT_SEED, real=False))

@@ -152,7 +152,7 @@ def standing(
     board = board or protocol.first_board(of_abilities)
     due = protocol.tasks(quick, stage)
     _fill(of_abilities, [task for task in due if task.ability in of_abilities])
-    replicated = _replicated(of_abilities, protocol, not quick)
+    replicated = _replicated(of_abilities, protocol, False if quick else None)
     counted = ({task.ability for task in due} | replicated.keys()).intersection(board.abilities)
     overall = _mean(_of_board(replicated, board), len(counted)).estimate
     estimates = {ability: each.estimate for ability, each in replicated.items()}
@@ -164,7 +164,7 @@ def standing(
             ability: {task: own[:FIRST_RUNS].min(keepdims=True) for task, own in scores.items()}
             for ability, scores in of_abilities.items()
         }
-        bad = _mean(_of_board(_replicated(worst_runs, protocol, not quick), board), len(counted)).estimate
+        bad = _mean(_of_board(_replicated(worst_runs, protocol, True), board), len(counted)).estimate
     saved = _saved(table, of_board, protocol, stage)
     linear = float(np.mean([np.mean(own) for own in saved.values()])) if saved else math.nan
     n_tasks = len(by_task.keys() & {task.name for task in of_board})
@@ -221,9 +221,12 @@ def _fill(of_abilities: dict[str, dict[str, Scores]], due: Iterable[Task]) -> No
 
 
 def _replicated(
-    of_abilities: Mapping[str, Mapping[str, Scores]], protocol: Protocol, several: bool = True
+    of_abilities: Mapping[str, Mapping[str, Scores]], protocol: Protocol, several: bool | None = None
 ) -> dict[str, Replicated]:
-    """The mean of each ability with its replicates; the same draws for all agents that play the same tasks."""
+    """The mean of each ability with its replicates; the same draws for all agents that play the same tasks.
+
+    ``several``: whether they tell an interval; None for where there are several runs.
+    """
     rng = np.random.default_rng(0)
     result = {}
     for ability, scores in of_abilities.items():
@@ -231,7 +234,8 @@ def _replicated(
         weights = np.repeat(_weights_of(scores, protocol), list(map(len, scores.values())), axis=1)
         # The mean over all; it adds in another order than numpy's, and frozen scores have its last digit.
         value = float(trim_mean(np.concatenate(list(scores.values())), 0.0))
-        result[ability] = Replicated(value, (samples * weights).sum(axis=-1) / weights.sum(axis=-1), several)
+        told = max(map(len, scores.values())) > 1 if several is None else several
+        result[ability] = Replicated(value, (samples * weights).sum(axis=-1) / weights.sum(axis=-1), told)
     return result
 
 
