@@ -106,11 +106,13 @@ def make(
     """
     maker = _Maker(protocol, development, out, jobs, budget, Console(stderr=True))
     make_folder(protocol.data)
-    for name in PLAYERS if agents is None else agents:
+    names = PLAYERS if agents is None else agents
+    for name in names:
         play_it = _play_missing if (protocol.data / f"{agent_of(name)}.parquet").exists() else _make_agent
         play_it(maker, name, abilities)
     if anchors:
-        played = [task for task in protocol.candidates if task.ability not in _unplayed(protocol)]
+        unplayed = _unplayed(protocol, names)
+        played = [task for task in protocol.candidates if task.ability not in unplayed]
         for tasks, file in ((played, protocol.data / ANCHORS), (protocol.added, protocol.data / ADDED)):
             known = read_json(file) if file.exists() else {}
             if wanted := [task for task in tasks if task.name not in known]:
@@ -176,18 +178,17 @@ def _seconds_per_session(result: Shipped) -> float:
     return float(np.mean(seconds.to_numpy())) / int(result.made["horizon"])
 
 
-def _unplayed(protocol: Protocol) -> set[str]:
-    """The abilities that some line of a bandit has still to play."""
-    files = {name: protocol.data / f"{agent_of(name)}.parquet" for name in PLAYERS}
-    absent = {name: read_shipped(file) for name, file in files.items() if file.exists()}
-    missing = [
-        task.ability
-        for name, before in absent.items()
-        for _, line, tasks in _missing(protocol, name, before)
-        if not line.learns
-        for task in tasks
-    ]
-    return set(missing)
+def _unplayed(protocol: Protocol, names: Iterable[str]) -> set[str]:
+    """The abilities that some line of these agents, but of generic RL, has still to play."""
+    found: set[str] = set()
+    for name in names:
+        file = protocol.data / f"{agent_of(name)}.parquet"
+        if file.exists():
+            missing = _missing(protocol, name, read_shipped(file))
+            found |= {task.ability for _, line, tasks in missing if not line.learns for task in tasks}
+        elif player_of(name).kind is not Learner:
+            found |= {task.ability for task in suited(name, protocol.candidates)}
+    return found
 
 
 def _tuned(maker: _Maker, name: str) -> Line | None:

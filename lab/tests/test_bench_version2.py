@@ -722,11 +722,11 @@ def test_the_latex_table_has_the_card_beside_the_baselines_that_were_named(mine,
 def test_the_entry_and_the_sentence_name_version_and_fingerprint(mine, made):
     card, folder = mine
     entry = (folder / "scorecard.bib").read_text(encoding="utf-8")
-    assert entry.startswith("@misc{clickgym-scorecard-2,")
+    assert entry.startswith("@misc{clickgym-scorecard-3,")
     assert entry.count("{") == entry.count("}")
     for text in (entry, card.sentence):
         assert made.fingerprint in text
-        assert "version 2" in text
+        assert "version 3" in text
     assert str(card.standing.overall) in card.sentence
     assert card.sentence in (folder / "scorecard.md").read_text(encoding="utf-8")
 
@@ -748,8 +748,8 @@ def test_the_page_of_the_boards_has_every_line_with_its_link_and_scores_at_each_
         assert list(place.early) == [1000, 10000]
         assert place.trust == "ours"
         assert place.changes in page
-    rows = [line for table in tables for line in table_html(table, made).split("<tr")[2:]]
-    heads = [table_html(table, made).split("<tr")[1].count("<th ") for table in tables]
+    rows = [line for table in tables for line in table_html(table).split("<tr")[2:]]
+    heads = [table_html(table).split("<tr")[1].count("<th ") for table in tables]
     assert {row.count("<td") + row.count("<th ") for row in rows} == set(heads)
     assert "<script src" not in page
     assert "http" not in re.sub(r'href="[^"]*"', "", page).partition("</style>")[2].partition("<script>")[0]

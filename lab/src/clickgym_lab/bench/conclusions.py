@@ -183,7 +183,7 @@ def own_agent() -> str:
     own = [places[line_name(OURS, setting)] for setting in (PUBLISHED_LINE, SAFE_LINE)]
     overall = [f"{place.standing.overall}, {worst(place.agent):.2f}" for place in own]
     rows = [("*overall*", *overall, *(str(place.standing.overall) for place in (others[0], informed[0])))]
-    for ability in free.abilities:
+    for ability in (name for name in free.abilities if name not in CURRENT.playing):
         playing = [[place for place in group if ability in place.standing.abilities] for group in (others, informed)]
         best = [max(group, key=lambda place: place.standing.abilities[ability].value) for group in playing]
         scores = (f"{_score_in(place, ability)}, {worst(place.agent, ability):.2f}" for place in own)

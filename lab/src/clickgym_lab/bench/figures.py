@@ -36,7 +36,8 @@ DARK = 0.75
 
 def leaderboard_figure(protocol: Protocol = CURRENT) -> Figure:
     """Draw the first board of a version, highest overall score first."""
-    places, columns = leaderboard(protocol), protocol.boards[0].abilities
+    places = leaderboard(protocol)
+    columns = [ability for ability in protocol.boards[0].abilities if ability not in protocol.playing]
     scores = np.array([_scores(place, columns) for place in places])
     figure = Figure(figsize=(11, 0.8 + 0.27 * len(places)), layout="constrained")
     axes = figure.add_subplot()

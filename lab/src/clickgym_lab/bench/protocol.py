@@ -105,8 +105,7 @@ class Protocol:
     @cached_property
     def playing(self) -> list[str]:
         """The abilities that some line has still to play: they have no anchors yet, and no board counts them."""
-        anchored = {task.ability for task in self.candidates if task.name in self.anchors}
-        return [ability for ability in self.abilities if ability not in anchored]
+        return [*dict.fromkeys(task.ability for task in self.candidates if task.name not in self.anchors)]
 
     @cache  # noqa: B019 (there are few protocols)
     def columns(self, board: Board | None = None) -> Mapping[str, str]:
