@@ -159,7 +159,7 @@ def standing(
     of_board = [task for task in due if task.ability in board.abilities]
     means = _means_of(of_board, of_abilities)
     bad = None
-    if by_task and min(map(len, by_task.values())) >= FIRST_RUNS:
+    if by_task and not quick and min(map(len, by_task.values())) >= FIRST_RUNS:
         worst_runs = {
             ability: {task: own[:FIRST_RUNS].min(keepdims=True) for task, own in scores.items()}
             for ability, scores in of_abilities.items()
