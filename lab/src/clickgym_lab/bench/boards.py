@@ -71,8 +71,8 @@ def boards_tables(protocol: Protocol = CURRENT) -> list[Table]:
         Table(
             f"quick-{board.name.replace(' ', '-')}",
             f"Generic reinforcement learning beside the board {board.name}",
-            f"A first look: generic reinforcement learning plays the tasks of --quick alone, with {protocol.learners} runs. "
-            "A task and a few runs tell no places, no intervals and no bad runs.",
+            f"A first look: generic reinforcement learning plays the tasks of --quick alone, with {protocol.learners} runs; "
+            "an ability that it has not played yet does not count. A task and a few runs tell no places, no intervals and no bad runs.",
             places,
             list(protocol.columns(board)),
             board,

@@ -86,6 +86,10 @@ def leaderboard(
     """
     board = board or protocol.boards[0]
     tables = tables_of(protocol, board, stage, quick)
+    if quick:  # over what generic RL has played, too
+        learned = {name: rows for name, rows in tables.items() if lines(protocol)[name].learns}
+        played = {ability for rows in learned.values() for ability in rows["ability"].unique()}
+        board = board._replace(abilities=tuple(name for name in board.abilities if name in played or not played))
     places = [
         _place(name, rows_of(board, rows), protocol, standing(rows, protocol, board, quick, stage))
         for name, rows in tables.items()
