@@ -72,7 +72,7 @@ def boards_tables(protocol: Protocol = CURRENT) -> list[Table]:
             f"quick-{board.name.replace(' ', '-')}",
             f"Generic reinforcement learning beside the board {board.name}",
             f"A first look: generic reinforcement learning plays the tasks of --quick alone, with {protocol.learners} runs; "
-            "an ability that it has not played yet does not count. A task and a few runs tell no places, no intervals and no bad runs.",
+            "an ability that it has not played yet does not count. That tells no places, no intervals and no bad runs.",
             places,
             list(protocol.columns(board)),
             board,
