@@ -26,6 +26,8 @@ ANCHORS, ADDED = "anchors.json", "added.json"
 """Of the tasks of a version, which is frozen; and of those that were added since."""
 STAGES = (1_000, 10_000)
 """After so many sessions there are scores, beside those at the end."""
+BESIDE = ("long_run",)
+"""Abilities that no overall score counts, for only lines of the package play them, and only fast ones."""
 PLAYER = "agent"
 """The name of every agent in sweeps of the scorecard, so that no seed depends on names."""
 
@@ -147,7 +149,7 @@ class Protocol:
 
     @cache  # noqa: B019 (there are few protocols)
     def tasks(self, quick: bool = False, stage: int | None = None) -> tuple[Task, ...]:
-        """The tasks that are scored.
+        """The tasks that boards count, and that whoever takes part plays: those of `BESIDE` are not among them.
 
         Args:
             quick: those of ``--quick``, or all.
@@ -157,8 +159,8 @@ class Protocol:
             >>> len(CURRENT.tasks(quick=True)) < len(CURRENT.tasks()) / 10
             True
         """
-        own = (task for task in self.candidates if task.name in self.anchors and (task.quick or not quick))
-        return tuple(task for task in own if self.anchor(task, stage).kept)
+        own = (task for task in self.candidates if task.name in self.anchors and task.ability not in BESIDE)
+        return tuple(task for task in own if self.anchor(task, stage).kept and (task.quick or not quick))
 
     def tasks_of(self, board: Board) -> list[Task]:
         """The tasks of a board that are scored.
@@ -223,8 +225,6 @@ class Protocol:
 LIST = frozenset({"initial_ranking"})
 EXAMINATION = frozenset({"examination", "browsing"})
 BY_FEATURES = ("contextual", "personal")
-BESIDE = ("long_run",)
-"""Abilities that no overall score counts, for slow agents do not play them."""
 WITHOUT_FEATURES = tuple(ability for ability in ABOUT if ability not in (*BY_FEATURES, *BESIDE, "memory"))
 
 CURRENT = Protocol(

@@ -22,7 +22,7 @@ from scipy.stats import norm, trim_mean
 
 from clickgym.core.statistics import worst_tenth
 
-from .protocol import BESIDE, CURRENT, Board, Protocol
+from .protocol import CURRENT, Board, Protocol
 from .task import Task
 
 REPLICATES = 1000
@@ -345,10 +345,9 @@ def regret_ratio(one: polars.DataFrame, other: polars.DataFrame, protocol: Proto
         The ratio; nan where they share no task.
     """
     floors = {task.name: protocol.anchor(task).random / task.horizon for task in protocol.tasks() if task.measure == "regret"}
-    measured = [name for name in floors if protocol.by_name[name].ability not in BESIDE]
     losses = []
     for rows in (one, other):
-        means = rows.filter(col("task").is_in(measured)).group_by("task").agg(col("loss").mean())
+        means = rows.filter(col("task").is_in(list(floors))).group_by("task").agg(col("loss").mean())
         losses.append({task: max(loss, floors[task]) for task, loss in means.iter_rows()})
     shared = losses[0].keys() & losses[1].keys()
     if not shared:
