@@ -635,7 +635,7 @@ def submitted(tmp_path_factory):
     played = play(CURRENT, "Random", "Random", [task], 1, own / "results" / cards.PLAYS, n_jobs=1)
     config = {
         "agent": "Random",
-        "protocol": 2,
+        "protocol": CURRENT.version,
         "fingerprint": CURRENT.fingerprint,
         "machines": ["<b>\u202e"],
         "finished": ["quick"],
