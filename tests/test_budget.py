@@ -20,11 +20,11 @@ BUDGET = {
     "src/clickgym/offline": 10_010,
     "src/clickgym/serving": 1680,
     "src/clickgym": 365,
-    "lab/src": 6910,
+    "lab/src": 7060,
     "docs": 1730,
-    "benchmarks": 3480,
+    "benchmarks": 3525,
     "tests": 37_200,
-    "lab/tests": 5900,
+    "lab/tests": 5910,
 }
 """Lines of each room; that of the library itself is of the files beside its rooms."""
 
