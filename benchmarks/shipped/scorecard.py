@@ -184,7 +184,7 @@ def _unplayed(protocol: Protocol, names: Iterable[str]) -> set[str]:
     for name in names:
         file = protocol.data / f"{agent_of(name)}.parquet"
         if file.exists():
-            missing = _missing(protocol, name, read_shipped(file))
+            missing = _missing(protocol, name, read_shipped(file), [each for each in protocol.abilities if each not in found])
             found |= {task.ability for _, line, tasks in missing if not line.learns for task in tasks}
         elif player_of(name).kind is not Learner:
             found |= {task.ability for task in suited(name, protocol.candidates)}
