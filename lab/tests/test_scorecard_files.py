@@ -49,7 +49,8 @@ def test_a_submission_scores_what_it_did(scorecard):
         read_submission(folder)  # of version 2; it is gone on with, for version 3 adds tasks
     clickgym.bench(then["agent"], quick=True, out=folder, progress=False)
     agent, quick, table, protocol, made = read_submission(folder)
-    assert (agent, quick, table.height) == (then["agent"], True, then["n_runs"])
+    assert (agent, quick) == (then["agent"], True)
+    assert table.height >= then["n_runs"]
     assert ("clickgym", "2.0.0") in made
     abilities = standing(scored(table, protocol), protocol, quick=True).abilities
     assert {name: abilities[name].value for name in then["abilities"]} == then["abilities"]
