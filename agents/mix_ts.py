@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..core.checks import check_between, check_flag
 from ..core.kernels import inner, kernel
 from ..envs.scan import scan
-from .agent import ANY_LIST, CompiledAgent, Seed
+from .agent import ANY_LIST, CompiledAgent, Seed, TakesValues
 from .bubble_rank import check_initial
 from .codes import NOT_SHOWN
 from .kernels import choose_largest, rank_available, rank_by_draw
@@ -871,7 +871,7 @@ def surplus(state, h):  # type: ignore[no-untyped-def]
     return estimated - CERTAIN * math.sqrt(variance)
 
 
-class MixTS(CompiledAgent):
+class MixTS(CompiledAgent, TakesValues):
     """MixTS: Thompson sampling from a mixture of five click models, whose parameters it learns from the clicks.
 
     Idea:

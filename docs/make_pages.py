@@ -31,13 +31,12 @@ from clickgym.runner.labels import FORMAT
 from clickgym.runner.make import place_of, player_of
 from clickgym.runner.pairs import why_not
 from clickgym.runner.reports.exports import to_markdown
-from clickgym_lab.bench.boards import REPOSITORY, boards_notes, boards_tables, source_file
+from clickgym_lab.bench.boards import REPOSITORY, Table, boards_notes, boards_tables, source_file, strip_text
 from clickgym_lab.bench.conclusions import RECOMMENDING, conclusions, own_agent, referee
 from clickgym_lab.bench.figures import leaderboard_figure
-from clickgym_lab.bench.leaderboard import Place, row_of
-from clickgym_lab.bench.leaderboard import header as heads
+from clickgym_lab.bench.leaderboard import HEADS, row_of
 from clickgym_lab.bench.pages import leaderboard_html
-from clickgym_lab.bench.protocol import CURRENT, Board
+from clickgym_lab.bench.protocol import CURRENT
 from clickgym_lab.bench.reference import agent_of
 from clickgym_lab.studies import STUDIES
 from clickgym_lab.studies.page import figure_name
@@ -264,21 +263,22 @@ def _boards() -> Iterator[str]:
     for table in boards_tables(CURRENT):
         yield f"### {table.title}"
         yield table.about
-        yield _table(heads(CURRENT, table.board), _rows(table.places, table.board))
+        yield _table((*HEADS, "abilities"), _rows(table))
+        yield f"The abilities: {', '.join(table.abilities).replace('_', ' ')}; the higher the bar, the higher the score."
     yield from boards_notes(CURRENT)
 
 
-def _rows(places: Iterable[Place], board: Board) -> list[list[str]]:
+def _rows(table: Table) -> list[list[str]]:
     """The rows of a board, with a link from each agent to its source, and intervals that stay in one line."""
     rows = []
-    for place in places:
-        cells = dict(zip(heads(CURRENT, board), row_of(place, CURRENT, board), strict=True))
+    for place in table.places:
+        cells = dict(zip(HEADS, row_of(place, CURRENT, table.board), strict=False))
         name, comma, setting = place.agent.partition(", ")
         known = agent_of(name) in PUBLISHED  # else it is retired, or a submission
         cells["agent"] = f"[`{name}`](../{source_file(agent_of(name))})" if known else f"`{name}` ({place.trust})"
-        cells["agent"] += f"{comma}{setting}"
-        cells["overall"] = cells["overall"].replace(" ", "\N{NO-BREAK SPACE}")
-        rows.append([*cells.values()])
+        cells["agent"] += f"{comma}{setting}{' (recommended)' * place.recommended}"
+        cells |= {head: cells[head].replace(" ", "\N{NO-BREAK SPACE}") for head in ("score", "bad run")}
+        rows.append([*cells.values(), strip_text(table, place)])
     return rows
 
 
@@ -288,7 +288,8 @@ def _abilities() -> str:
     for ability, about in CURRENT.abilities.items():
         own = [task for task in CURRENT.candidates if task.ability == ability]
         models, [horizon] = dict.fromkeys(task.click_model for task in own), {task.horizon for task in own}
-        dropped = ", ".join(f"`{task.name}`" for task in own if not CURRENT.anchor(task).kept)
+        anchored = ability not in CURRENT.playing
+        dropped = ", ".join(f"`{task.name}`" for task in own if not CURRENT.anchor(task).kept) if anchored else "being played"
         counts = [len(own), len({task.query for task in own}), sum(task.quick for task in own)]
         rows.append((f"`{ability}`", about, *map(str, counts), ", ".join(models), f"{horizon:,}", dropped or "–"))
     header = ("ability", "what it is about", "tasks", "instances", "in `--quick`", "click models", "sessions", "dropped")

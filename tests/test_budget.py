@@ -20,11 +20,11 @@ BUDGET = {
     "src/clickgym/offline": 11_490,
     "src/clickgym/serving": 2790,
     "src/clickgym": 374,
-    "lab/src": 7070,
+    "lab/src": 7220,
     "docs": 1730,
-    "benchmarks": 3830,
+    "benchmarks": 3875,
     "tests": 38_870,
-    "lab/tests": 5915,
+    "lab/tests": 5925,
 }
 """Lines of each room; that of the library itself is of the files beside its rooms."""
 

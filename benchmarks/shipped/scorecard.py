@@ -1,8 +1,9 @@
-"""Make the reference results of version 2 of the scorecard: every agent as published and tuned, and the anchors.
+"""Make the reference results of the scorecard: every agent as published and tuned, and the anchors.
 
-python benchmarks/shipped/scorecard.py results/reference
+python benchmarks/shipped/scorecard.py results/reference [--agents NAME ...] [--abilities NAME ...] [--jobs N]
 
-The folder keeps what is played, to go on with: the same command plays only what is missing. For a cluster, call `make` within
+The folder keeps what is played, to go on with: the same command plays only what is missing. An ability has anchors when all
+lines have played it. For a cluster, call `make` within
 ``joblib.parallel_config(backend="dask")``.
 """
 
@@ -16,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars
 from polars import col
 from rich.console import Console
@@ -28,18 +30,22 @@ from clickgym.runner.results import read_results
 from clickgym_lab.bench.leaderboard import sources_of
 from clickgym_lab.bench.lines import compact, may_be_anchors, origin_of
 from clickgym_lab.bench.play import blocks, n_sessions, play, suited
-from clickgym_lab.bench.protocol import ADDED, ANCHORS, CURRENT, DEVELOPMENT, Protocol
+from clickgym_lab.bench.protocol import ADDED, ANCHORS, BESIDE, CURRENT, DEVELOPMENT, Protocol
 from clickgym_lab.bench.reference import PUBLISHED_LINE, SAFE_LINE, TUNED_LINE, Line, agent_of, curves_of, line_name, lines
 from clickgym_lab.bench.task import Task
 from clickgym_lab.bench.tuned import BUDGET, development_tasks, tune_line
 from clickgym_lab.shipped import Shipped, fingerprints, read_shipped, write_shipped
 
-TOO_DEAR = ("SAC", "TD3", "PairRank")
-"""Two of generic RL and a fit to all pairs in every session: each would cost as much as all others together."""
+TOO_DEAR = ("SAC", "TD3", "PairRank", "OLRankNet", "OLLambdaRank")
+"""Two of generic RL, a fit to all pairs in every session and two of its rankers: each would cost as much as all others."""
+NEURAL = ("NeuralLinearTS", "NeuralGreedy")
+"""They play as published, for tuning them would cost as much as all else."""
 PLAYERS = [name_now(name) for name in PUBLISHED if name not in TOO_DEAR]
 """Those of version 2 of the scorecard: PPO and A2C are by codes, as in version 2 of the package."""
 GUARDED = ("MixTS",)
 """Agents that have no tuned line, but one that is safe."""
+FAST = 2e-6
+"""Seconds of a session in ``standard``, below which a line plays a million."""
 COMMAND = "python benchmarks/shipped/scorecard.py results/reference"
 
 
@@ -57,12 +63,22 @@ class _Maker:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Play all lines whose results do not ship, and write the files that ship."""
-    parser = argparse.ArgumentParser(description="Make the reference results of version 2 of the scorecard.")
+    parser = argparse.ArgumentParser(description="Make the reference results of the scorecard.")
     parser.add_argument("out", type=Path, help="folder of the runs; resumed if it exists")
     parser.add_argument("--agents", nargs="*", help="play only these, and make no anchors")
+    parser.add_argument("--abilities", nargs="*", help="play only these, one after the other")
     parser.add_argument("--jobs", type=int, default=-1, help="workers; -1 for one per processor")
     options = parser.parse_args(arguments)
-    make(CURRENT, DEVELOPMENT, options.out, agents=options.agents, jobs=options.jobs, anchors=options.agents is None)
+    for abilities in [[ability] for ability in options.abilities] if options.abilities else [None]:
+        make(
+            CURRENT,
+            DEVELOPMENT,
+            options.out,
+            agents=options.agents,
+            abilities=abilities,
+            jobs=options.jobs,
+            anchors=options.agents is None,
+        )
 
 
 def make(
@@ -71,6 +87,7 @@ def make(
     out: Path,
     *,
     agents: Sequence[str] | None = None,
+    abilities: Sequence[str] | None = None,
     jobs: int = -1,
     budget: int = BUDGET,
     anchors: bool = True,
@@ -82,52 +99,96 @@ def make(
         development: the tasks on which agents are tuned.
         out: the folder of what is played.
         agents: names; None takes all.
+        abilities: of lines whose results ship; None takes all.
         jobs: workers, as in `sweep`.
         budget: sessions of each tuning.
         anchors: make them, if there are none, and the data card.
     """
     maker = _Maker(protocol, development, out, jobs, budget, Console(stderr=True))
     make_folder(protocol.data)
-    for name in agents or PLAYERS:
-        if not (protocol.data / f"{agent_of(name)}.parquet").exists():
-            _make_agent(maker, name)
-        _play_added(maker, name)
+    names = PLAYERS if agents is None else agents
+    for name in names:
+        play_it = _play_missing if (protocol.data / f"{agent_of(name)}.parquet").exists() else _make_agent
+        play_it(maker, name, abilities)
     if anchors:
-        for tasks, file in ((protocol.candidates, protocol.data / ANCHORS), (protocol.added, protocol.data / ADDED)):
+        unplayed = _unplayed(protocol, names)
+        played = [task for task in protocol.candidates if task.ability not in unplayed]
+        for tasks, file in ((played, protocol.data / ANCHORS), (protocol.added, protocol.data / ADDED)):
             known = read_json(file) if file.exists() else {}
-            if any(task.name not in known for task in tasks):
-                _write_anchors(maker, tasks, file)
+            if wanted := [task for task in tasks if task.name not in known]:
+                _write_anchors(maker, wanted, file, known)
         _write_card(protocol)
 
 
 # -------------------------------------------------------------------------------------------------------------------- lines
 
 
-def _make_agent(maker: _Maker, name: str) -> None:
+def _make_agent(maker: _Maker, name: str, abilities: Sequence[str] | None) -> None:
     """Play both lines of an agent, and write its file."""
-    tasks = maker.protocol.candidates
-    results = list(_play_line(maker, PUBLISHED_LINE, Line(name, name, {}), tasks))
-    tuned = _tuned(maker, name)
-    if tuned is not None:
-        results += _play_line(maker, TUNED_LINE, tuned, tasks)
+    made = [(PUBLISHED_LINE, Line(name, name, {}))]
+    if name not in NEURAL and (tuned := _tuned(maker, name)) is not None:
+        made.append((TUNED_LINE, tuned))
     if name in GUARDED:
-        safe = Line(line_name(name, SAFE_LINE), f"{name}:safe=true", {"settings": "safe"})
-        results += _play_line(maker, SAFE_LINE, safe, tasks)
-    write_shipped(maker.protocol.data / f"{agent_of(name)}.parquet", results)
+        made.append((SAFE_LINE, Line(line_name(name, SAFE_LINE), f"{name}:safe=true", {"settings": "safe"})))
+    results = [
+        each for setting, line in made for each in _play_line(maker, setting, line, _due(maker.protocol, line, abilities))
+    ]
+    if results:
+        write_shipped(maker.protocol.data / f"{agent_of(name)}.parquet", results)
 
 
-def _play_added(maker: _Maker, name: str) -> None:
-    """Play the tasks that were added since the file of an agent was written, with all its lines."""
+def _play_missing(maker: _Maker, name: str, abilities: Sequence[str] | None) -> None:
+    """Play what the lines of an agent have not yet played, and add it to its file."""
     file = maker.protocol.data / f"{agent_of(name)}.parquet"
     before = read_shipped(file)
-    there = {each.part for each in before}
-    tasks = [task for part, block in blocks(maker.protocol.added).items() if part not in there for task in block]
-    results: list[Shipped] = []
-    for setting, made in {each.setting: each.made for each in before}.items():
-        line = Line(line_name(name, setting), made["agents"][0], made["tuning"])
-        results += _play_line(maker, setting, line, tasks)
+    results = [
+        each
+        for setting, line, tasks in _missing(maker.protocol, name, before, abilities)
+        for each in _play_line(maker, setting, line, tasks)
+    ]
     if results:
         write_shipped(file, [*before, *results])
+
+
+def _missing(
+    protocol: Protocol, name: str, before: Sequence[Shipped], abilities: Sequence[str] | None = None
+) -> Iterator[tuple[str, Line, list[Task]]]:
+    """The tasks that each line of an agent can play, and that are not among its results."""
+    there = {(each.setting, each.part) for each in before}
+    for setting, made in {each.setting: each.made for each in before}.items():
+        line = Line(line_name(name, setting), made["agents"][0], made["tuning"])
+        standard = [each for each in before if (each.setting, each.part) == (setting, "standard")]
+        wanted = _due(protocol, line, abilities, standard)
+        absent = [task for part, block in blocks(wanted).items() if (setting, part) not in there for task in block]
+        if tasks := suited(line.agent, absent):
+            yield setting, line, tasks
+
+
+def _due(protocol: Protocol, line: Line, abilities: Sequence[str] | None, standard: Sequence[Shipped] = ()) -> list[Task]:
+    """The tasks that a line is to play, if it can: of generic RL those of ``--quick``, a million sessions if it is fast."""
+    agent = agent_of(line.agent)
+    fast = agent in GUARDED or any(_seconds_per_session(each) < FAST for each in standard)
+    tasks = [task for task in protocol.by_name.values() if task.quick or not line.learns]
+    tasks = [task for task in tasks if fast or task.ability not in BESIDE]
+    return [task for task in tasks if abilities is None or task.ability in abilities]
+
+
+def _seconds_per_session(result: Shipped) -> float:
+    seconds = result.table["seconds"].drop_nulls().cast(polars.Float64)
+    return float(np.mean(seconds.to_numpy())) / int(result.made["horizon"])
+
+
+def _unplayed(protocol: Protocol, names: Iterable[str]) -> set[str]:
+    """The abilities that some line of these agents, but of generic RL, has still to play."""
+    found: set[str] = set()
+    for name in names:
+        file = protocol.data / f"{agent_of(name)}.parquet"
+        if file.exists():
+            missing = _missing(protocol, name, read_shipped(file), [each for each in protocol.abilities if each not in found])
+            found |= {task.ability for _, line, tasks in missing if not line.learns for task in tasks}
+        elif player_of(name).kind is not Learner:
+            found |= {task.ability for task in suited(name, protocol.candidates)}
+    return found
 
 
 def _tuned(maker: _Maker, name: str) -> Line | None:
@@ -161,7 +222,7 @@ def _tuned(maker: _Maker, name: str) -> Line | None:
 def _play_line(maker: _Maker, setting: str, line: Line, wanted: Sequence[Task]) -> Iterator[Shipped]:
     """The results of a line by blocks of those tasks that it can play, with what made each."""
     protocol = maker.protocol
-    tasks = suited(line.agent, [task for task in wanted if task.quick or not line.learns])
+    tasks = suited(line.agent, wanted)
     if not tasks:
         return
     runs = protocol.learners if line.learns else protocol.runs
@@ -201,7 +262,7 @@ def digests_of(agent: str, block: Sequence[Task]) -> dict[str, Any]:
 # ------------------------------------------------------------------------------------------------------------------ anchors
 
 
-def _write_anchors(maker: _Maker, wanted: Sequence[Task], file: Path) -> None:
+def _write_anchors(maker: _Maker, wanted: Sequence[Task], file: Path, known: Mapping[str, Any]) -> None:
     """Find the best line of each task at each of its stages, and let it and `Random` play again, on seeds of their own."""
     protocol = maker.protocol
     best = {(task, step): name for task, step, name in _best(protocol, wanted)}
@@ -212,7 +273,7 @@ def _write_anchors(maker: _Maker, wanted: Sequence[Task], file: Path) -> None:
         played = _play(maker, name, lines(protocol)[name].agent, tasks, protocol.runs, folder, protocol.anchor_seed)
         means = played.group_by("task", "step").agg(col("loss").mean())
         losses |= {(task, step, name): loss for task, step, loss in means.iter_rows()}
-    rows = []
+    rows = [f" {json.dumps(name)}: {json.dumps(entry)}" for name, entry in known.items()]
     for task in wanted:
         entry = {
             step: [float(f"{losses[task.name, step, name]:.6g}") for name in ("Random", best[task.name, step])]

@@ -18,6 +18,7 @@ from clickgym.core.templates import templates
 from clickgym.runner import PUBLISHED, STANDS, needs, stands
 from clickgym.runner.describe import abilities
 from clickgym.serving.served import refusal
+from clickgym_lab.bench.leaderboard import place_text
 from clickgym_lab.bench.protocol import CURRENT
 from clickgym_lab.bench.reference import reference
 from clickgym_lab.studies import STUDIES
@@ -141,6 +142,7 @@ def page(name: str) -> str:
             papers=papers,
             bibtex=re.sub(r", (\w+)=\{", r",\n  \1={", bibtex(papers)).replace("}}\n", "}\n}\n").rstrip(),
             lines=case.lines,
+            place_text=place_text,
             all_studies=STUDIES,
             studies={key: study for key, study in studies.items() if _plays(name, study)},
         )

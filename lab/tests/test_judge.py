@@ -510,7 +510,7 @@ def test_what_a_judgement_says_and_writes(short, tmp_path):
     assert written["claim"] == {
         "equal": 4, "n": 4, "differences": [], "difference": None, "p": None, "detectable": 0.0, "right": True,
     }  # fmt: skip
-    assert written["scores"]["judged"]["overall"] == [round(value, 6) for value in result.overall]
+    assert written["scores"]["judged"]["overall"] == [round(result.overall.value, 6), None, None]  # a first look
     shutil.copytree(short.data, tmp_path / "data")
     shutil.copy(tmp_path / "mine.parquet", tmp_path / "data")
     places = {place.agent: place for place in leaderboard(replace(short, data=tmp_path / "data"), board)}
@@ -649,7 +649,7 @@ def submitted(tmp_path_factory):
     played = play(CURRENT, "Random", "Random", [task], 1, own / "results" / cards.PLAYS, n_jobs=1)
     config = {
         "agent": "Random",
-        "protocol": 2,
+        "protocol": CURRENT.version,
         "fingerprint": CURRENT.fingerprint,
         "machines": ["<b>\u202e"],
         "finished": ["quick"],

@@ -126,7 +126,7 @@ def test_pages_find_ppo_in_sweeps_of_either_version(monkeypatch, name):
 
 
 def write(folder, **changes):
-    config = {"agent": "PPO", "protocol": 2, "fingerprint": CURRENT.fingerprint, "tuned": False}
+    config = {"agent": "PPO", "protocol": CURRENT.version, "fingerprint": CURRENT.fingerprint, "tuned": False}
     config |= {"machines": [], "finished": ["quick"]} | changes
     (folder / card.CONFIG).write_text(json.dumps(config))
 
@@ -138,14 +138,14 @@ def test_a_scorecard_of_version_2_is_not_gone_on_with_under_the_new_meaning(tmp_
     with pytest.raises(ValueError, match=re.escape(words) + "type PPO:actions=codes to go on, or PPO:actions=rankings to"):
         clickgym.bench("PPO", quick=True, out=tmp_path)
     assert (tmp_path / card.CONFIG).read_bytes() == before
-    config = {"agent": "PPO:actions=codes", "protocol": 2, "fingerprint": CURRENT.fingerprint, "tuned": False}
+    config = {"agent": "PPO:actions=codes", "protocol": CURRENT.version, "fingerprint": CURRENT.fingerprint, "tuned": False}
     assert card._open(tmp_path, config, True) == {**config, "machines": [], "finished": ["quick"], "format": card.FORMAT}
     with pytest.raises(ValueError, match="holds a scorecard of agent 'PPO:actions=codes', not 'PPO'; choose another folder"):
         card._open(tmp_path, config | {"agent": "PPO"}, True)  # it has names of this version by now
 
 
 def test_a_new_scorecard_of_ppo_stays_one_of_ppo(tmp_path):
-    config = {"agent": "PPO", "protocol": 2, "fingerprint": CURRENT.fingerprint, "tuned": False}
+    config = {"agent": "PPO", "protocol": CURRENT.version, "fingerprint": CURRENT.fingerprint, "tuned": False}
     assert card._open(tmp_path, config, True)["agent"] == "PPO"
     assert card._open(tmp_path, config, True)["agent"] == "PPO"
 

@@ -45,12 +45,15 @@ def scorecard(request, tmp_path, monkeypatch):
 
 def test_a_submission_scores_what_it_did(scorecard):
     folder, then = scorecard
+    with pytest.raises(ValueError, match="is unfinished; the same clickgym bench"):
+        read_submission(folder)  # of version 2; it is gone on with, for version 3 adds tasks
+    clickgym.bench(then["agent"], quick=True, out=folder, progress=False)
     agent, quick, table, protocol, made = read_submission(folder)
-    assert (agent, quick, table.height) == (then["agent"], True, then["n_runs"])
+    assert (agent, quick) == (then["agent"], True)
+    assert table.height >= then["n_runs"]
     assert ("clickgym", "2.0.0") in made
-    overall, abilities, n_tasks, *_ = standing(scored(table, protocol), protocol, quick=True)
-    assert (overall.value, n_tasks) == (then["overall"], then["n_tasks"])
-    assert {name: estimate.value for name, estimate in abilities.items()} == then["abilities"]
+    abilities = standing(scored(table, protocol), protocol, quick=True).abilities
+    assert {name: abilities[name].value for name in then["abilities"]} == then["abilities"]
 
 
 def losses_and_scores(text):
@@ -60,21 +63,21 @@ def losses_and_scores(text):
 
 
 def test_a_scorecard_is_finished_from_what_was_played(scorecard):
-    """Nothing is played: seconds and files are those of then."""
+    """Nothing is played again: seconds and files are those of then, and so are scores."""
     folder, then = scorecard
     files = {file: file.stat().st_mtime_ns for file in folder.glob("plays/*/cells/*")}
     card = clickgym.bench(then["agent"], quick=True, out=folder, progress=False)
-    assert {file: file.stat().st_mtime_ns for file in folder.glob("plays/*/cells/*")} == files != {}
-    assert card.standing.overall.value == then["overall"]
+    assert {file: file.stat().st_mtime_ns for file in files} == files != {}
     now = card.to_markdown().partition("## For a paper")[0].partition("## Tasks")[2].rstrip()
-    assert losses_and_scores(now) == losses_and_scores(then["tasks"]) != []
+    before = losses_and_scores(then["tasks"])
+    assert [row for row in losses_and_scores(now) if row in before] == before != []
 
 
 def test_a_judgement_is_read_as_a_line_of_the_board():
     then, said = content(V20 / "bench" / "results.json"), content(V20 / "judgement" / "judgement.json")
     [line] = read_shipped(V20 / "judgement" / "submission.parquet")
     assert {key: line.made[key] for key in ("trust", "fingerprint")} == {
-        "trust": "judged", "fingerprint": CURRENT.fingerprint,
+        "trust": "judged", "fingerprint": CURRENT.extends,
     }  # fmt: skip
     assert line.table["agent"].unique().to_list() == [said["name"]] == ["submission"]
     assert said["claim"]["right"]
@@ -82,7 +85,9 @@ def test_a_judgement_is_read_as_a_line_of_the_board():
 
 
 def test_runs_of_a_submission_come_out_again(scorecard):
-    table = read_submission(scorecard[0]).table.filter(col("step") == col("horizon"), col("horizon") <= 1000)
+    folder, then = scorecard
+    clickgym.bench(then["agent"], quick=True, out=folder, progress=False)
+    table = read_submission(folder).table.filter(col("step") == col("horizon"), col("horizon") <= 1000)
     again = [play_one(CURRENT, "Random", CURRENT.by_name[task], run) for task, run in table["task", "run"].rows()]
     assert table["loss"].to_list() == pytest.approx(again)
 

@@ -22,6 +22,7 @@ from clickgym.agents import (
     CascadeUCB1,
     CompiledAgent,
     LinearTS,
+    MixTS,
     PBMLinUCB,
     TopRank,
 )
@@ -159,6 +160,7 @@ def test_an_agent_by_features_ranks_by_observed_value_times_index(kind):
         ("CMRank-v0", "CascadeTS"),
         ("PBMRank-v0", "PBMUCB"),
         ("PBMRank-v0", "PBMTS"),
+        ("DBNRank-v0", "MixTS"),
         ("ContextualPBMRank-v0", "LinearTS"),
         ("ContextualPBMRank-v0", "PBMLinUCB:alpha=0.2"),
         ("ContextualPBMRank-v0", "LinearTS:item_values=false"),
@@ -265,3 +267,23 @@ def test_generic_reinforcement_learning_observes_the_value_of_a_candidate_as_its
     d = env.model.items.shape[1]
     shown = [[values[tuple(row[-d - 1 : -1])] for row in stream] for stream in observations["features"].tolist()]
     assert observations["features"][..., -1].tolist() == shown
+
+
+@pytest.mark.parametrize("env_id", ["CMRank-v0", "PBMRank-v0", "DCMRank-v0", "UBMRank-v0", "DBNRank-v0"])
+def test_mix_ts_finds_a_list_of_nearly_the_most_value_under_each_click_model(env_id):
+    """20,000 sessions, one fixed seed; the most clicks are worth much less: values fall where attraction rises."""
+    model = gym.make(env_id).unwrapped.model
+    values = np.empty(10)
+    values[np.argsort(-model.attraction)] = np.arange(10) + 0.5
+    env = gym.make(env_id, item_values=values)
+    agent = clickgym.make_agent("MixTS", env, seed=0)
+    clickgym.run(agent, env, 20_000, seed=1)
+    valued = env.unwrapped.model
+    best = valued.expected_reward(valued.optimal_ranking())
+    assert valued.expected_reward(agent.best()) > 0.95 * best
+    assert valued.expected_reward(model.optimal_ranking()) < 0.8 * best
+
+
+def test_the_guard_of_mix_ts_counts_clicks_so_it_is_refused_with_values():
+    with pytest.raises(ValueError, match="safe is True with item_values; the guard of MixTS counts clicks"):
+        MixTS(4, 2, initial=[0, 1], safe=True, item_values=[1.0, 2.0, 3.0, 4.0])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-import math
+import csv
+import io
+from base64 import b64encode
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -13,10 +15,10 @@ from clickgym.core.formats import clock
 from clickgym.core.templates import templates
 from clickgym.runner import PUBLISHED
 
-from .leaderboard import TRUST, Place, leaderboard, models_of, ratio_text, secret_text
-from .protocol import CURRENT, STAGES, Board, Protocol
+from .leaderboard import TRUST, Place, header, leaderboard, place_text, ratio_text, row_of
+from .protocol import CURRENT, Board, Protocol
 from .reference import agent_of, lines, reference
-from .score import Estimate, standing
+from .score import standing
 
 FOLDER = Path(__file__).parent
 REPOSITORY = "https://github.com/clickgym/clickgym/blob/main/"
@@ -31,10 +33,9 @@ class Table(NamedTuple):
         key: its name in addresses.
         title, about: what stands above it.
         places: its rows.
-        abilities: of which it has columns.
+        abilities: of which it has squares.
         board: that it shows.
-        models: of which it has columns, too.
-        stages: after so many sessions it has a score, too.
+        details: all figures of its lines as CSV, in base64; empty for a first look.
     """
 
     key: str
@@ -43,8 +44,7 @@ class Table(NamedTuple):
     places: Sequence[Place]
     abilities: Sequence[str]
     board: Board
-    models: Sequence[str] = ()
-    stages: Sequence[int] = ()
+    details: str = ""
 
 
 def boards_tables(protocol: Protocol = CURRENT) -> list[Table]:
@@ -57,20 +57,22 @@ def boards_tables(protocol: Protocol = CURRENT) -> list[Table]:
         Table(
             f"board-{board.name.replace(' ', '-')}",
             f"Board: {board.name}",
-            f"{board.about[0].upper()}{board.about[1:]}.",
-            leaderboard(protocol, board),
+            f"{board.about[0].upper()}{board.about[1:]}. {len(protocol.tasks_of(board))} tasks.",
+            places,
             list(protocol.columns(board)),
             board,
-            models_of(protocol, board),
-            STAGES,
+            _details(places, protocol, board),
         )
         for board in protocol.boards
+        for places in [leaderboard(protocol, board)]
+        if places
     ]
-    return [table for table in tables if table.places] + [
+    return tables + [
         Table(
             f"quick-{board.name.replace(' ', '-')}",
             f"Generic reinforcement learning beside the board {board.name}",
-            f"Over the tasks of --quick alone: generic reinforcement learning plays no others, with {protocol.learners} runs.",
+            f"A first look: generic reinforcement learning plays the tasks of --quick alone, with {protocol.learners} runs; "
+            "an ability that it has not played yet does not count. That tells no places, no intervals and no bad runs.",
             places,
             list(protocol.columns(board)),
             board,
@@ -81,35 +83,19 @@ def boards_tables(protocol: Protocol = CURRENT) -> list[Table]:
     ]
 
 
+def _details(places: Sequence[Place], protocol: Protocol, board: Board) -> str:
+    text = io.StringIO()
+    csv.writer(text).writerows([header(protocol, board), *(row_of(place, protocol, board) for place in places)])
+    return b64encode(text.getvalue().encode()).decode()
+
+
 def boards_notes(protocol: Protocol = CURRENT) -> list[str]:
     """Explanations for readers of the tables of a version, in paragraphs."""
-    return [
-        protocol.how,
-        "The place of a line is one more than the number of lines that are better by a test with Holm’s correction over "
-        "all pairs of the board, each pair over the tasks that both play, and no less than that of any line above. Lines that "
-        "are not told apart are tied; each names them.",
-        "MixTS is our own agent: it was developed on the development tasks without a limit, a budget that its rivals did not "
-        "have. The scale is logarithmic and rewards the last factor of two in regret as much as the first. The 16 real queries "
-        "return in several abilities, which the bootstrap draws independently: intervals are somewhat too narrow.",
-        "Worst tenth: the mean over the tenth of the tasks of the board in which the line scores least. Regret: as a "
-        "multiple of that of CascadeKLUCB (on the board features: of CMLinUCB), the geometric mean over the tasks that "
-        "both play. After 1,000 and after 10,000 sessions: the overall score at that moment, with anchors of that moment.",
-        "A tuned line has the hyper-parameters that clickgym tune found on development tasks, with one budget for every "
-        "agent; those of its paper have the line as published. Played by: "
-        + "; ".join(f"{label}: {meaning}" for label, meaning in TRUST.items())
-        + ". Secret score: the overall score on tasks that were drawn as the line was judged. The time is that of one "
-        "processor for all runs.",
-        *_oracle(protocol),
-    ]
-
-
-def _oracle(protocol: Protocol) -> list[str]:
-    """What can be reached, where the agent that is told the best list was played."""
+    dropped = [task.name for task in protocol.candidates if task.name in protocol.anchors and not protocol.anchor(task).kept]
     rows = reference(protocol).filter(polars.col("agent") == "Oracle")
-    if rows.is_empty():
-        return []
-    overall = standing(rows, protocol, protocol.boards[0]).overall
-    return [f"Oracle, which is told the best list and stands on no board, scores {overall} overall: more cannot be reached."]
+    oracle = None if rows.is_empty() else standing(rows, protocol, protocol.boards[0]).overall
+    values = {"protocol": protocol, "dropped": dropped, "trust": TRUST, "oracle": oracle}
+    return templates(FOLDER).get_template("notes.md").render(**values).strip().split("\n\n")
 
 
 def filters_html() -> str:
@@ -117,23 +103,36 @@ def filters_html() -> str:
     return templates(FOLDER).get_template("filters.html").render(models=MODELS)
 
 
-def table_html(table: Table, protocol: Protocol = CURRENT, links: Callable[[str], str] | None = None) -> str:
+def table_html(table: Table, links: Callable[[str], str] | None = None) -> str:
     """A board in HTML.
 
     Args:
         table: of `boards_tables`.
-        protocol: the version.
         links: the address of an agent's page, empty for one that has none; None takes its source.
     """
     pages = templates(FOLDER)
     pages.filters |= {"clock": clock}
-    values = table_values(links)
-    return pages.get_template("board.html").render(table=table, abilities=protocol.columns(), **values)
+    return pages.get_template("board.html").render(table=table, **table_values(links))
 
 
 def table_values(links: Callable[[str], str] | None = None) -> dict[str, object]:
     """The values that the template of a table uses."""
-    return {"links": links or source_link, "ratio": ratio_text, "secret": secret_text, "bare": _bare}
+    return {"links": links or source_link, "ratio": ratio_text, "number": place_text, "words": strip_words}
+
+
+def strip_words(table: Table, place: Place) -> str:
+    """The scores of a line in the abilities, for those who do not see squares."""
+    scores = place.standing.abilities
+    return ", ".join(f"{name.replace('_', ' ')} {scores[name].value:z.2f}" for name in table.abilities if name in scores)
+
+
+BLOCKS = "▁▂▃▄▅▆▇█"
+
+
+def strip_text(table: Table, place: Place) -> str:
+    """The squares of a line as characters: the higher, the higher the score; – for an ability that is not played."""
+    scores = [place.standing.abilities.get(name) for name in table.abilities]
+    return "".join("–" if score is None else BLOCKS[round(7 * min(max(score.value, 0.0), 1.0))] for score in scores)
 
 
 def source_link(agent: str) -> str:
@@ -151,8 +150,3 @@ def source_file(agent: str) -> str:
     """The file of an agent of the package, in its repository."""
     module: str = PUBLISHED[agent].__module__
     return f"{module.removeprefix('clickgym.').replace('.', '/')}.py"
-
-
-def _bare(value: float | None) -> Estimate | None:
-    """A score without an interval; None where there is none."""
-    return None if value is None or math.isnan(value) else Estimate(value, math.nan, math.nan)

@@ -260,7 +260,12 @@ def _open(folder: Path, config: dict[str, Any], quick: bool) -> dict[str, Any]:
 
 
 def config_now(config: dict[str, Any]) -> dict[str, Any]:
-    """What a folder of `bench` says of itself; one of version 2 has no format, and names agents as that version did."""
+    """What a folder of `bench` says of itself; one of version 2 has no format, and names agents as that version did.
+
+    What was played of the version that this one extends is of this one, and unfinished.
+    """
+    if CURRENT.extends and config.get("fingerprint") == CURRENT.extends:
+        config = config | {"protocol": CURRENT.version, "fingerprint": CURRENT.fingerprint, "finished": []}
     if "format" in config:
         return config
     texts = {key: value for key, value in config.items() if key in ("agent", "tuning") and isinstance(value, str)}

@@ -17,12 +17,12 @@ from clickgym.agents import AGENTS, LEARNERS
 from clickgym.core.formats import markdown_table
 from clickgym.core.statistics import worst_tenth
 from clickgym.core.templates import templates
-from clickgym.runner import PUBLISHED, learns, stands
+from clickgym.runner import PUBLISHED, stands
 
-from .leaderboard import Place, leaderboard
-from .protocol import CURRENT, Protocol
+from .leaderboard import Place, bad_text, is_learner, is_tuned, leaderboard
+from .protocol import CURRENT, Board, Protocol
 from .reference import PUBLISHED_LINE, SAFE_LINE, TUNED_LINE, agent_of, line_name, lines, reference
-from .score import regret_ratios
+from .score import Estimate, regret_ratios
 from .task import Task
 
 FOLDER = Path(__file__).parent
@@ -35,7 +35,8 @@ RECOMMENDING = 3
 
 
 def recommended(protocol: Protocol = CURRENT) -> dict[str, str]:
-    """The recommended lines, by what matters: those with the highest score overall, in ``change``, and in ``safety``.
+    """The recommended lines, by what matters: overall by the rule of the boards, and with the highest score in ``change`` and
+    in ``safety``.
 
     In ``safety`` it is the score in the worst tenth of the runs: few runs that go badly hide in a mean.
 
@@ -52,18 +53,7 @@ def recommended(protocol: Protocol = CURRENT) -> dict[str, str]:
     best = {"change": max(places, key=lambda place: place.standing.abilities["change"].value).agent}
     best["safety"] = max(places, key=lambda place: worst(place.agent, "safety")).agent
     published = next(place.agent for place in places if agent_of(place.agent) != OURS)
-    return {"overall": places[0].agent, "published": published, **best}
-
-
-def is_tuned(place: Place) -> bool:
-    """Whether it is the tuned line of its agent."""
-    return place.agent.endswith(f", {TUNED_LINE}")
-
-
-def is_learner(place: Place) -> bool:
-    """Whether a line is of an agent of the package that learns."""
-    agent = PUBLISHED.get(agent_of(place.agent))
-    return agent is not None and learns(agent)
+    return {"overall": next(place.agent for place in places if place.recommended), "published": published, **best}
 
 
 def tuned_lines(places: Mapping[str, Place]) -> tuple[list[tuple[Place, Place]], list[str]]:
@@ -112,7 +102,7 @@ def n_first(agent: str) -> int:
 
 
 def conclusions(docs: str) -> list[str]:
-    """The conclusions from the boards of version 2, items in Markdown; the first `RECOMMENDING` say which agent to take.
+    """The conclusions from the boards, items in Markdown; the first `RECOMMENDING` say which agent to take.
 
     Args:
         docs: where the pages lie that it links to.
@@ -193,7 +183,7 @@ def own_agent() -> str:
     own = [places[line_name(OURS, setting)] for setting in (PUBLISHED_LINE, SAFE_LINE)]
     overall = [f"{place.standing.overall}, {worst(place.agent):.2f}" for place in own]
     rows = [("*overall*", *overall, *(str(place.standing.overall) for place in (others[0], informed[0])))]
-    for ability in free.abilities:
+    for ability in (name for name in free.abilities if name not in CURRENT.playing):
         playing = [[place for place in group if ability in place.standing.abilities] for group in (others, informed)]
         best = [max(group, key=lambda place: place.standing.abilities[ability].value) for group in playing]
         scores = (f"{_score_in(place, ability)}, {worst(place.agent, ability):.2f}" for place in own)
@@ -220,7 +210,7 @@ def stability(sets: Sequence[Mapping[str, Mapping[str, float]]]) -> str:
     """How much the orders of the agents on several sets of tasks agree, as a table in Markdown with a row for each board.
 
     Args:
-        sets: for each set the scores of the agents as published, by board of version 2.
+        sets: for each set the scores of the agents as published, by board.
 
     Example:
         >>> print(stability([{"features": {"MGD": 0.5, "PDGD": 0.4}}, {"features": {"MGD": 0.6, "PDGD": 0.3}}]))
@@ -232,8 +222,8 @@ def stability(sets: Sequence[Mapping[str, Mapping[str, float]]]) -> str:
     for board in CURRENT.boards:
         if board.name not in sets[0]:
             continue
-        here = [scores[board.name] for scores in sets]
         test = {place.agent: place.standing.overall.value for place in leaderboard(CURRENT, board)}
+        here = [{name: value for name, value in scores[board.name].items() if name in test} for scores in sets]
         among = [_agreement(one, other) for one, other in itertools.combinations(here, 2)]
         with_test = [_agreement(scores, test) for scores in here]
         figures = (f"{figure:.3f}" for figure in (np.mean(among), min(among), np.mean(with_test)))
@@ -248,7 +238,7 @@ def _agreement(one: Mapping[str, float], other: Mapping[str, float]) -> float:
 
 
 def referee(sets: Sequence[Mapping[str, Mapping[str, float]]]) -> str:
-    """A page in Markdown: each criticism of version 1 of the scorecard, the answer to it, and the number.
+    """A page in Markdown: each criticism of versions 1 and 2 of the scorecard, the answer to it, and the number.
 
     Args:
         sets: scores on sets of tasks that were drawn anew, as in `stability`.
@@ -257,10 +247,10 @@ def referee(sets: Sequence[Mapping[str, Mapping[str, float]]]) -> str:
     shown = [(board, leaderboard(CURRENT, board)) for board in (free, extra, features)]
     counts = [(board.name, sum(len(place.tied) for place in found) // 2, math.comb(len(found), 2)) for board, found in shown]
     places = {place.agent: place for _, found in shown for place in found}
-    anchors = Counter(CURRENT.anchors[task.name][task.horizon].agent for task in CURRENT.candidates)
+    anchors = Counter(CURRENT.anchor(task).agent for task in CURRENT.tasks())
     above = sum(any(score.value > 1 for score in place.standing.abilities.values()) for place in places.values())
     rows = _answers(places, anchors, sum(compared for _, _, compared in counts))
-    values = {"rows": rows, "boards": counts, "above": above, "n_lines": len(places)}
+    values = {"rows": rows, "facts": _facts(shown), "boards": counts, "above": above, "n_lines": len(places)}
     return _render("referee.md", **values, sets=sets, stability=stability(sets)) + "\n"
 
 
@@ -326,6 +316,36 @@ def _answers(places: Mapping[str, Place], anchors: Mapping[str, int], n_pairs: i
         f"{len(safety)} tasks with {len({task.query for task in safety})} queries; one bad list costs at most "
         f"{max(costs):.3f}; `BubbleRank` scores {score('BubbleRank', 'safety')}",
     )
+
+
+def _facts(boards: Sequence[tuple[Board, Sequence[Place]]]) -> dict[str, object]:
+    """The figures of the answers to the criticism of version 2."""
+    board, free = boards[0]
+    gaps = [(place.standing.overall.value - place.standing.bad.value, place) for place in free if place.standing.bad]
+    shown = [[own[name] for name in board.abilities if name in own] for own in (place.standing.abilities for place in free)]
+    apart = [math.hypot(*map(_width, scores)) / len(scores) for scores in shown]
+    together = [_width(place.standing.overall) for place in free]
+    scores, linear = ([value(place) for place in free] for value in (_overall, lambda place: place.standing.linear))
+    return {
+        "board": board,
+        "free": free,
+        "n_tasks": len(CURRENT.tasks_of(board)),
+        "spoilt": tuned_lines({place.agent: place for place in free})[1],
+        "chosen": [(each.name, place) for each, found in boards for place in found if place.recommended],
+        "gap": max(gaps, key=lambda gap: gap[0])[1],
+        "wider": np.median(np.divide(together, apart)),
+        "correlation": spearmanr(scores, linear).statistic,
+        "own": next(place for place in free if place.agent == OURS),
+        "bad": bad_text,
+    }
+
+
+def _overall(place: Place) -> float:
+    return place.standing.overall.value
+
+
+def _width(score: Estimate) -> float:
+    return score.high - score.low
 
 
 RUNS_ONLY = 0.012

@@ -36,7 +36,8 @@ DARK = 0.75
 
 def leaderboard_figure(protocol: Protocol = CURRENT) -> Figure:
     """Draw the first board of a version, highest overall score first."""
-    places, columns = leaderboard(protocol), protocol.boards[0].abilities
+    places = leaderboard(protocol)
+    columns = [ability for ability in protocol.boards[0].abilities if ability not in protocol.playing]
     scores = np.array([_scores(place, columns) for place in places])
     figure = Figure(figsize=(11, 0.8 + 0.27 * len(places)), layout="constrained")
     axes = figure.add_subplot()
@@ -84,7 +85,7 @@ def curves_figure(ability: str, agents: Sequence[str] | None = None) -> Figure:
     config = {**results.config, "agents": names, "per_instance": False}
     figure = regret_figure(results.frame, config, Theory(dict(_lower_bounds(ability, config["checkpoints"])), []))
     what = f"{ability}: {CURRENT.columns()[ability]}"
-    source = f"clickgym {version('clickgym')}: clickgym bench --plot {ability}; scorecard, version 2, {what}"
+    source = f"clickgym {version('clickgym')}: clickgym bench --plot {ability}; scorecard, version {CURRENT.version}, {what}"
     figure.supxlabel(source, fontsize=6, color="0.4", x=0.01, ha="left")
     return figure
 

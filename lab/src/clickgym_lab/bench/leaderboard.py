@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -12,17 +11,17 @@ import polars
 from polars import col
 
 from clickgym.core.formats import clock
-from clickgym.runner import AgentLike, Player, player_of
+from clickgym.runner import PUBLISHED, AgentLike, Player, learns, player_of
 
 from .protocol import CURRENT, STAGES, Board, Protocol
-from .reference import Line, lines, reference
-from .score import Estimate, Pair, Standing, counted_rows, pairs, regret_ratio, standing
+from .reference import TUNED_LINE, Line, agent_of, lines, reference
+from .score import Estimate, Pair, Standing, pairs, regret_ratio, standing
 
 TRUST = {
     "ours": "we played it",
     "judged": "the judge played what its author had sent",
     "claimed": "only its author played it",
-    "retired": "we played it; later versions have it no more",
+    "retired": "we played it; later versions have it no more, and it stands on no board",
 }
 """Who played a line."""
 
@@ -35,10 +34,11 @@ class Place(NamedTuple):
         standing: its scores.
         told: what it is told of the environment.
         click_models: those that it is made for.
-        seconds: of one processor, for all its runs.
+        seconds: of one processor, for all its runs of the board.
         ratio: how many times the regret of the base of the board it has, over common tasks.
-        number: one more than the number of lines that are better, and no less than that of a line that stands higher; 0 for
-            an agent on no board.
+        number, last: the places that the data allow: behind the lines that are better, before those that are worse; 0 for
+            an agent on no board, and where only ``--quick`` is looked at.
+        recommended: whether it has the highest bad run of those that are not told apart from the line with the highest mean.
         tied: the lines that it is not told apart from.
         changes: what tuning has changed.
         early: its place after fewer sessions, by their number, where tasks of the board count so early; empty where only
@@ -54,6 +54,8 @@ class Place(NamedTuple):
     seconds: float
     ratio: float = math.nan
     number: int = 0
+    last: int = 0
+    recommended: bool = False
     tied: tuple[str, ...] = ()
     changes: str = ""
     early: Mapping[int, Place] = {}
@@ -79,27 +81,57 @@ def leaderboard(
         quick: over the tasks of ``--quick`` alone.
 
     Example:
-        >>> leaderboard()[-1].number == len(leaderboard())
+        >>> leaderboard()[-1].last == len(leaderboard())
         True
     """
     board = board or protocol.boards[0]
     tables = tables_of(protocol, board, stage, quick)
-    places = [_place(name, rows, protocol, standing(rows, protocol, board, quick, stage)) for name, rows in tables.items()]
+    if quick:  # over what generic RL has played, too
+        learned = {name: rows for name, rows in tables.items() if lines(protocol)[name].learns}
+        played = {ability for rows in learned.values() for ability in rows["ability"].unique()}
+        board = board._replace(abilities=tuple(name for name in board.abilities if name in played or not played))
+    places = [
+        _place(name, rows_of(board, rows), protocol, standing(rows, protocol, board, quick, stage))
+        for name, rows in tables.items()
+    ]
     places.sort(key=lambda place: -place.standing.overall.value)
-    compared = pairs({place.agent: tables[place.agent] for place in places}, protocol, board)
+    compared = {} if quick else pairs({place.agent: tables[place.agent] for place in places}, protocol, board)
     base = tables.get(board.base, reference(protocol, stage).filter(agent=board.base))
     stages = STAGES if stage is None and not quick else ()
     early = {step: {place.agent: place for place in leaderboard(protocol, board, step)} for step in stages}
-    standings = [among(place.agent, compared) for place in places]
-    numbers = itertools.accumulate((own["number"] for own in standings), max)
-    return [
+    places = [
         place._replace(
-            **own | {"number": number},
-            ratio=regret_ratio(tables[place.agent], base, protocol),
+            **among(place.agent, compared),
+            ratio=regret_ratio(rows_of(board, tables[place.agent]), base, protocol),
             early={step: of[place.agent] for step, of in early.items() if place.agent in of},
         )
-        for place, own, number in zip(places, standings, numbers, strict=True)
+        for place in places
     ]
+    best = None if quick else _recommended(places)
+    return [place._replace(recommended=place.agent == best) for place in places]
+
+
+def _recommended(places: Sequence[Place]) -> str | None:
+    """Who has the highest bad run of those that are not told apart from the line with the highest mean.
+
+    Tuned lines, agents that do not learn, and lines without a bad run do not count.
+    """
+    able = [place for place in places if not is_tuned(place) and is_learner(place) and place.standing.bad is not None]
+    if not able:
+        return None
+    near = [place for place in able if place.agent in (able[0].agent, *able[0].tied)]
+    return max(near, key=lambda place: place.standing.bad or place.standing.overall).agent
+
+
+def is_tuned(place: Place) -> bool:
+    """Whether it is the tuned line of its agent."""
+    return place.agent.endswith(f", {TUNED_LINE}")
+
+
+def is_learner(place: Place) -> bool:
+    """Whether a line is of an agent of the package that learns."""
+    agent = PUBLISHED.get(agent_of(place.agent))
+    return agent is not None and learns(agent)
 
 
 def among(agent: str, compared: Mapping[tuple[str, str], Pair]) -> dict[str, Any]:
@@ -110,7 +142,7 @@ def among(agent: str, compared: Mapping[tuple[str, str], Pair]) -> dict[str, Any
         compared: as `pairs` returns them.
 
     Returns:
-        ``number``, one more than the lines that are better; ``tied``, those that it is not told apart from.
+        ``number`` and ``last``, the places that are possible; ``tied``, the lines that it is not told apart from.
     """
     own: dict[str, tuple[Pair, int]] = {}
     for (one, other), pair in compared.items():
@@ -118,12 +150,19 @@ def among(agent: str, compared: Mapping[tuple[str, str], Pair]) -> dict[str, Any
             own[other] = pair, 1
         elif agent == other:
             own[one] = pair, -1
-    better = sum(pair.differ and sign * pair.difference.value < 0 for pair, sign in own.values())
-    return {"number": 1 + better, "tied": tuple(name for name, (pair, _) in own.items() if not pair.differ)}
+    if not own:
+        return {}
+    signs = [sign * pair.difference.value for pair, sign in own.values() if pair.differ]
+    better, worse = sum(value < 0 for value in signs), sum(value > 0 for value in signs)
+    return {
+        "number": 1 + better,
+        "last": 1 + len(own) - worse,
+        "tied": tuple(name for name, (pair, _) in own.items() if not pair.differ),
+    }
 
 
 def tables_of(protocol: Protocol, board: Board | None, stage: int | None, quick: bool) -> dict[str, polars.DataFrame]:
-    """The scores of the lines of a board by name; of generic reinforcement learning by the tasks of ``--quick`` alone.
+    """The scores of the lines of a board by name, without retired ones; generic RL has played the tasks of ``--quick`` alone.
 
     Args:
         protocol, board, stage, quick: as in `leaderboard`.
@@ -138,14 +177,19 @@ def tables_of(protocol: Protocol, board: Board | None, stage: int | None, quick:
     for name, rows in tables.items():
         line = lines(protocol)[name]
         boards = protocol.boards_of(_about(line)["sources"], rows["ability"].unique().to_list())
-        if board in boards and (quick or not line.learns):
+        if board in boards and (quick or not line.learns) and line.trust != "retired":
             of_board[name] = rows
     return of_board
 
 
+def rows_of(board: Board, rows: polars.DataFrame) -> polars.DataFrame:
+    """The rows of the abilities that a board counts."""
+    return rows.filter(col("ability").is_in(board.abilities))
+
+
 def _place(name: str, rows: polars.DataFrame, protocol: Protocol, result: Standing) -> Place:
     line = lines(protocol)[name]
-    about, seconds = _about(line), float(counted_rows(rows, protocol)["seconds"].sum())
+    about, seconds = _about(line), float(rows["seconds"].sum())
     place = Place(name, result, tuple(about["told"]), about["click_models"], seconds)
     secret = Estimate(*about["secret"]) if "secret" in about else None
     return place._replace(changes=line.changes, trust=line.trust, secret=secret)
@@ -162,14 +206,28 @@ def about_of(agent: AgentLike) -> dict[str, Any]:
     return {"sources": list(sources_of(player)), "told": list(player.told), "click_models": player.click_models}
 
 
+HEADS = ("place", "agent", "score", "bad run", "regret", "needs", "time", "judged")
+"""Of the columns of a board; then there is a square for each ability."""
+
+
 def header(protocol: Protocol = CURRENT, board: Board | None = None) -> tuple[str, ...]:
-    """The heads of the columns of a board."""
-    abilities = (name.replace("_", " ") for name in protocol.columns(board))
-    if board is None:
-        return ("agent", "overall", "tasks", *abilities, "is told", "made for", "time")
+    """The heads of all that is known of a line, for the table that can be downloaded; those of a board come first."""
     early = (f"after {stage:,}" for stage in STAGES)
-    beside = ("worst tenth", "regret", "tied with", "is told", "tuning changed", "played by", "secret score", "time")
-    return ("place", "agent", "overall", *early, *abilities, *models_of(protocol, board), *beside)
+    abilities = (name.replace("_", " ") for name in protocol.columns(board))
+    models = () if board is None else models_of(protocol, board)
+    return (
+        *HEADS,
+        "linear",
+        *early,
+        *abilities,
+        *models,
+        "worst tenth",
+        "tasks",
+        "tied with",
+        "made for",
+        "tuning changed",
+        "secret score",
+    )
 
 
 def models_of(protocol: Protocol, board: Board) -> list[str]:
@@ -179,17 +237,39 @@ def models_of(protocol: Protocol, board: Board) -> list[str]:
 
 def row_of(place: Place, protocol: Protocol = CURRENT, board: Board | None = None) -> tuple[str, ...]:
     """The cells under `header`."""
-    abilities = place.standing.abilities
-    scores = [_score(abilities[name].value) if name in abilities else "–" for name in protocol.columns(board)]
-    knowledge, overall, time = ", ".join(place.told) or "–", str(place.standing.overall), clock(place.seconds)
-    if board is None:
-        return (place.agent, overall, str(place.standing.n_tasks), *scores, knowledge, place.click_models, time)
+    own, models = place.standing, [] if board is None else models_of(protocol, board)
+    scores = [_score(own.abilities[name].value) if name in own.abilities else "–" for name in protocol.columns(board)]
     early = [_score(place.early[stage].standing.overall.value) if stage in place.early else "–" for stage in STAGES]
-    models = [_score(place.standing.models.get(model, math.nan)) for model in models_of(protocol, board)]
-    tied = "; ".join(place.tied) or "–"
-    played = place.changes or "–", place.trust, secret_text(place), time
-    beside = (_score(place.standing.worst), ratio_text(place), tied, knowledge, *played)
-    return (str(place.number), place.agent, overall, *early, *scores, *models, *beside)
+    return (
+        *(place_text(place), place.agent, str(own.overall), bad_text(place), ratio_text(place), needs_text(place)),
+        *(clock(place.seconds), place.trust, _score(own.linear), *early, *scores),
+        *(_score(own.models.get(model, math.nan)) for model in models),
+        *(_score(own.worst), str(own.n_tasks), "; ".join(place.tied) or "–", place.click_models, place.changes or "–"),
+        secret_text(place),
+    )
+
+
+def place_text(place: Place) -> str:
+    """The places that the data allow.
+
+    Example:
+        >>> from clickgym_lab.bench.score import Estimate
+        >>> place = Place("A", Standing(Estimate(1.0, 0.9, 1.1), {}, 1), (), "any", 1.0)
+        >>> [place_text(place._replace(number=2, last=last)) for last in (2, 6)], place_text(place)
+        (['2', '2–6'], '–')
+    """
+    ends = dict.fromkeys((place.number, place.last)) if place.number else ["–"]
+    return "–".join(map(str, ends))
+
+
+def bad_text(place: Place) -> str:
+    """The score of the worst of the first five runs of each task, or that there are fewer."""
+    return "–" if place.standing.bad is None else str(place.standing.bad)
+
+
+def needs_text(place: Place) -> str:
+    """What it is told, or that it needs nothing."""
+    return ", ".join(place.told) or "–"
 
 
 def ratio_text(place: Place) -> str:

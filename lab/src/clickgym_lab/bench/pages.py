@@ -13,7 +13,7 @@ from clickgym.runner.reports import picture
 
 from .boards import MODELS, boards_notes, boards_tables, table_values
 from .figures import card_figure
-from .leaderboard import header, ratio_text, row_of
+from .leaderboard import bad_text, header, place_text, ratio_text, row_of
 from .paper import card_bibtex, card_sentence, check_beside, leading
 from .played import Played
 from .protocol import CURRENT, Protocol
@@ -44,9 +44,11 @@ def scorecard_html(card: Played, beside: Sequence[str] | None = None) -> str:
         models=[(name, each, _bar(each)) for name, each in models],
         curves=picture(figure),
         one=100 / END,
-        n_tasks=len(card.protocol.tasks(card.quick)),
+        n_tasks=card.n_due,
         place=card.place,
         ratio=ratio_text(card.place),
+        number=place_text(card.place),
+        bad=bad_text(card.place),
     )
 
 
@@ -70,7 +72,7 @@ def scorecard_summary(card: Played) -> list[str]:
         order=sorted(counted, key=lambda ability: -abilities[ability].value),
         rows=sorted(card.of_tasks, key=lambda row: -row[-1]),
         ahead=sum(each.improvement.value > 0.5 for each in card.comparisons),
-        n_tasks=len(card.protocol.tasks(card.quick)),
+        n_tasks=card.n_due,
         quick_runs=card.protocol.quick_runs,
     )
     return text.strip("\n").split("\n")
@@ -90,7 +92,6 @@ def leaderboard_html(protocol: Protocol = CURRENT) -> str:
         notes=boards_notes(protocol),
         models=MODELS,
         n_lines=len({place.agent for table in tables for place in table.places}),
-        n_tasks=len(protocol.tasks()),
         runs=protocol.runs,
         **table_values(),
     )

@@ -13,7 +13,7 @@ from clickgym.core.templates import templates
 from clickgym.runner.reports import TEX, latex_text
 
 from .boards import REPOSITORY
-from .leaderboard import tables_of
+from .leaderboard import place_text, tables_of
 from .played import Played
 from .protocol import CURRENT, Protocol
 from .reference import first_lines, lines, made_in
@@ -120,14 +120,13 @@ def card_bibtex(protocol: Protocol = CURRENT) -> str:
 def card_sentence(card: Played) -> str:
     """One sentence about an agent for a paper, with board, tasks, version and fingerprint."""
     protocol, place = card.protocol, card.place
-    n_tasks = len(protocol.tasks(card.quick))
     on = f" on the board “{card.board.name}”" if card.board is not None else ""
     quick = " over its quick tasks, which are a first look," if card.quick else ""
-    number = f", place {place.number} by a test with Holm’s correction" if place.number else ""
+    number = f", place {place_text(place)} by a test with Holm’s correction" if place.number else ""
     setting = f", tuned to {card.tuning}," if card.tuning else ""
     return (
         f"In version {protocol.version} of the clickgym scorecard (protocol fingerprint {protocol.fingerprint}, clickgym "
         f"{version('clickgym')}),{quick} {card.agent}{setting} scores {card.standing.overall} overall{on}{number}, where 0 is "
         "what random lists lose and 1 the best known loss, on a logarithmic scale; "
-        f"it plays {card.standing.n_tasks} of {n_tasks} tasks."
+        f"it plays {card.standing.n_tasks} of {card.n_due} tasks."
     )

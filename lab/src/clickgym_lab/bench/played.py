@@ -14,10 +14,10 @@ from polars import col
 from clickgym.core.checks import check_choice
 from clickgym.runner import PUBLISHED
 
-from .leaderboard import Place, among, tables_of
+from .leaderboard import Place, among, rows_of, tables_of
 from .protocol import CURRENT, STAGES, Board, Protocol
 from .reference import agent_of, changes_of, lines, reference
-from .score import WORST, Estimate, Pair, Standing, counted_rows, improvement, pairs, regret_ratio, scored, standing
+from .score import WORST, Estimate, Pair, Standing, improvement, pairs, regret_ratio, scored, standing
 
 
 class Comparison(NamedTuple):
@@ -70,8 +70,8 @@ class Played:
         return sorted(comparisons, key=lambda each: -each.improvement.value)
 
     def _differences(self) -> dict[str, Pair]:
-        """The pairs with the other lines of its board, corrected for their number."""
-        if self.board is None:
+        """The pairs with the other lines of its board, corrected for their number; two runs of a few tasks tell none apart."""
+        if self.board is None or self.quick:
             return {}
         others = tables_of(self.protocol, self.board, None, self.quick)
         compared = pairs(
@@ -88,6 +88,12 @@ class Played:
         return self.table.filter(col("ability") == ability)["task"].n_unique()
 
     @property
+    def n_due(self) -> int:
+        """How many tasks there are: of its board, if it stands on one."""
+        tasks = self.protocol.tasks(self.quick)
+        return len(tasks) if self.board is None else sum(task.ability in self.board.abilities for task in tasks)
+
+    @property
     def command(self) -> str:
         """The command that makes the same card; Python code if the agent has no name that others can type."""
         if self.agent in PUBLISHED or (":" in self.agent and not self.agent.startswith("__main__:")):
@@ -99,7 +105,8 @@ class Played:
     @cached_property
     def place(self) -> Place:
         """The agent's row of the leaderboard."""
-        seconds = float(counted_rows(self.table, self.protocol)["seconds"].sum())
+        table = self.table if self.board is None else rows_of(self.board, self.table)
+        seconds = float(table["seconds"].sum())
         place = Place(self.agent, self.standing, self.told, self.click_models, seconds)
         if self.board is None:
             return place
@@ -107,7 +114,7 @@ class Played:
         base = reference(self.protocol).filter(agent=self.board.base)
         return place._replace(
             **among(self.agent, compared),
-            ratio=regret_ratio(self.table, base, self.protocol),
+            ratio=regret_ratio(rows_of(self.board, self.table), base, self.protocol),
             changes=self.changes,
             early={step: place._replace(standing=standing_) for step, standing_ in self._early().items()},
             trust="claimed",

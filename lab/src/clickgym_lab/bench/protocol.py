@@ -26,6 +26,8 @@ ANCHORS, ADDED = "anchors.json", "added.json"
 """Of the tasks of a version, which is frozen; and of those that were added since."""
 STAGES = (1_000, 10_000)
 """After so many sessions there are scores, beside those at the end."""
+BESIDE = ("long_run",)
+"""Abilities that no overall score counts, for only lines of the package play them, and only fast ones."""
 PLAYER = "agent"
 """The name of every agent in sweeps of the scorecard, so that no seed depends on names."""
 
@@ -39,6 +41,7 @@ class Board(NamedTuple):
         about: who stands on it, in a sentence.
         sources: the facts that its agents may be told, as their classes name them; None for any.
         base: the agent whose regret is the unit of a plain reading.
+        beside: abilities that it shows, and that its overall score does not count.
     """
 
     name: str
@@ -46,6 +49,7 @@ class Board(NamedTuple):
     about: str = ""
     sources: frozenset[str] | None = None
     base: str = "CascadeKLUCB"
+    beside: tuple[str, ...] = ()
 
     def admits(self, sources: Collection[str], abilities: Collection[str]) -> bool:
         """Whether an agent with this knowledge that plays these abilities may be ranked on the board."""
@@ -65,6 +69,7 @@ class Protocol:
         how: the rules in short, for those who read scores.
         data: the folder of the anchors and of the reference results.
         frozen: the fingerprint; empty for tasks that are not frozen, as those of a secret set.
+        extends: the fingerprint of the version whose tasks it all has: what was played of that is gone on with.
         runs, quick_runs: of each task, all of them or those of ``--quick``.
         seed, anchor_seed: of all runs, and of those from which the anchors are.
         learners: the runs that generic reinforcement learning plays.
@@ -77,6 +82,7 @@ class Protocol:
     how: str
     data: Path
     frozen: str = ""
+    extends: str = ""
     runs: int = 5
     quick_runs: int = 2
     seed: int = 0
@@ -98,10 +104,16 @@ class Protocol:
         """All tasks by their names."""
         return {task.name: task for task in (*self.candidates, *self.added)}
 
+    @cached_property
+    def playing(self) -> list[str]:
+        """The abilities that some line has still to play: they have no anchors yet, and no board counts them."""
+        return [*dict.fromkeys(task.ability for task in self.candidates if task.name not in self.anchors)]
+
     @cache  # noqa: B019 (there are few protocols)
     def columns(self, board: Board | None = None) -> Mapping[str, str]:
         """What has a score, with a line about each: the abilities of a board, or all, and the tasks that were added to them."""
-        own = {name: about for name, about in self.abilities.items() if board is None or name in board.abilities}
+        shown = self.abilities if board is None else (*board.abilities, *board.beside)
+        own = {name: about for name, about in self.abilities.items() if name in shown and name not in self.playing}
         return own | {task.name: task.about for task in self.make_tasks() if task.since > self.version and task.ability in own}
 
     @cached_property
@@ -137,7 +149,7 @@ class Protocol:
 
     @cache  # noqa: B019 (there are few protocols)
     def tasks(self, quick: bool = False, stage: int | None = None) -> tuple[Task, ...]:
-        """The tasks that are scored.
+        """The tasks that boards count, and that whoever takes part plays: those of `BESIDE` are not among them.
 
         Args:
             quick: those of ``--quick``, or all.
@@ -147,7 +159,8 @@ class Protocol:
             >>> len(CURRENT.tasks(quick=True)) < len(CURRENT.tasks()) / 10
             True
         """
-        return tuple(task for task in self.candidates if self.anchor(task, stage).kept and (task.quick or not quick))
+        own = (task for task in self.candidates if task.name in self.anchors and task.ability not in BESIDE)
+        return tuple(task for task in own if self.anchor(task, stage).kept and (task.quick or not quick))
 
     def tasks_of(self, board: Board) -> list[Task]:
         """The tasks of a board that are scored.
@@ -211,17 +224,24 @@ class Protocol:
 
 LIST = frozenset({"initial_ranking"})
 EXAMINATION = frozenset({"examination", "browsing"})
-WITHOUT_FEATURES = tuple(ability for ability in ABOUT if ability not in ("contextual", "memory"))
+BY_FEATURES = ("contextual", "personal")
+WITHOUT_FEATURES = tuple(ability for ability in ABOUT if ability not in (*BY_FEATURES, *BESIDE, "memory"))
 
 CURRENT = Protocol(
-    version=2,
+    version=3,
     abilities=ABOUT,
     boards=(
-        Board("no extra knowledge", WITHOUT_FEATURES, "agents that are told nothing but what is free to all", LIST),
         Board(
-            "extra knowledge", WITHOUT_FEATURES, "agents that are told the true examination probabilities", LIST | EXAMINATION
+            "no extra knowledge", WITHOUT_FEATURES, "agents that are told nothing but what is free to all", LIST, beside=BESIDE
         ),
-        Board("features", ("contextual",), "agents that rank by features", EXAMINATION, "CMLinUCB"),
+        Board(
+            "extra knowledge",
+            WITHOUT_FEATURES,
+            "agents that are told the true examination probabilities",
+            LIST | EXAMINATION,
+            beside=BESIDE,
+        ),
+        Board("features", BY_FEATURES, "agents that rank by features", EXAMINATION, "CMLinUCB"),
         Board("memory", ("memory",), "agents before users whom clicks change", LIST | {"mean_sessions", "click_rewards"}),
     ),
     make_tasks=lambda: task_set(TEST_SEED, real=True),
@@ -231,8 +251,9 @@ CURRENT = Protocol(
         "the abilities of the board. A task that an agent cannot play counts 0 and is shown as –. Intervals are 95 % "
         "intervals of a bootstrap over the instances of each ability, and over the runs of each task."
     ),
-    data=DATA / "version2",
-    frozen="4c270544bef919e7",
+    data=DATA / "version3",
+    frozen="a17a89f45c3b107a",
+    extends="4c270544bef919e7",
 )
 
 DEVELOPMENT = replace(CURRENT, make_tasks=lambda: task_set(DEVELOPMENT_SEED, real=False))

@@ -2,8 +2,8 @@
 
 The rules are those of docs/scorecard.md, which were written before any result was seen.
 
-Intervals are 95 % intervals of a bootstrap. In every replicate the instances of each ability are drawn anew, with replacement,
-and so are the runs of each task. Every agent has the same draws, so that differences between agents have replicates, too.
+Intervals are 95 % intervals of a bootstrap. In every replicate the instances have random weights, one each wherever it returns,
+and the runs of each task are drawn anew. Every agent has the same draws, so that differences have replicates, too.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -27,6 +28,8 @@ from .task import Task
 REPLICATES = 1000
 LEVEL = 0.05
 """The most that the probability of any wrong verdict among all pairs of a board may be."""
+FIRST_RUNS = 5
+"""The bad run of a task is the worst of so many."""
 WORST = 0.1
 """The share of the tasks that are shown as the worst, as `worst_tenth` takes it."""
 
@@ -56,9 +59,11 @@ class Standing(NamedTuple):
         overall: the mean over the abilities of the board.
         abilities: the score of each ability of which it plays a task, those of other boards, too, and of each task that was
             added since.
-        n_tasks: how many tasks it plays.
+        n_tasks: how many of the tasks of the board it plays.
         models: the mean over the tasks of the board with each click model.
         worst: the mean over the tenth of the tasks of the board in which it scores least.
+        bad: as ``overall``, of the worst of the first `FIRST_RUNS` runs of each task; None for a line with fewer.
+        linear: as ``overall``, of the share of the loss of random lists that is saved, at least -1.
     """
 
     overall: Estimate
@@ -66,6 +71,8 @@ class Standing(NamedTuple):
     n_tasks: int
     models: Mapping[str, float] = {}
     worst: float = math.nan
+    bad: Estimate | None = None
+    linear: float = math.nan
 
 
 class Pair(NamedTuple):
@@ -140,16 +147,38 @@ def standing(
         quick: only the tasks of ``--quick`` were to be played.
         stage: as in `scored`.
     """
-    of_abilities = _by_ability(_by_task(table), table, protocol)
+    by_task = _by_task(table)
+    of_abilities = _by_ability(by_task, table, protocol)
     board = board or protocol.first_board(of_abilities)
     due = protocol.tasks(quick, stage)
     _fill(of_abilities, [task for task in due if task.ability in of_abilities])
-    replicated = _replicated(of_abilities, protocol)
+    replicated = _replicated(of_abilities, protocol, False if quick else None)
     counted = ({task.ability for task in due} | replicated.keys()).intersection(board.abilities)
     overall = _mean(_of_board(replicated, board), len(counted)).estimate
     estimates = {ability: each.estimate for ability, each in replicated.items()}
-    means = _means_of([task for task in due if task.ability in board.abilities], of_abilities)
-    return Standing(overall, estimates, counted_rows(table, protocol)["task"].n_unique(), _by_model(means), _worst(means))
+    of_board = [task for task in due if task.ability in board.abilities]
+    means = _means_of(of_board, of_abilities)
+    bad = None
+    if by_task and not quick and min(map(len, by_task.values())) >= FIRST_RUNS:
+        worst_runs = {
+            ability: {task: own[:FIRST_RUNS].min(keepdims=True) for task, own in scores.items()}
+            for ability, scores in of_abilities.items()
+        }
+        bad = _mean(_of_board(_replicated(worst_runs, protocol, True), board), len(counted)).estimate
+    saved = _saved(table, of_board, protocol, stage)
+    linear = float(np.mean([np.mean(own) for own in saved.values()])) if saved else math.nan
+    n_tasks = len(by_task.keys() & {task.name for task in of_board})
+    return Standing(overall, estimates, n_tasks, _by_model(means), _worst(means), bad, linear)
+
+
+def _saved(table: polars.DataFrame, due: Iterable[Task], protocol: Protocol, stage: int | None) -> dict[str, list[float]]:
+    """The share of the loss of random lists that an agent saves in each task that is due, by ability."""
+    losses = dict(table.group_by("task").agg(col("loss").mean()).iter_rows())
+    shares: dict[str, list[float]] = {}
+    for task in due:
+        random = protocol.anchor(task, stage).random
+        shares.setdefault(task.ability, []).append(max(1.0 - losses.get(task.name, random) / random, -1.0))
+    return shares
 
 
 def counted_rows(table: polars.DataFrame, protocol: Protocol) -> polars.DataFrame:
@@ -168,6 +197,8 @@ def _means_of(due: Iterable[Task], of_abilities: Mapping[str, Mapping[str, Score
 
 
 def _by_task(table: polars.DataFrame) -> dict[str, Scores]:
+    """The scores of each task, in the order of the runs."""
+    table = table.sort("run", maintain_order=True)
     return {str(name): rows["score"].to_numpy() for (name,), rows in table.group_by(["task"], maintain_order=True)}
 
 
@@ -189,17 +220,22 @@ def _fill(of_abilities: dict[str, dict[str, Scores]], due: Iterable[Task]) -> No
         own[task.name] = own.pop(task.name, absent)
 
 
-def _replicated(of_abilities: Mapping[str, Mapping[str, Scores]], protocol: Protocol) -> dict[str, Replicated]:
-    """The mean of each ability with its replicates; the same draws for all agents that play the same tasks."""
+def _replicated(
+    of_abilities: Mapping[str, Mapping[str, Scores]], protocol: Protocol, several: bool | None = None
+) -> dict[str, Replicated]:
+    """The mean of each ability with its replicates; the same draws for all agents that play the same tasks.
+
+    ``several``: whether they tell an interval; None for where there are several runs.
+    """
     rng = np.random.default_rng(0)
     result = {}
     for ability, scores in of_abilities.items():
         samples = np.concatenate([_redrawn(each, rng) for each in scores.values()], axis=1)
-        weights = np.repeat(_redrawn_instances(scores, rng, protocol), list(map(len, scores.values())), axis=1)
+        weights = np.repeat(_weights_of(scores, protocol), list(map(len, scores.values())), axis=1)
         # The mean over all; it adds in another order than numpy's, and frozen scores have its last digit.
         value = float(trim_mean(np.concatenate(list(scores.values())), 0.0))
-        several = max(map(len, scores.values())) > 1
-        result[ability] = Replicated(value, (samples * weights).sum(axis=-1) / weights.sum(axis=-1), several)
+        told = max(map(len, scores.values())) > 1 if several is None else several
+        result[ability] = Replicated(value, (samples * weights).sum(axis=-1) / weights.sum(axis=-1), told)
     return result
 
 
@@ -308,11 +344,10 @@ def regret_ratio(one: polars.DataFrame, other: polars.DataFrame, protocol: Proto
     Returns:
         The ratio; nan where they share no task.
     """
-    floors = {task.name: protocol.anchors[task.name][task.horizon].random / task.horizon for task in protocol.candidates}
-    measured = [task.name for task in protocol.candidates if task.measure == "regret"]
+    floors = {task.name: protocol.anchor(task).random / task.horizon for task in protocol.tasks() if task.measure == "regret"}
     losses = []
     for rows in (one, other):
-        means = rows.filter(col("task").is_in(measured)).group_by("task").agg(col("loss").mean())
+        means = rows.filter(col("task").is_in(list(floors))).group_by("task").agg(col("loss").mean())
         losses.append({task: max(loss, floors[task]) for task, loss in means.iter_rows()})
     shared = losses[0].keys() & losses[1].keys()
     if not shared:
@@ -334,7 +369,7 @@ def improvement(one: polars.DataFrame, other: polars.DataFrame, protocol: Protoc
     rng = np.random.default_rng(0)
     value = np.mean([better(mine[name][None], theirs[name][None])[0] for name in shared])
     samples = np.stack([better(_redrawn(mine[name], rng), _redrawn(theirs[name], rng)) for name in shared], axis=1)
-    samples = np.average(samples, axis=1, weights=_redrawn_instances(shared, rng, protocol))
+    samples = np.average(samples, axis=1, weights=_weights_of(shared, protocol))
     several = max(len(scores[name]) for scores in (mine, theirs) for name in shared) > 1
     return Replicated(float(value), samples, several).estimate, len(shared)
 
@@ -358,10 +393,18 @@ def _redrawn(scores: Scores, rng: np.random.Generator) -> Scores:
     return scores[rng.integers(len(scores), size=(REPLICATES, len(scores)))]
 
 
-def _redrawn_instances(tasks: Iterable[str], rng: np.random.Generator, protocol: Protocol) -> NDArray[np.int64]:
-    """How often the instance of each task is drawn, with replacement: ``(REPLICATES, tasks)``; ids do not make another one."""
-    unique, number = np.unique([protocol.by_name[task].query for task in tasks], return_inverse=True)
-    return rng.multinomial(len(unique), np.full(len(unique), 1 / len(unique)), size=REPLICATES)[:, number]
+def _weights_of(tasks: Iterable[str], protocol: Protocol) -> Scores:
+    """The weights of the instances of some tasks: ``(REPLICATES, tasks)``."""
+    return np.stack([_weights(protocol)[protocol.by_name[task].query] for task in tasks], axis=1)
+
+
+@cache
+def _weights(protocol: Protocol) -> dict[str, Scores]:
+    """The weights of each instance in all replicates, the same wherever it returns; ids do not make another one."""
+    rng = np.random.default_rng(1)
+    return {
+        query: rng.exponential(size=REPLICATES) for query in dict.fromkeys(task.query for task in protocol.by_name.values())
+    }
 
 
 def holm(p_values: ArrayLike) -> NDArray[np.float64]:

@@ -54,13 +54,16 @@ class Task(NamedTuple):
 
     @property
     def query(self) -> str:
-        """Its instance without the order of ids: tasks that have the same are not independent.
+        """Its real query, or else its instance without the order of ids: tasks that have the same are not independent.
 
         Example:
             >>> Task("standard", "CMRank-v0", "yandex-9:shuffle=1", 1000, "").query
             'yandex-9'
+            >>> Task("change", "CMRank-v0", "li2019-switching:query=yandex-986-2,seed=3", 1000, "").query
+            'yandex-986-2'
         """
-        return unshuffled(self.instance)
+        real = re.search(r"yandex-9[\d-]*", self.instance)
+        return real[0] if real else unshuffled(self.instance)
 
     def make(self) -> gym.Env:
         """Make the environment of the task."""

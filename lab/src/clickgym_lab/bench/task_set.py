@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import count, product
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from zlib import crc32
 
 import numpy as np
 
-from clickgym.envs import list_instances
+from clickgym.envs import list_instances, load_instance
 
 from .task import Task, shuffled
 
@@ -33,9 +33,18 @@ ABOUT = {
     "warm_start": "the agent gets a log of the production ranking before the first session",
     "contextual": "candidates that are described by features",
     "memory": "users with a memory: their clicks change how they behave in the next session",
+    "personal": "each user prefers other items, told by features of user and item, or by their products",
+    "clickbait": "what attracts more satisfies less",
+    "ties": "items that attract almost alike, or of which few attract at all",
+    "one_position": "lists of one item, and lists of all items",
+    "no_order": "positions whose worth does not fall from the top down",
+    "drift": "users whose attractions move slowly, all the time",
+    "long_run": "a million sessions",
 }
 """The abilities, with a line about each."""
 
+CHANGING = ("linear:", "judged:", "personal:", "network:")
+"""Families whose candidates change from session to session."""
 SIX = ("CM", "PBM", "DCM", "UBM", "DBN", "CCM")
 BIASED = {eta: [f"position-bias:eta={eta},seed={{seed}}"] for eta in (0.25, 0.5, 1, 2)}
 SMALL_GAPS = [
@@ -43,6 +52,33 @@ SMALL_GAPS = [
     for sizes in ("n_items=8,n_positions=2", "n_items=10,n_positions=5", "n_items=16,n_positions=2", "n_items=16,n_positions=4")
     for delta in (0.1, 0.05)
 ]
+
+
+WORLDS = [
+    f"{world}features={features},query={{query}},seed={{seed}}"
+    for world in ("personal:", "personal:form=inner,", "network:")
+    for features in ("plain", "outer")
+]
+NEAR_TIES = [
+    f"kveton2015:{sizes},p={{p}},delta={delta}"
+    for sizes, delta in (
+        ("n_items=10,n_positions=5", 0.03), ("n_items=10,n_positions=5", 0.02), ("n_items=16,n_positions=4", 0.03)
+    )
+]  # fmt: skip
+
+
+def disappoints(users: Any) -> bool:
+    """Whether what attracts users more satisfies them less: in the DBN by the items, in the CCM by its law."""
+    parameters = users.parameters
+    if "satisfaction" in users.shapes:
+        return bool(np.corrcoef(parameters.attraction, parameters.satisfaction)[0, 1] <= -0.5)
+    return bool(parameters.continue_after_relevant - parameters.continue_after_click >= 0.5)
+
+
+def rises(users: Any) -> bool:
+    """Whether some position is seen clearly more often than the one above it, on the list in the order of attraction."""
+    ranking = np.argsort(-users.parameters.attraction, kind="stable")[: users.n_positions]
+    return bool(np.diff(users.examination_probabilities(ranking)).max() >= 0.05)
 
 
 class Place(NamedTuple):
@@ -70,6 +106,7 @@ class Group(NamedTuple):
         horizon: T.
         quick: the numbers of those tasks, from 0, that ``--quick`` plays.
         measure, allowance, since: as in `Task`.
+        where: seeds are drawn until the users are so.
     """
 
     ability: str
@@ -81,6 +118,7 @@ class Group(NamedTuple):
     measure: str = "regret"
     allowance: float = 0.0
     since: int = 0
+    where: Callable[[Any], bool] | None = None
 
 
 def _places(*instances: str, options: Sequence[str] = ("",), logs: Sequence[int] = (0,)) -> list[Place]:
@@ -183,6 +221,52 @@ GROUPS = (
         "memory", ("CascadeMDP",), _places(*["independent:seed={seed}", "clickbait:seed={seed}", "habit:seed={seed}"] * 6),
         "Regret of {horizon:,} sessions of users with a memory", horizon=50_000, quick=(1,),
     ),
+    Group(
+        "personal", ("ContextualPBM", "ContextualDBN"), _places(*WORLDS),
+        "Regret of {horizon:,} sessions with users each of whom prefers other items, under the {model}",
+        horizon=10_000, quick=(0, 10), since=3,
+    ),
+    Group(
+        "clickbait", ("DBN", "CCM"), _places(*["uniform:seed={seed}"] * 6),
+        "Regret of {horizon:,} sessions where what attracts more satisfies less, under the {model}",
+        since=3, where=disappoints,
+    ),
+    Group(
+        "ties", ("CM", "PBM"), _places(*NEAR_TIES),
+        "Regret of {horizon:,} sessions where items attract almost alike, under the {model}", quick=(3,), since=3,
+    ),
+    Group(
+        "ties", ("CM", "PBM", "DBN"), _places(*["rare-clicks:most=0.5,n_items=20,seed={seed}"] * 2),
+        "Regret of {horizon:,} sessions where few items attract at all, under the {model}", quick=(), since=3,
+    ),
+    Group(
+        "one_position", ("CM", "PBM", "DBN"),
+        _places("yandex-like:n_positions=1,seed={seed}", "uniform:n_positions=1,seed={seed}"),
+        "Regret of {horizon:,} sessions with lists of one item, under the {model}", quick=(1,), since=3,
+    ),
+    Group(
+        "one_position", ("PBM", "UBM", "DBN"),
+        _places("yandex-like:n_items=7,n_positions=7,seed={seed}", "uniform:n_items=7,n_positions=7,seed={seed}"),
+        "Regret of {horizon:,} sessions with lists of all items, under the {model}", quick=(), since=3,
+    ),
+    Group(
+        "no_order", ("TPBM",), _places(*(f"position-bias:eta={eta},seed={{seed}}" for eta in (0, 0.25, 0.5) * 2)),
+        "Regret of {horizon:,} sessions where lower positions are worth more than the first, under the {model}", since=3,
+    ),
+    Group(
+        "no_order", ("UBM",), _places(*["uniform:seed={seed}"] * 6),
+        "Regret of {horizon:,} sessions where a position is seen more often than the one above it, under the {model}",
+        quick=(), since=3, where=rises,
+    ),
+    Group(
+        "drift", ("NonStationaryCM", "NonStationaryPBM", "NonStationaryUBM", "NonStationaryDBN"),
+        _places(*(f"random-walk:step={step},seed={{seed}}" for step in (0.01, 0.02, 0.05))),
+        "Regret of {horizon:,} sessions in which attractions move all the time, under the {model}", quick=(5,), since=3,
+    ),
+    Group(
+        "long_run", SIX, _places(*["{query}"] * 2),
+        "Regret of {horizon:,} sessions with a query under the {model}", horizon=1_000_000, quick=(), since=3,
+    ),
 )  # fmt: skip
 """All tasks, in the order of `ABOUT`. One that is added stands behind those of its ability, and says since when it counts."""
 
@@ -218,7 +302,7 @@ def _of_ability(ability: str, seed: int, real: bool) -> Iterator[Task]:
             task = Task(
                 ability=ability,
                 env=f"{model}Rank-v0{':' * bool(place.options)}{place.options}",
-                instance=_instance(place.instance, queries, rng),
+                instance=_instance(place.instance, queries, rng, model, group.where),
                 horizon=group.horizon,
                 about=group.about,
                 measure=group.measure,
@@ -239,11 +323,15 @@ def _queries(rng: np.random.Generator, real: bool) -> Iterator[str]:
         yield from rng.permutation(names).tolist() if real else [f"in-production:seed={_seed(rng)}"]
 
 
-def _instance(template: str, queries: Iterator[str], rng: np.random.Generator) -> str:
+def _instance(
+    template: str, queries: Iterator[str], rng: np.random.Generator, model: str, where: Callable[[Any], bool] | None
+) -> str:
     """An instance with what is to be filled in, under other item ids, but for those whose candidates change."""
     query = next(queries) if "{query}" in template else ""
     name = template.format(query=query, seed=_seed(rng), p=round(rng.uniform(0.15, 0.4), 3))
-    return name if name.startswith(("linear:", "judged:")) else shuffled(name, _seed(rng))
+    while where is not None and not where(load_instance(name).model(model)):
+        name = template.format(seed=_seed(rng))
+    return name if name.startswith(CHANGING) else shuffled(name, _seed(rng))
 
 
 def _seed(rng: np.random.Generator) -> int:

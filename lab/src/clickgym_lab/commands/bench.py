@@ -100,7 +100,7 @@ def bench(
     if verify is not None:
         raise ValueError(f"--verify is retired: the judge plays all runs of a folder again, each in a sandbox: {JUDGE}")
     if version is not None:
-        raise ValueError("--version is retired: there is one version of the scorecard, 2; clickgym 2 plays version 1")
+        raise ValueError("--version is retired: there is one version of the scorecard, 3; clickgym 2 plays versions 1 and 2")
     if plot is not None:
         _check_alone(given, ["plot", "out"], "--plot needs --out FILE, and takes no other option: --plot late --out late.pdf")
         _plot(plot, out)
