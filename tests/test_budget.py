@@ -23,7 +23,7 @@ BUDGET = {
     "lab/src": 7220,
     "docs": 1730,
     "benchmarks": 3875,
-    "tests": 38_870,
+    "tests": 38_880,
     "lab/tests": 5925,
 }
 """Lines of each room; that of the library itself is of the files beside its rooms."""

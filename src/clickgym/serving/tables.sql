@@ -31,7 +31,8 @@ CREATE TABLE impressions (
     query INTEGER NOT NULL,
     shown INTEGER NOT NULL,      -- microseconds since 1970, UTC, by the clock of the machine
     source INTEGER NOT NULL,     -- of the list: 0 agent; by lot 1 agent, 2 production; 3 production, by the guard; 4 a log;
-                                 -- 5 interleaved of the agent's and another
+                                 -- 5 interleaved of the agent's and another; and 8 more, if the store was moved to
+                                 -- another agent since
     share REAL,                  -- with which probability the lot would have chosen production; NULL without lot
     items BLOB NOT NULL,         -- (K,) int32, numbers of items; -1 below the end of a list of a log
     candidates BLOB,             -- which slots could be shown, a bit for each; with features (L,) int32, numbers of items

@@ -32,9 +32,9 @@ def move(
 
     [bold]Examples[/]
 
-      clickgym move ranker.db postgresql://judge@db.example.com/clicks
+      clickgym move ranker.db postgresql://me@db.example/shop
 
-      clickgym move postgresql://judge@db.example.com/clicks ranker.db
+      clickgym move postgresql://me@db.example/shop ranker.db
 
       clickgym move ranker.db new.db --agent MixTS
 
