@@ -615,6 +615,8 @@ def may_be_right(call: Call, name: str, value: Any) -> bool:
     kinds = {words: kinds for words, kinds in KINDS.items() if re.search(words, annotation)}
     if name in CHOICES and value is not None:
         kinds.pop("str|Spec|AnyInstance|EnvLike|AgentLike|Actions|Engine", None)
+    if "Paths" in annotation and isinstance(value, list) and value:
+        return all(isinstance(each, str) for each in value)
     return any(isinstance(value, kind) for kinds_of in kinds.values() for kind in kinds_of)
 
 
@@ -684,7 +686,8 @@ TAKEN: dict[str, Any] = {  # what a parameter of methods takes; of one method, w
     "items": [0, 1, 2, 3], "features": [[0.5] * 3] * 4, "best": lambda features: np.arange(2), "log": LOG,
     "Results.plot log": True, "interactions": np.zeros((0, 2), int),
     "ItemByItem.step action": 0, "ItemByItemVector.step actions": [0, 0], "reference": None,
-    "_ListAction.action action": [0, 0], "item_values": None, "_ListVectorAction.actions actions": [[0, 0], [0, 0]], "step": 0,
+    "_ListAction.action action": [0, 0], "item_values": None, "ByValue.set_item_value value": 2.0,
+    "_ListVectorAction.actions actions": [[0, 0], [0, 0]], "step": 0,
 }  # fmt: skip
 UNWALKED_METHODS = {
     "called for every session or list, by what has checked the arguments": {

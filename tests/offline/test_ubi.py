@@ -256,7 +256,7 @@ def test_other_wrong_input_is_one_line(tmp_path, monkeypatch):
             read_ubi(q, e, **options)
     with pytest.raises(ValueError, match=r"expected its folder, or 'queries\.ndjson"):
         read_log(q)
-    with pytest.raises(ValueError, match="expected one file with 'queries' in its name and one with 'events'"):
+    with pytest.raises(ValueError, match="in a folder one file has 'queries' in its name and one 'events'"):
         read_log(tmp_path)
     with pytest.raises(ValueError, match="1 queries and 0 such events"):
         read(tmp_path, CLEAN[0], [event("view", "1", "a")])

@@ -25,6 +25,7 @@ ASKED = {
         "runner/run.py",  # an agent that was passed as an object
         "runner/pairs.py",
         "runner/check_agent.py",  # which checks what others rely on
+        "runner/precompile.py",  # which agents it compiles if none are named
         "serving/served.py",  # refuses what a service cannot ask for lists
         "offline/decision/decide.py",
     },

@@ -702,7 +702,10 @@ def _guess(path: Path, columns: Mapping[str, str]) -> str:
     if {b"index", b"create"} & {*words[1:2]}:
         return "ubi"
     if b"query_id" in words:
-        raise ValueError(f"{path} looks like a file of UBI; expected its folder, or 'queries.ndjson+events.ndjson'")
+        raise ValueError(
+            f"{path} looks like a file of UBI; expected its folder, or 'queries.ndjson+events.ndjson'; "
+            "in a folder one file has 'queries' in its name and one 'events'"
+        )
     if b"item_id" in words and b"propensity_score" in words:
         raise ValueError(f"{path} looks like the Open Bandit Dataset: its rows are single items, not whole lists")
     raise ValueError(

@@ -66,7 +66,9 @@ def _of_folder(path: Path, entries: Iterator[Path], nothing: str) -> list[Path]:
 def log_name(log: Any) -> str:
     """What a log is called: by its file, its folder, the first of several files, or its address without the password."""
     given = list(log) if is_sequence(log) else [log]
-    first = without_password(given[0]) if is_address(given[0]) else Path(given[0]).name
+    if not given:
+        raise ValueError("log is empty; expected a file, or several")
+    first = without_password(given[0]) if is_address(given[0]) else check_path("log", given[0]).name
     return first if len(given) == 1 else f"{first} and {len(given) - 1} more"
 
 

@@ -121,12 +121,12 @@ def check_kept(path: object, size: int, max_memory: int, what: str) -> None:
         )
 
 
-def read_blocks(path: Path, size: int = BLOCK) -> Iterator[tuple[int, bytes]]:
+def read_blocks(path: Path, size: int | None = None) -> Iterator[tuple[int, bytes]]:
     """The text of a file, gzipped or not, in blocks of whole lines; the last line is given an end if it has none.
 
     Args:
         path: the file.
-        size: bytes of a block, about.
+        size: bytes of a block, about; None takes `BLOCK`.
 
     Yields:
         The number of the first line, from 1, and the block.
@@ -138,7 +138,7 @@ def read_blocks(path: Path, size: int = BLOCK) -> Iterator[tuple[int, bytes]]:
     damage: Exception | None = None
     with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
         while not ended:
-            text, ended, damage = _read_on(file, rest, size)
+            text, ended, damage = _read_on(file, rest, size or BLOCK)
             if ended and not damage and text and not text.endswith(b"\n"):
                 text += b"\n"
             end = text.rfind(b"\n") + 1
