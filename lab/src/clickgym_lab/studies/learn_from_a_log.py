@@ -183,10 +183,11 @@ GROUPS: dict[str, list[Case]] = {f"{world}-PBM": OF_PBM for world in WORLDS}
 GROUPS |= {"personal-PBM-long": LONG}
 GROUPS |= {"personal-UBM": OF_OTHERS, "personal-CM": OF_OTHERS[:2], "personal-DBN": OF_OTHERS}
 """The rankers of each world and click model; those from long logs are parts of their own."""
-for _group in GROUPS:
+for _name, _cases in GROUPS.items():
+    _world, _model = _name.split("-")[:2]
     for _number in NUMBERS:
-        _rankers = [learned(*case, *_group.split("-")[:2], _number) for case in GROUPS[_group]]
-        globals()[f"{_group}-{_number}".replace("-", "_")] = [RANDOM, *_rankers]
+        _rankers = [learned(*case, _world, _model, _number) for case in _cases]
+        globals()[f"{_name}-{_number}".replace("-", "_")] = [RANDOM, *_rankers]
 
 
 def instances(_: Sequence[str], world: str, number: int) -> list[str]:
