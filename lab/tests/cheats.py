@@ -54,7 +54,7 @@ class Objects(Honest):
     """Version 1 was won so."""
 
     def find(self):
-        live = [thing for thing in gc.get_objects() if isinstance(thing, ClickEnv)]
+        live = [thing for thing in gc.get_objects() if issubclass(type(thing), ClickEnv)]
         return best_of(live[-1]) if live else None
 
 
@@ -84,7 +84,7 @@ class Generators(Honest):
     """Whoever holds the generator of the clicks is the environment."""
 
     def find(self):
-        for generator in [thing for thing in gc.get_objects() if isinstance(thing, np.random.Generator)]:
+        for generator in [thing for thing in gc.get_objects() if issubclass(type(thing), np.random.Generator)]:
             for holder in gc.get_referrers(generator):
                 task = holder.get("task") if isinstance(holder, dict) else getattr(holder, "task", None)
                 if hasattr(task, "optimal_ranking"):
@@ -183,7 +183,7 @@ class Peeks(CascadeTS):
 
     def __init__(self, n_items, n_positions, *, seed=None):
         super().__init__(n_items, n_positions, seed=seed)
-        live = [thing for thing in gc.get_objects() if isinstance(thing, ClickEnv)]
+        live = [thing for thing in gc.get_objects() if issubclass(type(thing), ClickEnv)]
         if live:
             best = best_of(live[-1])
             self.learn(SimpleNamespace(rankings=np.tile(best, (1000, 1)), clicks=np.ones((1000, n_positions), np.int8)))
@@ -223,7 +223,7 @@ class Memorises(CascadeTS):
 
     def __init__(self, n_items, n_positions, *, seed=None):
         super().__init__(n_items, n_positions, seed=seed)
-        live = [thing for thing in gc.get_objects() if isinstance(thing, ClickEnv)]
+        live = [thing for thing in gc.get_objects() if issubclass(type(thing), ClickEnv)]
         with suppress(OSError):
             best = self.recall(seed) if not live else best_of(live[-1])
             self.learn(SimpleNamespace(rankings=np.tile(best, (1000, 1)), clicks=np.ones((1000, n_positions), np.int8)))

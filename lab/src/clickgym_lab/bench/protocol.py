@@ -69,7 +69,7 @@ class Protocol:
         how: the rules in short, for those who read scores.
         data: the folder of the anchors and of the reference results.
         frozen: the fingerprint; empty for tasks that are not frozen, as those of a secret set.
-        extends: the fingerprint of the version whose tasks it all has: what was played of that is gone on with.
+        extends: the fingerprint of the version whose tasks it all has: what was played of that is resumed.
         runs, quick_runs: of each task, all of them or those of ``--quick``.
         seed, anchor_seed: of all runs, and of those from which the anchors are.
         learners: the runs that generic reinforcement learning plays.
