@@ -248,10 +248,8 @@ class PostgresJournal:
     def call(self) -> Iterator[None]:
         self.check_usable()
         self._local.touched = False
-        try:
+        with self._faults():
             yield
-        except self._psycopg.Error as error:
-            raise self.name.fault(error) from None
 
     @property
     def touched(self) -> bool:
@@ -313,15 +311,7 @@ class PostgresJournal:
                 for row in contents.queries
             ),
         )
-        rows = (
-            row._asdict()
-            | {
-                "placed": [part for pair in row.placed for part in pair] or None,
-                "clicks": None if row.closed is None else [*row.clicks],
-            }
-            for row in contents.rows()
-        )
-        self._copy(f"impressions ({COLUMNS})", ([*row.values()] for row in rows))
+        self._copy(f"impressions ({COLUMNS})", ([*_columns(row).values()] for row in contents.rows()))
         self._copy("clicks (impression, position, clicked)", (click[:3] for click in contents.clicks()))
         self._copy("snapshots (query, tick, version, state)", contents.snapshots())
         for table, last in (("items", "max(number)"), ("queries", "max(number)"), ("impressions", "max(number) & 65535")):
@@ -408,11 +398,8 @@ class PostgresJournal:
         return agent, tick
 
     def show(self, row: Shown, served: Served) -> int | None:
-        values = row._asdict() | {"placed": [part for pair in row.placed for part in pair] or None}
         after, change = row.learned or row.tick, row.shown + (row.closed or 0)
-        if row.closed is None:
-            values["clicks"] = None
-        rows = self._move(SHOW, values, served, row.tick - 1, after, change)
+        rows = self._move(SHOW, _columns(row), served, row.tick - 1, after, change)
         return int(rows[0][0]) if rows else None
 
     def _move(
@@ -499,9 +486,19 @@ def _key(identity: Id) -> bytes:
 def _shown(columns: Sequence[bytes | None]) -> Shown:
     """A row as the other journal has it, too."""
     values: list[Any] = [None if text is None else parse(text) for parse, text in zip(PARSERS, columns, strict=True)]
-    row = Shown(*values)
+    return _paired(Shown(*values))
+
+
+def _paired(row: Shown) -> Shown:
+    """A row whose lists are as the store has them: flat, or missing if empty."""
     placed: Any = row.placed or ()
     return row._replace(placed=[*zip(placed[::2], placed[1::2], strict=True)], clicks=row.clicks or ())
+
+
+def _columns(row: Shown) -> dict[str, Any]:
+    """The columns of a row as the store has them; clicks stand in their own table until it is closed."""
+    placed = [part for pair in row.placed for part in pair] or None
+    return row._asdict() | {"placed": placed, "clicks": None if row.closed is None else [*row.clicks]}
 
 
 def contents_of(view: PostgresView) -> Contents:
@@ -509,9 +506,7 @@ def contents_of(view: PostgresView) -> Contents:
 
     def rows() -> Iterator[Shown]:
         for each in view.rows(f"SELECT {COLUMNS} FROM impressions ORDER BY shown, agent, tick"):
-            row = Shown(*each)
-            placed: Any = row.placed or ()
-            yield row._replace(placed=[*zip(placed[::2], placed[1::2], strict=True)], clicks=row.clicks or ())
+            yield _paired(Shown(*each))
 
     settings = {name: value for name, value in view.settings().items() if name != "looked"}
     if not settings.get("item_values"):
