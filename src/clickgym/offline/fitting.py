@@ -28,6 +28,7 @@ from ..core.checks import (
 from ..envs import ClickModel, DependentClickModel
 from ..envs.instances import Instance
 from .attraction import COEC, attractions, check_told, rated
+from .counts import Counts
 from .distinct import sorted_distinct
 from .estimation.cascading import CMEstimator
 from .estimation.estimator import MODEL_ESTIMATORS, Estimator
@@ -152,10 +153,10 @@ def fit_models(
 
     train, test = _hold_out(log, test_share, seed, on_step)
     settings = FitSettings(iterations, tol, per_query)
-    scored, estimators = _fit(models, settings, train, log, on_step)
+    scored, estimators = fit_each(models, settings, train, log, on_step)
     names = _one_of_each(scored, test if len(test) else train, on_step)
     best = {name: estimators[name] for name in names}
-    method = _method(log, per_query, best, models)
+    method = method_of(len(log), per_query, best, models)
     instances = {label: query_instance(log, label, best, n_items, origin=origin, estimation=method) for label in labels}
     if bootstrap:
         start = time.perf_counter()
@@ -179,10 +180,14 @@ def _hold_out(log: ClickLog, share: float, seed: int, on_step: Callable[[str], o
     return train, test
 
 
-def _fit(
-    models: Sequence[str], settings: FitSettings, train: ClickLog, log: ClickLog, on_step: Callable[[str], object]
+def fit_each(
+    models: Sequence[str],
+    settings: FitSettings,
+    train: ClickLog | Counts,
+    log: ClickLog | Counts,
+    on_step: Callable[[str], object],
 ) -> tuple[dict[str, Estimator], dict[str, Estimator]]:
-    """The estimators fitted to a part of the sessions, and those fitted to all."""
+    """The estimators fitted to a part of the sessions of a log, or of its counts, and those fitted to all."""
     scored: dict[str, Estimator] = {}
     estimators: dict[str, Estimator] = {}
     for name in models:
@@ -203,10 +208,10 @@ def _variety(log: ClickLog, query: str) -> tuple[int, float]:
     return len(lists), float(displays.max(axis=1).sum() / displays.sum())
 
 
-def _method(log: ClickLog, per_query: bool, best: Mapping[str, Estimator], models: Sequence[str]) -> dict[str, Any]:
+def method_of(n_sessions: int, per_query: bool, best: Mapping[str, Estimator], models: Sequence[str]) -> dict[str, Any]:
     """How all parameters are estimated, as instances tell it."""
     return {
-        "sessions_of_all_queries": len(log),
+        "sessions_of_all_queries": n_sessions,
         "smoothing": "(1 + successes) / (2 + trials)",
         "position_parameters": "of each query by itself" if per_query else "shared by all queries of the log",
         "steps": {name: getattr(best[name], "n_iter_", None) for name in models if name in best},

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,7 +15,7 @@ from .attraction import LEAST_SESSIONS, rated
 from .counts import Counts, check_columns_counted
 from .estimation.estimator import MODEL_ESTIMATORS, Estimator
 from .estimation.settings import ITERATIONS, TOL, FitSettings
-from .fitting import check_fitted_models, make_instance
+from .fitting import check_fitted_models, fit_each, make_instance, method_of
 
 
 @dataclass(frozen=True)
@@ -79,22 +78,9 @@ def fit_counted(
     held_out = np.zeros(len(counts.position), np.bool_) if counts.fold is None else counts.fold == 1
     train = counts.part(~held_out) if held_out.any() and not held_out.all() else counts
     test = counts.part(held_out) if train is not counts else None
-    settings = FitSettings(iterations, tol, per_query)
-    scored: dict[str, Estimator] = {}
-    estimators: dict[str, Estimator] = {}
-    for name in models:
-        start = time.perf_counter()
-        estimators[name] = scored[name] = settings.fit(MODEL_ESTIMATORS[name], train)
-        if test is not None:
-            estimators[name] = settings.fit(MODEL_ESTIMATORS[name], counts)
-        on_step(f"fitted {name} in {time.perf_counter() - start:.1f} s")
+    scored, estimators = fit_each(models, FitSettings(iterations, tol, per_query), train, counts, on_step)
     scores = {name: None if test is None else estimator.score_counts(test) for name, estimator in scored.items()}
-    facts = {
-        "sessions_of_all_queries": counts.n_sessions,
-        "smoothing": "(1 + successes) / (2 + trials)",
-        "position_parameters": "of each query by itself" if per_query else "shared by all queries of the log",
-        "steps": {name: getattr(each, "n_iter_", None) for name, each in estimators.items()},
-    }
+    facts = method_of(counts.n_sessions, per_query, estimators, models)
     instances = {}
     for label, (displays, production, n_sessions) in shown.items():
         instance = make_instance(label, displays, production, n_sessions, counts.n_positions, estimators, n_items)
