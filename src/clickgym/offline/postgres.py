@@ -20,7 +20,7 @@ from ..core.checks import short
 from ..core.files import FileError
 from ..core.formats import one_line
 from .log import ClickLog
-from .stores import BEFORE, LOGGED, ROWS, by_number, log_of
+from .stores import BEFORE, N_CLOSED, ROWS, by_number, log_of
 from .tables import MAX_MEMORY, check_kept, check_size
 
 SCHEMES = ("postgresql:/", "postgres:/")
@@ -164,8 +164,7 @@ class PostgresView:
         return settings_of(self._connection)
 
     def n_closed(self) -> int:
-        statement = f"SELECT count(*) FROM impressions WHERE closed IS NOT NULL AND source <> {LOGGED}"
-        return int(self._connection.execute(statement).fetchone()[0])
+        return int(self._connection.execute(N_CLOSED).fetchone()[0])
 
     def impressions(self, *names: str) -> list[Any]:
         n_positions, blocks = self.settings()["n_positions"], [[np.empty(0, np.int64)] for _ in names]

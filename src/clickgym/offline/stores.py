@@ -365,6 +365,10 @@ def at_one_moment(connection: sqlite3.Connection) -> Iterator[None]:
             connection.execute("COMMIT")
 
 
+N_CLOSED = f"SELECT count(*) FROM impressions WHERE closed IS NOT NULL AND source <> {LOGGED}"
+"""The number of closed impressions of users, in either kind of store."""
+
+
 class View(Protocol):
     """A store at one moment, for those who only read it."""
 
@@ -410,8 +414,7 @@ class SqliteView:
         return settings_of(self._connection)
 
     def n_closed(self) -> int:
-        statement = f"SELECT count(*) FROM impressions WHERE closed IS NOT NULL AND source <> {LOGGED}"
-        return int(self._connection.execute(statement).fetchone()[0])
+        return int(self._connection.execute(N_CLOSED).fetchone()[0])
 
     def impressions(self, *names: str) -> list[Any]:
         columns = read_columns(self._connection, "impressions", names, "ORDER BY number")
