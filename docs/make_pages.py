@@ -16,6 +16,7 @@ from typing import Any
 
 import prose
 from matplotlib.figure import Figure
+from pages.agent_pictures import idea_figure
 from pages.citing import bibtex, citing_page
 from pages.environments import page
 
@@ -374,6 +375,7 @@ def _cost(agent: str) -> str:
 def figures() -> Iterator[tuple[Path, Figure]]:
     """The leaderboard, the figures of sweeps, and that of every study on each set of queries, by their files."""
     yield DOCS / "leaderboard.png", leaderboard_figure(CURRENT)
+    yield DOCS / "mix_ts.png", idea_figure()
     for name in SHOWN:
         yield DOCS / f"{name}.png", prose.sweep(name).plot()
     for found in settings().values():

@@ -14,6 +14,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator
 from polars import col
 
+from clickgym import run
 from clickgym.core.colours import COLOURS
 from clickgym.runner.reports import drawn
 from clickgym_lab.bench.protocol import CURRENT, Protocol
@@ -128,3 +129,38 @@ def draw_on_page(panel: Axes, n_sessions: int) -> None:
     panel.spines[["top", "right"]].set_visible(False)
     for side in ("left", "bottom"):
         panel.spines[side].set_color(INK)
+
+
+# ----------------------------------------------------------------------------------------------------------------- our own
+
+STEPS = (
+    "the list that is best for one hypothesis,\ndrawn by its share",
+    "clicks of one user",
+    "five hypotheses foretold these clicks:\nthe better, the larger a share",
+)
+"""What `MixTS` does in a session."""
+HYPOTHESES = ("PBM", "UBM", "DBN", "DCM", "TPBM")
+
+
+def idea_figure() -> Figure:
+    """The idea of `MixTS`: the steps of a session, and the shares of its hypotheses in one run before users of the DCM."""
+    ends = sorted({round(10 ** (power / 20)) for power in range(20, 81)})
+    metrics = [f"belief_{name.lower()}" for name in HYPOTHESES]
+    table = run("MixTS", "DCMRank-v0", ends[-1], seed=0, checkpoints=ends, metrics=metrics).to_frame()
+    figure = Figure(figsize=(8.6, 2.9), layout="constrained")
+    loop, shares = figure.subplots(1, 2, width_ratios=(1.0, 1.35))
+    loop.set(xlim=(0.0, 1.0), ylim=(-0.25, 2.25))
+    loop.axis("off")
+    for height, words in zip((2, 1, 0), STEPS, strict=True):
+        box = {"boxstyle": "round,pad=0.5", "facecolor": "none", "edgecolor": INK}
+        loop.text(0.43, height, words, ha="center", va="center", fontsize=9, color=INK, bbox=box)
+    for start, end, bend in (((0.43, 1.7), (0.43, 1.2), 0.0), ((0.43, 0.8), (0.43, 0.3), 0.0), ((0.8, 0.0), (0.8, 2.0), 0.45)):
+        arrow = {"arrowstyle": "-|>", "color": INK, "connectionstyle": f"arc3,rad={bend}"}
+        loop.annotate("", end, start, arrowprops=arrow)
+    for i, (name, metric) in enumerate(zip(HYPOTHESES, metrics, strict=True)):
+        shares.plot(table["step"].to_numpy(), table[metric].to_numpy(), label=name, color=COLOURS[i], linewidth=2.0)
+    draw_on_page(shares, ends[-1])
+    shares.set_yscale("linear")
+    shares.set_title("share of each hypothesis, users of the DCM", fontsize=10, color=INK)
+    figure.legend(loc="outside lower center", ncols=len(HYPOTHESES), frameon=False, fontsize=9, labelcolor=INK)
+    return figure
