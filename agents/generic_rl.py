@@ -112,7 +112,8 @@ class StableBaselines(Learner):
        discount is 1: an episode is one list, whose reward comes at its end. For users with a memory an episode is the
        life of a user, whose state is observed, and the discount γ is the probability that a session is followed by another.
        An episode also continues with that probability, so the future counts by γ²: learning is faster than with a discount of 1
-       (``PPO:gamma=1.0``), and what is learned looks half as far ahead (docs/when_rl_pays.md has what that costs).
+       (``PPO:gamma=1.0``), and what is learned looks half as far ahead (docs/environments.md has what
+       that costs users with a memory).
     2. Regret is counted online, over all training sessions: the first of each stream, then the second of each, and so on.
        There is no evaluation phase, and exploration is paid for.
     3. The last step plays all streams, though the horizon may end within it; those sessions (fewer than ``n_envs``) are not

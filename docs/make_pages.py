@@ -23,8 +23,7 @@ from pages.environments import page
 from clickgym import Tuning, list_agents, tune
 from clickgym.agents import LEARNERS
 from clickgym.core.files import read_json
-from clickgym.core.formats import amount, duration, markdown_table, markdown_text, regret_text
-from clickgym.core.templates import templates
+from clickgym.core.formats import duration, markdown_table, regret_text
 from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, MEMORY, load_instance
 from clickgym.runner import PUBLISHED, STANDS, name_now, stands
 from clickgym.runner.describe import abilities
@@ -63,8 +62,7 @@ def pages() -> dict[Path, str]:
     texts |= {PAGES / f"{name}.md": study_page(name, found) for name, found in settings().items()}
     texts |= {RESULTS / f"{name}.json": findings(name, found) for name, found in settings().items()}
     texts |= {DOCS / "citing.md": citing_page(), ROOT / "paper.bib": bibtex()}
-    texts |= {DOCS / "leaderboard.html": leaderboard_html(), DOCS / "referee.md": referee(list(read_json(STABILITY).values()))}
-    texts[DOCS / "tasks.md"] = FORMS.get_template("tasks.md").render(protocol=CURRENT)
+    texts[DOCS / "leaderboard.html"] = leaderboard_html()
     for (file, name), content in marked_parts().items():
         texts[file] = _between(texts.get(file) or file.read_text(encoding="utf-8"), name, content)
     old = prose.entries()
@@ -81,23 +79,23 @@ def marked_parts() -> dict[tuple[Path, str], str]:
     return {
         (ROOT / "README.md", "teaches"): "\n".join(taught[:RECOMMENDING]),
         (DOCS / "environments.md", "environments"): _environments(),
+        (DOCS / "environments.md", "families"): _families(),
+        (DOCS / "environments.md", "regret"): _memory(),
         (DOCS / "agents.md", "agents"): agents,
         (DOCS / "agents.md", "late"): late,
-        (DOCS / "scoreboard.md", "results"): _scoreboard(),
+        (DOCS / "report.md", "results"): _scoreboard(),
         (DOCS / "contextual.md", "sweep"): _regrets("contextual"),
         (DOCS / "rl.md", "algorithms"): _algorithms(),
         (DOCS / "rl.md", "places"): _places(),
         (DOCS / "rl.md", "tuned"): _tuned(),
         (DOCS / "rl.md", "sweep"): _regrets("rl"),
         (DOCS / "studies.md", "studies"): _studies(),
-        (DOCS / "studies.md", "verdicts"): _verdicts(),
-        (DOCS / "when_rl_pays.md", "families"): _families(),
-        (DOCS / "when_rl_pays.md", "regret"): _memory(),
         (DOCS / "practice.md", "practice"): _practice(),
         (DOCS / "leaderboard.md", "boards"): "\n\n".join(_boards()),
         (DOCS / "leaderboard.md", "teaches"): "\n".join(taught),
         (DOCS / "mix_ts.md", "scores"): own_agent(),
         (DOCS / "scorecard.md", "abilities"): _abilities(),
+        (DOCS / "scorecard.md", "referee"): referee(list(read_json(STABILITY).values())).removesuffix("\n"),
     }
 
 
@@ -181,23 +179,6 @@ def _studies() -> str:
         told = "; ".join(f"{setting.name}: {count}" for setting, count in zip(found, counts, strict=True))
         rows.append((f"[`{name}`](studies/{name}.md)", STUDIES[name].paper, STUDIES[name].title, told))
     return _table(("study", "paper", "what it shows", "statements: yes, no, cannot tell"), rows)
-
-
-def _verdicts() -> str:
-    return FORMS.get_template("verdicts.md").render(settings=settings(), studies=STUDIES).removesuffix("\n")
-
-
-def _sizes(setting: Setting) -> str:
-    """What the verdicts rest on."""
-    sizes = []
-    for each, result in zip(setting.plans, setting.results, strict=True):
-        instances = len(result.made["instances"])
-        sizes.append(f"{instances:,} instance{'s' if instances > 1 else ''}, {each.runs:,} runs of {each.horizon:,} sessions")
-    return "; ".join(dict.fromkeys(sizes))
-
-
-FORMS = templates(DOCS / "pages")
-FORMS.filters |= {"amount": amount, "cell": markdown_text, "sizes": _sizes}
 
 
 def _families() -> str:

@@ -1,6 +1,6 @@
 """What a package of somebody else brings takes part like our own, and leaves nothing behind that others could not do without.
 
-The click model and the compiled agent are those of docs/own_models_and_agents.md.
+The click model and the compiled agent are those of docs/own_agent.md.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from clickgym.command_line import main
 from clickgym.envs import Instance
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = (ROOT / "docs" / "own_models_and_agents.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "own_agent.md").read_text(encoding="utf-8")
 
 REGISTRATION = """
 import clickgym

@@ -123,7 +123,7 @@ def by_click_model(case: Case) -> Iterator[Advice]:
     """An agent is made for some click models."""
     models = case.agent.click_models
     if issubclass(case.agent, StateAgent):
-        source = "[users with a memory](../when_rl_pays.md)"
+        source = "[users with a memory](../environments.md#users-with-a-memory)"
         yield Advice(True, "your users come back, and their clicks change what they click next", source)
     elif not models.startswith("any") and case.learns:
         source = "[which click model fits your log](../from_log_to_decision.md)"
@@ -291,7 +291,7 @@ def by_churn(case: Case) -> Iterator[Advice]:
 def by_library(case: Case) -> Iterator[Advice]:
     """Generic reinforcement learning is for users whom clicks change."""
     if issubclass(case.agent, Learner):
-        source = "[when reinforcement learning pays](../when_rl_pays.md)"
+        source = "[when reinforcement learning pays](../environments.md#users-with-a-memory)"
         yield Advice(True, "clicks change the users, so that it pays to plan ahead", source)
         yield Advice(False, "each user comes once, or comes back unchanged: bandits need fewer sessions to learn", source)
 

@@ -27,10 +27,13 @@ from places import ROOT, pages, places_of, relinked
 
 import clickgym
 from clickgym import agents, envs, offline, runner, serving
+from clickgym.core.formats import amount
+from clickgym.core.templates import templates
 from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, MEMORY
 from clickgym.runner import PUBLISHED, digest
 from clickgym_lab.bench.boards import REPOSITORY, boards_notes, boards_tables, filters_html, table_html
 from clickgym_lab.bench.conclusions import RECOMMENDING, conclusions
+from clickgym_lab.bench.protocol import CURRENT
 from clickgym_lab.bench.reference import agent_of
 
 HERE = Path(__file__).parent
@@ -172,6 +175,9 @@ def write(source: Path) -> None:
     (source / "index.md").write_text(landing(HERE / "index.md", findings, facts), encoding="utf-8")
     (source / "regret.svg").write_bytes(svg(curves_figure()))
     shutil.copytree(HERE / "static", source / "static")
+    forms = templates(ROOT / "docs" / "pages")
+    forms.filters["amount"] = amount
+    (source / "tasks.md").write_text(forms.get_template("tasks.md").render(protocol=CURRENT), encoding="utf-8")
     board = source / "leaderboard.md"
     board.write_text(board_page(board.read_text(encoding="utf-8")), encoding="utf-8")
 

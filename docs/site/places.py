@@ -10,7 +10,7 @@ from posixpath import normpath, relpath
 from clickgym.runner import PUBLISHED
 from clickgym_lab.bench.boards import REPOSITORY, source_file
 
-__all__ = ["ROOT", "origins", "pages", "places_of", "relinked"]
+__all__ = ["MOVED", "ROOT", "origins", "pages", "places_of", "relinked"]
 
 ROOT = Path(__file__).resolve().parents[2]
 ELSEWHERE = {  # pages that do not lie in docs/, by their place in the site
@@ -18,7 +18,19 @@ ELSEWHERE = {  # pages that do not lie in docs/, by their place in the site
     "contributing.md": "CONTRIBUTING.md",
     "changelog.md": "CHANGELOG.md",
     "migration.md": "MIGRATION.md",
+    "judgments.md": "lab/results/judgments.md",
 }
+MOVED = {
+    "errata": "studies.html#errata-of-the-papers",
+    "own_models_and_agents": "own_agent.html#compiled-agents-and-click-models",
+    "referee": "scorecard.html#before-a-referee",
+    "results_folders": "report.html#the-folder",
+    "scoreboard": "report.html#what-make-run-makes",
+    "scorecard_policy": "taking_part.html#policy",
+    "ubm_ts": "mix_ts.html",
+    "when_rl_pays": "environments.html#users-with-a-memory",
+}
+"""Where pages are that had an address of their own; the old one leads there."""
 
 
 def pages() -> dict[str, Path]:

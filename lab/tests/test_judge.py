@@ -765,5 +765,5 @@ def test_what_the_policy_says_of_the_judge():
     assert judging.LEVEL == 0.01
     assert (sandboxes.MEMORY, sandboxes.SCRATCH, sandboxes.THREADS) == (2 << 30, 64 << 20, 64)
     assert (seats.SECONDS, seats.PER_SESSION) == (300, 0.01)
-    policy = (Path(__file__).parents[2] / "docs" / "scorecard_policy.md").read_text(encoding="utf-8")
+    policy = (Path(__file__).parents[2] / "docs" / "taking_part.md").read_text(encoding="utf-8")
     assert CURRENT.frozen in policy

@@ -104,7 +104,7 @@ def test_the_study_when_rl_pays_is_of_codes_with_the_seeds_of_then():
     assert [*Trial("CascadeMDPRank-v0", "habit", "PPO", 0).seeds(0)] != then
 
 
-@pytest.mark.parametrize("page", ["docs/studies/when-rl-pays.md", "docs/when_rl_pays.md", "docs/studies.md"])
+@pytest.mark.parametrize("page", ["docs/studies/when-rl-pays.md", "docs/environments.md"])
 def test_pages_of_the_study_show_the_label(page):
     text = (ROOT / page).read_text(encoding="utf-8")
     assert "PPO:actions=codes" in text

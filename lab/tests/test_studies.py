@@ -472,7 +472,7 @@ def test_the_best_alpha_is_chosen_in_other_runs_than_those_it_is_measured_in():
 
 
 def test_the_published_lifts_are_those_that_the_paper_prints():
-    """To within what its rates, of three digits, leave open; one, which docs/errata.md names, does not follow from them."""
+    """To within what its rates, of three digits, leave open; one, which docs/studies.md names, does not follow from them."""
     published = STUDIES["ubm-table1"].table.keywords["published"]
     cells = {agent: [cell.split() for cell in row] for agent, row in published.items()}
     rates = {agent: [float(rate) for rate, _ in row] for agent, row in cells.items()}

@@ -1,6 +1,6 @@
 """What are judgments from clicks worth? Fitted attractions and clicks over expected clicks (COEC) beside the truth.
 
-    python -m clickgym_lab.judgments docs/judgments.md
+    python -m clickgym_lab.judgments lab/results/judgments.md
 
 20 queries with ten items each, of attractions from 0.1 to 0.56 (5.6 times); users of a position-based model; five positions.
 The logging policy ranks by the attractions with noise: strength 0 is random lists, infinity one list per query. Of each item:
