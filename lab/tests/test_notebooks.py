@@ -388,8 +388,8 @@ CLAIMS = {
             "regret_of(neural, 'NeuralLinearTS:growth=1', env='plain') < regret_of(linear, 'LinearTS', env='plain') / 3"
         ),
         "`evaluate` computes the truth, and the interval contains it.": "low < worth.value < high",
-        "The learned ranker earns more than the best order for all users, and has learned it from random lists, which earn half "
-        "as much.": "worth.value > one_order + 0.2 and abs(log.clicks.sum(axis=1).mean() / worth.value - 0.5) < 0.05",
+        "The learned ranker earns more than the best order for all users, and has learned it from random lists, which earn "
+        "half as much.": "worth.value > one_order + 0.2 and abs(log.clicks.sum(axis=1).mean() / worth.value - 0.5) < 0.05",
         "After 300 users the test has decided: users prefer the lists of the learned ranker.": (
             "credits[300].mean < 0 and credits[300].p_value < 0.05"
         ),
