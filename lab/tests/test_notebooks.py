@@ -103,10 +103,11 @@ def text_of(file):
     return "\n\n".join("".join(cell["source"]) for cell in cells_of(file) if cell["cell_type"] == "markdown")
 
 
-def test_the_course_has_six_notebooks():
+def test_the_course_has_seven_notebooks():
     assert [file.stem for file in COURSE] == [
         "1_clicks_lie", "2_explore_or_not", "3_the_cascade",
         "4_what_you_are_told", "5_users_that_change", "6_from_a_log_to_a_service",
+        "7_every_user_another_list",
     ]  # fmt: skip
 
 
@@ -357,6 +358,44 @@ CLAIMS = {
         ),
         "`CascadeKLUCB` loses more after the whole log than without any log.": (
             "warm['CascadeKLUCB', SESSIONS] > warm['CascadeKLUCB', 0]"
+        ),
+    },
+    "7_every_user_another_list": {
+        "For readers, both tests prefer A, and team draft needs about a tenth of the sessions.": (
+            "0.09 < compared['readers'].tests['team_draft'].sessions / compared['readers'].tests['ab'].sessions < 0.12"
+            " and min(test.mean for test in compared['readers'].tests.values()) > 0"
+        ),
+        "For shoppers, the two lists get equally many clicks, and credit prefers A all the same.": (
+            "abs(np.subtract(*compared['shoppers'].clicks)) < 1e-9 and compared['shoppers'].tests['team_draft'].mean > 0.4"
+        ),
+        "After 1,000 users, credit has decided: users prefer the lists of the agent. The interval of the difference in clicks "
+        "still contains zero.": (
+            "report.impressions == 1_000 and report.credit.p_value < 0.05 and report.credit.mean > 0"
+            " and report.difference.low < 0 < report.difference.high"
+        ),
+        "One order for all goes little more than half of the way.": "0.5 < (one_order - by_chance) / (best - by_chance) < 0.6",
+        "With plain features, `LinearTS` and `PBMLinUCB` lose more than the best order for all users": (
+            "all(regret_of(linear, each, env='plain') > (best - one_order) * HORIZON for each in agents[:2])"
+        ),
+        "In every session they lose about as much as in the one before": (
+            "all(1.8 < regret_of(linear, each, env='plain') / np.interp(HORIZON / 2, *mean_curve(linear, 'plain', each)) < 2.2"
+            " for each in agents[:2])"
+        ),
+        "With products each of them loses less than a quarter of what it loses without.": (
+            "all(regret_of(linear, each, env='outer') < 0.25 * regret_of(linear, each, env='plain') for each in agents[:2])"
+        ),
+        "with plain features it loses less than a third of what `LinearTS` loses.": (
+            "regret_of(neural, 'NeuralLinearTS:growth=1', env='plain') < regret_of(linear, 'LinearTS', env='plain') / 3"
+        ),
+        "`evaluate` computes the truth, and the interval contains it.": "low < worth.value < high",
+        "The learned ranker earns more than the best order for all users, and has learned it from random lists, which earn "
+        "half as much.": "worth.value > one_order + 0.2 and abs(log.clicks.sum(axis=1).mean() / worth.value - 0.5) < 0.05",
+        "After 300 users the test has decided: users prefer the lists of the learned ranker.": (
+            "credits[300].mean < 0 and credits[300].p_value < 0.05"
+        ),
+        "the agent goes on learning, and its credit comes closer to zero.": (
+            "credits[SESSIONS].mean < 0 and credits[SESSIONS].mean > 0.5 * credits[300].mean"
+            " and credits[SESSIONS].p_value <= credits[300].p_value"
         ),
     },
 }
