@@ -379,7 +379,13 @@ N_CLOSED = f"SELECT count(*) FROM impressions WHERE closed IS NOT NULL AND sourc
 
 
 class View(Protocol):
-    """A store at one moment, for those who only read it."""
+    """A store at one moment, for those who only read it.
+
+    Attributes:
+        until: where it ends, by which its store knows.
+    """
+
+    until: int
 
     def settings(self) -> dict[str, Any]:
         """What the store was made with."""

@@ -6,7 +6,7 @@ event with its tick. Where several processes write, a journal refuses an event o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -83,12 +83,14 @@ class Stored(NamedTuple):
         query: the user's own id; None for the agent of all queries.
         capacity, n_features: its sizes.
         snapshot: the tick, the version and the state of its last snapshot; None without one.
+        beginning: the same where impressions have left: with it all that is known of the agent begins. None: none have.
     """
 
     query: Id | None
     capacity: int
     n_features: int | None
     snapshot: tuple[int, int, bytes] | None
+    beginning: tuple[int, int, bytes] | None = None
 
 
 class History(NamedTuple):
@@ -137,6 +139,8 @@ class Contents(NamedTuple):
             is a tick behind those of all events where closing is none.
         clicks: returns of each the number of its impression, its position, its time, and whether it came late.
         snapshots: by agent its tick, version and state.
+        beginnings: the same of those some of whose impressions have left.
+        totals: by query, as texts, what is kept of these; empty if none have left.
     """
 
     shared: bool
@@ -146,6 +150,8 @@ class Contents(NamedTuple):
     rows: Callable[[], Iterable[Shown]]
     clicks: Callable[[], Iterable[tuple[int, int, int, int]]]
     snapshots: Callable[[], Iterable[tuple[int, int, int, bytes]]]
+    beginnings: Callable[[], Iterable[tuple[int, int, int, bytes]]]
+    totals: Mapping[int, Any]
 
 
 class Journal(Protocol):
@@ -182,6 +188,38 @@ class Journal(Protocol):
 
     def view(self) -> AbstractContextManager[View]:
         """What the journal holds at one moment."""
+
+    def check_writable(self) -> None:
+        """Read and write something that changes nothing."""
+
+    def n_open(self) -> int:
+        """How many impressions are open."""
+
+    # ----------------------------------------------------------------------------------------------------- retention
+
+    def leaving(self, before: int, most: int) -> AbstractContextManager[View]:
+        """Context inside `call`, in which all is written or nothing: a view of impressions that may leave.
+
+        They are those before the first that was not shown before a moment, or that is not learned.
+
+        Args:
+            before: microseconds since 1970.
+            most: about how many.
+        """
+
+    def agents_of(self, view: View) -> list[int]:
+        """The agents of the impressions of `leaving`."""
+
+    def forget(
+        self, view: View, beginnings: Iterable[tuple[int, int, int, bytes]], totals: Iterable[tuple[int, str]]
+    ) -> None:
+        """Let the impressions of `leaving` leave, with their clicks.
+
+        Args:
+            view: of them.
+            beginnings: the tick, version and state of each of their agents.
+            totals: by query, of all that have left, instead of earlier ones.
+        """
 
     # -------------------------------------------------------------------------------------------------------- names
 

@@ -9,6 +9,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from datetime import datetime
 from os import PathLike
 from typing import Any, NamedTuple, Self, TypeVar, cast
 
@@ -42,6 +43,7 @@ from .journal import Item, Journal, Shown
 from .memory import Agents, event_of
 from .postgres import PostgresJournal
 from .report import Report, report_of
+from .retention import Pruned, moment_of, prune
 from .served import AGENT, BY_GUARD, BY_LOT, INTERLEAVED, PRODUCTION, Event, Recipe, ReplayError, Served, Worths
 from .sqlite import SqliteJournal
 from .store import DURABLE
@@ -434,13 +436,47 @@ class Ranker:
         with self._journal.call():
             return self._agents.save_all()
 
+    def prune(self, before: float | datetime) -> Pruned:
+        """Let impressions leave the store that were shown before a date, with their clicks. First this does what `update` does.
+
+        Agents stay as they are: their states are written, and a restart begins with these. The report goes on counting what has
+        left. The log begins later. Only what is learned leaves: the first impression that is open stays, and so do those that
+        were shown after it. With PostgreSQL other processes may serve meanwhile. Large stores are pruned in steps, each of which
+        is whole after a kill.
+
+        Args:
+            before: seconds since 1970 by the ranker's clock, or a `datetime` with a time zone; not after now.
+
+        Returns:
+            How many impressions have left, and how many from before the date stay.
+
+        Raises:
+            ValueError, TypeError: on wrong input; the agent cannot be saved, or one is not what its impressions make of it.
+            FileError: the store cannot be written. Steps that were done stay done.
+
+        Example:
+            >>> ranker = Ranker(n_positions=1, seed=0, clock=lambda: 1e9)
+            >>> ranker.close(ranker.rank("red shoes", ["sku-3", "sku-17"]).id), ranker.rank("blue shoes", ["sku-5"]).source
+            (True, 'agent')
+            >>> ranker.prune(1e9 - 86_400)
+            Pruned(impressions=0, clicks=0, kept=0, until=None)
+        """
+        moment = moment_of(before, self._read_clock())
+        if not self._recipe.can_be_saved:
+            raise ValueError(
+                f"{self._recipe.name} cannot be saved, and an agent whose impressions have left begins with a saved state"
+            )
+        self.update()
+        return prune(self._journal, self._agents, moment)
+
     def log(self) -> ClickLog:
         """The closed impressions with all clicks, also the late ones. Each list ends at the last position that was seen.
 
         Sessions that `from_log` learned are not included.
 
         Returns:
-            A log whose labels are your ids; integers are written as text.
+            A log whose labels are your ids; integers are written as text. Its ``notes`` say from when on it is whole, if the
+            store was pruned.
         """
         with self._journal.view() as view:
             return log_of(view)

@@ -33,6 +33,11 @@ AGENT, BY_LOT, PRODUCTION, BY_GUARD, INTERLEAVED = 0, 1, 2, 3, 5
 agent and another together."""
 FORMAT = 1
 """Of a snapshot."""
+NO_CURE = (
+    "; what it learned from is gone, so no other agent can take its place: return to the code that wrote it, or make a new store "
+    "of what is left of the log, by Ranker.from_log(clickgym.offline.read_log(store), ...)"
+)
+"""Where a replay fails that cannot begin before impressions that have left."""
 
 
 class ReplayError(ValueError):
@@ -138,6 +143,11 @@ class Recipe:
             raise TypeError(f"{self.name} makes {short(agent)}; expected an agent that is asked for one list at a time")
         return agent
 
+    @property
+    def can_be_saved(self) -> bool:
+        """Whether the agent, with its challenger, has snapshots."""
+        return self.compiled and (self.challenger is None or self.challenger.compiled)
+
     def _check(self, agent: Agent) -> None:
         """Refuse an agent that cannot serve; another ranks and learns once, so that all is compiled before users come."""
         if reason := refusal(agent, self.sees_features):
@@ -194,6 +204,7 @@ class Served:
         version: what the journal wants to see again with the next one.
         events: how many there were since the last snapshot.
         guarded: whether the guard gave the query back to production.
+        is_pruned: whether impressions have left, so that it cannot be replayed from its first event.
         trial: the difference between agent and production.
         challenger: the agent that learns beside this one, and with whose lists its lists are interleaved; None: there is none.
         candidates: those of the last call as the caller passed them, for who passes the same; their numbers, mask and bits.
@@ -208,7 +219,7 @@ class Served:
         self.replaced = np.full(capacity, -1, np.int64)  # when a slot was given to another item
         self.open: dict[int, tuple[int | None, list[int]]] = {}
         self.tick, self.version, self.events, self.displays = -1, 0, 0, 0
-        self.guarded = False
+        self.guarded = self.is_pruned = False
         self.trial = PairedDifference(recipe.n_positions if recipe.worths is None else 0.0, recipe.confidence)
         self._trials: OrderedDict[int, list[Any]] = OrderedDict()  # source, share, reward once it is known
         self.candidates: tuple[Id, ...] = ()
@@ -384,7 +395,7 @@ class Served:
     def to_bytes(self) -> bytes | None:
         """The state for `restore`; None for an agent that cannot be saved, which is replayed from its first event."""
         challenger = self.recipe.challenger
-        if not self.recipe.compiled or not (challenger is None or challenger.compiled):
+        if not self.recipe.can_be_saved:
             return None
         head: dict[str, Any] = {
             "format": FORMAT,
@@ -405,16 +416,21 @@ class Served:
             head |= {"challenger": challenger.label, "length": len(archives[0])}
         return json.dumps(head).encode() + b"\n" + b"".join(archives)
 
-    def restore(self, tick: int, content: bytes) -> None:
-        """Continue from a state that `to_bytes` returned. One of another format, or with another challenger, is ignored."""
+    def restore(self, tick: int, version: int, content: bytes) -> str:
+        """Continue from a state that `to_bytes` returned; returns why it does not fit, nothing if it does."""
         line, _, archive = content.partition(b"\n")
         head: Mapping[str, Any] = parse_json(line.decode())
         challenger, length = self.recipe.challenger, head.get("length", len(archive))
-        if head["format"] != FORMAT or head.get("challenger") != (challenger and challenger.label):
-            return
-        self.agent = cast(Any, type(self.agent)).load(io.BytesIO(archive[:length]))  # a `CompiledAgent`
-        if self.challenger is not None:
-            self.challenger = cast(Any, type(self.challenger)).load(io.BytesIO(archive[length:]))
+        if head["format"] != FORMAT:
+            return f"its state has format {head['format']}; this clickgym reads {FORMAT}{NO_CURE}"
+        if (was := head.get("challenger")) != (challenger and challenger.label):
+            return f"its state was written {f'with challenger={was!r}' if was else 'without challenger='}: pass the same"
+        try:
+            self.agent = cast(Any, type(self.agent)).load(io.BytesIO(archive[:length]))  # a `CompiledAgent`
+            if self.challenger is not None:
+                self.challenger = cast(Any, type(self.challenger)).load(io.BytesIO(archive[length:]))
+        except ValueError as error:  # the arrays of its state are other ones
+            return f"its state cannot be read: the code of {self.recipe.name} has changed ({error}){NO_CURE}"
         self.items = head["items"]
         self.slot_of = {item: slot for slot, item in enumerate(self.items) if item >= 0}
         self.last[:], self.replaced[:] = head["last"], head["replaced"]
@@ -422,7 +438,16 @@ class Served:
         self.displays = head["displays"]
         self.trial.restore(head["trial"])
         self._trials = OrderedDict((number, values) for number, *values in head["trials"])
-        self.tick, self.events = tick, 0
+        self.tick, self.version, self.events = tick, version, 0
+        return ""
+
+
+def ticks_of(state: bytes) -> set[int]:
+    """The ticks that stand in what `Served.to_bytes` has returned."""
+    head: dict[str, Any] = dict(parse_json(state.partition(b"\n")[0].decode()))
+    if head["format"] != FORMAT:
+        raise ValueError(f"a state of an agent whose impressions have left has format {head['format']}{NO_CURE}")
+    return {*head["last"], *head["replaced"], *(row[0] for name in ("open", "trials") for row in head[name])} - {-1}
 
 
 def renumbered(state: bytes, tick_of: Callable[[int], int]) -> bytes | None:
