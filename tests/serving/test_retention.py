@@ -13,9 +13,10 @@ import numpy as np
 import pytest
 from service_kills import state_of
 from test_move import places  # noqa: F401  (a fixture)
+from test_store import Mine
 
 from clickgym import Ranker
-from clickgym.agents import Agent, CascadeTS
+from clickgym.agents import CascadeTS
 from clickgym.offline import read_log
 from clickgym.offline.postgres import Address, is_address
 from clickgym.serving import retention
@@ -92,7 +93,7 @@ def states(ranker):
     """Of all agents, as a worker computes them that has none in memory."""
     fresh = Agents(ranker._journal, ranker._recipe, ranker.seed, 10)
     with ranker._journal.view() as view:
-        numbers = [0] if ranker._recipe.sees_features else [*view.ids("queries")]
+        numbers = [0] if ranker._recipe.sees_features else sorted(view.ids("queries"))
     with ranker._journal.call():
         return [state_of(fresh.get(number)) for number in numbers]
 
@@ -157,20 +158,6 @@ def test_what_waits_stays_with_what_was_shown_after_it(store, clock):
 
 
 def test_bad_input_is_refused(clock):
-    class Plain(Agent):
-        """In Python only."""
-
-        learns_from = "any list"
-
-        def rank(self, observation=None, candidates=None):
-            return np.flatnonzero(candidates)[: self.n_positions]
-
-        def update(self, observation, ranking, clicks, reward, *, display=None, void=None):
-            pass
-
-        def replace(self, item):
-            pass
-
     ranker = made(None, clock)
     for before, why in (
         (1.8e9, "after now"), (datetime(2020, 1, 1), "without a time zone"), (float("nan"), "before"), (-1, "before"),  # noqa: DTZ001
@@ -178,8 +165,8 @@ def test_bad_input_is_refused(clock):
     ):  # fmt: skip
         with pytest.raises((ValueError, TypeError), match=why):
             ranker.prune(before)
-    with pytest.raises(ValueError, match="Plain cannot be saved"):
-        Ranker(Plain, n_positions=2, seed=0).prune(0)
+    with pytest.raises(ValueError, match="Mine cannot be saved"):
+        Ranker(Mine, n_positions=2, seed=0).prune(0)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked")
@@ -233,6 +220,8 @@ def test_workers_go_on_while_one_prunes(address, clock, monkeypatch):
     clock.now += 60
     for worker in (one, other, pruner):
         worker.update()
+    for worker in (one, other, pruner):
+        worker._agents._wary = dict.fromkeys((1, 2, 3), 9)  # look for events of others, beginning with what is in memory
         assert [state_of(worker._agents.get(number)) for number in (1, 2, 3)] == states(pruner)
     ticks = pruner._journal._run(
         "SELECT agent, array_agg(e.tick ORDER BY e.tick), max(p.tick) FROM (SELECT agent, tick FROM impressions UNION SELECT agent, "
@@ -274,7 +263,7 @@ def test_a_beginning_that_fails_is_refused_and_nothing_is_replayed_from_the_star
         play(ranker, clock, 60)
         clock.now += 60
         ranker.prune(clock.now)
-        saved, (_, _, state) = states(ranker), ranker._journal.stored(1).beginning
+        saved, (_, _, state), query = states(ranker), ranker._journal.stored(1).beginning, ranker._journal.stored(1).query
     change(store, "DELETE FROM snapshots")
 
     def refused(why, **settings):
@@ -294,7 +283,7 @@ def test_a_beginning_that_fails_is_refused_and_nothing_is_replayed_from_the_star
     with made(store, clock, by=None) as ranker:
         assert states(ranker) == saved
         for _ in range(20):
-            ranker.close(ranker.rank(ranker._journal.stored(1).query, range(6)).id)
+            ranker.close(ranker.rank(query, range(6)).id)
         ranker._agents.save_all = lambda *_: 0
     with monkeypatch.context() as patch:
         restore = Served.restore
@@ -310,7 +299,7 @@ def test_a_beginning_that_fails_is_refused_and_nothing_is_replayed_from_the_star
     change(store, "UPDATE pruned SET state = ? WHERE query = 1", (bytes([*state[:-1], state[-1] ^ 1]),))
     with made(store, clock, by=None) as ranker:
         with pytest.raises(ValueError, match=r"is damaged .the checksum of a row of pruned does not match.; restore a copy of it"):
-            ranker._agents.load(1)
+            ranker.best(query)
         ranker.report()
 
 

@@ -320,11 +320,12 @@ class Journal(Protocol):
     def impression(self, number: int) -> Shown | None:
         """An impression by its number, with the clicks that have come before it was closed."""
 
-    def click(self, number: int, position: int | None, item: int | None, now: int) -> bool | None:
+    def click(self, number: int, position: int | None, item: int | None, now: int) -> int | None:
         """Store a click by its position or item.
 
         Returns:
-            Whether it is new; None if the impression does not show the item, or there is none.
+            0 if it was there, 1 if it is new, 2 if it is new and late; None if the impression does not show the item, or there
+            is none.
         """
 
     def overdue(self, now: int, patience: float, at_once: bool = False) -> Shown | None:

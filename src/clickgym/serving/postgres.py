@@ -118,11 +118,13 @@ HISTORY = Statement(f"""SELECT q.tick, q.version, q.guarded, i.* FROM queries q 
     UNION ALL
     SELECT {COLUMNS} FROM impressions WHERE agent = %(agent)s AND tick = ANY(%(opened)s) AND ended IS NOT NULL
 ) i ON true WHERE q.number = %(agent)s ORDER BY i.tick""")
-CLICK = Statement("""INSERT INTO clicks (impression, position, clicked)
-SELECT number, position, %(now)s FROM (
-    SELECT number, coalesce(%(position)s, array_position(items, %(item)s::integer)) AS position FROM impressions
-    WHERE number = %(number)s) i
-WHERE position IS NOT NULL ON CONFLICT DO NOTHING RETURNING 1""")
+CLICK = Statement("""WITH i AS (
+    SELECT number, coalesce(%(position)s, array_position(items, %(item)s::integer)) AS position, closed FROM impressions
+    WHERE number = %(number)s
+), new AS (
+    INSERT INTO clicks (impression, position, clicked) SELECT number, position, %(now)s FROM i
+    WHERE position IS NOT NULL ON CONFLICT DO NOTHING RETURNING 1
+) SELECT 1 + (closed IS NOT NULL)::integer FROM i, new""")
 CLICKED = Statement("""SELECT c.clicked FROM impressions i LEFT JOIN clicks c
 ON c.impression = i.number AND c.position = coalesce(%(position)s, array_position(i.items, %(item)s::integer))
 WHERE i.number = %(number)s AND (%(position)s IS NOT NULL OR %(item)s::integer = ANY(i.items))""")
@@ -490,10 +492,10 @@ class PostgresJournal:
         rows = self._run(IMPRESSION, {"number": number})
         return _shown(rows[0]) if rows else None
 
-    def click(self, number: int, position: int | None, item: int | None, now: int) -> bool | None:
+    def click(self, number: int, position: int | None, item: int | None, now: int) -> int | None:
         values = {"number": number, "position": position, "item": item, "now": now}
-        if self._run(CLICK, values):
-            return True
+        if new := self._run(CLICK, values):
+            return int(new[0][0])
         again = self._local.again
         rows = self._run(CLICKED, values)
         return (again and int(rows[0][0] or -1) == now) if rows else None

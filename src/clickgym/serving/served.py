@@ -41,7 +41,16 @@ NO_CURE = (
 
 
 class ReplayError(ValueError):
-    """The stored events do not reproduce the agent's lists: its code has changed, or it uses other random numbers."""
+    """The stored events do not reproduce the agent's lists: its code has changed, or it uses other random numbers.
+
+    Args:
+        text: what is said of it.
+        query: that of the agent; None for the agent of all.
+    """
+
+    def __init__(self, text: str, query: Id | None) -> None:
+        super().__init__(text)
+        self.query = query
 
 
 def refusal(agent: Any, sees_features: bool) -> str:

@@ -308,7 +308,7 @@ class SqliteJournal(Store):
         row = row_of(self.connection, "impressions", "WHERE number = ?", self._own(number))
         return None if row is None else _shown(self.connection, row)
 
-    def click(self, number: int, position: int | None, item: int | None, now: int) -> bool | None:
+    def click(self, number: int, position: int | None, item: int | None, now: int) -> int | None:
         """Who reads the whole row checks its checksum."""
         number = self._own(number)
         row = self.connection.execute("SELECT items, closed FROM impressions WHERE number = ?", (number,)).fetchone()
@@ -323,7 +323,7 @@ class SqliteJournal(Store):
             position = items.index(item) + 1
         self.touch()
         late = int(row[1] is not None)
-        return bool(insert(self.connection, "clicks", number, position, now, late, verb="INSERT OR IGNORE"))
+        return insert(self.connection, "clicks", number, position, now, late, verb="INSERT OR IGNORE") and 1 + late
 
     def overdue(self, now: int, patience: float, at_once: bool = False) -> Shown | None:
         """The impression that was shown first; it is over also if the clock went back since by more than that."""

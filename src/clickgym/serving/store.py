@@ -176,7 +176,7 @@ class Store:
         if not is_new:
             version = check_version(self.connection, self.path)
             seconds = check_content(self.connection, "integrity_check")
-            logger.info("%s: checked in %.1f s", self.path, seconds)
+            logger.info("%s: checked in %.1f s", self.path, seconds, extra={"event": "checked", "seconds": seconds})
             if version < VERSION:
                 self._migrate(version)
                 self.connection.close()
@@ -216,7 +216,10 @@ class Store:
         run(f"PRAGMA user_version = {VERSION}")
         run("COMMIT")
         path.with_name(f"{path.name}-lock").unlink(missing_ok=True)
-        logger.warning("%s was %s and now is of version %d; %s is a copy of before", path, name, VERSION, copy)
+        logger.warning(
+            "%s was %s and now is of version %d; %s is a copy of before", path, name, VERSION, copy,
+            extra={"event": "migrated", "store": str(path), "version": VERSION, "copy": str(copy)},
+        )  # fmt: skip
 
     # ----------------------------------------------------------------------------------------------------------- writing
 
