@@ -298,7 +298,9 @@ def test_a_beginning_that_fails_is_refused_and_nothing_is_replayed_from_the_star
     refused("its state was written without challenger=: pass the same", by="team_draft", challenger="PBMHB")
     change(store, "UPDATE pruned SET state = ? WHERE query = 1", (bytes([*state[:-1], state[-1] ^ 1]),))
     with made(store, clock, by=None) as ranker:
-        with pytest.raises(ValueError, match=r"is damaged .the checksum of a row of pruned does not match.; restore a copy of it"):
+        with pytest.raises(
+            ValueError, match=r"is damaged .the checksum of a row of pruned does not match.; restore a copy of it"
+        ):
             ranker.best(query)
         ranker.report()
 

@@ -442,9 +442,7 @@ class SqliteView:
         return int(self._connection.execute(N_CLOSED).fetchone()[0])
 
     def impressions(self, *names: str) -> list[Any]:
-        columns = read_columns(
-            self._connection, "impressions", names, "WHERE number < ? ORDER BY number", self.until
-        )
+        columns = read_columns(self._connection, "impressions", names, "WHERE number < ? ORDER BY number", self.until)
         n_positions = int(self.settings()["n_positions"])
         return [
             as_items(bytes(column)).reshape(-1, n_positions)
@@ -455,7 +453,11 @@ class SqliteView:
 
     def clicks(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
         number, position, late = read_columns(
-            self._connection, "clicks", ("impression", "position", "late"), "WHERE impression < ? ORDER BY impression", self.until
+            self._connection,
+            "clicks",
+            ("impression", "position", "late"),
+            "WHERE impression < ? ORDER BY impression",
+            self.until,
         )
         return number, position, late
 

@@ -210,9 +210,7 @@ class Journal(Protocol):
     def agents_of(self, view: View) -> list[int]:
         """The agents of the impressions of `leaving`."""
 
-    def forget(
-        self, view: View, beginnings: Iterable[tuple[int, int, int, bytes]], totals: Iterable[tuple[int, str]]
-    ) -> None:
+    def forget(self, view: View, beginnings: Iterable[tuple[int, int, int, bytes]], totals: Iterable[tuple[int, str]]) -> None:
         """Let the impressions of `leaving` leave, with their clicks.
 
         Args:

@@ -242,7 +242,8 @@ class Agents:
                 reason = "" if snapshot is None else served.restore(*snapshot)
                 if reason and snapshot is first:
                     raise ReplayError(
-                        f"{_called(served)} cannot begin, for its first impressions have left the store, and {reason}", stored.query
+                        f"{_called(served)} cannot begin, for its first impressions have left the store, and {reason}",
+                        stored.query,
                     )
                 if not reason and self._catch_up(served):
                     return served

@@ -1,4 +1,4 @@
-"""Metrics of a service in the text format of Prometheus, which is some lines: no package is needed for it."""
+"""Metrics of a service in the text format of Prometheus, which is some lines: no package is needed to write it."""
 
 from __future__ import annotations
 
@@ -50,7 +50,11 @@ class Metrics:
     def text(self, gauges: dict[str, int]) -> str:
         """All that was counted, and gauges by their names in `GAUGES`."""
         with self._lock:
-            counts, times, seconds = {name: {"": n} for name, n in self._counts.items()}, [*accumulate(self._times)], self._seconds
+            counts, times, seconds = (
+                {name: {"": n} for name, n in self._counts.items()},
+                [*accumulate(self._times)],
+                self._seconds,
+            )
             counts["impressions"] = {f'{{source="{source}"}}': n for source, n in self._shown.items()}
         lines = []
         for name, words in COUNTERS.items():

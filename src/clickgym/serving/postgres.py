@@ -418,9 +418,7 @@ class PostgresJournal:
     def agents_of(self, view: View) -> list[int]:
         return [row[0] for row in self._run("SELECT DISTINCT agent FROM impressions WHERE shown <= %s", (view.until,))]
 
-    def forget(
-        self, view: View, beginnings: Iterable[tuple[int, int, int, bytes]], totals: Iterable[tuple[int, str]]
-    ) -> None:
+    def forget(self, view: View, beginnings: Iterable[tuple[int, int, int, bytes]], totals: Iterable[tuple[int, str]]) -> None:
         for row in beginnings:
             self._run("DELETE FROM pruned WHERE query = %s", row[:1])
             self._run("INSERT INTO pruned VALUES (%s, %s, %s, %b, %s)", (*row, sum_of(*row)))

@@ -338,7 +338,8 @@ def report_of(view: View, now: float, confidence: float, compares: bool) -> Repo
         clicks=totals.clicks,
         late=totals.late,
         positions=tuple(
-            Position(k, seen, clicks, theirs, their_clicks) for k, (seen, theirs, clicks, their_clicks) in enumerate(positions, 1)
+            Position(k, seen, clicks, theirs, their_clicks)
+            for k, (seen, theirs, clicks, their_clicks) in enumerate(positions, 1)
         ),
         replaced=sum(each[4] - each[5] for each in totals.queries.values()),
         traffic=tuple(_traffic(totals.queries, ids, set(guarded))),
@@ -389,7 +390,9 @@ def _commonest(items: NDArray[np.int32]) -> int:
 
 
 def _traffic(queries: Mapping[int, Sequence[int]], ids: dict[int, Any], guarded: set[int]) -> list[Query]:
-    order = sorted((number for number, totals in queries.items() if totals[0]), key=lambda number: (-queries[number][0], number))
+    order = sorted(
+        (number for number, totals in queries.items() if totals[0]), key=lambda number: (-queries[number][0], number)
+    )
     everywhere = 0 in guarded  # the agent of all queries
     return [
         Query(ids[number], queries[number][0], queries[number][1], everywhere or number in guarded)

@@ -224,9 +224,7 @@ class SqliteJournal(Store):
         agent = "DISTINCT CASE WHEN features IS NULL THEN query ELSE 0 END"
         return [row[0] for row in self.connection.execute(f"SELECT {agent} FROM impressions WHERE number < ?", (view.until,))]
 
-    def forget(
-        self, view: View, beginnings: Iterable[tuple[int, int, int, bytes]], totals: Iterable[tuple[int, str]]
-    ) -> None:
+    def forget(self, view: View, beginnings: Iterable[tuple[int, int, int, bytes]], totals: Iterable[tuple[int, str]]) -> None:
         self._keep(beginnings, totals)
         columns = {"impressions": "number", "clicks": "impression", "interleaved": "impression", "slots": "since"}
         for table, column in (columns | ({"moved": "impression"} if self._was_moved else {})).items():
