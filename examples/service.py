@@ -17,8 +17,8 @@ tokens is in a file, beside the store or named by --key; all workers need the sa
 agents: put what you know of users and bots before it. Bodies that are too long, nested too deeply, or too slow are refused.
 
 For operators: /health answers 200, or 503 and one line if the store cannot be read and written; /metrics is for Prometheus;
---log json writes what the service warns of as one JSON object a line. Let no users reach these, nor /report. compose.yaml beside
-this file starts the service with PostgreSQL: docker compose -f examples/compose.yaml up
+--log json writes what the service warns of as one JSON object a line. Let no users reach these, nor /report. compose.yaml here
+starts the service with PostgreSQL: docker compose -f examples/compose.yaml up
 """
 
 from __future__ import annotations

@@ -160,7 +160,7 @@ def test_what_waits_stays_with_what_was_shown_after_it(store, clock):
 def test_bad_input_is_refused(clock):
     ranker = made(None, clock)
     for before, why in (
-        (1.8e9, "after now"), (datetime(2020, 1, 1), "without a time zone"), (float("nan"), "before"), (-1, "before"),  # noqa: DTZ001
+        (1.8e9, "after now"), (datetime(2020, 1, 1), "without a time zone"), (float("nan"), "before"), (-1, "before"),
         ("yesterday", "before"), (None, "before"),
     ):  # fmt: skip
         with pytest.raises((ValueError, TypeError), match=why):
@@ -186,8 +186,7 @@ def test_a_kill_in_the_middle_leaves_the_store_whole(store, clock, monkeypatch):
                 if where == "agents_of":
                     monkeypatch.setattr(journal, where, lambda *_: os._exit(9))
                 elif where == "forget":
-                    forget = journal.forget
-                    monkeypatch.setattr(journal, where, lambda *words: (forget(*words), os._exit(9)))
+                    monkeypatch.setattr(journal, where, lambda *words, do=journal.forget: (do(*words), os._exit(9)))
                 else:
                     signal.signal(signal.SIGALRM, signal.SIG_DFL)
                     signal.setitimer(signal.ITIMER_REAL, random.random() / 20)
@@ -224,8 +223,8 @@ def test_workers_go_on_while_one_prunes(address, clock, monkeypatch):
         worker._agents._wary = dict.fromkeys((1, 2, 3), 9)  # look for events of others, beginning with what is in memory
         assert [state_of(worker._agents.get(number)) for number in (1, 2, 3)] == states(pruner)
     ticks = pruner._journal._run(
-        "SELECT agent, array_agg(e.tick ORDER BY e.tick), max(p.tick) FROM (SELECT agent, tick FROM impressions UNION SELECT agent, "
-        "unnest(ARRAY[ended, learned]) FROM impressions) e JOIN pruned p ON p.query = agent GROUP BY agent"
+        "SELECT agent, array_agg(e.tick ORDER BY e.tick), max(p.tick) FROM (SELECT agent, tick FROM impressions UNION "
+        "SELECT agent, unnest(ARRAY[ended, learned]) FROM impressions) e JOIN pruned p ON p.query = agent GROUP BY agent"
     )
     for _, there, begin in ticks:
         assert there == [*range(begin + 1, begin + 1 + len(there))]

@@ -302,8 +302,9 @@ class Agents:
             again = [served.items[slot] for slot in there]
         if by_agent and again != numbers:
             cure = "; move the store to another agent, or anew to this one, by clickgym move OLD NEW --agent AGENT"
+            cure = NO_CURE if served.is_pruned else cure
             raise ReplayError(
                 f"{_called(served)} showed another list in impression {number} than in its replay: the code of "
-                f"{served.recipe.name} has changed, or it does not draw from its seed alone{NO_CURE if served.is_pruned else cure}",
+                f"{served.recipe.name} has changed, or it does not draw from its seed alone{cure}",
                 served.id,
             )

@@ -21,7 +21,7 @@ from ..offline.stores import BEFORE, LOGGED, STORE, at_one_moment, open_store, r
 from . import postgres, sqlite
 from .journal import Contents, Journal, Shown
 from .memory import Agents
-from .served import Recipe, Worths, renumbered, ticks_of
+from .served import NEW_STORE, Recipe, Worths, renumbered, ticks_of
 from .store import unserved
 
 
@@ -69,8 +69,7 @@ def move(old: str | PathLike[str], new: str | PathLike[str], agent: Any = None) 
             raise ValueError(f"{name} holds no store of a clickgym.Ranker")
         if agent is not None and contents.totals:
             raise ValueError(
-                f"{name} was pruned, and another agent would have to learn from impressions that have left; make a new store of "
-                "what is left of its log, by Ranker.from_log(clickgym.offline.read_log(store), ...)"
+                f"{name} was pruned, and another agent would have to learn from impressions that have left; {NEW_STORE}"
             )
         recipe = None if agent is None else _recipe(agent, contents, name)
         journal = stack.enter_context(_made(new))

@@ -45,7 +45,7 @@ from .metrics import Metrics
 from .postgres import PostgresJournal
 from .report import Report, report_of
 from .retention import Pruned, moment_of, prune
-from .served import AGENT, BY_GUARD, BY_LOT, INTERLEAVED, PRODUCTION, Event, Recipe, ReplayError, Served, Worths
+from .served import AGENT, BY_GUARD, BY_LOT, INTERLEAVED, NEW_STORE, PRODUCTION, Event, Recipe, ReplayError, Served, Worths
 from .sqlite import SqliteJournal
 from .store import DURABLE
 
@@ -259,14 +259,13 @@ class Ranker:
             settings = self._journal.add_settings(wanted | first)
         for name, value in (wanted | later).items():
             if value is not None and settings.get(name, value) != value:
-                cure = "make a new store of its log, by Ranker.from_log(clickgym.offline.read_log(store), ...)"
+                cure = NEW_STORE
                 if name == "agent":
                     cure = "move the store to that agent, by clickgym move OLD NEW --agent AGENT"
                 raise ValueError(f"{self._journal.name} was made with {name} = {settings[name]}, not {value}; {cure}")
         if (was := bool(settings.get("item_values"))) != valued:
             raise ValueError(
-                f"{self._journal.name} was made {'with' if was else 'without'} item_values; for others make a new store of "
-                "its log, by Ranker.from_log(clickgym.offline.read_log(store), ...)"
+                f"{self._journal.name} was made {'with' if was else 'without'} item_values; for others {NEW_STORE}"
             )
         if later.keys() - settings.keys():
             settings = self._journal.add_settings(later)
@@ -448,8 +447,8 @@ class Ranker:
 
         Agents stay as they are: their states are written, and a restart begins with these. The report goes on counting what has
         left. The log begins later. Only what is learned leaves: the first impression that is open stays, and so do those that
-        were shown after it. With PostgreSQL other processes may serve meanwhile. Large stores are pruned in steps, each of which
-        is whole after a kill.
+        were shown after it. With PostgreSQL other processes may serve meanwhile. A large store is pruned in steps, and a kill
+        leaves each step done or not begun.
 
         Args:
             before: seconds since 1970 by the ranker's clock, or a `datetime` with a time zone; not after now.
@@ -489,11 +488,11 @@ class Ranker:
             return log_of(view)
 
     def metrics(self) -> str:
-        """What this process has done, in the text format of Prometheus: impressions by who chose them, clicks, the seconds of
-        `rank`, agents in memory, snapshots, loads, events for which other processes were faster, queries given back to production.
+        """What this process has done, as text for Prometheus: impressions by who chose them, clicks, seconds of `rank`,
+        agents in memory, snapshots, loads, events for which other processes were faster, queries given back to production.
 
-        Counters begin with 0 in each process. Nothing is counted in the store but the open impressions, by an index of them; they
-        are missing where it does not answer.
+        Counters begin with 0 in each process. The store is asked only for the open impressions, by an index of them; they are
+        missing where it does not answer.
 
         Example:
             >>> print(Ranker(n_positions=2, seed=0).metrics().splitlines()[2])

@@ -191,8 +191,8 @@ class Report:
             lines.append(f"before, agents learned from {self.learned_from_log:,} sessions of a log")
         if self.pruned:
             lines.append(
-                f"{self.pruned:,} of them have left the store, shown until {self.pruned_until} UTC; they are counted as they were "
-                "then, but not for agents that changed their mind"
+                f"{self.pruned:,} of them have left the store, shown until {self.pruned_until} UTC; they are counted, but not "
+                "for agents that changed their mind"
             )
         if self.clicks:
             lines.append(

@@ -21,8 +21,8 @@ class Pruned(NamedTuple):
 
     Attributes:
         impressions, clicks: how many have left now.
-        kept: how many impressions stay that were shown before the date: one is open, or its agent cannot learn from it, and those
-            that were shown after it stay, too.
+        kept: how many impressions stay that were shown before the date: the first is open, or its agent cannot learn from it;
+            those that were shown after it stay, too.
         until: the log is whole after this time, in seconds since 1970; None if nothing has ever left.
     """
 

@@ -33,10 +33,9 @@ AGENT, BY_LOT, PRODUCTION, BY_GUARD, INTERLEAVED = 0, 1, 2, 3, 5
 agent and another together."""
 FORMAT = 1
 """Of a snapshot."""
-NO_CURE = (
-    "; what it learned from is gone, so no other agent can take its place: return to the code that wrote it, or make a new store "
-    "of what is left of the log, by Ranker.from_log(clickgym.offline.read_log(store), ...)"
-)
+NEW_STORE = "make a new store of its log, by Ranker.from_log(clickgym.offline.read_log(store), ...)"
+"""What helps where a store cannot be served as it is."""
+NO_CURE = f"; other agents cannot learn from what is gone: return to the code that wrote it, or {NEW_STORE}"
 """Where a replay fails that cannot begin before impressions that have left."""
 
 

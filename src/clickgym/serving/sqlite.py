@@ -36,11 +36,12 @@ RESERVED = 1000
 """Ticks that are given without writing the last of them."""
 LATER = 2**62
 """Is added to ticks so that they are behind those of all events."""
-PRUNING = f"""CREATE TABLE pruned (query INTEGER PRIMARY KEY, tick INTEGER NOT NULL, state BLOB NOT NULL, checksum INTEGER NOT NULL);
+PRUNING = f"""
+CREATE TABLE pruned (query INTEGER PRIMARY KEY, tick INTEGER NOT NULL, state BLOB NOT NULL, checksum INTEGER NOT NULL);
 CREATE TABLE totals (query INTEGER PRIMARY KEY, totals TEXT NOT NULL, checksum INTEGER NOT NULL);
 PRAGMA user_version = {PRUNED}"""
-"""What a store gets when the first impressions leave: by agent its state then, the first from which it can be computed; and sums
-over what has left, by query, and of number -1 over all."""
+"""What a store gets when the first impressions leave: by agent its state then, the first from which it can be computed; and
+sums over what has left, by query, and of number -1 over all."""
 MOVED = "CREATE TABLE moved (number INTEGER PRIMARY KEY, impression INTEGER NOT NULL, checksum INTEGER NOT NULL)"
 """By the number that an id says that of the impression, in a store that comes from PostgreSQL. All own numbers are larger."""
 

@@ -33,8 +33,8 @@ class Totals:
         trial: of `PairedDifference`, up to the first impression by lot that is open.
         credit: of interleaved lists up to the first that is open: their number, wins, losses, credit, its squares, and the
             logarithm of the largest evidence so far.
-        queries: by query the impressions, the clicks, how many impressions the trial has and their reward; by agent how many items
-            took a slot, and how many slots were taken.
+        queries: by query the impressions, the clicks, how many impressions the trial has and their reward; by agent how many
+            items took a slot, and how many slots were taken.
     """
 
     def __init__(self, settings: Mapping[str, Any], stored: Mapping[int, Any]) -> None:
