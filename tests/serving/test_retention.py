@@ -6,6 +6,7 @@ import os
 import random
 import signal
 import sqlite3
+import threading
 from contextlib import suppress
 from datetime import UTC, datetime
 
@@ -239,6 +240,59 @@ def test_workers_go_on_while_one_prunes(address, clock, monkeypatch):
     monkeypatch.setattr(type(pruner._journal), "stored", late)
     assert states(one)
     assert not pruner._journal._run("SELECT 1 FROM impressions")
+
+
+def test_nothing_is_lost_while_one_prunes_and_another_serves(address, clock, monkeypatch):
+    monkeypatch.setattr(retention, "STEP", 10)
+    clock.now -= 1000  # of what was shown before, nothing is open
+    server, pruner = made(address, clock, patience=1), made(address, clock, patience=1)
+    play(server, clock, 60)
+    clock.now += 1000
+    errors, done = [], threading.Event()
+
+    def serve():
+        try:
+            for i in range(40):
+                shown = server.rank(f"q{i % 3}", range(6))
+                assert server.click(shown.id, position=1)
+                assert server.close(shown.id)
+        except BaseException as error:
+            errors.append(error)
+        done.set()
+
+    thread, left = threading.Thread(target=serve), 0
+    thread.start()
+    while not done.is_set():
+        left += pruner.prune(clock.now).impressions
+    thread.join()
+    assert (errors, left) == ([], 60)
+    report = pruner.report()
+    assert (report.impressions, report.open, report.pruned) == (100, 0, 60)
+    assert states(server) == [state_of(server._agents.get(number)) for number in (1, 2, 3)]
+
+
+def test_a_store_gets_its_tables_when_it_needs_them(tmp_path, address, clock):
+    """A file those for what has left when something leaves; a database of version 1 when it is opened."""
+    store, versions = tmp_path / "s.db", []
+    for before in (clock.now - 10, clock.now + 30):
+        with made(store, clock) as ranker:
+            play(ranker, clock, 20)
+            clock.now += 60
+            ranker.prune(before)
+        with sqlite3.connect(store) as connection:
+            versions.append(connection.execute("PRAGMA user_version").fetchone()[0])
+        connection.close()
+    assert versions == [3, 4]
+    with made(address, clock) as ranker:
+        play(ranker, clock, 20)
+        clock.now += 60
+        ranker.update()
+    change(address, "DROP TABLE pruned")
+    change(address, "DROP TABLE totals")
+    change(address, "UPDATE settings SET value = '1' WHERE name = 'version'")
+    assert len(read_log(address)) > 10
+    with made(address, clock) as ranker:
+        assert ranker.prune(clock.now).impressions == 20
 
 
 def test_of_two_who_prune_one_is_refused(address, clock):

@@ -105,7 +105,8 @@ def _opened(store: str | PathLike[str]) -> Iterator[Contents]:
     with unserved(path), reading(path), closing(open_store(path)) as connection, at_one_moment(connection):
         contents = sqlite.contents_of(connection)
         names = ("rows", "clicks", "snapshots", "beginnings")
-        yield contents._replace(**{name: _named(path, getattr(contents, name)) for name in names})
+        reads: dict[str, Any] = {name: _named(path, getattr(contents, name)) for name in names}
+        yield contents._replace(**reads)
 
 
 def _named(path: Path, read: Callable[[], Iterable[Any]]) -> Callable[[], Iterator[Any]]:
@@ -187,9 +188,8 @@ def _with_ticks(contents: Contents, shared: bool) -> Contents:
     for row in contents.rows():
         events.extend((row.agent, row.tick, row.shown))
         largest = max(largest, row.number)
-        for tick in {row.learned, row.ended if shared else row.learned}:
-            if tick is not None:
-                events.extend((row.agent, tick, row.closed or 0))
+        for end in {row.learned, row.ended if shared else row.learned} - {None}:
+            events.extend((row.agent, end, row.closed or 0))
     columns = np.frombuffer(events, np.int64).reshape(-1, 3)
     columns = columns[np.lexsort((-columns[:, 2], columns[:, 1], columns[:, 0]))]
     is_new = (np.diff(columns[:, :2], axis=0, prepend=-1) != 0).any(axis=1)  # some of those that have left are there, too
@@ -231,5 +231,5 @@ def _with_ticks(contents: Contents, shared: bool) -> Contents:
         end = spans.get(query.number, (0, 0))[1]
         now, moved = (int(new[end - 1]), version(query.number, end - 1)) if end else (0, 0)
         queries.append(query._replace(guarded=at(query.number, query.guarded), tick=now, version=moved))
-    states = {name: partial(snapshots, getattr(contents, name)) for name in ("snapshots", "beginnings")}
+    states: dict[str, Any] = {name: partial(snapshots, getattr(contents, name)) for name in ("snapshots", "beginnings")}
     return contents._replace(shared=shared, queries=queries, rows=rows, **states)
