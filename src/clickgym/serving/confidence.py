@@ -138,7 +138,12 @@ class PairedDifference:
 
     def interval(self) -> Interval:
         """The interval after the impressions so far."""
-        return _interval(self.n, self.sum, self.variance, self.upward, self.downward, self.most, self.confidence)
+        if not self.n or not self.most:
+            return Interval(self.n, self.sum / self.n if self.n else math.nan, -math.inf, math.inf)
+        side, least = (1.0 - self.confidence) / 2.0, self.most * self.most  # tight from about one impression on, as far off as can be
+        low = (self.sum - stitched_boundary(self.variance, side, self.downward, least)) / self.n
+        high = (self.sum + stitched_boundary(self.variance, side, self.upward, least)) / self.n
+        return Interval(self.n, self.sum / self.n, low, high)
 
     def to_list(self) -> list[float]:
         """The state, as a list of numbers for `restore`."""
@@ -148,12 +153,3 @@ class PairedDifference:
         """Continue from a state that `to_list` returned."""
         self.n, self.rewards, self.sum, self.variance, self.upward, self.downward = int(values[0]), *values[1:6]
         self.most = values[6] if len(values) > 6 else self.most  # of version 2.0
-
-
-def _interval(n: int, total: float, variance: float, up: float, down: float, most: float, confidence: float) -> Interval:
-    if not n or not most:
-        return Interval(n, total / n if n else math.nan, -math.inf, math.inf)
-    side, least = (1.0 - confidence) / 2.0, most * most  # tight from about one impression on that was as far off as can be
-    low = (total - stitched_boundary(variance, side, down, least)) / n
-    high = (total + stitched_boundary(variance, side, up, least)) / n
-    return Interval(n, float(total / n), float(low), float(high))

@@ -6,6 +6,7 @@ event with its tick. Where several processes write, a journal refuses an event o
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -15,6 +16,18 @@ from .ids import Id
 
 if TYPE_CHECKING:
     from .served import Served
+
+
+def check_process(process: int) -> None:
+    """Refuse a journal that was shut down, and one that was copied by a fork.
+
+    Args:
+        process: in which it was made; negative after the end.
+    """
+    if process < 0:
+        raise ValueError("the Ranker was shut down")
+    if process != os.getpid():
+        raise ValueError(f"the process {os.getpid()} was forked from the one that serves; make the Ranker after the fork")
 
 
 class Shown(NamedTuple):

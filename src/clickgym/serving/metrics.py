@@ -8,7 +8,6 @@ from collections import Counter
 from itertools import accumulate
 
 COUNTERS = {
-    "impressions": "Lists shown, by who chose them.",
     "clicks": "Clicks that were new.",
     "late_clicks": "New clicks on impressions that were closed, from which no agent learns.",
     "loads": "Agents computed from the store: a snapshot and what happened since.",
@@ -29,9 +28,7 @@ class Metrics:
     """Counts of one process. Several threads may use it."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._counts = Counter(dict.fromkeys((name for name in COUNTERS if name != "impressions"), 0))
-        self._shown = Counter(agent=0)
+        self._lock, self._counts, self._shown = threading.Lock(), Counter[str](), Counter(agent=0)
         self._times, self._seconds = [0] * (len(BOUNDS) + 1), 0.0
 
     def count(self, name: str) -> None:
@@ -41,33 +38,23 @@ class Metrics:
 
     def ranked(self, source: str, seconds: float) -> None:
         """Count a call of rank."""
-        place = bisect_left(BOUNDS, seconds)
         with self._lock:
             self._shown[source] += 1
-            self._times[place] += 1
+            self._times[bisect_left(BOUNDS, seconds)] += 1
             self._seconds += seconds
 
     def text(self, gauges: dict[str, int]) -> str:
         """All that was counted, and gauges by their names in `GAUGES`."""
         with self._lock:
-            counts, times, seconds = (
-                {name: {"": n} for name, n in self._counts.items()},
-                [*accumulate(self._times)],
-                self._seconds,
-            )
-            counts["impressions"] = {f'{{source="{source}"}}': n for source, n in self._shown.items()}
+            times, seconds, shown = [*accumulate(self._times)], self._seconds, dict(self._shown)
+            families = [(f"{name}_total", "counter", COUNTERS[name], {"": self._counts[name]}) for name in COUNTERS]
+        families += [(name, "gauge", GAUGES[name], {"": n}) for name, n in gauges.items()]
+        words = "Lists shown, by who chose them."
+        families.append(("impressions_total", "counter", words, {f'{{source="{source}"}}': n for source, n in shown.items()}))
+        buckets: dict[str, float] = {f'_bucket{{le="{bound}"}}': n for bound, n in zip([*BOUNDS, "+Inf"], times, strict=True)}
+        buckets |= {"_sum": seconds, "_count": times[-1]}
         lines = []
-        for name, words in COUNTERS.items():
-            lines += _head(f"{name}_total", "counter", words)
-            lines += [f"clickgym_{name}_total{label} {n}" for label, n in counts[name].items()]
-        for name, n in gauges.items():
-            lines += [*_head(name, "gauge", GAUGES[name]), f"clickgym_{name} {n}"]
-        lines += _head("rank_seconds", "histogram", "Seconds of a call of rank.")
-        for bound, n in zip([*BOUNDS, "+Inf"], times, strict=True):
-            lines.append(f'clickgym_rank_seconds_bucket{{le="{bound}"}} {n}')
-        lines += [f"clickgym_rank_seconds_sum {seconds!r}", f"clickgym_rank_seconds_count {times[-1]}"]
+        for name, kind, words, samples in [*families, ("rank_seconds", "histogram", "Seconds of a call of rank.", buckets)]:
+            lines += [f"# HELP clickgym_{name} {words}", f"# TYPE clickgym_{name} {kind}"]
+            lines += [f"clickgym_{name}{label} {n!r}" for label, n in samples.items()]
         return "\n".join(lines) + "\n"
-
-
-def _head(name: str, kind: str, words: str) -> list[str]:
-    return [f"# HELP clickgym_{name} {words}", f"# TYPE clickgym_{name} {kind}"]

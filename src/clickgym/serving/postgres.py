@@ -23,7 +23,7 @@ from weakref import WeakSet
 from ..offline.postgres import VERSION, Address, PostgresView, driver, settings_of, viewing
 from ..offline.stores import LOGGED, View, sum_of
 from .ids import Id
-from .journal import Contents, History, Item, Query, Shown, Stored
+from .journal import Contents, History, Item, Query, Shown, Stored, check_process
 from .served import Served
 
 TABLES = Path(__file__).with_name("postgres.sql").read_text(encoding="utf-8")
@@ -269,10 +269,7 @@ class PostgresJournal:
         return self._safely()
 
     def check_usable(self) -> None:
-        if self._process < 0:
-            raise ValueError("the Ranker was shut down")
-        if self._process != os.getpid():
-            raise ValueError(f"the process {os.getpid()} was forked from the one that serves; make the Ranker after the fork")
+        check_process(self._process)
 
     def shut_down(self) -> None:
         self.check_usable()

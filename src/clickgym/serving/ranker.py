@@ -311,7 +311,9 @@ class Ranker:
             else:
                 if features is not None:
                     raise ValueError(f"{self._recipe.name} does not look at features, and features was given")
-                impression = self._rank_by_slots(query, candidates, now)
+                impression = self._until_stored(
+                    lambda: self._agents.find(query), lambda served: self._shown_by_slots(served, query, candidates, now)
+                )
             self._catch_up(now)
         self._metrics.ranked(impression.source, time.perf_counter() - begin)
         return impression
@@ -496,7 +498,7 @@ class Ranker:
 
         Example:
             >>> print(Ranker(n_positions=2, seed=0).metrics().splitlines()[2])
-            clickgym_impressions_total{source="agent"} 0
+            clickgym_clicks_total 0
         """
         gauges = {"agents_in_memory": len(self._agents), "waiting_impressions": len(self._waiting)}
         with suppress(OSError), self._journal.call():
@@ -613,11 +615,6 @@ class Ranker:
         what = "its agent" if stored is None or stored.query is None else f"the query {short(stored.query)}"
         raise FileError(
             f"{self._journal.name}: other processes were faster with {what} in {ATTEMPTS} attempts; call again later"
-        )
-
-    def _rank_by_slots(self, query: Id, candidates: tuple[Id, ...] | None, now: int) -> Impression:
-        return self._until_stored(
-            lambda: self._agents.find(query), lambda served: self._shown_by_slots(served, query, candidates, now)
         )
 
     def _shown_by_slots(

@@ -313,48 +313,28 @@ def report_of(view: View, now: float, confidence: float, compares: bool) -> Repo
         confidence: of the interval.
         compares: whether there is a list of production; where there were any, it is compared in any case.
     """
-    settings, worths = view.settings(), view.worths()
-    ids, guarded, n_items = view.ids("queries"), view.guarded(), len(view.ids("items"))
+    settings, worths, ids, guarded = view.settings(), view.worths(), view.ids("queries"), view.guarded()
     totals = Totals(settings, view.totals())
-    gone, until = sum(totals.sources), totals.until
+    gone = sum(totals.sources)
     columns = totals.add(view, worths)
-    source, seen = columns["source"], columns["seen"]
-    sources, by_lot = totals.sources, totals.sources[BY_LOT] + totals.sources[PRODUCTION]
-    difference = totals.difference(confidence) if by_lot or compares else None
-    chosen = np.isin(source, BY_AGENT)
+    sources, chosen = totals.sources, np.isin(columns["source"], BY_AGENT)
+    by_lot = sources[BY_LOT] + sources[PRODUCTION]
     compared, changed = _changes(columns["query"][chosen], columns["items"][chosen, 0])
-    positions = zip(*totals.seen, *totals.clicked, strict=True)
+    positions = zip(totals.seen[0], totals.clicked[0], totals.seen[1], totals.clicked[1], strict=True)
     return Report(
-        time=utc(now * 1e6),
-        store_from=None if totals.first is None else utc(totals.first),
-        store_to=None if totals.last is None else utc(totals.last),
-        queries=sum(each is not None for each in ids.values()),
-        items=n_items,
-        impressions=sum(sources) - sources[LOGGED],
-        open=int((seen < 0).sum()),
-        by_agent=sum(sources[each] for each in BY_AGENT),
-        by_production=sum(sources[each] for each in BY_PRODUCTION),
-        learned_from_log=sources[LOGGED],
-        clicks=totals.clicks,
-        late=totals.late,
-        positions=tuple(
-            Position(k, seen, clicks, theirs, their_clicks)
-            for k, (seen, theirs, clicks, their_clicks) in enumerate(positions, 1)
-        ),
+        time=utc(now * 1e6), store_from=None if totals.first is None else utc(totals.first),
+        store_to=None if totals.last is None else utc(totals.last), queries=sum(each is not None for each in ids.values()),
+        items=len(view.ids("items")), impressions=sum(sources) - sources[LOGGED], open=int((columns["seen"] < 0).sum()),
+        by_agent=sum(sources[each] for each in BY_AGENT), by_production=sum(sources[each] for each in BY_PRODUCTION),
+        learned_from_log=sources[LOGGED], clicks=totals.clicks, late=totals.late,
+        positions=tuple(Position(k, *of_k) for k, of_k in enumerate(positions, 1)),
         replaced=sum(each[4] - each[5] for each in totals.queries.values()),
-        traffic=tuple(_traffic(totals.queries, ids, set(guarded))),
-        compared=compared,
-        changed=changed,
-        guarded=tuple(ids[each] for each in guarded[:MOST_QUERIES] if ids[each] is not None),
-        n_guarded=len(guarded),
-        difference=difference,
-        confidence=confidence,
-        interleaved=sources[INTERLEAVED],
-        credit=_credit(settings, totals) if "by" in settings else None,
-        valued=worths is not None,
-        pruned=gone,
-        pruned_until=None if until is None else utc(until),
-    )
+        traffic=tuple(_traffic(totals.queries, ids, set(guarded))), compared=compared, changed=changed,
+        guarded=tuple(ids[each] for each in guarded[:MOST_QUERIES] if ids[each] is not None), n_guarded=len(guarded),
+        difference=totals.difference(confidence) if by_lot or compares else None, confidence=confidence,
+        interleaved=sources[INTERLEAVED], credit=_credit(settings, totals) if "by" in settings else None,
+        valued=worths is not None, pruned=gone, pruned_until=None if totals.until is None else utc(totals.until),
+    )  # fmt: skip
 
 
 def _credit(settings: Mapping[str, Any], totals: Totals) -> Credit:

@@ -452,7 +452,7 @@ class Served:
 
 def ticks_of(state: bytes) -> set[int]:
     """The ticks that stand in what `Served.to_bytes` has returned."""
-    head: dict[str, Any] = dict(parse_json(state.partition(b"\n")[0].decode()))
+    head: Any = parse_json(state.partition(b"\n")[0].decode())
     if head["format"] != FORMAT:
         raise ValueError(f"a state of an agent whose impressions have left has format {head['format']}{NO_CURE}")
     return {*head["last"], *head["replaced"], *(row[0] for name in ("open", "trials") for row in head[name])} - {-1}

@@ -34,6 +34,7 @@ from ..offline.stores import (
     reading,
     sum_of,
 )
+from .journal import check_process
 
 if sys.platform == "win32":
     import msvcrt
@@ -307,10 +308,7 @@ class Store:
 
     def check_usable(self) -> None:
         """Refuse a store that was shut down, and one that was copied by a fork."""
-        if self._process < 0:
-            raise ValueError("the Ranker was shut down")
-        if self._process != os.getpid():
-            raise ValueError(f"the process {os.getpid()} was forked from the one that serves; make the Ranker after the fork")
+        check_process(self._process)
 
     def _told(self, error: BaseException) -> BaseException:
         """What is said of an error: one line for those of the disk."""
