@@ -140,7 +140,8 @@ class PairedDifference:
         """The interval after the impressions so far."""
         if not self.n or not self.most:
             return Interval(self.n, self.sum / self.n if self.n else math.nan, -math.inf, math.inf)
-        side, least = (1.0 - self.confidence) / 2.0, self.most * self.most  # tight from about one impression on, as far off as can be
+        side = (1.0 - self.confidence) / 2.0
+        least = self.most * self.most  # tight from about one impression on that was as far off as can be
         low = (self.sum - stitched_boundary(self.variance, side, self.downward, least)) / self.n
         high = (self.sum + stitched_boundary(self.variance, side, self.upward, least)) / self.n
         return Interval(self.n, self.sum / self.n, low, high)
