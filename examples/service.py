@@ -15,6 +15,10 @@ file; several may serve one store in PostgreSQL (pip install 'clickgym[service,p
 Nobody can click without the token, which only the answer of /rank tells: ids of impressions may stand in logs. The key of the
 tokens is in a file, beside the store or named by --key; all workers need the same. Whoever may ask for lists may teach the
 agents: put what you know of users and bots before it. Bodies that are too long, nested too deeply, or too slow are refused.
+
+For operators: /health answers 200, or 503 and one line if the store cannot be read and written; /metrics is for Prometheus;
+--log json writes what the service warns of as one JSON object a line. Let no users reach these, nor /report. compose.yaml here
+starts the service with PostgreSQL: docker compose -f examples/compose.yaml up
 """
 
 from __future__ import annotations
@@ -24,8 +28,11 @@ import contextlib
 import hashlib
 import hmac
 import json
+import logging
+import os
 import re
 import secrets
+import traceback
 from asyncio import BaseTransport, TimerHandle
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
@@ -38,7 +45,7 @@ from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -52,6 +59,26 @@ THREADS = 8
 """Of a worker; each has a connection of its own to PostgreSQL."""
 MARK = re.compile(rb'"(?:[^"\\]|\\.)*"?|[][{}]', re.DOTALL)
 """A text of JSON, or what nests."""
+
+
+USUAL = {*vars(logging.makeLogRecord({})), "message", "asctime", "taskName", "color_message"}
+"""What each log record has; all else are fields of its own."""
+
+
+class Lines(logging.Formatter):
+    """Log records as JSON, one a line, with their own fields."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        words = {
+            "time": self.formatTime(record),
+            "level": record.levelname,
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        words |= {name: value for name, value in vars(record).items() if name not in USUAL}
+        if record.exc_info:
+            words["error"] = "".join(traceback.format_exception(*record.exc_info))
+        return json.dumps(words, default=str)
 
 
 class Impatient(H11Protocol):
@@ -75,8 +102,12 @@ class Impatient(H11Protocol):
 def key_of(file: Path) -> bytes:
     """The key of the tokens, which is made once for a store."""
     if not file.exists():
-        file.touch(mode=0o600)
-        file.write_bytes(secrets.token_bytes(32))
+        draft = file.with_name(f"{file.name}.{secrets.token_hex(4)}")
+        draft.touch(mode=0o600)
+        draft.write_bytes(secrets.token_bytes(32))
+        with contextlib.suppress(FileExistsError):  # of several that begin at once, all take that of the first
+            os.link(draft, file)
+        draft.unlink()
     return file.read_bytes()
 
 
@@ -122,6 +153,16 @@ def application(ranker: Ranker, key: bytes) -> Starlette:
     async def report(request: Request) -> Response:
         return HTMLResponse((await run_in_threadpool(ranker.report)).to_html())
 
+    async def metrics(request: Request) -> Response:
+        return PlainTextResponse(await run_in_threadpool(ranker.metrics), media_type="text/plain; version=0.0.4")
+
+    async def health(request: Request) -> Response:
+        try:
+            await run_in_threadpool(ranker.check)
+        except (OSError, ValueError) as error:
+            return PlainTextResponse(f"{error}\n", 503)
+        return PlainTextResponse("ok\n")
+
     async def refused(request: Request, error: Any) -> Response:
         if isinstance(error, HTTPException):
             return JSONResponse({"error": error.detail}, error.status_code, error.headers)
@@ -135,7 +176,8 @@ def application(ranker: Ranker, key: bytes) -> Starlette:
 
     routes = [Route(f"/{call.__name__}", call, methods=["POST"]) for call in (rank, click, close)]
     errors: Any = dict.fromkeys((HTTPException, ValueError, TypeError, OSError), refused)
-    return Starlette(routes=[*routes, Route("/report", report)], exception_handlers=errors, lifespan=lifespan)
+    routes += [Route(f"/{page.__name__}", page) for page in (report, metrics, health)]
+    return Starlette(routes=routes, exception_handlers=errors, lifespan=lifespan)
 
 
 def arguments() -> argparse.Namespace:
@@ -152,7 +194,11 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--durable", choices=("kill", "power"), help="what an answered call survives (see docs/service.md)")
     parser.add_argument("--workers", type=int, default=1, help="processes that serve; several need PostgreSQL (default 1)")
     parser.add_argument("--key", type=Path, help="the file with the key of the tokens (default STORE.key, or service.key)")
-    parser.add_argument("--port", type=int, default=8000, help="on which this machine is asked (default 8000)")
+    parser.add_argument(
+        "--host", default="127.0.0.1", help="the address that is listened on (default 127.0.0.1: this machine's)"
+    )
+    parser.add_argument("--port", type=int, default=8000, help="on which it is asked (default 8000)")
+    parser.add_argument("--log", choices=("text", "json"), default="text", help="how warnings are written (default text)")
     words = parser.parse_args()
     shared = words.store.startswith("postgres")
     if words.workers > 1 and not shared:
@@ -164,6 +210,10 @@ def arguments() -> argparse.Namespace:
 def made() -> Starlette:
     """The application of one worker."""
     words = arguments()
+    if words.log == "json":
+        handler = logging.StreamHandler()
+        handler.setFormatter(Lines())
+        logging.basicConfig(handlers=[handler], force=True)
 
     def production(query: str | int, candidates: Sequence[str | int]) -> Sequence[str | int]:
         return candidates
@@ -179,8 +229,9 @@ def main() -> None:
     words = arguments()
     key_of(words.key)  # before several workers look for it
     uvicorn.run(
-        f"{Path(__file__).stem}:made", factory=True, app_dir=str(Path(__file__).parent), workers=words.workers, port=words.port,
-        log_level="warning", http=f"{Path(__file__).stem}:Impatient" if words.workers > 1 else Impatient,
+        f"{Path(__file__).stem}:made", factory=True, app_dir=str(Path(__file__).parent), workers=words.workers, host=words.host,
+        port=words.port, log_level="warning", log_config=None if words.log == "json" else uvicorn.config.LOGGING_CONFIG,
+        http=f"{Path(__file__).stem}:Impatient" if words.workers > 1 else Impatient,
         timeout_graceful_shutdown=int(SECONDS), timeout_worker_healthcheck=60,  # a worker loads for some seconds
     )  # fmt: skip
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from clickgym.serving.confidence import PairedDifference, differences, stitched_boundary
+from clickgym.serving.confidence import PairedDifference, stitched_boundary
 
 
 def test_the_boundary_is_that_of_the_paper():
@@ -18,6 +18,12 @@ def users(n, rng, agent, production, share, shift=0.0):
     return (rng.random(n) < means).astype(float), by_agent
 
 
+def differences(groups, rewards, by_agent, shares, most, confidence):
+    trial = PairedDifference(most, confidence)
+    trial.add_all(groups, rewards, by_agent, shares, {})
+    return trial.interval()
+
+
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
 def test_all_at_once_is_one_by_one(share):
     rng = np.random.default_rng(0)
@@ -27,6 +33,10 @@ def test_all_at_once_is_one_by_one(share):
     for reward, agent in zip(rewards.tolist(), by_agent.tolist(), strict=True):
         one_by_one.add(reward, by_agent=agent, share=share)
     both = differences(groups, rewards, by_agent, np.full(500, share), 2.0, 0.9), one_by_one.interval()
+    in_parts, earlier = PairedDifference(2.0, 0.9), {}
+    for part in (slice(0, 0), slice(0, 200), slice(200, 500)):
+        in_parts.add_all(groups[part], rewards[part], by_agent[part], np.full(500, share)[part], earlier)
+    np.testing.assert_allclose(in_parts.interval(), both[0], rtol=1e-9)
     np.testing.assert_allclose(both[0], both[1], rtol=1e-9)
     again = PairedDifference(2.0, 0.9)
     again.restore(one_by_one.to_list())

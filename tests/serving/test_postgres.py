@@ -414,7 +414,7 @@ def test_what_is_said_of_errors(server, address, monkeypatch, capsys):
         read_log(address)
     ranker._journal._run("UPDATE settings SET value = '7' WHERE name = 'version'")
     for call in (made, read_log):
-        with pytest.raises(ValueError, match="has version 7 of the store's tables; this clickgym reads version 1"):
+        with pytest.raises(ValueError, match="has version 7 of the store's tables; this clickgym reads versions 1 to 2"):
             call(address)
     server.run("CREATE SCHEMA taken; CREATE TABLE taken.mine (a integer)")
     with pytest.raises(ValueError, match=r"the schema taken holds tables, but no store of a clickgym\.Ranker"):

@@ -26,8 +26,8 @@ from .tables import MAX_MEMORY, check_kept, check_size
 SCHEMES = ("postgresql:/", "postgres:/")
 """How addresses begin; a path has lost the second slash."""
 SCHEMA = "clickgym"
-VERSION = 1
-"""Of the tables."""
+VERSION = 2
+"""Of the tables. That before had no tables ``pruned`` and ``totals``."""
 SECONDS = 10
 """Until a server that does not answer is taken for gone."""
 
@@ -139,8 +139,8 @@ class Address:
             rows = connection.execute("SELECT value FROM settings WHERE name = 'version'").fetchall()
         if not rows:
             raise ValueError(f"{self}: the schema {self.schema} holds tables, but no store of a clickgym.Ranker")
-        if (version := int(rows[0][0])) != VERSION:
-            raise ValueError(f"{self} has version {version} of the store's tables; this clickgym reads version {VERSION}")
+        if not 1 <= (version := int(rows[0][0])) <= VERSION:
+            raise ValueError(f"{self} has version {version} of the store's tables; this clickgym reads versions 1 to {VERSION}")
         return version
 
 
@@ -149,10 +149,11 @@ class PostgresView:
 
     Args:
         connection: to its schema, in a transaction.
+        until: only impressions that were shown until then, in microseconds since 1970, and what belongs to them.
     """
 
-    def __init__(self, connection: Any) -> None:
-        self._connection = connection
+    def __init__(self, connection: Any, until: int = 2**63 - 1) -> None:
+        self._connection, self.until = connection, until
 
     def rows(self, statement: str) -> Iterator[Any]:
         """The rows of a statement, some at a time."""
@@ -177,7 +178,7 @@ class PostgresView:
 
         terms = {"seen": "coalesce(seen, -1)", "share": "coalesce(share, -1)", "source": f"source & ~{BEFORE}"}
         columns = ", ".join(terms.get(name, name) for name in names)
-        for row in self.rows(f"SELECT {columns} FROM impressions ORDER BY shown, query, tick"):
+        for row in self.rows(f"SELECT {columns} FROM impressions WHERE shown <= {self.until} ORDER BY shown, query, tick"):
             rows.append(row)
             if len(rows) == ROWS:
                 add()
@@ -193,7 +194,7 @@ class PostgresView:
     def clicks(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
         rows = self.rows(
             "SELECT impression, position, (closed IS NOT NULL AND NOT position = ANY(i.clicks))::integer "
-            "FROM clicks c JOIN impressions i ON i.number = c.impression"
+            f"FROM clicks c JOIN impressions i ON i.number = c.impression WHERE shown <= {self.until}"
         )
         number, position, late = np.array([*rows], np.int64).reshape(-1, 3).T
         return number, position, late
@@ -209,14 +210,21 @@ class PostgresView:
     def guarded(self) -> list[int]:
         return [row[0] for row in self.rows("SELECT number FROM queries WHERE guarded IS NOT NULL ORDER BY guarded, number")]
 
-    def n_replaced(self) -> int:
-        placed = [*self.rows("SELECT agent, placed FROM impressions WHERE placed IS NOT NULL")]
-        slots = [(agent, slot) for agent, pairs in placed for slot in pairs[::2]]
-        return len(slots) - len(set(slots))
+    def placed(self) -> Iterator[tuple[int, int]]:
+        rows = self.rows(f"SELECT agent, placed FROM impressions WHERE placed IS NOT NULL AND shown <= {self.until}")
+        return ((agent, slot) for agent, pairs in rows for slot in pairs[::2])
 
     def notes(self) -> dict[int, NDArray[np.float64]]:
-        rows = self.rows("SELECT number, note FROM impressions WHERE note IS NOT NULL")
+        rows = self.rows(f"SELECT number, note FROM impressions WHERE note IS NOT NULL AND shown <= {self.until}")
         return {number: np.frombuffer(note) for number, note in rows}
+
+    def totals(self) -> dict[int, Any]:
+        if self._connection.execute("SELECT to_regclass('totals')").fetchone()[0] is None:
+            return {}
+        return {query: json.loads(totals) for query, totals in self.rows("SELECT query, totals FROM totals")}
+
+    def n_before(self, moment: int) -> int:
+        return int(self._connection.execute("SELECT count(*) FROM impressions WHERE shown < %s", (moment,)).fetchone()[0])
 
 
 def settings_of(connection: Any) -> dict[str, Any]:

@@ -5,11 +5,13 @@ The tables are described in ``src/clickgym/serving/store.py`` and in docs/servic
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import struct
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from datetime import UTC, datetime
 from functools import cache
 from itertools import islice, starmap
 from os import PathLike
@@ -31,6 +33,11 @@ APPLICATION = 0x636C6B67
 """SQLite's ``application_id`` of a store: "clkg" in ASCII."""
 VERSION = 3
 """Its ``user_version``: the version of the tables. That before had no table ``interleaved``."""
+PRUNED = 4
+"""The version of a store some of whose impressions have left: it has the tables ``pruned``
+and ``totals``, of what was in them."""
+STORE = -1
+"""Stands in the table ``totals`` for the whole store."""
 UNCHECKED = 1
 """The version of the tables of clickgym 1.0 and 2.0, whose rows have no checksum."""
 LOGGED = 4
@@ -48,6 +55,8 @@ COLUMNS = {
     "clicks": "impression, position, clicked, late",
     "interleaved": "impression, note",
     "moved": "number, impression",
+    "pruned": "query, tick, state",
+    "totals": "query, totals",
     "snapshots": "query, tick, state",
 }
 """The columns of each table, of which the last one, ``checksum``, is made."""
@@ -57,7 +66,7 @@ COLUMNS = {
 
 
 _SHOWN, _CLOSED, _CLICK = (struct.Struct(form).pack for form in ("<4qd", "<3q", "<4q"))
-OLD = tuple(table for table in COLUMNS if table not in ("interleaved", "moved"))
+OLD = tuple(table for table in COLUMNS if table not in ("interleaved", "moved", "pruned", "totals"))
 """The tables of all versions."""
 NOTHING = -(2**63)
 """Stands for a tick that is NULL."""
@@ -192,9 +201,9 @@ def check_version(connection: sqlite3.Connection, path: object) -> int:
     )
     if application != APPLICATION:
         raise ValueError(f"{path} is an SQLite file, but no store of a clickgym.Ranker")
-    if not UNCHECKED <= version <= VERSION:
+    if not UNCHECKED <= version <= PRUNED:
         raise ValueError(
-            f"{path} has version {version} of the store's tables; this clickgym reads versions {UNCHECKED} to {VERSION}"
+            f"{path} has version {version} of the store's tables; this clickgym reads versions {UNCHECKED} to {PRUNED}"
         )
     return int(version)
 
@@ -370,7 +379,13 @@ N_CLOSED = f"SELECT count(*) FROM impressions WHERE closed IS NOT NULL AND sourc
 
 
 class View(Protocol):
-    """A store at one moment, for those who only read it."""
+    """A store at one moment, for those who only read it.
+
+    Attributes:
+        until: where it ends, by which its store knows.
+    """
+
+    until: int
 
     def settings(self) -> dict[str, Any]:
         """What the store was made with."""
@@ -393,11 +408,17 @@ class View(Protocol):
     def guarded(self) -> list[int]:
         """The numbers of the agents that the guard stopped, in this order."""
 
-    def n_replaced(self) -> int:
-        """How often an item took the slot of another."""
+    def placed(self) -> Iterable[tuple[int, int]]:
+        """The agent and the slot of each item that took one."""
 
     def notes(self) -> dict[int, NDArray[np.float64]]:
         """By interleaved impression the probability that a position is the agent's."""
+
+    def totals(self) -> dict[int, Any]:
+        """What is kept of impressions that have left, by query; that of the whole store is `STORE`'s."""
+
+    def n_before(self, moment: int) -> int:
+        """How many impressions were shown before a moment, in microseconds since 1970."""
 
 
 class SqliteView:
@@ -405,10 +426,14 @@ class SqliteView:
 
     Args:
         connection: to the store.
+        until: only impressions with smaller numbers, and what belongs to them.
     """
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
+    def __init__(self, connection: sqlite3.Connection, until: int = 2**63 - 1) -> None:
+        self._connection, self.until = connection, until
+
+    def _rows(self, table: str, column: str) -> Iterator[tuple[Any, ...]]:
+        return rows_of(self._connection, table, f"WHERE {column} < ?", self.until)
 
     def settings(self) -> dict[str, Any]:
         return settings_of(self._connection)
@@ -417,7 +442,7 @@ class SqliteView:
         return int(self._connection.execute(N_CLOSED).fetchone()[0])
 
     def impressions(self, *names: str) -> list[Any]:
-        columns = read_columns(self._connection, "impressions", names, "ORDER BY number")
+        columns = read_columns(self._connection, "impressions", names, "WHERE number < ? ORDER BY number", self.until)
         n_positions = int(self.settings()["n_positions"])
         return [
             as_items(bytes(column)).reshape(-1, n_positions)
@@ -428,7 +453,11 @@ class SqliteView:
 
     def clicks(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
         number, position, late = read_columns(
-            self._connection, "clicks", ("impression", "position", "late"), "ORDER BY impression"
+            self._connection,
+            "clicks",
+            ("impression", "position", "late"),
+            "WHERE impression < ? ORDER BY impression",
+            self.until,
         )
         return number, position, late
 
@@ -442,12 +471,23 @@ class SqliteView:
     def guarded(self) -> list[int]:
         return [row[0] for row in rows_of(self._connection, "queries", "ORDER BY guarded") if row[4] is not None]
 
-    def n_replaced(self) -> int:
-        slots = [row[:3:2] for row in rows_of(self._connection, "slots")]
-        return len(slots) - len(set(slots))
+    def placed(self) -> Iterator[tuple[int, int]]:
+        return ((row[0], row[2]) for row in self._rows("slots", "since"))
 
     def notes(self) -> dict[int, NDArray[np.float64]]:
-        return {row[0]: np.frombuffer(row[1]) for row in rows_of(self._connection, "interleaved")}
+        return {row[0]: np.frombuffer(row[1]) for row in self._rows("interleaved", "impression")}
+
+    def totals(self) -> dict[int, Any]:
+        rows = rows_of(self._connection, "totals") if has_table(self._connection, "totals") else ()
+        return {row[0]: json.loads(row[1]) for row in rows}
+
+    def n_before(self, moment: int) -> int:
+        return int(self._connection.execute("SELECT count(*) FROM impressions WHERE shown < ?", (moment,)).fetchone()[0])
+
+
+def has_table(connection: sqlite3.Connection, name: str) -> bool:
+    """Whether a store has one of the tables that only some have."""
+    return bool(connection.execute("SELECT 1 FROM sqlite_schema WHERE name = ?", (name,)).fetchone())
 
 
 def places_of(numbers: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -472,6 +512,7 @@ def log_of(view: View, check: Callable[[int], object] = lambda n_bytes: None) ->
     *columns, source, items = view.impressions("number", "query", "seen", "shown", "source", "items")  # damage is seen in all
     impressions, positions, _ = view.clicks()
     labels, worths = (_labels(view.ids("items")), _labels(view.ids("queries"))), view.worths()
+    since = view.totals().get(STORE, {}).get("until")
     users = (columns[2] >= 0) & (source != LOGGED)
     numbers, queries, seen, shown = (column[users] for column in columns)
     items = items[users]
@@ -495,18 +536,27 @@ def log_of(view: View, check: Callable[[int], object] = lambda n_bytes: None) ->
         tuple(labels[1][number] for number in numbers_of_queries.tolist()),
         times=shown[some] / 1e6,
         values=values,
+        notes=() if since is None else (f"whole after {utc(since)} UTC; impressions that were shown until then were pruned",),
     )
 
 
-def read_columns(connection: sqlite3.Connection, table: str, names: Sequence[str], rest: str = "") -> list[Any]:
+def utc(microseconds: float) -> str:
+    """A time since 1970 in words."""
+    try:
+        return datetime.fromtimestamp(microseconds / 1e6, UTC).isoformat(" ", "seconds").removesuffix("+00:00")
+    except (ValueError, OverflowError, OSError):  # by a clock that is far off
+        return f"{microseconds / 1e6:.0f} s since 1970"
+
+
+def read_columns(connection: sqlite3.Connection, table: str, names: Sequence[str], rest: str = "", *values: Any) -> list[Any]:
     """Some columns of `rows_of`: integers or floats as an array, -1 for NULL; blobs as one."""
     places = [COLUMNS[table].split(", ").index(name) for name in names]
     blocks: list[list[Any]] = [[] for _ in names]
-    rows = rows_of(connection, table, rest)
+    rows = rows_of(connection, table, rest, *values)
     while block := list(islice(rows, ROWS)):
         for place, column in zip(places, blocks, strict=True):
-            values: list[Any] = [-1 if row[place] is None else row[place] for row in block]
-            column.append(b"".join(values) if isinstance(values[0], bytes) else np.array(values))
+            cells: list[Any] = [-1 if row[place] is None else row[place] for row in block]
+            column.append(b"".join(cells) if isinstance(cells[0], bytes) else np.array(cells))
     empty = np.empty(0, np.int64)
     return [
         b"".join(column) if column and isinstance(column[0], bytes) else np.concatenate(column or [empty]) for column in blocks

@@ -97,9 +97,54 @@ class PairedDifference:
         self.sum += term
         self.variance += (term - predicted) ** 2
 
+    def add_all(
+        self,
+        groups: NDArray[Any],
+        rewards: NDArray[np.float64],
+        by_agent: NDArray[np.bool_],
+        shares: NDArray[np.float64],
+        earlier: dict[int, list[float]],
+    ) -> None:
+        """Add many impressions at once, the usual reward of each being that of its group.
+
+        Args:
+            groups: ``(n,)`` to which agent each belongs, in the order in which they were shown.
+            rewards, by_agent, shares: ``(n,)`` as of `add`.
+            earlier: how many impressions of each group came before, and their rewards; is brought up to date.
+        """
+        n, most = len(rewards), self.most
+        if not n:
+            return
+        order = np.argsort(groups, kind="stable")
+        first = np.flatnonzero(np.diff(groups[order], prepend=groups[order][0] - 1))
+        names, sizes = groups[order][first].tolist(), np.diff(first, append=n)
+        numbers, sums = np.array([earlier.get(name, (0, 0.0)) for name in names]).T
+        before = np.cumsum(rewards[order]) - rewards[order]
+        before += np.repeat(sums - before[first], sizes)
+        usual = np.empty(n)
+        usual[order] = before / np.maximum(np.arange(n) + np.repeat(numbers - first, sizes), 1)
+        usual = np.minimum(usual, most * shares / (1.0 - shares))
+        terms = np.where(by_agent, (rewards - usual) / (1.0 - shares), (usual - rewards) / shares)
+        totals = np.cumsum([self.sum, *terms])
+        predicted = np.clip(totals[:-1] / np.maximum(self.n + np.arange(n), 1), -most, most)
+        up, down = 1.0 / (1.0 - shares), 1.0 / shares
+        self.upward = max(self.upward, most * up.max() + most)
+        self.downward = max(self.downward, most * np.maximum(up, down).max() + most)
+        self.n, self.rewards, self.sum = self.n + n, self.rewards + float(rewards.sum()), float(totals[-1])
+        self.variance += float(((terms - predicted) ** 2).sum())
+        of_group = np.add.reduceat(rewards[order], first)
+        for name, *more in zip(names, (numbers + sizes).tolist(), (sums + of_group).tolist(), strict=True):
+            earlier[name] = more
+
     def interval(self) -> Interval:
         """The interval after the impressions so far."""
-        return _interval(self.n, self.sum, self.variance, self.upward, self.downward, self.most, self.confidence)
+        if not self.n or not self.most:
+            return Interval(self.n, self.sum / self.n if self.n else math.nan, -math.inf, math.inf)
+        side = (1.0 - self.confidence) / 2.0
+        least = self.most * self.most  # tight from about one impression on that was as far off as can be
+        low = (self.sum - stitched_boundary(self.variance, side, self.downward, least)) / self.n
+        high = (self.sum + stitched_boundary(self.variance, side, self.upward, least)) / self.n
+        return Interval(self.n, self.sum / self.n, low, high)
 
     def to_list(self) -> list[float]:
         """The state, as a list of numbers for `restore`."""
@@ -109,46 +154,3 @@ class PairedDifference:
         """Continue from a state that `to_list` returned."""
         self.n, self.rewards, self.sum, self.variance, self.upward, self.downward = int(values[0]), *values[1:6]
         self.most = values[6] if len(values) > 6 else self.most  # of version 2.0
-
-
-def differences(
-    groups: NDArray[Any],
-    rewards: NDArray[np.float64],
-    by_agent: NDArray[np.bool_],
-    shares: NDArray[np.float64],
-    most: float,
-    confidence: float,
-) -> Interval:
-    """The interval of many impressions at once, the usual reward of each being that of its group.
-
-    Args:
-        groups: ``(n,)`` to which agent each belongs, in the order in which they were shown.
-        rewards, by_agent, shares: ``(n,)`` as of `PairedDifference.add`.
-        most, confidence: as of `PairedDifference`.
-    """
-    n = len(rewards)
-    if not n:
-        return _interval(0, 0.0, 0.0, 0.0, 0.0, most, confidence)
-    order = np.argsort(groups, kind="stable")
-    first = np.flatnonzero(np.diff(groups[order], prepend=groups[order][0] - 1))
-    place = np.arange(n) - np.repeat(first, np.diff(first, append=n))
-    before = np.cumsum(rewards[order]) - rewards[order]
-    before -= np.repeat(before[first], np.diff(first, append=n))
-    usual = np.empty(n)
-    usual[order] = before / np.maximum(place, 1)
-    usual = np.minimum(usual, most * shares / (1.0 - shares))
-    terms = np.where(by_agent, (rewards - usual) / (1.0 - shares), (usual - rewards) / shares)
-    sums = np.cumsum(terms)
-    predicted = np.concatenate([[0.0], np.clip(sums[:-1] / np.arange(1, n), -most, most)])
-    up, down = 1.0 / (1.0 - shares), 1.0 / shares
-    upward, downward = most * up.max() + most, most * np.maximum(up, down).max() + most
-    return _interval(n, sums[-1], float(((terms - predicted) ** 2).sum()), upward, downward, most, confidence)
-
-
-def _interval(n: int, total: float, variance: float, up: float, down: float, most: float, confidence: float) -> Interval:
-    if not n or not most:
-        return Interval(n, total / n if n else math.nan, -math.inf, math.inf)
-    side, least = (1.0 - confidence) / 2.0, most * most  # tight from about one impression on that was as far off as can be
-    low = (total - stitched_boundary(variance, side, down, least)) / n
-    high = (total + stitched_boundary(variance, side, up, least)) / n
-    return Interval(n, float(total / n), float(low), float(high))

@@ -6,7 +6,8 @@ event with its tick. Where several processes write, a journal refuses an event o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -15,6 +16,18 @@ from .ids import Id
 
 if TYPE_CHECKING:
     from .served import Served
+
+
+def check_process(process: int) -> None:
+    """Refuse a journal that was shut down, and one that was copied by a fork.
+
+    Args:
+        process: in which it was made; negative after the end.
+    """
+    if process < 0:
+        raise ValueError("the Ranker was shut down")
+    if process != os.getpid():
+        raise ValueError(f"the process {os.getpid()} was forked from the one that serves; make the Ranker after the fork")
 
 
 class Shown(NamedTuple):
@@ -83,12 +96,14 @@ class Stored(NamedTuple):
         query: the user's own id; None for the agent of all queries.
         capacity, n_features: its sizes.
         snapshot: the tick, the version and the state of its last snapshot; None without one.
+        beginning: the same where impressions have left: with it all that is known of the agent begins. None: none have.
     """
 
     query: Id | None
     capacity: int
     n_features: int | None
     snapshot: tuple[int, int, bytes] | None
+    beginning: tuple[int, int, bytes] | None = None
 
 
 class History(NamedTuple):
@@ -137,6 +152,8 @@ class Contents(NamedTuple):
             is a tick behind those of all events where closing is none.
         clicks: returns of each the number of its impression, its position, its time, and whether it came late.
         snapshots: by agent its tick, version and state.
+        beginnings: the same of those some of whose impressions have left.
+        totals: by query, as texts, what is kept of these; empty if none have left.
     """
 
     shared: bool
@@ -146,6 +163,8 @@ class Contents(NamedTuple):
     rows: Callable[[], Iterable[Shown]]
     clicks: Callable[[], Iterable[tuple[int, int, int, int]]]
     snapshots: Callable[[], Iterable[tuple[int, int, int, bytes]]]
+    beginnings: Callable[[], Iterable[tuple[int, int, int, bytes]]]
+    totals: Mapping[int, Any]
 
 
 class Journal(Protocol):
@@ -182,6 +201,36 @@ class Journal(Protocol):
 
     def view(self) -> AbstractContextManager[View]:
         """What the journal holds at one moment."""
+
+    def check_writable(self) -> None:
+        """Read and write something that changes nothing."""
+
+    def n_open(self) -> int:
+        """How many impressions are open."""
+
+    # ----------------------------------------------------------------------------------------------------- retention
+
+    def leaving(self, before: int, most: int) -> AbstractContextManager[View]:
+        """Context inside `call`, in which all is written or nothing: a view of impressions that may leave.
+
+        They are those before the first that was not shown before a moment, or that is not learned.
+
+        Args:
+            before: microseconds since 1970.
+            most: about how many.
+        """
+
+    def agents_of(self, view: View) -> list[int]:
+        """The agents of the impressions of `leaving`."""
+
+    def forget(self, view: View, beginnings: Iterable[tuple[int, int, int, bytes]], totals: Iterable[tuple[int, str]]) -> None:
+        """Let the impressions of `leaving` leave, with their clicks.
+
+        Args:
+            view: of them.
+            beginnings: the tick, version and state of each of their agents.
+            totals: by query, of all that have left, instead of earlier ones.
+        """
 
     # -------------------------------------------------------------------------------------------------------- names
 
@@ -282,11 +331,12 @@ class Journal(Protocol):
     def impression(self, number: int) -> Shown | None:
         """An impression by its number, with the clicks that have come before it was closed."""
 
-    def click(self, number: int, position: int | None, item: int | None, now: int) -> bool | None:
+    def click(self, number: int, position: int | None, item: int | None, now: int) -> int | None:
         """Store a click by its position or item.
 
         Returns:
-            Whether it is new; None if the impression does not show the item, or there is none.
+            0 if it was there, 1 if it is new, 2 if it is new and late; None if the impression does not show the item, or there
+            is none.
         """
 
     def overdue(self, now: int, patience: float, at_once: bool = False) -> Shown | None:

@@ -18,7 +18,8 @@ from ..core.checks import short
 from ..offline.stores import as_items
 from .ids import Id, seed_of
 from .journal import Journal, Shown
-from .served import AGENT, BY_LOT, INTERLEAVED, Event, Recipe, ReplayError, Served
+from .metrics import Metrics
+from .served import AGENT, BY_LOT, INTERLEAVED, NO_CURE, Event, Recipe, ReplayError, Served
 
 SNAPSHOT = 200
 """Events of an agent after which its state is written, so that loading it replays no more."""
@@ -54,15 +55,20 @@ class Agents:
         recipe: how they are made.
         seed: of all of them.
         most: how many are in memory at once.
+        metrics: counts what happens; None: nobody looks.
     """
 
-    def __init__(self, journal: Journal, recipe: Recipe, seed: int, most: int) -> None:
+    def __init__(self, journal: Journal, recipe: Recipe, seed: int, most: int, metrics: Metrics | None = None) -> None:
+        self._metrics = metrics or Metrics()
         self._journal, self._recipe, self._seed, self._most = journal, recipe, seed, most
         self._agents: OrderedDict[int, Served] = OrderedDict()  # the least recently used first
         self._numbers: dict[Id, int] = {}  # of their queries; where one agent ranks all, of those met last
         self._wary: dict[int, int] = {}  # for how many calls more
         self._mutex = threading.Lock()  # of these
         self._locks: WeakValueDictionary[int | None, Any] = WeakValueDictionary()
+
+    def __len__(self) -> int:
+        return len(self._agents)
 
     def lock(self, number: int | None) -> AbstractContextManager[Any]:
         """The lock of an agent; while it is held, no other thread of this process changes the agent."""
@@ -82,6 +88,7 @@ class Agents:
     def be_wary(self, number: int | None) -> None:
         """Forget an agent because another process was faster, and look for events of others in the next calls."""
         self.drop(number)
+        self._metrics.count("refused_events")
         if number is not None:
             self._wary[number] = WARY
 
@@ -105,7 +112,7 @@ class Agents:
             self.drop(number)
             served = None
         if served is None:
-            served = self._load(number)
+            served = self.load(number)
             if served is not None:
                 self._keep(served)
         return served
@@ -212,23 +219,38 @@ class Agents:
         if content is None:
             return False
         self._journal.add_snapshot(served.number, served.tick, served.version, content)
+        self._metrics.count("snapshots")
         served.events = 0
         return True
 
-    def _load(self, number: int) -> Served | None:
-        """An agent as the events of the journal make it, from its last snapshot on; None if the query is new."""
-        stored = self._journal.stored(number)
+    def load(self, number: int) -> Served | None:
+        """An agent as the events of the journal make it, from its last snapshot on; None if the query is new.
+
+        A snapshot that does not fit is left out, but not that with which all begins because impressions have left.
+
+        Raises:
+            ReplayError: the events do not make the agent, or it cannot begin.
+        """
+        stored, before = self._journal.stored(number), None
+        self._metrics.count("loads")
+        while stored is not None and stored != before:
+            first, before = stored.beginning, stored
+            is_later = stored.snapshot is not None and (first is None or stored.snapshot[0] > first[0])
+            for snapshot in (stored.snapshot, first) if is_later else (first,):
+                served = self._make(number, stored.query, stored.capacity, stored.n_features)
+                served.is_pruned = first is not None
+                reason = "" if snapshot is None else served.restore(*snapshot)
+                if reason and snapshot is first:
+                    raise ReplayError(
+                        f"{_called(served)} cannot begin, for its first impressions have left the store, and {reason}",
+                        stored.query,
+                    )
+                if not reason and self._catch_up(served):
+                    return served
+            stored = self._journal.stored(number)  # while this loaded, impressions may have left
         if stored is None:
             return None
-        for snapshot in (stored.snapshot, None):
-            served = self._make(number, stored.query, stored.capacity, stored.n_features)
-            if snapshot is not None:
-                tick, version, state = snapshot
-                served.restore(tick, state)
-                served.version = version if served.tick == tick else 0
-            if self._catch_up(served):
-                return served
-        raise ReplayError(f"events of {_called(served)} are missing in the store; restore a copy of it")
+        raise ReplayError(f"events of {_called(served)} are missing in the store; restore a copy of it", stored.query)
 
     def _catch_up(self, served: Served) -> bool:
         """Let an agent meet the events that it has not seen, in their order.
@@ -279,8 +301,10 @@ class Agents:
             there = served.show(number, source, share, mask=_mask(candidates, len(served.items)), ranking=ranking)
             again = [served.items[slot] for slot in there]
         if by_agent and again != numbers:
+            cure = "; move the store to another agent, or anew to this one, by clickgym move OLD NEW --agent AGENT"
+            cure = NO_CURE if served.is_pruned else cure
             raise ReplayError(
                 f"{_called(served)} showed another list in impression {number} than in its replay: the code of "
-                f"{served.recipe.name} has changed, or it does not draw from its seed alone; move the store to another "
-                "agent, or anew to this one, by clickgym move OLD NEW --agent AGENT"
+                f"{served.recipe.name} has changed, or it does not draw from its seed alone{cure}",
+                served.id,
             )

@@ -17,11 +17,11 @@ import numpy as np
 from ..core.checks import check_path
 from ..core.files import draft_of, make_folder, remove_drafts
 from ..offline.postgres import Address, is_address, viewing, without_password
-from ..offline.stores import BEFORE, LOGGED, at_one_moment, open_store, reading
+from ..offline.stores import BEFORE, LOGGED, STORE, at_one_moment, open_store, reading
 from . import postgres, sqlite
 from .journal import Contents, Journal, Shown
 from .memory import Agents
-from .served import Recipe, Worths, renumbered
+from .served import NEW_STORE, Recipe, Worths, renumbered, ticks_of
 from .store import unserved
 
 
@@ -67,6 +67,10 @@ def move(old: str | PathLike[str], new: str | PathLike[str], agent: Any = None) 
         contents, name = stack.enter_context(_opened(old)), without_password(old)
         if not contents.settings:
             raise ValueError(f"{name} holds no store of a clickgym.Ranker")
+        if agent is not None and contents.totals:
+            raise ValueError(
+                f"{name} was pruned, and another agent would have to learn from impressions that have left; {NEW_STORE}"
+            )
         recipe = None if agent is None else _recipe(agent, contents, name)
         journal = stack.enter_context(_made(new))
         if contents.shared != journal.shared:
@@ -95,13 +99,14 @@ def _opened(store: str | PathLike[str]) -> Iterator[Contents]:
     """What a store holds at one moment; nothing is written to it."""
     if is_address(store):
         with viewing(Address(store)) as view:
-            yield postgres.contents_of(view)
+            yield postgres.contents_of(view, Address(store))
         return
     path = check_path("old", store)
     with unserved(path), reading(path), closing(open_store(path)) as connection, at_one_moment(connection):
         contents = sqlite.contents_of(connection)
-        rows, clicks, snapshots = (_named(path, each) for each in (contents.rows, contents.clicks, contents.snapshots))
-        yield contents._replace(rows=rows, clicks=clicks, snapshots=snapshots)
+        names = ("rows", "clicks", "snapshots", "beginnings")
+        reads: dict[str, Any] = {name: _named(path, getattr(contents, name)) for name in names}
+        yield contents._replace(**reads)
 
 
 def _named(path: Path, read: Callable[[], Iterable[Any]]) -> Callable[[], Iterator[Any]]:
@@ -176,15 +181,19 @@ def _with_ticks(contents: Contents, shared: bool) -> Contents:
 
     Where one tick is for all, it is the number of an impression, too: all are larger than those of the ids so far.
     """
-    events, largest = array("q"), 0
+    events, largest = array("q"), contents.totals.get(STORE, {}).get("number", 0)
+    for agent, tick, _, state in contents.beginnings():  # ticks of events that have left stay in their order
+        for each in {tick, *ticks_of(state)}:
+            events.extend((agent, each, 0))
     for row in contents.rows():
         events.extend((row.agent, row.tick, row.shown))
         largest = max(largest, row.number)
-        for tick in {row.learned, row.ended if shared else row.learned}:
-            if tick is not None:
-                events.extend((row.agent, tick, row.closed or 0))
+        for end in {row.learned, row.ended if shared else row.learned} - {None}:
+            events.extend((row.agent, end, row.closed or 0))
     columns = np.frombuffer(events, np.int64).reshape(-1, 3)
-    of_agents, ticks, time = columns[np.lexsort(columns[:, 1::-1].T)].T.copy()
+    columns = columns[np.lexsort((-columns[:, 2], columns[:, 1], columns[:, 0]))]
+    is_new = (np.diff(columns[:, :2], axis=0, prepend=-1) != 0).any(axis=1)  # some of those that have left are there, too
+    of_agents, ticks, time = columns[is_new].T.copy()
     agents, begins, counts = np.unique(of_agents, return_index=True, return_counts=True)
     spans = {each: (begin, begin + n) for each, begin, n in zip(agents.tolist(), begins.tolist(), counts.tolist(), strict=True)}
     new = np.arange(len(ticks)) - np.repeat(begins, counts) + 1
@@ -211,8 +220,8 @@ def _with_ticks(contents: Contents, shared: bool) -> Contents:
             tick, learned, ended = (at(row.agent, each) for each in (row.tick, row.learned, row.ended))
             yield row._replace(tick=tick, learned=learned, ended=ended)
 
-    def snapshots() -> Iterator[tuple[int, int, int, bytes]]:
-        for agent, tick, _, state in contents.snapshots():
+    def snapshots(read: Callable[[], Iterable[Any]]) -> Iterator[tuple[int, int, int, bytes]]:
+        for agent, tick, _, state in read():
             place, content = last(agent, tick), renumbered(state, partial(at, agent))
             if content is not None and place >= 0:
                 yield agent, int(new[place]), version(agent, place), content
@@ -222,4 +231,5 @@ def _with_ticks(contents: Contents, shared: bool) -> Contents:
         end = spans.get(query.number, (0, 0))[1]
         now, moved = (int(new[end - 1]), version(query.number, end - 1)) if end else (0, 0)
         queries.append(query._replace(guarded=at(query.number, query.guarded), tick=now, version=moved))
-    return contents._replace(shared=shared, queries=queries, rows=rows, snapshots=snapshots)
+    states: dict[str, Any] = {name: partial(snapshots, getattr(contents, name)) for name in ("snapshots", "beginnings")}
+    return contents._replace(shared=shared, queries=queries, rows=rows, **states)

@@ -21,9 +21,9 @@ from typing import Any
 from weakref import WeakSet
 
 from ..offline.postgres import VERSION, Address, PostgresView, driver, settings_of, viewing
-from ..offline.stores import LOGGED
+from ..offline.stores import LOGGED, View, sum_of
 from .ids import Id
-from .journal import Contents, History, Item, Query, Shown, Stored
+from .journal import Contents, History, Item, Query, Shown, Stored, check_process
 from .served import Served
 
 TABLES = Path(__file__).with_name("postgres.sql").read_text(encoding="utf-8")
@@ -118,11 +118,13 @@ HISTORY = Statement(f"""SELECT q.tick, q.version, q.guarded, i.* FROM queries q 
     UNION ALL
     SELECT {COLUMNS} FROM impressions WHERE agent = %(agent)s AND tick = ANY(%(opened)s) AND ended IS NOT NULL
 ) i ON true WHERE q.number = %(agent)s ORDER BY i.tick""")
-CLICK = Statement("""INSERT INTO clicks (impression, position, clicked)
-SELECT number, position, %(now)s FROM (
-    SELECT number, coalesce(%(position)s, array_position(items, %(item)s::integer)) AS position FROM impressions
-    WHERE number = %(number)s) i
-WHERE position IS NOT NULL ON CONFLICT DO NOTHING RETURNING 1""")
+CLICK = Statement("""WITH i AS (
+    SELECT number, coalesce(%(position)s, array_position(items, %(item)s::integer)) AS position, closed FROM impressions
+    WHERE number = %(number)s
+), new AS (
+    INSERT INTO clicks (impression, position, clicked) SELECT number, position, %(now)s FROM i
+    WHERE position IS NOT NULL ON CONFLICT DO NOTHING RETURNING 1
+) SELECT 1 + (closed IS NOT NULL)::integer FROM i, new""")
 CLICKED = Statement("""SELECT c.clicked FROM impressions i LEFT JOIN clicks c
 ON c.impression = i.number AND c.position = coalesce(%(position)s, array_position(i.items, %(item)s::integer))
 WHERE i.number = %(number)s AND (%(position)s IS NOT NULL OR %(item)s::integer = ANY(i.items))""")
@@ -181,6 +183,10 @@ class PostgresJournal:
                         connection.execute(f"CREATE SCHEMA {schema}")
                     connection.execute(TABLES)
                     connection.execute(f"INSERT INTO settings VALUES ('version', '{VERSION}')")
+        if self.name.version(connection) == 1:
+            with self._safely():
+                connection.execute(TABLES[TABLES.index("CREATE TABLE pruned") :].replace("TABLE", "TABLE IF NOT EXISTS"))
+                connection.execute(f"UPDATE settings SET value = '{VERSION}' WHERE name = 'version'")
 
     # ------------------------------------------------------------------------------------------------------- connections
 
@@ -263,10 +269,7 @@ class PostgresJournal:
         return self._safely()
 
     def check_usable(self) -> None:
-        if self._process < 0:
-            raise ValueError("the Ranker was shut down")
-        if self._process != os.getpid():
-            raise ValueError(f"the process {os.getpid()} was forked from the one that serves; make the Ranker after the fork")
+        check_process(self._process)
 
     def shut_down(self) -> None:
         self.check_usable()
@@ -314,6 +317,8 @@ class PostgresJournal:
         self._copy(f"impressions ({COLUMNS})", ([*_columns(row).values()] for row in contents.rows()))
         self._copy("clicks (impression, position, clicked)", (click[:3] for click in contents.clicks()))
         self._copy("snapshots (query, tick, version, state)", contents.snapshots())
+        self._copy("pruned", ((*row, sum_of(*row)) for row in contents.beginnings()))
+        self._copy("totals", ((query, json.dumps(totals)) for query, totals in contents.totals.items()))
         for table, last in (("items", "max(number)"), ("queries", "max(number)"), ("impressions", "max(number) & 65535")):
             sequence = "'turns'" if table == "impressions" else f"pg_get_serial_sequence('{table}', 'number')"
             self._run(f"SELECT setval({sequence}, ({last}) + 1, false) FROM {table} HAVING count(*) > 0")
@@ -364,14 +369,17 @@ class PostgresJournal:
 
     def stored(self, agent: int) -> Stored | None:
         rows = self._run(
-            "SELECT q.id, capacity, n_features, s.tick, s.version, s.state FROM queries q "
-            "LEFT JOIN snapshots s ON s.query = q.number WHERE q.number = %s",
+            "SELECT q.id, capacity, n_features, s.tick, s.version, s.state, p.* FROM queries q "
+            "LEFT JOIN snapshots s ON s.query = q.number LEFT JOIN pruned p ON p.query = q.number WHERE q.number = %s",
             (agent,),
         )
         if not rows:
             return None
-        query, capacity, n_features, *snapshot = rows[0]
-        return Stored(query and json.loads(query), capacity, n_features, None if snapshot[0] is None else tuple(snapshot))
+        query, capacity, n_features, *snapshot = rows[0][:6]
+        beginning = None if rows[0][6] is None else _checked(self.name, rows[0][6:])[1:]
+        return Stored(
+            query and json.loads(query), capacity, n_features, None if snapshot[0] is None else tuple(snapshot), beginning
+        )
 
     def history(self, agent: int, since: int, version: int, opened: Sequence[int]) -> History | None:
         found = self._run(HISTORY, {"agent": agent, "since": since, "opened": [*opened]})
@@ -388,6 +396,42 @@ class PostgresJournal:
 
     def add_snapshot(self, agent: int, tick: int, version: int, state: bytes) -> None:
         self._run(SNAPSHOT, (agent, tick, version, state))
+
+    # --------------------------------------------------------------------------------------------------------- retention
+
+    @contextmanager
+    def leaving(self, before: int, most: int) -> Iterator[PostgresView]:
+        """In the order of their times. Nothing is locked that other calls need: impressions that are learned change no more."""
+        with self._safely():
+            self._run("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+            name = f"clickgym {self.name.schema} prune"
+            if not self._run("SELECT pg_try_advisory_xact_lock(hashtext(%s))", (name,))[0][0]:
+                raise ValueError(f"{self.name} is pruned by another process")
+            ((waits,),) = self._run("SELECT min(shown) FROM impressions WHERE learned IS NULL")
+            last = before - 1 if waits is None else min(before, waits) - 1
+            some = self._run("SELECT shown FROM impressions WHERE shown <= %s ORDER BY shown OFFSET %s LIMIT 1", (last, most))
+            yield PostgresView(self._connection(), some[0][0] if some else last)
+
+    def agents_of(self, view: View) -> list[int]:
+        return [row[0] for row in self._run("SELECT DISTINCT agent FROM impressions WHERE shown <= %s", (view.until,))]
+
+    def forget(self, view: View, beginnings: Iterable[tuple[int, int, int, bytes]], totals: Iterable[tuple[int, str]]) -> None:
+        for row in beginnings:
+            self._run("DELETE FROM pruned WHERE query = %s", row[:1])
+            self._run("INSERT INTO pruned VALUES (%s, %s, %s, %b, %s)", (*row, sum_of(*row)))
+        for each in totals:
+            self._run("INSERT INTO totals VALUES (%s, %s) ON CONFLICT (query) DO UPDATE SET totals = excluded.totals", each)
+        self._run(
+            "WITH gone AS (DELETE FROM impressions WHERE shown <= %s RETURNING number) "
+            "DELETE FROM clicks USING gone WHERE impression = gone.number",
+            (view.until,),
+        )
+
+    def n_open(self) -> int:
+        return int(self._run("SELECT count(*) FROM impressions WHERE closed IS NULL")[0][0])
+
+    def check_writable(self) -> None:
+        self._run("UPDATE settings SET value = value WHERE name = 'version'")
 
     # ------------------------------------------------------------------------------------------------------------ events
 
@@ -443,10 +487,10 @@ class PostgresJournal:
         rows = self._run(IMPRESSION, {"number": number})
         return _shown(rows[0]) if rows else None
 
-    def click(self, number: int, position: int | None, item: int | None, now: int) -> bool | None:
+    def click(self, number: int, position: int | None, item: int | None, now: int) -> int | None:
         values = {"number": number, "position": position, "item": item, "now": now}
-        if self._run(CLICK, values):
-            return True
+        if new := self._run(CLICK, values):
+            return int(new[0][0])
         again = self._local.again
         rows = self._run(CLICKED, values)
         return (again and int(rows[0][0] or -1) == now) if rows else None
@@ -501,14 +545,21 @@ def _columns(row: Shown) -> dict[str, Any]:
     return row._asdict() | {"placed": placed, "clicks": None if row.closed is None else [*row.clicks]}
 
 
-def contents_of(view: PostgresView) -> Contents:
+def _checked(name: Address, row: Sequence[Any]) -> Any:
+    """A row of the table ``pruned`` without its checksum, which must match."""
+    if sum_of(*row[:-1]) != row[-1]:
+        raise ValueError(f"{name} is damaged (the checksum of a row of pruned does not match); restore a copy of it")
+    return row[:-1]
+
+
+def contents_of(view: PostgresView, name: Address) -> Contents:
     """What a store holds, at one moment."""
 
     def rows() -> Iterator[Shown]:
         for each in view.rows(f"SELECT {COLUMNS} FROM impressions ORDER BY shown, agent, tick"):
             yield _paired(Shown(*each))
 
-    settings = {name: value for name, value in view.settings().items() if name != "looked"}
+    settings, totals = {name: value for name, value in view.settings().items() if name != "looked"}, view.totals()
     if not settings.get("item_values"):
         settings.pop("item_values", None)
     items = [Item(number, json.loads(text), value) for number, text, value in view.rows("SELECT number, id, value FROM items")]
@@ -516,4 +567,5 @@ def contents_of(view: PostgresView) -> Contents:
     return Contents(
         True, settings, items, [Query(row[0], row[1] and json.loads(row[1]), *row[2:]) for row in queries], rows,
         lambda: view.rows(CLICKS), lambda: view.rows("SELECT query, tick, version, state FROM snapshots"),
+        lambda: (_checked(name, row) for row in view.rows("SELECT * FROM pruned")) if totals else (), totals,
     )  # fmt: skip

@@ -56,3 +56,14 @@ CREATE TABLE snapshots (     -- to make loading fast
     version bigint NOT NULL,
     state bytea NOT NULL
 );
+CREATE TABLE pruned (        -- where impressions have left: the first state of an agent from which it can be computed
+    query bigint PRIMARY KEY,
+    tick bigint NOT NULL,
+    version bigint NOT NULL,
+    state bytea NOT NULL,
+    checksum bigint NOT NULL     -- of the other columns, as in a file
+);
+CREATE TABLE totals (        -- sums over the impressions that have left, as JSON; number -1 is the whole store
+    query bigint PRIMARY KEY,
+    totals text NOT NULL
+);

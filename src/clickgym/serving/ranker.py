@@ -9,6 +9,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from datetime import datetime
 from os import PathLike
 from typing import Any, NamedTuple, Self, TypeVar, cast
 
@@ -40,9 +41,11 @@ from ..runner.labels import AgentLike
 from .ids import COLUMN, Id, check_id, check_ids, impression_id, impression_number, lot
 from .journal import Item, Journal, Shown
 from .memory import Agents, event_of
+from .metrics import Metrics
 from .postgres import PostgresJournal
 from .report import Report, report_of
-from .served import AGENT, BY_GUARD, BY_LOT, INTERLEAVED, PRODUCTION, Event, Recipe, ReplayError, Served, Worths
+from .retention import Pruned, moment_of, prune
+from .served import AGENT, BY_GUARD, BY_LOT, INTERLEAVED, NEW_STORE, PRODUCTION, Event, Recipe, ReplayError, Served, Worths
 from .sqlite import SqliteJournal
 from .store import DURABLE
 
@@ -196,8 +199,11 @@ class Ranker:
         self._check_rivals(challenger)
         for each in filter(None, (self._recipe, recipe) if valued else ()):
             if not each.by_value:
-                logger.warning("%s maximises clicks, not their item_values; the comparison counts values", each.name)
-        self._clock, self._latest = clock, -1
+                logger.warning(
+                    "%s maximises clicks, not their item_values; the comparison counts values", each.name,
+                    extra={"event": "values ignored", "agent": each.name},
+                )  # fmt: skip
+        self._clock, self._latest, self._metrics = clock, -1, Metrics()
         self._now()
         if isinstance(store, str) and is_address(store):
             self._journal: Journal = PostgresJournal(store, durable or "power")
@@ -253,14 +259,13 @@ class Ranker:
             settings = self._journal.add_settings(wanted | first)
         for name, value in (wanted | later).items():
             if value is not None and settings.get(name, value) != value:
-                cure = "make a new store of its log, by Ranker.from_log(clickgym.offline.read_log(store), ...)"
+                cure = NEW_STORE
                 if name == "agent":
                     cure = "move the store to that agent, by clickgym move OLD NEW --agent AGENT"
                 raise ValueError(f"{self._journal.name} was made with {name} = {settings[name]}, not {value}; {cure}")
         if (was := bool(settings.get("item_values"))) != valued:
             raise ValueError(
-                f"{self._journal.name} was made {'with' if was else 'without'} item_values; for others make a new store of "
-                "its log, by Ranker.from_log(clickgym.offline.read_log(store), ...)"
+                f"{self._journal.name} was made {'with' if was else 'without'} item_values; for others {NEW_STORE}"
             )
         if later.keys() - settings.keys():
             settings = self._journal.add_settings(later)
@@ -275,7 +280,7 @@ class Ranker:
         self._remember(self._journal.items())
         self._waiting = deque(self._journal.waiting())
         self._learn_at = None if self._update_seconds is None else 0
-        self._agents = Agents(self._journal, self._recipe, self.seed, self._memory)
+        self._agents = Agents(self._journal, self._recipe, self.seed, self._memory, self._metrics)
 
     # ------------------------------------------------------------------------------------------------------------- calls
 
@@ -295,7 +300,7 @@ class Ranker:
             ValueError, TypeError: on wrong input; nothing is stored then.
             FileError: the store cannot be written.
         """
-        query = check_id("query", query)
+        query, begin = check_id("query", query), time.perf_counter()
         if candidates is not None and type(candidates) is not tuple:
             is_list = isinstance(candidates, list)
             candidates = tuple(candidates) if is_list else check_ids("candidates", candidates, self._most_candidates)
@@ -306,9 +311,12 @@ class Ranker:
             else:
                 if features is not None:
                     raise ValueError(f"{self._recipe.name} does not look at features, and features was given")
-                impression = self._rank_by_slots(query, candidates, now)
+                impression = self._until_stored(
+                    lambda: self._agents.find(query), lambda served: self._shown_by_slots(served, query, candidates, now)
+                )
             self._catch_up(now)
-            return impression
+        self._metrics.ranked(impression.source, time.perf_counter() - begin)
+        return impression
 
     def click(self, impression: str, item: Id | None = None, *, position: int | None = None) -> bool:
         """Report a click of a user. Clicks may come late, in any order, and several times.
@@ -338,7 +346,9 @@ class Ranker:
                 self._impression(impression)
                 raise ValueError(f"the impression {impression} does not show the item {short(item)}")
             self._catch_up(now)
-            return new
+        for name in ("clicks", "late_clicks")[:new]:
+            self._metrics.count(name)
+        return bool(new)
 
     def close(self, impression: str, seen: int | None = None) -> bool:
         """Report that the user has left: items that were seen and not clicked by now count as skipped.
@@ -434,16 +444,76 @@ class Ranker:
         with self._journal.call():
             return self._agents.save_all()
 
+    def prune(self, before: float | datetime) -> Pruned:
+        """Let impressions leave the store that were shown before a date, with their clicks. First this does what `update` does.
+
+        Agents stay as they are: their states are written, and a restart begins with these. The report goes on counting what has
+        left. The log begins later. Only what is learned leaves: the first impression that is open stays, and so do those that
+        were shown after it. With PostgreSQL other processes may serve meanwhile. A large store is pruned in steps, and a kill
+        leaves each step done or not begun.
+
+        Args:
+            before: seconds since 1970 by the ranker's clock, or a `datetime` with a time zone; not after now.
+
+        Returns:
+            How many impressions have left, and how many from before the date stay.
+
+        Raises:
+            ValueError, TypeError: on wrong input; the agent cannot be saved, or one is not what its impressions make of it.
+            FileError: the store cannot be written. Steps that were done stay done.
+
+        Example:
+            >>> ranker = Ranker(n_positions=1, seed=0, clock=lambda: 1e9)
+            >>> ranker.close(ranker.rank("red shoes", ["sku-3", "sku-17"]).id), ranker.rank("blue shoes", ["sku-5"]).source
+            (True, 'agent')
+            >>> ranker.prune(1e9 - 86_400)
+            Pruned(impressions=0, clicks=0, kept=0, until=None)
+        """
+        moment = moment_of(before, self._read_clock())
+        if not self._recipe.can_be_saved:
+            raise ValueError(
+                f"{self._recipe.name} cannot be saved, and an agent whose impressions have left begins with a saved state"
+            )
+        self.update()
+        return prune(self._journal, self._agents, moment)
+
     def log(self) -> ClickLog:
         """The closed impressions with all clicks, also the late ones. Each list ends at the last position that was seen.
 
         Sessions that `from_log` learned are not included.
 
         Returns:
-            A log whose labels are your ids; integers are written as text.
+            A log whose labels are your ids; integers are written as text. Its ``notes`` say from when on it is whole, if the
+            store was pruned.
         """
         with self._journal.view() as view:
             return log_of(view)
+
+    def metrics(self) -> str:
+        """What this process has done, as text for Prometheus: impressions by who chose them, clicks, seconds of `rank`,
+        agents in memory, snapshots, loads, events for which other processes were faster, queries given back to production.
+
+        Counters begin with 0 in each process. The store is asked only for the open impressions, by an index of them; they are
+        missing where it does not answer.
+
+        Example:
+            >>> print(Ranker(n_positions=2, seed=0).metrics().splitlines()[2])
+            clickgym_clicks_total 0
+        """
+        gauges = {"agents_in_memory": len(self._agents), "waiting_impressions": len(self._waiting)}
+        with suppress(OSError), self._journal.call():
+            gauges["open_impressions"] = self._journal.n_open()
+        return self._metrics.text(gauges)
+
+    def check(self) -> None:
+        """Read and write the store, and change nothing, to find out whether it answers.
+
+        Raises:
+            FileError: it cannot be read or written.
+            ValueError: it is damaged, or was shut down.
+        """
+        with self._journal.call():
+            self._journal.check_writable()
 
     def report(self) -> Report:
         """Counts of impressions and clicks, and the difference between agent and production. You may look at it at any time."""
@@ -545,11 +615,6 @@ class Ranker:
         what = "its agent" if stored is None or stored.query is None else f"the query {short(stored.query)}"
         raise FileError(
             f"{self._journal.name}: other processes were faster with {what} in {ATTEMPTS} attempts; call again later"
-        )
-
-    def _rank_by_slots(self, query: Id, candidates: tuple[Id, ...] | None, now: int) -> Impression:
-        return self._until_stored(
-            lambda: self._agents.find(query), lambda served: self._shown_by_slots(served, query, candidates, now)
         )
 
     def _shown_by_slots(
@@ -738,7 +803,8 @@ class Ranker:
         except OSError as error:
             if not self._journal.shared:
                 raise
-            logger.warning("%s", error)  # what the user has called for is stored; a later call tries again
+            words = {"event": "postponed", "store": str(self._journal.name)}
+            logger.warning("%s", error, extra=words)  # what the user has called for is stored; a later call tries again
 
     def _learn(self) -> int:
         """Let agents learn from all impressions that are closed."""
@@ -778,7 +844,7 @@ class Ranker:
         try:
             return self._until_stored(lambda: row.agent, learn)
         except ReplayError as error:  # of one agent; the others learn on, and a later start tries again
-            logger.error("%s", error)
+            logger.error("%s", error, extra={"event": "replay failed", "query": error.query, "impression": row.number})
             return is_closed or self._only_close(row) is not None
 
     def _is_worse(self, served: Served) -> bool:
@@ -787,12 +853,13 @@ class Ranker:
 
     def _guard(self, served: Served) -> None:
         """Give a query back to production."""
+        self._metrics.count("guarded_queries")
         served.guarded, interval = True, served.trial.interval()
         what = "all queries" if served.id is None else f"the query {short(served.id)}"
         logger.warning(
             "%s: back to production; the agent's lists earn %.3f %s less (%.3f to %.3f) in %s impressions",
             what, -interval.mean, "of value" if self._item_values else "clicks", -interval.high, -interval.low,
-            f"{interval.n:,}",
+            f"{interval.n:,}", extra={"event": "guarded", "query": served.id, **interval._asdict()},
         )  # fmt: skip
 
     def _learn_log(self, log: ClickLog) -> None:
@@ -905,6 +972,7 @@ class Ranker:
             logger.warning(
                 "the clock went back by %.0f s; times of impressions follow it, their order does not",
                 (self._latest - now) / 1e6,
+                extra={"event": "clock went back", "seconds": (self._latest - now) / 1e6},
             )
         self._latest = now
         return now

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
 from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
@@ -22,10 +21,11 @@ from ..core.notebook import html_table
 from ..core.statistics import CONFIDENCE
 from ..core.templates import templates
 from ..offline.distinct import grouped
-from ..offline.interleaving import NOTHING, at_any_time, normal_mixture, outcomes, running, sign_test
-from ..offline.stores import LOGGED, View, places_of
-from .confidence import Interval, differences
-from .served import AGENT, BY_GUARD, BY_LOT, INTERLEAVED, PRODUCTION
+from ..offline.interleaving import normal_mixture
+from ..offline.stores import LOGGED, View, utc
+from .confidence import Interval
+from .served import BY_LOT, INTERLEAVED, PRODUCTION
+from .totals import BY_AGENT, BY_PRODUCTION, Totals, deviation
 
 MOST_QUERIES = 20
 """Of the queries by traffic so many are named, and of those that are back at production."""
@@ -134,6 +134,9 @@ class Report:
         interleaved: how many lists were made of the agent's and its rival's.
         credit: what these say; None where no list was to be interleaved.
         valued: whether the difference is one of the values of clicks (``item_values``) instead of their number.
+        pruned: how many impressions have left the store (`Ranker.prune`). All numbers count them, but ``compared`` and
+            ``changed``.
+        pruned_until: when the last of them was shown; None without any.
 
     Example:
         >>> from clickgym import Ranker
@@ -165,6 +168,8 @@ class Report:
     interleaved: int = 0
     credit: Credit | None = None
     valued: bool = False
+    pruned: int = 0
+    pruned_until: str | None = None
 
     @property
     def late_share(self) -> float:
@@ -184,6 +189,11 @@ class Report:
             lines.append(f"lists chosen by the agent: {self.by_agent:,}, by production: {self.by_production:,}{both}")
         if self.learned_from_log:
             lines.append(f"before, agents learned from {self.learned_from_log:,} sessions of a log")
+        if self.pruned:
+            lines.append(
+                f"{self.pruned:,} of them have left the store, shown until {self.pruned_until} UTC; they are counted, but not "
+                "for agents that changed their mind"
+            )
         if self.clicks:
             lines.append(
                 f"{self.clicks:,} clicks; {self.late_share:.1%} of them came after their impression was closed, and no agent "
@@ -303,118 +313,44 @@ def report_of(view: View, now: float, confidence: float, compares: bool) -> Repo
         confidence: of the interval.
         compares: whether there is a list of production; where there were any, it is compared in any case.
     """
-    settings = view.settings()
-    n_positions = settings["n_positions"]
-    names = ("number", "query", "source", "seen", "share", "shown", "items")
-    number, query, source, seen, share, shown, lists = view.impressions(*names)
-    impression, position, late = view.clicks()
-    ids, guarded, n_items, notes = view.ids("queries"), view.guarded(), len(view.ids("items")), view.notes()
-    first, place = lists[:, 0], places_of(number, impression)
-    worths, most = view.worths(), float(n_positions)
-    of_users, chosen = source != LOGGED, np.isin(source, (AGENT, BY_LOT))
-    counted = of_users[place]
-    place, position, late = place[counted], position[counted], late[counted].astype(bool)
-    n_clicks = np.bincount(place, minlength=len(number))
-    seen = np.where(seen >= 0, np.maximum(seen, _deepest(place, position, len(number))), -1)
-    difference = Interval(0, math.nan, -math.inf, math.inf) if compares else None
-    by_lot = np.isin(source, (BY_LOT, PRODUCTION))
-    if by_lot.any():
-        worth = None
-        if worths is not None:
-            worth = worths[lists[place, position - 1]][~late]
-            most = float(np.sort(worths)[-n_positions:].sum())
-        in_time = np.bincount(place[~late], worth, minlength=len(number)).astype(float)
-        waits = np.flatnonzero(by_lot & (seen < 0))
-        until = waits[0] if len(waits) else len(number)  # the order of clicks depends on the lists
-        part = np.flatnonzero(by_lot[:until])
-        groups = np.zeros(len(part), np.int64) if 0 in ids else query[part]
-        by_agent = source[part] == BY_LOT
-        difference = differences(groups, in_time[part], by_agent, share[part], most, confidence)
-    compared, changed = _changes(query[chosen], first[chosen])
-    made_of_both = np.flatnonzero(source == INTERLEAVED)
-    span = (shown[of_users].min(), shown[of_users].max()) if of_users.any() else (None, None)
+    settings, worths, ids, guarded = view.settings(), view.worths(), view.ids("queries"), view.guarded()
+    totals = Totals(settings, view.totals())
+    gone = sum(totals.sources)
+    columns = totals.add(view, worths)
+    sources, chosen = totals.sources, np.isin(columns["source"], BY_AGENT)
+    by_lot = sources[BY_LOT] + sources[PRODUCTION]
+    compared, changed = _changes(columns["query"][chosen], columns["items"][chosen, 0])
+    positions = zip(totals.seen[0], totals.clicked[0], totals.seen[1], totals.clicked[1], strict=True)
     return Report(
-        time=_utc(now * 1e6) or "",
-        store_from=_utc(span[0]),
-        store_to=_utc(span[1]),
-        queries=sum(each is not None for each in ids.values()),
-        items=n_items,
-        impressions=int(of_users.sum()),
-        open=int((seen < 0).sum()),
-        by_agent=int(chosen.sum()),
-        by_production=int(np.isin(source, (PRODUCTION, BY_GUARD)).sum()),
-        learned_from_log=int((~of_users).sum()),
-        clicks=len(place),
-        late=int(late.sum()),
-        positions=tuple(_positions(n_positions, source, seen, place, position)),
-        replaced=view.n_replaced(),
-        traffic=tuple(_traffic(query[of_users], n_clicks[of_users], ids, set(guarded))),
-        compared=compared,
-        changed=changed,
-        guarded=tuple(ids[each] for each in guarded[:MOST_QUERIES] if ids[each] is not None),
-        n_guarded=len(guarded),
-        difference=difference,
-        confidence=confidence,
-        interleaved=len(made_of_both),
-        credit=_credit(settings, notes, number, made_of_both, seen, place, position) if "by" in settings else None,
-        valued=worths is not None,
-    )
-
-
-def _credit(
-    settings: Mapping[str, Any], notes: Mapping[int, NDArray[np.float64]], number: NDArray[np.int64], places: NDArray[np.int64],
-    seen: NDArray[np.int64], place: NDArray[np.int64], position: NDArray[np.int64],
-) -> Credit:  # fmt: skip
-    """The credit of the interleaved impressions, up to the first that is open; a late click counts for its own impression.
-
-    Args:
-        settings: of the store.
-        notes: by impression.
-        number, seen: of all impressions.
-        places: which of them are interleaved, in the order in which they were shown.
-        place, position: of each click, as for `_positions`.
-    """
-    waits = np.flatnonzero(seen[places] < 0)
-    places = places[: waits[0] if len(waits) else len(places)]
-    clicks = np.zeros((len(number), settings["n_positions"]), np.int8)
-    clicks[place, position - 1] = 1
-    by, against, n = settings["by"], settings["against"], len(places)
-    if not len(places):
-        return Credit(by, against, 0, 0, 0, math.nan, -math.inf, math.inf, 1.0, None)
-    values = outcomes([notes[each] for each in number[places].tolist()], clicks[places])
-    wins, losses = np.cumsum(values > NOTHING), np.cumsum(values < -NOTHING)
-    means, deviations = running(values)
-    now = at_any_time(means, deviations, sign_test(wins, losses) if by == "team_draft" else None)
-    later = np.unique(np.geomspace(n, 1e9, 2000).astype(np.int64))
-    enough = np.flatnonzero(normal_mixture(later, means[-1], deviations[-1])[1] < abs(means[-1]))
-    return Credit(
-        by, against, n, int(wins[-1]), int(losses[-1]), now.mean, now.low, now.high, now.p_value,
-        int(later[enough[0]] - n) if len(enough) else None,
+        time=utc(now * 1e6), store_from=None if totals.first is None else utc(totals.first),
+        store_to=None if totals.last is None else utc(totals.last), queries=sum(each is not None for each in ids.values()),
+        items=len(view.ids("items")), impressions=sum(sources) - sources[LOGGED], open=int((columns["seen"] < 0).sum()),
+        by_agent=sum(sources[each] for each in BY_AGENT), by_production=sum(sources[each] for each in BY_PRODUCTION),
+        learned_from_log=sources[LOGGED], clicks=totals.clicks, late=totals.late,
+        positions=tuple(Position(k, *of_k) for k, of_k in enumerate(positions, 1)),
+        replaced=sum(each[4] - each[5] for each in totals.queries.values()),
+        traffic=tuple(_traffic(totals.queries, ids, set(guarded))), compared=compared, changed=changed,
+        guarded=tuple(ids[each] for each in guarded[:MOST_QUERIES] if ids[each] is not None), n_guarded=len(guarded),
+        difference=totals.difference(confidence) if by_lot or compares else None, confidence=confidence,
+        interleaved=sources[INTERLEAVED], credit=_credit(settings, totals) if "by" in settings else None,
+        valued=worths is not None, pruned=gone, pruned_until=None if totals.until is None else utc(totals.until),
     )  # fmt: skip
 
 
-def _positions(
-    n: int, source: NDArray[np.int64], seen: NDArray[np.int64], place: NDArray[np.int64], position: NDArray[np.int64]
-) -> Iterator[Position]:
-    """How often each of n positions was seen and clicked, by who chose the list.
-
-    Args:
-        n: K.
-        source, seen: of each impression.
-        place, position: of each click; the number of its impression counts from 0.
-    """
-    choices = np.isin(source, (AGENT, BY_LOT)), np.isin(source, (PRODUCTION, BY_GUARD))
-    for k in range(n):
-        there, on_it = seen > k, place[position == k + 1]
-        figures = [(int((there & who).sum()), int((who & (seen >= 0))[on_it].sum())) for who in choices]
-        yield Position(k + 1, *figures[0], *figures[1])
-
-
-def _deepest(place: NDArray[np.int64], position: NDArray[np.int64], n: int) -> NDArray[np.int64]:
-    """The last position of each impression that was clicked; 0 without clicks."""
-    deepest = np.zeros(n, np.int64)
-    np.maximum.at(deepest, place, position)
-    return deepest
+def _credit(settings: Mapping[str, Any], totals: Totals) -> Credit:
+    """The credit of the interleaved impressions, up to the first that is open; a late click counts for its own impression."""
+    n, wins, losses, total, squares, evidence = totals.credit
+    by, against = settings["by"], settings["against"]
+    if not n:
+        return Credit(by, against, 0, 0, 0, math.nan, -math.inf, math.inf, 1.0, None)
+    mean, spread = total / n, deviation(n, total, squares)
+    width = float(normal_mixture(n, mean, spread)[1])
+    later = np.unique(np.geomspace(n, 1e9, 2000).astype(np.int64))
+    enough = np.flatnonzero(normal_mixture(later, mean, spread)[1] < abs(mean))
+    return Credit(
+        by, against, n, wins, losses, mean, mean - width, mean + width, math.exp(-max(0.0, evidence)),
+        int(later[enough[0]] - n) if len(enough) else None,
+    )  # fmt: skip
 
 
 def _changes(query: NDArray[np.int64], first: NDArray[np.int32]) -> tuple[int, int]:
@@ -433,20 +369,12 @@ def _commonest(items: NDArray[np.int32]) -> int:
     return int(values[counts.argmax()])
 
 
-def _traffic(query: NDArray[np.int64], clicks: NDArray[np.int64], ids: dict[int, Any], guarded: set[int]) -> list[Query]:
-    counts = np.bincount(query.astype(np.int64))
-    of_clicks = np.bincount(query.astype(np.int64), weights=clicks)
-    order = [number for number in np.argsort(-counts, kind="stable")[:MOST_QUERIES].tolist() if counts[number]]
+def _traffic(queries: Mapping[int, Sequence[int]], ids: dict[int, Any], guarded: set[int]) -> list[Query]:
+    order = sorted(
+        (number for number, totals in queries.items() if totals[0]), key=lambda number: (-queries[number][0], number)
+    )
     everywhere = 0 in guarded  # the agent of all queries
     return [
-        Query(ids[number], int(counts[number]), int(of_clicks[number]), everywhere or number in guarded) for number in order
+        Query(ids[number], queries[number][0], queries[number][1], everywhere or number in guarded)
+        for number in order[:MOST_QUERIES]
     ]
-
-
-def _utc(microseconds: float | None) -> str | None:
-    if microseconds is None:
-        return None
-    try:
-        return datetime.fromtimestamp(microseconds / 1e6, UTC).isoformat(" ", "seconds").removesuffix("+00:00")
-    except (ValueError, OverflowError, OSError):  # by a clock that is far off
-        return f"{microseconds / 1e6:.0f} s since 1970"

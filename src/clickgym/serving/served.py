@@ -33,10 +33,23 @@ AGENT, BY_LOT, PRODUCTION, BY_GUARD, INTERLEAVED = 0, 1, 2, 3, 5
 agent and another together."""
 FORMAT = 1
 """Of a snapshot."""
+NEW_STORE = "make a new store of its log, by Ranker.from_log(clickgym.offline.read_log(store), ...)"
+"""What helps where a store cannot be served as it is."""
+NO_CURE = f"; other agents cannot learn from what is gone: return to the code that wrote it, or {NEW_STORE}"
+"""Where a replay fails that cannot begin before impressions that have left."""
 
 
 class ReplayError(ValueError):
-    """The stored events do not reproduce the agent's lists: its code has changed, or it uses other random numbers."""
+    """The stored events do not reproduce the agent's lists: its code has changed, or it uses other random numbers.
+
+    Args:
+        text: what is said of it.
+        query: that of the agent; None for the agent of all.
+    """
+
+    def __init__(self, text: str, query: Id | None) -> None:
+        super().__init__(text)
+        self.query = query
 
 
 def refusal(agent: Any, sees_features: bool) -> str:
@@ -138,6 +151,11 @@ class Recipe:
             raise TypeError(f"{self.name} makes {short(agent)}; expected an agent that is asked for one list at a time")
         return agent
 
+    @property
+    def can_be_saved(self) -> bool:
+        """Whether the agent, with its challenger, has snapshots."""
+        return self.compiled and (self.challenger is None or self.challenger.compiled)
+
     def _check(self, agent: Agent) -> None:
         """Refuse an agent that cannot serve; another ranks and learns once, so that all is compiled before users come."""
         if reason := refusal(agent, self.sees_features):
@@ -194,6 +212,7 @@ class Served:
         version: what the journal wants to see again with the next one.
         events: how many there were since the last snapshot.
         guarded: whether the guard gave the query back to production.
+        is_pruned: whether impressions have left, so that it cannot be replayed from its first event.
         trial: the difference between agent and production.
         challenger: the agent that learns beside this one, and with whose lists its lists are interleaved; None: there is none.
         candidates: those of the last call as the caller passed them, for who passes the same; their numbers, mask and bits.
@@ -208,7 +227,7 @@ class Served:
         self.replaced = np.full(capacity, -1, np.int64)  # when a slot was given to another item
         self.open: dict[int, tuple[int | None, list[int]]] = {}
         self.tick, self.version, self.events, self.displays = -1, 0, 0, 0
-        self.guarded = False
+        self.guarded = self.is_pruned = False
         self.trial = PairedDifference(recipe.n_positions if recipe.worths is None else 0.0, recipe.confidence)
         self._trials: OrderedDict[int, list[Any]] = OrderedDict()  # source, share, reward once it is known
         self.candidates: tuple[Id, ...] = ()
@@ -384,7 +403,7 @@ class Served:
     def to_bytes(self) -> bytes | None:
         """The state for `restore`; None for an agent that cannot be saved, which is replayed from its first event."""
         challenger = self.recipe.challenger
-        if not self.recipe.compiled or not (challenger is None or challenger.compiled):
+        if not self.recipe.can_be_saved:
             return None
         head: dict[str, Any] = {
             "format": FORMAT,
@@ -405,16 +424,21 @@ class Served:
             head |= {"challenger": challenger.label, "length": len(archives[0])}
         return json.dumps(head).encode() + b"\n" + b"".join(archives)
 
-    def restore(self, tick: int, content: bytes) -> None:
-        """Continue from a state that `to_bytes` returned. One of another format, or with another challenger, is ignored."""
+    def restore(self, tick: int, version: int, content: bytes) -> str:
+        """Continue from a state that `to_bytes` returned; returns why it does not fit, nothing if it does."""
         line, _, archive = content.partition(b"\n")
         head: Mapping[str, Any] = parse_json(line.decode())
         challenger, length = self.recipe.challenger, head.get("length", len(archive))
-        if head["format"] != FORMAT or head.get("challenger") != (challenger and challenger.label):
-            return
-        self.agent = cast(Any, type(self.agent)).load(io.BytesIO(archive[:length]))  # a `CompiledAgent`
-        if self.challenger is not None:
-            self.challenger = cast(Any, type(self.challenger)).load(io.BytesIO(archive[length:]))
+        if head["format"] != FORMAT:
+            return f"its state has format {head['format']}; this clickgym reads {FORMAT}{NO_CURE}"
+        if (was := head.get("challenger")) != (challenger and challenger.label):
+            return f"its state was written {f'with challenger={was!r}' if was else 'without challenger='}: pass the same"
+        try:
+            self.agent = cast(Any, type(self.agent)).load(io.BytesIO(archive[:length]))  # a `CompiledAgent`
+            if self.challenger is not None:
+                self.challenger = cast(Any, type(self.challenger)).load(io.BytesIO(archive[length:]))
+        except ValueError as error:  # the arrays of its state are other ones
+            return f"its state cannot be read: the code of {self.recipe.name} has changed ({error}){NO_CURE}"
         self.items = head["items"]
         self.slot_of = {item: slot for slot, item in enumerate(self.items) if item >= 0}
         self.last[:], self.replaced[:] = head["last"], head["replaced"]
@@ -422,7 +446,16 @@ class Served:
         self.displays = head["displays"]
         self.trial.restore(head["trial"])
         self._trials = OrderedDict((number, values) for number, *values in head["trials"])
-        self.tick, self.events = tick, 0
+        self.tick, self.version, self.events = tick, version, 0
+        return ""
+
+
+def ticks_of(state: bytes) -> set[int]:
+    """The ticks that stand in what `Served.to_bytes` has returned."""
+    head: Any = parse_json(state.partition(b"\n")[0].decode())
+    if head["format"] != FORMAT:
+        raise ValueError(f"a state of an agent whose impressions have left has format {head['format']}{NO_CURE}")
+    return {*head["last"], *head["replaced"], *(row[0] for name in ("open", "trials") for row in head[name])} - {-1}
 
 
 def renumbered(state: bytes, tick_of: Callable[[int], int]) -> bytes | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -11,9 +12,12 @@ from typing import Any
 
 from ..offline.stores import (
     BEFORE,
+    PRUNED,
     SqliteView,
+    View,
     as_items,
     at_one_moment,
+    has_table,
     open_store,
     reading,
     row_of,
@@ -32,6 +36,12 @@ RESERVED = 1000
 """Ticks that are given without writing the last of them."""
 LATER = 2**62
 """Is added to ticks so that they are behind those of all events."""
+PRUNING = f"""
+CREATE TABLE pruned (query INTEGER PRIMARY KEY, tick INTEGER NOT NULL, state BLOB NOT NULL, checksum INTEGER NOT NULL);
+CREATE TABLE totals (query INTEGER PRIMARY KEY, totals TEXT NOT NULL, checksum INTEGER NOT NULL);
+PRAGMA user_version = {PRUNED}"""
+"""What a store gets when the first impressions leave: by agent its state then, the first from which it can be computed; and
+sums over what has left, by query, and of number -1 over all."""
 MOVED = "CREATE TABLE moved (number INTEGER PRIMARY KEY, impression INTEGER NOT NULL, checksum INTEGER NOT NULL)"
 """By the number that an id says that of the impression, in a store that comes from PostgreSQL. All own numbers are larger."""
 
@@ -60,7 +70,7 @@ class SqliteJournal(Store):
         self._tick = self._reserved = int(settings_of(self.connection).get("tick", 0))
         self._n_queries = int(scalar(self.connection, "SELECT coalesce(max(number), 0) FROM queries")) + 1
         self._n_items = int(scalar(self.connection, "SELECT coalesce(max(number), -1) FROM items")) + 1
-        self._was_moved = _was_moved(self.connection)
+        self._was_moved, self._was_pruned = (has_table(self.connection, name) for name in ("moved", "pruned"))
         self._find_oldest()
 
     def _abort(self) -> None:
@@ -122,6 +132,8 @@ class SqliteJournal(Store):
             insert(self.connection, "clicks", self._own(number), *click)
         for agent, tick, _, state in contents.snapshots():
             self.add_snapshot(agent, tick, 0, state)
+        if contents.totals:
+            self._keep(contents.beginnings(), ((query, json.dumps(totals)) for query, totals in contents.totals.items()))
         for name, value in (contents.settings | {"tick": self._tick}).items():
             insert(self.connection, "settings", name, value)
 
@@ -168,8 +180,9 @@ class SqliteJournal(Store):
         if row is None:
             return None
         snapshot = row_of(self.connection, "snapshots", "WHERE query = ?", agent)
-        _, query, capacity, n_features, *_ = row
-        return Stored(query, capacity, n_features, None if snapshot is None else (snapshot[1], 0, snapshot[2]))
+        beginning = row_of(self.connection, "pruned", "WHERE query = ?", agent) if self._was_pruned else None
+        states = [None if each is None else (each[1], 0, each[2]) for each in (snapshot, beginning)]
+        return Stored(*row[1:4], *states)
 
     def history(self, agent: int, since: int, version: int, opened: Sequence[int]) -> History:
         where, values = ("", []) if agent == 0 else ("query = ? AND ", [agent])
@@ -191,6 +204,50 @@ class SqliteJournal(Store):
     def add_snapshot(self, agent: int, tick: int, version: int, state: bytes) -> None:
         self.touch()
         insert(self.connection, "snapshots", agent, tick, state, verb="INSERT OR REPLACE")
+
+    # --------------------------------------------------------------------------------------------------------- retention
+
+    @contextmanager
+    def leaving(self, before: int, most: int) -> Iterator[SqliteView]:
+        """In the order of their numbers. The lock is that of the call."""
+        self.touch()
+        ends = [
+            scalar(self.connection, f"SELECT number FROM impressions WHERE {which} ORDER BY number LIMIT 1", *values)
+            for which, values in (("shown >= ?", [before]), ("learned IS NULL", []))
+        ]
+        end = min((end for end in ends if end is not None), default=LATER)
+        some = scalar(
+            self.connection, "SELECT number FROM impressions WHERE number < ? ORDER BY number LIMIT 1 OFFSET ?", end, most
+        )
+        yield SqliteView(self.connection, end if some is None else some)
+
+    def agents_of(self, view: View) -> list[int]:
+        agent = "DISTINCT CASE WHEN features IS NULL THEN query ELSE 0 END"
+        return [row[0] for row in self.connection.execute(f"SELECT {agent} FROM impressions WHERE number < ?", (view.until,))]
+
+    def forget(self, view: View, beginnings: Iterable[tuple[int, int, int, bytes]], totals: Iterable[tuple[int, str]]) -> None:
+        self._keep(beginnings, totals)
+        columns = {"impressions": "number", "clicks": "impression", "interleaved": "impression", "slots": "since"}
+        for table, column in (columns | ({"moved": "impression"} if self._was_moved else {})).items():
+            self.connection.execute(f"DELETE FROM {table} WHERE {column} < ?", (view.until,))
+
+    def _keep(self, beginnings: Iterable[tuple[int, int, int, bytes]], totals: Iterable[tuple[int, str]]) -> None:
+        if not self._was_pruned:
+            for statement in PRUNING.split(";"):
+                self.connection.execute(statement)
+            self._was_pruned = True
+        for agent, tick, _, state in beginnings:
+            self._tick = max(self._tick, tick)
+            insert(self.connection, "pruned", agent, tick, state, verb="INSERT OR REPLACE")
+        for query, text in totals:
+            insert(self.connection, "totals", query, text, verb="INSERT OR REPLACE")
+
+    def n_open(self) -> int:
+        return int(scalar(self.connection, "SELECT count(*) FROM impressions WHERE learned IS NULL AND closed IS NULL"))
+
+    def check_writable(self) -> None:
+        self.touch()
+        self.connection.execute("UPDATE settings SET value = value WHERE name = 'tick'")
 
     # ------------------------------------------------------------------------------------------------------------ events
 
@@ -250,7 +307,7 @@ class SqliteJournal(Store):
         row = row_of(self.connection, "impressions", "WHERE number = ?", self._own(number))
         return None if row is None else _shown(self.connection, row)
 
-    def click(self, number: int, position: int | None, item: int | None, now: int) -> bool | None:
+    def click(self, number: int, position: int | None, item: int | None, now: int) -> int | None:
         """Who reads the whole row checks its checksum."""
         number = self._own(number)
         row = self.connection.execute("SELECT items, closed FROM impressions WHERE number = ?", (number,)).fetchone()
@@ -265,7 +322,7 @@ class SqliteJournal(Store):
             position = items.index(item) + 1
         self.touch()
         late = int(row[1] is not None)
-        return bool(insert(self.connection, "clicks", number, position, now, late, verb="INSERT OR IGNORE"))
+        return insert(self.connection, "clicks", number, position, now, late, verb="INSERT OR IGNORE") and 1 + late
 
     def overdue(self, now: int, patience: float, at_once: bool = False) -> Shown | None:
         """The impression that was shown first; it is over also if the clock went back since by more than that."""
@@ -301,13 +358,9 @@ def _shown(connection: sqlite3.Connection, row: Sequence[Any], clicks: bool = Tr
     )  # fmt: skip
 
 
-def _was_moved(connection: sqlite3.Connection) -> bool:
-    return bool(scalar(connection, "SELECT count(*) FROM sqlite_schema WHERE name = 'moved'"))
-
-
 def contents_of(connection: sqlite3.Connection) -> Contents:
     """What a store holds that is only read."""
-    numbers = {own: number for number, own, _ in rows_of(connection, "moved")} if _was_moved(connection) else {}
+    numbers = {own: number for number, own, _ in rows_of(connection, "moved")} if has_table(connection, "moved") else {}
 
     def rows() -> Iterator[Shown]:
         for each in rows_of(connection, "impressions", "ORDER BY number"):
@@ -322,9 +375,14 @@ def contents_of(connection: sqlite3.Connection) -> Contents:
 
     settings = {name: value for name, value in settings_of(connection).items() if not name.startswith(("tick", "value of "))}
     queries = [Query(*row[:5]) for row in rows_of(connection, "queries", "ORDER BY number")]
+
+    def states(table: str) -> Iterator[tuple[int, int, int, bytes]]:
+        return ((agent, tick, 0, state) for agent, tick, state, _ in rows_of(connection, table))
+
+    totals = SqliteView(connection).totals()
     return Contents(
-        False, settings, _items(connection), queries, rows, clicks,
-        lambda: ((agent, tick, 0, state) for agent, tick, state, _ in rows_of(connection, "snapshots")),
+        False, settings, _items(connection), queries, rows, clicks, lambda: states("snapshots"),
+        lambda: states("pruned") if totals else iter(()), totals,
     )  # fmt: skip
 
 

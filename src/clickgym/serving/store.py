@@ -34,6 +34,7 @@ from ..offline.stores import (
     reading,
     sum_of,
 )
+from .journal import check_process
 
 if sys.platform == "win32":
     import msvcrt
@@ -176,7 +177,7 @@ class Store:
         if not is_new:
             version = check_version(self.connection, self.path)
             seconds = check_content(self.connection, "integrity_check")
-            logger.info("%s: checked in %.1f s", self.path, seconds)
+            logger.info("%s: checked in %.1f s", self.path, seconds, extra={"event": "checked", "seconds": seconds})
             if version < VERSION:
                 self._migrate(version)
                 self.connection.close()
@@ -216,7 +217,10 @@ class Store:
         run(f"PRAGMA user_version = {VERSION}")
         run("COMMIT")
         path.with_name(f"{path.name}-lock").unlink(missing_ok=True)
-        logger.warning("%s was %s and now is of version %d; %s is a copy of before", path, name, VERSION, copy)
+        logger.warning(
+            "%s was %s and now is of version %d; %s is a copy of before", path, name, VERSION, copy,
+            extra={"event": "migrated", "store": str(path), "version": VERSION, "copy": str(copy)},
+        )  # fmt: skip
 
     # ----------------------------------------------------------------------------------------------------------- writing
 
@@ -304,10 +308,7 @@ class Store:
 
     def check_usable(self) -> None:
         """Refuse a store that was shut down, and one that was copied by a fork."""
-        if self._process < 0:
-            raise ValueError("the Ranker was shut down")
-        if self._process != os.getpid():
-            raise ValueError(f"the process {os.getpid()} was forked from the one that serves; make the Ranker after the fork")
+        check_process(self._process)
 
     def _told(self, error: BaseException) -> BaseException:
         """What is said of an error: one line for those of the disk."""
