@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..core.kernels import inner, kernel, specialise
 from .churn import ChurnState, NewItems, replace
 from .click_model import ClickModel
-from .contextual.round import RoundTask, deal, draw_rounds, match_places, search_candidates, show_found
+from .contextual.round import RoundTask, deal, draw_rounds, insert, match_places, search_candidates, show_found
 from .scan import scan
 from .session import bring, sessions_of_own_items
 from .spaces import named_ranking
@@ -69,11 +69,7 @@ def sort_candidates(choice, mask):  # type: ignore[no-untyped-def]
             n += 1
         elif attraction[candidates[n - 1]] >= attraction[item]:
             continue
-        place = n - 1
-        while place > 0 and attraction[candidates[place - 1]] < attraction[item]:
-            candidates[place] = candidates[place - 1]
-            place -= 1
-        candidates[place] = item
+        insert(candidates, n - 1, attraction, item)
 
 
 @kernel
@@ -177,8 +173,8 @@ class Present:
         pick, places, bounds = self._rule(n_available, reference is not None)
         m, searched = self.cutoff, bool(bounds.any())
         scanned = n_available if self.model.scan_kernel is not None else 0
-        can_keep = keeps_sets and not isinstance(task, RoundTask) and n_available < n_items
-        n_kept = self._sets_worth_keeping(searched) if can_keep else 0
+        self._keeps_sets = keeps_sets
+        n_kept = self._sets_worth_keeping(n_available, searched)
         self.choice = Choice(
             attraction=attraction, best=best, optimum=optimum,
             candidates=np.zeros(n_available if searched else n_positions, np.int64), places=places, bounds=bounds,
@@ -189,15 +185,15 @@ class Present:
             keys=np.full(n_kept, -1), lists=np.zeros((n_kept, n_positions), np.int64), optima=np.zeros(n_kept),
         )  # fmt: skip
         self.find_kernel = None if pick is None else specialise(_find, pick=pick, expected=self.model.expected_kernel)
-        self._keeps_sets = keeps_sets
         self._kept: dict[bytes, tuple[NDArray[np.int64], float]] = {}
 
-    def _sets_worth_keeping(self, searched: bool) -> int:
+    def _sets_worth_keeping(self, n_available: int, searched: bool) -> int:
         """Of how many sets of items the best lists are kept: where they are sorted only if all find room, for few sets come
         again otherwise."""
         n_items = self.model.n_items
+        come_again = self._keeps_sets and not isinstance(self._task, RoundTask) and n_available < n_items
         pays = n_items <= 62 if searched else 2**n_items <= CACHED
-        return min(CACHED, 2**n_items) if pays else 0
+        return min(CACHED, 2**n_items) if come_again and pays else 0
 
     def _rule(self, n_available: int, keeps: bool) -> tuple[Any, NDArray[np.int64], NDArray[np.float64]]:
         """The kernel that picks the best list, None if Python must; the places and the bounds that it needs."""

@@ -66,6 +66,15 @@ class Round(NamedTuple):
 
 
 @inner
+def insert(order, place, weights, item):  # type: ignore[no-untyped-def]
+    """Insert an item into an order by decreasing weight that ends before a place; behind its equals."""
+    while place > 0 and weights[order[place - 1]] < weights[item]:
+        order[place] = order[place - 1]
+        place -= 1
+    order[place] = item
+
+
+@inner
 def deal(pool, drawn, rng):  # type: ignore[no-untyped-def]
     """A user and L distinct candidates at random: their features, attractions and order."""
     n_items, n_user_features = len(drawn.attraction), pool.users.shape[1]
@@ -101,11 +110,7 @@ def deal(pool, drawn, rng):  # type: ignore[no-untyped-def]
         for q in range(len(pool.pairs)):
             product = drawn.features[a, pool.pairs[q, 0]] * drawn.features[a, pool.pairs[q, 1]]
             drawn.features[a, n_user_features + pool.items.shape[1] + q] = product / drawn.features[a, 0]
-        place = a
-        while place > 0 and drawn.attraction[drawn.candidates[place - 1]] < attraction:
-            drawn.candidates[place] = drawn.candidates[place - 1]
-            place -= 1
-        drawn.candidates[place] = a
+        insert(drawn.candidates, a, drawn.attraction, a)
     for a in range(n_items - 1, -1, -1):  # so that a draw depends on nothing but the generator
         deck[a], deck[drawn.swaps[a]] = deck[drawn.swaps[a]], deck[a]
 
@@ -181,11 +186,7 @@ def _next_round_by_value(pool, drawn, parameters, rng, reward, scratch):  # type
     for a in range(len(values)):
         drawn.features[a, last] = values[a]
         drawn.gain[a] = drawn.attraction[a] * values[a]
-        place = a
-        while place > 0 and drawn.gain[drawn.candidates[place - 1]] < drawn.gain[a]:
-            drawn.candidates[place] = drawn.candidates[place - 1]
-            place -= 1
-        drawn.candidates[place] = a
+        insert(drawn.candidates, a, drawn.gain, a)
     find_best(drawn, parameters, reward, scratch)
     drawn.optimum[0] = expected(parameters, drawn.best, reward, len(drawn.places), scratch)
 
@@ -233,13 +234,7 @@ class RoundTask:
         bounds = np.zeros((m, m))
         self.has_values = base.item_values is not None
         if places is None and weigh is None:
-            lists = math.perm(n_items, m)
-            if lists > base.max_search:
-                raise ValueError(
-                    f"the best list for reward={reward!r} in a {kind} is known only by exact search in each session, and "
-                    f"{lists:.3g} lists of {m} out of {n_items} candidates are more than the limit of {base.max_search:.0e}; "
-                    f"choose another reward kind or a smaller cutoff"
-                )
+            _check_search(base, m, f"reward={reward!r} in a {kind}")
             bounds = base._bounds_of_search(m)
         n_features = pool.users.shape[1] + pool.items.shape[1] + len(pool.pairs)
         self.items = np.zeros((1 + len(pool.item_others), n_items))
@@ -292,6 +287,16 @@ class RoundTask:
     def batch(self, size: int) -> _Streams:
         """A round for each stream."""
         return _Streams(self, size)
+
+
+def _check_search(base: ClickModel, m: int, what: str) -> None:
+    lists = math.perm(base.n_items, m)
+    if lists > base.max_search:
+        raise ValueError(
+            f"the best list for {what} is known only by exact search in each session, and "
+            f"{lists:.3g} lists of {m} out of {base.n_items} candidates are more than the limit of {base.max_search:.0e}; "
+            f"choose another reward kind or a smaller cutoff"
+        )
 
 
 class _Streams(Batch):
