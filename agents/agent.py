@@ -625,24 +625,7 @@ class CompiledAgent(Agent):
         if not isinstance(path, io.IOBase):
             path = check_path("path", path)
         try:
-            arrays = read_arrays(path)
-            description = parse_json(str(arrays["description"]))
-            agent_class = _saved_class(description.get("module"), description["agent"], cls, trust)
-            agent = agent_class(description["n_items"], description["n_positions"], seed=0, **description["hyperparameters"])
-            agent.rng.bit_generator.state = description["generator"]
-            agent.ranking[:] = arrays["ranking"]
-            if agent.ranking[0] >= 0:  # else none waits for clicks
-                check_ranking(agent.ranking, agent.n_items, agent.n_positions)
-            for name in agent.flags:
-                setattr(agent, name, check_flag(name, description.get(name, getattr(agent, name))))
-            state = {name.removeprefix("state_"): value for name, value in arrays.items() if name.startswith("state_")}
-            if "format" in description:
-                agent._restore_displays(description, arrays)
-            else:
-                state = agent._arrays() | state
-            agent._restore(state)
-            if "format" not in description:
-                agent._upgrade(state, waits=bool(agent.ranking[0] >= 0))
+            agent = cls._read(path, trust)
         except FileNotFoundError:
             raise
         except UntrustedError as error:
@@ -653,6 +636,29 @@ class CompiledAgent(Agent):
             raise ValueError(f"{path} is not a saved agent, or damaged: {error!r}; restore it from a backup") from None
         if not isinstance(agent, cls):
             raise ValueError(f"{path} holds a {type(agent).__name__}, not a {cls.__name__}")
+        return agent
+
+    @classmethod
+    def _read(cls, path: Any, trust: bool) -> CompiledAgent:
+        """The agent of a file, as `load`."""
+        arrays = read_arrays(path)
+        description = parse_json(str(arrays["description"]))
+        agent_class = _saved_class(description.get("module"), description["agent"], cls, trust)
+        agent = agent_class(description["n_items"], description["n_positions"], seed=0, **description["hyperparameters"])
+        agent.rng.bit_generator.state = description["generator"]
+        agent.ranking[:] = arrays["ranking"]
+        if agent.ranking[0] >= 0:  # else none waits for clicks
+            check_ranking(agent.ranking, agent.n_items, agent.n_positions)
+        for name in agent.flags:
+            setattr(agent, name, check_flag(name, description.get(name, getattr(agent, name))))
+        state = {name.removeprefix("state_"): value for name, value in arrays.items() if name.startswith("state_")}
+        if "format" in description:
+            agent._restore_displays(description, arrays)
+            agent._restore(state)
+        else:
+            state = agent._arrays() | state
+            agent._restore(state)
+            agent._upgrade(state, waits=bool(agent.ranking[0] >= 0))
         return agent
 
 

@@ -78,10 +78,7 @@ class FrozenPolicy(Agent):
         self.model, self.actions = model, actions
         self.deterministic = check_flag("deterministic", deterministic)
         self._predict: Callable[..., Any] = predict
-        parameters = inspect.signature(predict).parameters
-        takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
-        named = ("state", "episode_start", "deterministic", "action_masks")
-        self._takes = {name for name in named if name in parameters or (takes_any and name != "action_masks")}
+        self._takes = _taken_by(predict)
         lists = RankedList(self.n_items, self.n_positions)
         self._items = order_of_items(items, self.n_items)
         self._codec: Draft | Codec | None = None  # None: actions are lists
@@ -104,11 +101,7 @@ class FrozenPolicy(Agent):
         return as_call(self, n_items=self.n_items, n_positions=self.n_positions, model=model, actions=self.actions)
 
     def rank(self, observation: Any) -> NDArray[np.int64]:
-        if isinstance(observation, Mapping) and "features" in observation and self._space is not None:
-            if self._flat:
-                observation = np.asarray(observation["features"], np.float32).ravel()
-            else:  # not all that the environment shows
-                observation = {name: entry for name, entry in observation.items() if name in self._space.spaces}
+        observation = self._as_in_training(observation)
         if not self._begun and not self.deterministic and hasattr(self.model, "set_random_seed"):
             self.model.set_random_seed(int(self._rng.integers(2**31)))
         if isinstance(self._codec, Draft):
@@ -121,6 +114,14 @@ class FrozenPolicy(Agent):
                 ranking = self._codec.decode(action)
         self._begun = True
         return ranking
+
+    def _as_in_training(self, observation: Any) -> Any:
+        """What a model that was trained on candidates observed of them, which is not all that the environment shows."""
+        if not isinstance(observation, Mapping) or "features" not in observation or self._space is None:
+            return observation
+        if self._flat:
+            return np.asarray(observation["features"], np.float32).ravel()
+        return {name: entry for name, entry in observation.items() if name in self._space.spaces}
 
     def update(self, observation: Any, ranking: NDArray[np.int64], clicks: NDArray[np.int8], reward: float) -> None:
         """Do nothing, because the policy is frozen."""
@@ -148,3 +149,11 @@ class FrozenPolicy(Agent):
         if "state" in self._takes and isinstance(answer, tuple):
             answer, self._state = answer
         return answer
+
+
+def _taken_by(predict: Callable[..., Any]) -> set[str]:
+    """The names of the arguments beside the observation that a function takes."""
+    parameters = inspect.signature(predict).parameters
+    takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
+    named = ("state", "episode_start", "deterministic", "action_masks")
+    return {name for name in named if name in parameters or (takes_any and name != "action_masks")}

@@ -71,19 +71,28 @@ def arrange_by_value(state, h, m):  # type: ignore[no-untyped-def]
     In the DBN it is the best one. In the others it begins with the first K, and any of them changes places with any of the m as
     long as this brings value: an item of little attraction and much value may belong in the list, too.
     """
-    n = len(state.row)
     if h == DBN:
-        gain, onward, ratio = state.scanned[0, :m], state.scanned[1, :m], state.scanned[2, :m]
-        for place in range(m):
-            i = state.order[place]
-            a = state.attraction[i]
-            gain[place] = a * state.item_values[i]
-            onward[place] = min(a * state.stay[i] + (1.0 - a) * state.go_on[0], 1.0)
-        scan(gain, onward, 0.0, ratio, state.by_ratio[:m], state.values[: m + 1], state.target)
-        for k in range(n):
-            state.row[k] = state.order[state.target[k]]
-        return
-    items = state.candidates
+        scan_by_value(state, m)
+    else:
+        exchange_by_value(state, h, m)
+
+
+@inner
+def scan_by_value(state, m):  # type: ignore[no-untyped-def]
+    gain, onward, ratio = state.scanned[0, :m], state.scanned[1, :m], state.scanned[2, :m]
+    for place in range(m):
+        i = state.order[place]
+        a = state.attraction[i]
+        gain[place] = a * state.item_values[i]
+        onward[place] = min(a * state.stay[i] + (1.0 - a) * state.go_on[0], 1.0)
+    scan(gain, onward, 0.0, ratio, state.by_ratio[:m], state.values[: m + 1], state.target)
+    for k in range(len(state.row)):
+        state.row[k] = state.order[state.target[k]]
+
+
+@inner
+def exchange_by_value(state, h, m):  # type: ignore[no-untyped-def]
+    n, items = len(state.row), state.candidates
     for place in range(m):
         items[place] = state.order[place]
     value = expected_value(state, h, items[:n])

@@ -9,22 +9,20 @@ Letters: L candidates in a session, K positions, d features, P weights of the ne
 from __future__ import annotations
 
 import importlib
-from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..core.checks import check_at_least, check_count, integers
 from ..core.kernels import inner
-from .agent import ANY_LIST, ContextualAgent, Seed, checked_features, doubled
+from .agent import ANY_LIST, Seed, checked_features
 from .generic_rl import one_thread
+from .growing import GrowingAgent
 from .state import Floats, Ints
 from .streams import new_stream
-
-FEW = 64  # rows for which there is room at first
 
 
 class NetworkState(NamedTuple):
@@ -120,12 +118,10 @@ def train(
             optimizer.param_groups[0]["lr"] *= decay
 
 
-class NetworkAgent(ContextualAgent):
+class NetworkAgent(GrowingAgent):
     """Base class of the agents that score candidates by a network. Their state is that of `NetworkState` and more."""
 
     learns_from = ANY_LIST
-    counts: ClassVar[Mapping[str, str]]
-    """The state arrays that grow, each with the field that counts its rows."""
 
     def __init__(
         self, n_items: int, n_positions: int, n_features: int, seed: Seed, hidden: ArrayLike, learning_rate: float, epochs: int,
@@ -171,27 +167,3 @@ class NetworkAgent(ContextualAgent):
             "stream": new_stream(self.rng),
             "training": np.array([self.hyperparameters[name] for name in ("learning_rate", "epochs", "batch_size")]),
         }
-
-    @abstractmethod
-    def _rows(self) -> Mapping[str, int]:
-        """How many rows of each growing array a session needs at most."""
-
-    def make_room(self, n_sessions: int) -> None:
-        """Grow, if need be, so that there is room for the next sessions, and for displays that wait for clicks."""
-        sessions = check_count("n_sessions", n_sessions, 0) + self.display - int(self.state.n_learned[0])
-        for name, most in self._rows().items():
-            array, count = getattr(self.state, name), int(getattr(self.state, self.counts[name])[0])
-            if (needed := count + sessions * most) > len(array):
-                longer = np.zeros((doubled(len(array), needed), *array.shape[1:]), array.dtype)
-                longer[:count] = array[:count]
-                self.state = self.state._replace(**{name: longer})
-
-    def _arrays(self) -> dict[str, Any]:
-        arrays = super()._arrays()
-        return arrays | {
-            name: arrays[name][: max(FEW, int(getattr(self.state, count)[0]))] for name, count in self.counts.items()
-        }
-
-    def _restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        super()._restore(arrays)
-        self.make_room(0)

@@ -14,9 +14,10 @@ from numpy.typing import ArrayLike, NDArray
 from ..core.checks import check_at_least, check_choice, check_positions, probability
 from ..core.kernels import inner, kernel
 from .agent import Seed
+from .growing import FEW
 from .kernels import FEEDBACK, examined_positions, show, shuffle_front
 from .linear import ALL_POSITIONS, cholesky, dot, show_largest, solve_lower, solve_upper
-from .networks import FEW, NetworkAgent, NetworkState, evaluate, layers, outputs, train
+from .networks import NetworkAgent, NetworkState, evaluate, layers, outputs, train
 from .position_based import check_examination
 from .search_space import Range
 from .state import Floats, Ints, joined

@@ -10,15 +10,15 @@ Letters: L candidates in a session, K positions, d features, N pairs so far.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.checks import Choices, check_at_least, check_choice, check_count, check_flag
+from ..core.checks import Choices, check_at_least, check_choice, check_flag
 from ..core.kernels import inner, kernel
-from .agent import ANY_LIST, ContextualAgent, Seed, doubled
+from .agent import ANY_LIST, Seed
+from .growing import FEW, GrowingAgent
 from .kernels import show, shuffle_front, sort_by_index
 from .linear import LEAST_RIDGE, TIE, cholesky, dot, solve_lower, solve_upper
 from .search_space import Range
@@ -26,7 +26,6 @@ from .state import Flags, Floats, Ints
 from .streams import new_stream, shuffle
 
 LOSS, INSIDE = Choices(("mean", "sum")), Choices(("random", "certain"))
-FEW = 64  # pairs for which there is room at first
 PRECISION = 1e-8  # the norm of the gradient at which the model is fitted
 MOST_STEPS = 1000
 
@@ -355,7 +354,7 @@ def rank(state, rng, features, ranking):  # type: ignore[no-untyped-def]
     show_blocks(state, rng, ranking)
 
 
-class PairRank(ContextualAgent):
+class PairRank(GrowingAgent):
     """PairRank: sorts candidates by a logistic model of click pairs, and shuffles blocks whose order is uncertain.
 
     Idea:
@@ -439,6 +438,7 @@ class PairRank(ContextualAgent):
     weights = "weights"
     learns_from = ANY_LIST
     growing: ClassVar[frozenset[str]] = frozenset({"pairs"})
+    counts: ClassVar = {"pairs": "n_pairs"}
     search_space: ClassVar = {
         "alpha": Range(0.003, 3.0, log=True),
         "l2": Range(1e-4, 10.0, log=True),
@@ -476,24 +476,8 @@ class PairRank(ContextualAgent):
             growth=check_at_least("growth", growth, 0),
         )
 
-    def make_room(self, n_sessions: int) -> None:
-        """Grow, if need be, so that there is room for the pairs of the next sessions, and of displays that wait for clicks."""
-        state, k = self.state, self.n_positions
-        n_pairs, room = int(state.n_pairs[0]), len(state.pairs)
-        n_sessions = check_count("n_sessions", n_sessions, 0) + self.display - int(state.n_learned[0])
-        needed = n_pairs + n_sessions * (k // 2 if state.is_disjoint else k * k // 4)
-        if needed <= room:
-            return
-        pairs = np.zeros((doubled(room, needed), self.n_features))
-        pairs[:n_pairs] = state.pairs[:n_pairs]
-        self.state = state._replace(pairs=pairs)
-
-    def _arrays(self) -> dict[str, Any]:
-        return super()._arrays() | {"pairs": self.state.pairs[: max(FEW, int(self.state.n_pairs[0]))]}
-
-    def _restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        super()._restore(arrays)
-        self.make_room(0)
+    def _rows(self) -> dict[str, int]:
+        return {"pairs": self.n_positions // 2 if self.state.is_disjoint else self.n_positions**2 // 4}
 
     def _first_values(self) -> dict[str, Any]:
         identity, hyperparameters = np.eye(self.n_features), self.hyperparameters

@@ -267,15 +267,21 @@ def _check_spaces(name: str, observation_space: Space, action_space: Space) -> N
     n_items = int(sizes[0])
     entries = observation_space.spaces if isinstance(observation_space, Dict) else {"": observation_space}
     for entry, space in entries.items():
-        where = f"{name} cannot read the observation{f' {entry!r}' if entry else ''}, {space}: "
-        if not isinstance(space, Box | Discrete | MultiBinary | MultiDiscrete):
-            raise ValueError(where + "expected Box, Discrete, MultiBinary or MultiDiscrete")
-        if entry == "available" and space.shape != (n_items,):
-            raise ValueError(where + f"expected one entry for each of {n_items} items")
-        if entry == "features" and (len(space.shape or ()) != 2 or space.shape[0] != n_items):  # type: ignore[index]
-            raise ValueError(where + f"expected one row for each of {n_items} items")
-        if entry != "replaced" and isinstance(space, Box) and space.dtype == np.int64:
-            raise ValueError(
-                where + "numbers of items and displays are no quantities (clicks that come late: clickgym.run with "
-                "'PPO:actions=rankings' observes them as tables)"
-            )
+        if fault := _fault_of(entry, space, n_items):
+            raise ValueError(f"{name} cannot read the observation{f' {entry!r}' if entry else ''}, {space}: {fault}")
+
+
+def _fault_of(entry: str, space: Space, n_items: int) -> str:
+    """Why the policy cannot read an entry of the observation; empty if it can."""
+    if not isinstance(space, Box | Discrete | MultiBinary | MultiDiscrete):
+        return "expected Box, Discrete, MultiBinary or MultiDiscrete"
+    if entry == "available" and space.shape != (n_items,):
+        return f"expected one entry for each of {n_items} items"
+    if entry == "features" and (len(space.shape) != 2 or space.shape[0] != n_items):
+        return f"expected one row for each of {n_items} items"
+    if entry != "replaced" and isinstance(space, Box) and space.dtype == np.int64:
+        return (
+            "numbers of items and displays are no quantities (clicks that come late: clickgym.run with "
+            "'PPO:actions=rankings' observes them as tables)"
+        )
+    return ""

@@ -12,11 +12,11 @@ from numpy.typing import ArrayLike, NDArray
 from ..core.kernels import inner, kernel, specialise
 from .churn import ChurnState, NewItems, replace
 from .click_model import ClickModel
-from .contextual.round import RoundTask, deal, match_places, search_candidates, show_found
+from .contextual.round import RoundTask, deal, draw_rounds, insert, match_places, search_candidates, show_found
 from .scan import scan
-from .session import session
+from .session import bring, sessions_of_own_items
 from .spaces import named_ranking
-from .task import AnyTask, Sessions, Unchanged, per_stream, same_round
+from .task import AnyTask, Batch, Sessions, Unchanged, per_stream, same_round
 from .users import REWARDS
 
 CACHED = 16_381
@@ -54,7 +54,6 @@ expected: Callable[..., float]
 weigh: Callable[..., None]
 pick: Callable[..., None]
 find: Callable[..., None]
-play_session: Callable[..., tuple[float, float, int]]
 
 
 @inner
@@ -70,11 +69,7 @@ def sort_candidates(choice, mask):  # type: ignore[no-untyped-def]
             n += 1
         elif attraction[candidates[n - 1]] >= attraction[item]:
             continue
-        place = n - 1
-        while place > 0 and attraction[candidates[place - 1]] < attraction[item]:
-            candidates[place] = candidates[place - 1]
-            place -= 1
-        candidates[place] = item
+        insert(candidates, n - 1, attraction, item)
 
 
 @kernel
@@ -125,18 +120,6 @@ def forget(choice):  # type: ignore[no-untyped-def]
 @kernel
 def deal_round(pool, drawn, parameters, rng, reward, scratch):  # type: ignore[no-untyped-def]
     deal(pool, drawn, rng)
-
-
-def _deal_all(first, n, pool, drawn, rng, items, features):  # type: ignore[no-untyped-def]
-    """New candidates on every n-th stream: their parameters and features."""
-    for b in range(first, len(items), n):
-        deal(pool, drawn, rng)
-        for a in range(len(drawn.attraction)):
-            items[b, 0, a] = drawn.attraction[a]
-            for p in range(len(drawn.others)):
-                items[b, 1 + p, a] = drawn.others[p, a]
-            for j in range(drawn.features.shape[1]):
-                features[b, a, j] = drawn.features[a, j]
 
 
 class Present:
@@ -190,8 +173,8 @@ class Present:
         pick, places, bounds = self._rule(n_available, reference is not None)
         m, searched = self.cutoff, bool(bounds.any())
         scanned = n_available if self.model.scan_kernel is not None else 0
-        can_keep = keeps_sets and not isinstance(task, RoundTask) and n_available < n_items
-        n_kept = self._sets_worth_keeping(searched) if can_keep else 0
+        self._keeps_sets = keeps_sets
+        n_kept = self._sets_worth_keeping(n_available, searched)
         self.choice = Choice(
             attraction=attraction, best=best, optimum=optimum,
             candidates=np.zeros(n_available if searched else n_positions, np.int64), places=places, bounds=bounds,
@@ -202,15 +185,15 @@ class Present:
             keys=np.full(n_kept, -1), lists=np.zeros((n_kept, n_positions), np.int64), optima=np.zeros(n_kept),
         )  # fmt: skip
         self.find_kernel = None if pick is None else specialise(_find, pick=pick, expected=self.model.expected_kernel)
-        self._keeps_sets = keeps_sets
         self._kept: dict[bytes, tuple[NDArray[np.int64], float]] = {}
 
-    def _sets_worth_keeping(self, searched: bool) -> int:
+    def _sets_worth_keeping(self, n_available: int, searched: bool) -> int:
         """Of how many sets of items the best lists are kept: where they are sorted only if all find room, for few sets come
         again otherwise."""
         n_items = self.model.n_items
+        come_again = self._keeps_sets and not isinstance(self._task, RoundTask) and n_available < n_items
         pays = n_items <= 62 if searched else 2**n_items <= CACHED
-        return min(CACHED, 2**n_items) if pays else 0
+        return min(CACHED, 2**n_items) if come_again and pays else 0
 
     def _rule(self, n_available: int, keeps: bool) -> tuple[Any, NDArray[np.int64], NDArray[np.float64]]:
         """The kernel that picks the best list, None if Python must; the places and the bounds that it needs."""
@@ -263,31 +246,11 @@ class Present:
         return PresentBatch([self], size)
 
 
-@inner
-def bring(shared, items):  # type: ignore[no-untyped-def]
-    """Let the kernels read the items of one stream."""
-    for p in range(shared.shape[0]):
-        for item in range(shared.shape[1]):
-            shared[p, item] = items[p, item]
-
-
-def _play_all(  # type: ignore[no-untyped-def]
-    first, n, parameters, reward, cutoff, scratch, shared, items,
-    rankings, uniforms, clicks, examined, realised, expectation, satisfied,
-):  # fmt: skip
-    """Sessions of every n-th stream, each with items of its own."""
-    for b in range(first, len(rankings), n):
-        bring(shared, items[b])
-        realised[b], expectation[b], satisfied[b] = play_session(
-            parameters, rankings[b], uniforms[b], clicks[b], examined[b], reward, cutoff, scratch
-        )
-
-
 def _find_all(  # type: ignore[no-untyped-def]
-    first, n, shared, items, choice, parameters, masks, streams, reward, cutoff, scratch, best, optimum
+    every, shared, items, choice, parameters, masks, streams, reward, cutoff, scratch, best, optimum
 ):
-    """The best lists of some of every n-th stream."""
-    for b in range(first, len(items), n):
+    """The best lists of some of every n-th stream from the first on, ``every = (first, n)``."""
+    for b in range(every[0], len(items), every[1]):
         if streams[b]:
             bring(shared, items[b])
             find(choice, parameters, masks[b], reward, cutoff, scratch)
@@ -296,16 +259,14 @@ def _find_all(  # type: ignore[no-untyped-def]
             optimum[b] = choice.optimum[0]
 
 
-class PresentBatch:
-    """The present items of B streams, dealt to several tasks in turn; a `Batch`.
+class PresentBatch(Batch):
+    """The present items of B streams, dealt to several tasks in turn.
 
     Args:
         presents: stream b has number b mod n.
         size: B.
         before: the batch before a change of users; streams whose task has not changed keep their items.
     """
-
-    ended: NDArray[np.bool_] | None = None
 
     def __init__(self, presents: Sequence[Present], size: int, before: PresentBatch | None = None) -> None:
         n, first = len(presents), presents[0]
@@ -322,17 +283,16 @@ class PresentBatch:
             per_stream(first.choice.optimum, size)[:, 0],
         )
         self._scratch = np.empty(first.model.n_positions + 1)
-        self._play = [specialise(_play_all, play_session=session(present.model)) for present in presents]
+        self._play = [sessions_of_own_items(present.model) for present in presents]
 
     def draw(self, rng: np.random.Generator, only_ended: bool = False) -> None:
         """Draw the next candidates, where they change; what their best lists are, `find` says."""
         if self._features.size:
-            deal_all = specialise(_deal_all, deal=deal, counted=True)
             for i, present in enumerate(self.presents):
-                deal_all(i, len(self.presents), present.pool, present.round, rng, self.items, self._features)
-
-    def begin_episode(self, rng: np.random.Generator) -> None:
-        """Nothing: the sessions go on."""
+                specialise(draw_rounds, next_round=present.next_round, counted=True)(
+                    (i, len(self.presents)), present.pool, present.round, present.parameters, rng, present.code,
+                    self._scratch, self._features, self.items, self.optimal_ranking, self.optimal_reward,
+                )  # fmt: skip
 
     def replace(self, churn: ChurnState, sessions: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Replace items after sessions, perhaps; on which streams one was."""
@@ -351,7 +311,7 @@ class PresentBatch:
         for i, present in enumerate(self.presents):
             if present.find_kernel is not None:
                 specialise(_find_all, find=present.find_kernel)(
-                    i, n, present.items, self.items, present.choice, present.parameters, masks, streams,
+                    (i, n), present.items, self.items, present.choice, present.parameters, masks, streams,
                     present.code, present.cutoff, self._scratch, self.optimal_ranking, self.optimal_reward,
                 )  # fmt: skip
                 continue
@@ -365,7 +325,7 @@ class PresentBatch:
         """As `Batch.play`."""
         for i, (present, play) in enumerate(zip(self.presents, self._play, strict=True)):
             play(
-                i, len(self.presents), present.parameters, present.code, present.cutoff, self._scratch,
+                (i, len(self.presents)), present.parameters, present.code, present.cutoff, self._scratch,
                 present.items, self.items, *sessions,
             )  # fmt: skip
 

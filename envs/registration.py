@@ -99,16 +99,16 @@ def register(env_id: str, model: str | type[ClickModel]) -> None:
     """
     if not isinstance(env_id, str) or not re.fullmatch(r"[\w.-]+-v\d+", env_id):
         raise ValueError(f"the id is {short(env_id)}; expected a name with a version, as MyRank-v0")
-    named = model if isinstance(model, str) else _name_of(model)
+    named = _name_of(model)
     allow([named.partition(":")[0]] if ":" in named else [])
     click_model: Any = Users._named.get(model) if isinstance(model, str) else model
-    forms = forms_of(click_model) if click_model is not None else tuple(FORMS)
+    forms, own = (tuple(FORMS), {}) if click_model is None else (forms_of(click_model), vars(click_model))
     if not forms:
         raise ValueError(f"a {click_model.__name__} has no environments: it is only fitted to logs")
     for form in forms:
         # Where users or candidates change, no number is the best of every episode; and a subclass has other users.
-        optimum = None if form or click_model is None else vars(click_model).get("optimum")
-        _add(form + env_id, Environment(named, form), CONTEXTUAL if form == "Contextual" else ENVIRONMENTS, optimum)
+        ids = CONTEXTUAL if form == "Contextual" else ENVIRONMENTS
+        _add(form + env_id, Environment(named, form), ids, None if form else own.get("optimum"))
 
 
 def register_memory() -> None:
@@ -156,7 +156,9 @@ def is_limit_of_id(env: gymnasium.Env[Any, Any]) -> TypeGuard[TimeLimit]:
     return env.spec.max_episode_steps == EPISODE
 
 
-def _name_of(model: type[ClickModel]) -> str:
+def _name_of(model: str | type[ClickModel]) -> str:
+    if isinstance(model, str):
+        return model
     if not isinstance(model, type) or not issubclass(model, ClickModel):
         raise TypeError(f"model is {short(model)}; expected a subclass of clickgym.envs.ClickModel, or its name")
     return model.short if users_class(model.short) is model else f"{model.__module__}:{model.__qualname__}"

@@ -38,22 +38,14 @@ class Task:
         return _SharedTask(self, size)
 
 
-class _SharedTask:
+class _SharedTask(Batch):
     """One `Task` on B streams."""
-
-    ended = None
 
     def __init__(self, task: Task, size: int) -> None:
         self._play = sessions(task.model)
         self._arguments = task.parameters, task.code, task.cutoff, np.empty(task.model.n_positions + 1)
         self.optimal_reward = np.full(size, task.optimal_reward)
         self.optimal_ranking = np.tile(task.optimal_ranking, (size, 1))
-
-    def draw(self, rng: np.random.Generator, only_ended: bool = False) -> None:
-        pass
-
-    def begin_episode(self, rng: np.random.Generator) -> None:
-        pass
 
     def play(self, sessions: Sessions) -> None:
         self._play(*self._arguments, *sessions)
@@ -81,20 +73,16 @@ class Schedule:
         return self._tasks[epoch], self._ends[epoch]
 
 
-class DealtBatch:
-    """Several tasks, dealt to the streams in turn: stream b has number b mod n; a `Batch`.
+class DealtBatch(Batch):
+    """Several tasks, dealt to the streams in turn: stream b has number b mod n.
 
     Args:
         tasks: one of each course. The courses share one clock, and each changes at its own steps.
         size: B.
     """
 
-    optimal_reward: NDArray[np.float64]
-    optimal_ranking: NDArray[np.int64]
-
     def __init__(self, tasks: Sequence[AnyTask], size: int) -> None:
         self._size, n = size, len(tasks)
-        self.ended: NDArray[np.bool_] | None = None
         self._groups: list[tuple[slice, Batch]] = [
             (slice(i, None, n), task.batch(len(range(i, size, n)))) for i, task in enumerate(tasks)
         ]

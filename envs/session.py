@@ -40,6 +40,26 @@ def _sessions(  # type: ignore[no-untyped-def]
 
 
 @inner
+def bring(shared, items):  # type: ignore[no-untyped-def]
+    """Let a model's kernels read the parameters of the items of one stream, ``(P, L)``."""
+    for p in range(shared.shape[0]):
+        for item in range(shared.shape[1]):
+            shared[p, item] = items[p, item]
+
+
+def _sessions_of_own_items(  # type: ignore[no-untyped-def]
+    every, parameters, reward, cutoff, scratch, shared, items,
+    rankings, uniforms, clicks, examined, realised, expectation, satisfied,
+):  # fmt: skip
+    """Sessions of every n-th stream from the first on, ``every = (first, n)``, each with items of its own."""
+    for b in range(every[0], len(rankings), every[1]):
+        bring(shared, items[b])
+        realised[b], expectation[b], satisfied[b] = play_session(
+            parameters, rankings[b], uniforms[b], clicks[b], examined[b], reward, cutoff, scratch
+        )
+
+
+@inner
 def is_ranked_list(ranking, seen, mark):  # type: ignore[no-untyped-def]
     """Whether a list holds distinct items; ``seen`` is ``(L,)``, and nowhere ``mark`` at entry."""
     for k in range(len(ranking)):
@@ -78,3 +98,10 @@ def sessions(model: Any) -> Callable[..., None]:
         into the arrays of `Sessions`.
     """
     return specialise(_sessions, play_session=session(model))
+
+
+def sessions_of_own_items(model: Any) -> Callable[..., None]:
+    """As `sessions` where each stream has items of its own: ``play(every, parameters, reward, cutoff, scratch, shared, items,
+    rankings, uniforms, *sessions)``, with the numbers of the first stream and of the step to the next, and the parameters of
+    items where the kernels read them, ``(P, L)``, and of each stream, ``(n, P, L)``."""
+    return specialise(_sessions_of_own_items, play_session=session(model))

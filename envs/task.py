@@ -6,6 +6,7 @@ session to session. The sessions of B streams are a *batch*; an environment of o
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
@@ -28,26 +29,28 @@ class Sessions(NamedTuple):
     satisfied: NDArray[np.int64]  # (B,) where the user left satisfied; -1: nowhere
 
 
-class Batch(Protocol):
+class Batch(ABC):
     """The sessions of the B streams of an environment under one task."""
 
     optimal_reward: NDArray[np.float64]
     """``(B,)`` of the lists to be shown next."""
     optimal_ranking: NDArray[np.int64]
     """``(B, K)`` as well."""
-    ended: NDArray[np.bool_] | None
+    ended: NDArray[np.bool_] | None = None
     """``(B,)`` whether the user of each stream has left for good, or was cut off, which the environment enters: what is drawn
     next is another's first session. None where users have no memory."""
 
-    def draw(self, rng: np.random.Generator, only_ended: bool = False) -> None:
+    def draw(self, rng: np.random.Generator, only_ended: bool = False) -> None:  # noqa: B027 (often all stays as it is)
         """Draw what the next session of each stream brings, or of those whose users have left."""
 
-    def begin_episode(self, rng: np.random.Generator) -> None:
+    def begin_episode(self, rng: np.random.Generator) -> None:  # noqa: B027 (likewise)
         """Draw what an episode begins with, if the sessions do not just go on: other users, where they have a memory."""
 
+    @abstractmethod
     def play(self, sessions: Sessions) -> None:
         """Play one session of each stream."""
 
+    @abstractmethod
     def observe(self, clicks: NDArray[np.int8]) -> Any:
         """What is observed after these clicks."""
 

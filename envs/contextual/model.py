@@ -17,7 +17,7 @@ from ...core.notebook import html_table
 from ..click_model import ClickModel, click_model_of, valued
 from ..users import Users
 from .interactions import largest_norm
-from .round import Pool, Rounds
+from .round import Pool, RoundTask
 
 ROUNDING = 1e-9  # by how much sums may miss a bound
 
@@ -163,15 +163,15 @@ class ContextualModel(Users, abstract=True):
             entry_others=np.vstack([pool.entry_others, self.item_values[pool.entries]]),
         )
 
-    def course(self, reward: str, cutoff: int | None, reference: ArrayLike | None) -> Rounds:
+    def course(self, reward: str, cutoff: int | None, reference: ArrayLike | None) -> RoundTask:
         """As `Users.course`: a round of candidates for each session, each with an optimum of its own."""
         if reference is not None:
             raise ValueError(
                 "reference is a list of the same items in every session; here each session has candidates of its own"
             )
         if self.item_values is None:
-            return Rounds(self.base, self.pool, self.kind, reward, cutoff)
-        return Rounds(valued(self.base, np.ones(self.n_items)), self._valued_pool, self.kind, reward, cutoff)
+            return RoundTask(self.base, self.pool, self.kind, reward, cutoff)
+        return RoundTask(valued(self.base, np.ones(self.n_items)), self._valued_pool, self.kind, reward, cutoff)
 
     def _of_items(self, others: Mapping[str, Any]) -> list[str]:
         """The names of the item parameters beyond attraction, all of which must be given."""

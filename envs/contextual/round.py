@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from ...core.kernels import inner, kernel, specialise
 from ..click_model import ClickModel
 from ..scan import scan
-from ..session import session
-from ..task import Sessions, per_stream
+from ..session import sessions_of_own_items
+from ..task import Batch, Sessions, per_stream
 
 Observation = dict[str, NDArray[Any]]
 
@@ -66,6 +66,15 @@ class Round(NamedTuple):
 
 
 @inner
+def insert(order, place, weights, item):  # type: ignore[no-untyped-def]
+    """Insert an item into an order by decreasing weight that ends before a place; behind its equals."""
+    while place > 0 and weights[order[place - 1]] < weights[item]:
+        order[place] = order[place - 1]
+        place -= 1
+    order[place] = item
+
+
+@inner
 def deal(pool, drawn, rng):  # type: ignore[no-untyped-def]
     """A user and L distinct candidates at random: their features, attractions and order."""
     n_items, n_user_features = len(drawn.attraction), pool.users.shape[1]
@@ -101,11 +110,7 @@ def deal(pool, drawn, rng):  # type: ignore[no-untyped-def]
         for q in range(len(pool.pairs)):
             product = drawn.features[a, pool.pairs[q, 0]] * drawn.features[a, pool.pairs[q, 1]]
             drawn.features[a, n_user_features + pool.items.shape[1] + q] = product / drawn.features[a, 0]
-        place = a
-        while place > 0 and drawn.attraction[drawn.candidates[place - 1]] < attraction:
-            drawn.candidates[place] = drawn.candidates[place - 1]
-            place -= 1
-        drawn.candidates[place] = a
+        insert(drawn.candidates, a, drawn.attraction, a)
     for a in range(n_items - 1, -1, -1):  # so that a draw depends on nothing but the generator
         deck[a], deck[drawn.swaps[a]] = deck[drawn.swaps[a]], deck[a]
 
@@ -115,7 +120,6 @@ expected: Callable[..., float]
 weigh: Callable[..., None]
 search: Callable[..., None]
 find_best: Callable[..., None]
-play_session: Callable[..., tuple[float, float, int]]
 next_round: Callable[..., None]
 
 
@@ -182,25 +186,21 @@ def _next_round_by_value(pool, drawn, parameters, rng, reward, scratch):  # type
     for a in range(len(values)):
         drawn.features[a, last] = values[a]
         drawn.gain[a] = drawn.attraction[a] * values[a]
-        place = a
-        while place > 0 and drawn.gain[drawn.candidates[place - 1]] < drawn.gain[a]:
-            drawn.candidates[place] = drawn.candidates[place - 1]
-            place -= 1
-        drawn.candidates[place] = a
+        insert(drawn.candidates, a, drawn.gain, a)
     find_best(drawn, parameters, reward, scratch)
     drawn.optimum[0] = expected(parameters, drawn.best, reward, len(drawn.places), scratch)
 
 
-def batch(  # type: ignore[no-untyped-def]
-    pool, drawn, parameters, rng, reward, scratch, features, attractions, others, best, optimum
+def draw_rounds(  # type: ignore[no-untyped-def]
+    every, pool, drawn, parameters, rng, reward, scratch, features, items, best, optimum
 ):
-    """The next round of every stream of a vector environment."""
-    for b in range(len(optimum)):
+    """The next round of every n-th stream from the first on, ``every = (first, n)``."""
+    for b in range(every[0], len(optimum), every[1]):
         next_round(pool, drawn, parameters, rng, reward, scratch)
         for a in range(len(drawn.attraction)):
-            attractions[b, a] = drawn.attraction[a]
+            items[b, 0, a] = drawn.attraction[a]
             for p in range(len(drawn.others)):
-                others[b, p, a] = drawn.others[p, a]
+                items[b, 1 + p, a] = drawn.others[p, a]
             for j in range(drawn.features.shape[1]):
                 features[b, a, j] = drawn.features[a, j]
         for k in range(len(drawn.best)):
@@ -208,29 +208,18 @@ def batch(  # type: ignore[no-untyped-def]
         optimum[b] = drawn.optimum[0]
 
 
-def batch_sessions(  # type: ignore[no-untyped-def]
-    parameters, reward, cutoff, scratch, attraction, others, attractions, others_of_all,
-    rankings, uniforms, clicks, examined, realised, expectation, satisfied,
-):  # fmt: skip
-    """A batch of sessions, each with items of its own, which are written where the model's kernels read them."""
-    for b in range(len(rankings)):
-        for a in range(len(attraction)):
-            attraction[a] = attractions[b, a]
-            for p in range(len(others)):
-                others[p, a] = others_of_all[b, p, a]
-        realised[b], expectation[b], satisfied[b] = play_session(
-            parameters, rankings[b], uniforms[b], clicks[b], examined[b], reward, cutoff, scratch
-        )
-
-
 class RoundTask:
-    """What is asked of the lists of a contextual environment, and the present round; an `AnyTask`.
+    """What is asked of the lists of a contextual environment, and the present round; an `AnyTask`, and the `Course` of its
+    users, for it never changes: only its round is drawn anew for every session.
 
     Args:
         base: the click model of the users, whose kernels read what belongs to the items of the present round.
         pool: what candidates are drawn from.
         kind: the name of these users.
         reward, cutoff: as in `ClickEnv`.
+
+    Attributes:
+        items: ``(1 + P, L)`` attraction and further parameters of the candidates, where the kernels read them.
 
     Raises:
         ValueError: the best list is known only by a search that would be too large.
@@ -245,21 +234,17 @@ class RoundTask:
         bounds = np.zeros((m, m))
         self.has_values = base.item_values is not None
         if places is None and weigh is None:
-            lists = math.perm(n_items, m)
-            if lists > base.max_search:
-                raise ValueError(
-                    f"the best list for reward={reward!r} in a {kind} is known only by exact search in each session, and "
-                    f"{lists:.3g} lists of {m} out of {n_items} candidates are more than the limit of {base.max_search:.0e}; "
-                    f"choose another reward kind or a smaller cutoff"
-                )
+            _check_search(base, m, f"reward={reward!r} in a {kind}")
             bounds = base._bounds_of_search(m)
+        n_features = pool.users.shape[1] + pool.items.shape[1] + len(pool.pairs)
+        self.items = np.zeros((1 + len(pool.item_others), n_items))
         most = int(np.diff(pool.starts).max()) if len(pool.entries) else len(pool.items)
         self.round = Round(
             user=np.zeros(1, np.int64),
             items=np.zeros(n_items, np.int64),
-            features=np.zeros((n_items, pool.users.shape[1] + pool.items.shape[1] + len(pool.pairs) + self.has_values)),
-            attraction=np.zeros(n_items),
-            others=np.zeros((len(pool.item_others), n_items)),
+            features=np.zeros((n_items, n_features + self.has_values)),
+            attraction=self.items[0],
+            others=self.items[1:],
             best=np.arange(base.n_positions),
             optimum=np.zeros(1),
             deck=np.arange(most),
@@ -277,8 +262,7 @@ class RoundTask:
             choice=np.full(m, -1),
             used=np.zeros(n_items, np.bool_),
         )
-        of_items = dict(zip(base.item_parameters(), (self.round.attraction, *self.round.others), strict=True))
-        self.parameters = base.parameters._replace(**of_items)
+        self.parameters = base.parameters._replace(**dict(zip(base.item_parameters(), self.items, strict=True)))
         expected = base.expected_kernel
         if places is not None:
             find = match_places
@@ -288,61 +272,56 @@ class RoundTask:
             find = specialise(_search_by_value if self.has_values else search_candidates, search=base._search_kernel())
         template = _next_round_by_value if self.has_values else _next_round
         self.next_round = specialise(template, find_best=find, expected=expected)
+        spaces: dict[str, Any] = {
+            "clicks": MultiBinary(base.n_positions),
+            "features": Box(-1.0, 1.0, (n_items, n_features), np.float64),
+        }
+        if self.has_values:
+            spaces["values"] = Box(0.0, np.inf, (n_items,), np.float64)
+        self.observation_space = Dict(spaces)
+
+    def at(self, step: int) -> tuple[RoundTask, int]:
+        """The task of every step."""
+        return self, sys.maxsize
 
     def batch(self, size: int) -> _Streams:
         """A round for each stream."""
         return _Streams(self, size)
 
 
-class _Streams:
-    """The rounds of B streams, which share the working memory of one task; a `Batch`."""
+def _check_search(base: ClickModel, m: int, what: str) -> None:
+    lists = math.perm(base.n_items, m)
+    if lists > base.max_search:
+        raise ValueError(
+            f"the best list for {what} is known only by exact search in each session, and "
+            f"{lists:.3g} lists of {m} out of {base.n_items} candidates are more than the limit of {base.max_search:.0e}; "
+            f"choose another reward kind or a smaller cutoff"
+        )
 
-    ended = None
+
+class _Streams(Batch):
+    """The rounds of B streams, which share the working memory of one task."""
 
     def __init__(self, task: RoundTask, size: int) -> None:
         drawn = task.round
         self._task, self._scratch = task, np.empty(task.model.n_positions + 1)
-        self._features, self._attractions = per_stream(drawn.features, size), per_stream(drawn.attraction, size)
-        self._others = per_stream(drawn.others, size)
+        self._features, self._items = per_stream(drawn.features, size), per_stream(task.items, size)
         self.optimal_ranking, self.optimal_reward = per_stream(drawn.best, size), per_stream(drawn.optimum, size)[:, 0]
-        self._draw = specialise(batch, next_round=task.next_round, counted=True)
-        self._play = specialise(batch_sessions, play_session=session(task.model))
+        self._draw = specialise(draw_rounds, next_round=task.next_round, counted=True)
+        self._play = sessions_of_own_items(task.model)
 
     def draw(self, rng: np.random.Generator, only_ended: bool = False) -> None:
         task = self._task
         self._draw(
-            task.pool, task.round, task.parameters, rng, task.code, self._scratch,
-            self._features, self._attractions, self._others, self.optimal_ranking, self.optimal_reward,
+            (0, 1), task.pool, task.round, task.parameters, rng, task.code, self._scratch,
+            self._features, self._items, self.optimal_ranking, self.optimal_reward,
         )  # fmt: skip
-
-    def begin_episode(self, rng: np.random.Generator) -> None:
-        pass
 
     def play(self, sessions: Sessions) -> None:
-        task, drawn = self._task, self._task.round
-        self._play(
-            task.parameters, task.code, task.cutoff, self._scratch, drawn.attraction, drawn.others,
-            self._attractions, self._others, *sessions,
-        )  # fmt: skip
+        task = self._task
+        self._play((0, 1), task.parameters, task.code, task.cutoff, self._scratch, task.items, self._items, *sessions)
 
     def observe(self, clicks: NDArray[np.int8]) -> Observation:
         if self._task.has_values:
             return {"clicks": clicks, "features": self._features[..., :-1].copy(), "values": self._features[..., -1].copy()}
         return {"clicks": clicks, "features": self._features.copy()}
-
-
-class Rounds:
-    """The course of contextual users: one task, whose round is drawn anew for every session; arguments as for `RoundTask`."""
-
-    def __init__(self, base: ClickModel, pool: Pool, kind: str, reward: str, cutoff: int | None) -> None:
-        self._task = RoundTask(base, pool, kind, reward, cutoff)
-        n_items, n_features = self._task.round.features.shape
-        features = Box(-1.0, 1.0, (n_items, n_features - self._task.has_values), np.float64)
-        spaces: dict[str, Any] = {"clicks": MultiBinary(base.n_positions), "features": features}
-        if self._task.has_values:
-            spaces["values"] = Box(0.0, np.inf, (n_items,), np.float64)
-        self.observation_space = Dict(spaces)
-
-    def at(self, step: int) -> tuple[RoundTask, int]:
-        """The task, which never changes."""
-        return self._task, sys.maxsize

@@ -569,91 +569,77 @@ BORED = 0.25
 """What is left of the attraction in the last state of the families of users with a memory."""
 
 
-def _remembering(
-    n_states: int, n_items: int, n_positions: int, query: str, seed: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64], np.random.Generator, str]:
-    """What the families of users with a memory share: attraction in the best state, and how much of it is left in each."""
-    check_count("n_states", n_states)
-    check_seed(seed)
-    rng = np.random.default_rng(seed)
-    if query:
-        source = load_instance(query)
-        attraction = source.model("CM").attraction
-        check_positions(n_positions, len(attraction))
-        return attraction, np.linspace(1.0, BORED, n_states), rng, source.origin
-    check_positions(n_positions, check_count("n_items", n_items))
-    return rng.uniform(0.05, 0.5, n_items), np.linspace(1.0, BORED, n_states), rng, "drawn at random"
+Chances: TypeAlias = Callable[[Floats, Floats, np.random.Generator], tuple[Floats, Floats]]
+"""Attraction ``(S, L)`` and transition ``(S, L + 1, S)`` by attraction in the best state, and how much of it is left in
+each."""
 
 
-def _users(attraction: Any, transition: Any, n_positions: int, mean_sessions: float, origin: str) -> Instance:
-    first = np.eye(len(attraction))[0]
-    return _of_models(
-        [CascadeMDP(attraction, transition, first=first, mean_sessions=mean_sessions, n_positions=n_positions)], origin
-    )
+def _remembering(name: str) -> Callable[[Chances], Chances]:
+    """Register a family of users with a memory, who begin in the first state."""
+
+    def register(chances: Chances) -> Chances:
+        def make(
+            n_states: int = 4,
+            n_items: int = 12,
+            n_positions: int = 4,
+            mean_sessions: float = 30.0,
+            query: str = "",
+            seed: int = 0,
+        ) -> Instance:
+            check_count("n_states", n_states)
+            check_seed(seed)
+            rng, origin = np.random.default_rng(seed), "drawn at random"
+            if query:
+                source = load_instance(query)
+                attraction, origin = source.model("CM").attraction, source.origin
+                check_positions(n_positions, len(attraction))
+            else:
+                check_positions(n_positions, check_count("n_items", n_items))
+                attraction = rng.uniform(0.05, 0.5, n_items)
+            sizes: dict[str, Any] = {"mean_sessions": mean_sessions, "n_positions": n_positions}
+            both = chances(attraction, np.linspace(1.0, BORED, n_states), rng)
+            return _of_models([CascadeMDP(*both, first=np.eye(n_states)[0], **sizes)], origin)
+
+        make.__doc__ = chances.__doc__
+        family(name)(make)
+        return chances
+
+    return register
 
 
-@family("independent")
-def _independent(
-    n_states: int = 4,
-    n_items: int = 12,
-    n_positions: int = 4,
-    mean_sessions: float = 30.0,
-    query: str = "",
-    seed: int = 0,
-) -> Instance:
+@_remembering("independent")
+def _independent(attraction: Floats, decay: Floats, rng: np.random.Generator) -> tuple[Floats, Floats]:
     """Users who come back in another state, whatever they clicked: to look at one session alone is optimal (with a memory)"""
-    attraction, decay, rng, origin = _remembering(n_states, n_items, n_positions, query, seed)
-    order = rng.permuted(np.tile(np.arange(len(attraction)), (n_states, 1)), axis=1)  # each state has its own favourites
+    n_states, n_items = len(decay), len(attraction)
+    order = rng.permuted(np.tile(np.arange(n_items), (n_states, 1)), axis=1)  # each state has its own favourites
     moves = rng.dirichlet(np.ones(n_states), n_states)
-    return _users(
-        decay[:, None] * attraction[order],
-        np.repeat(moves[:, None], len(attraction) + 1, axis=1),
-        n_positions,
-        mean_sessions,
-        origin,
-    )
+    return decay[:, None] * attraction[order], np.repeat(moves[:, None], n_items + 1, axis=1)
 
 
-@family("clickbait")
-def _clickbait(
-    n_states: int = 4,
-    n_items: int = 12,
-    n_positions: int = 4,
-    mean_sessions: float = 30.0,
-    query: str = "",
-    seed: int = 0,
-) -> Instance:
+@_remembering("clickbait")
+def _clickbait(attraction: Floats, decay: Floats, rng: np.random.Generator) -> tuple[Floats, Floats]:
     """Users whom the more attractive half of the items disappoints: after a click on bait they click less (with a memory)"""
-    attraction, decay, _, origin = _remembering(n_states, n_items, n_positions, query, seed)
-    bait = attraction > np.median(attraction)
-    worse, better = np.eye(n_states, k=1), np.eye(n_states, k=-1)
-    worse[-1, -1] = better[0, 0] = 1.0  # there is no state beyond
-    stays = np.eye(n_states)
+    bait, stays = attraction > np.median(attraction), np.eye(len(decay))
+    better, worse = _neighbours(len(decay))
     after = np.where(bait[None, :, None], (0.8 * worse + 0.2 * stays)[:, None], (0.5 * better + 0.5 * stays)[:, None])
-    return _users(
-        decay[:, None] * attraction, np.concatenate([after, stays[:, None]], axis=1), n_positions, mean_sessions, origin
-    )
+    return decay[:, None] * attraction, np.concatenate([after, stays[:, None]], axis=1)
 
 
-@family("habit")
-def _habit(
-    n_states: int = 4,
-    n_items: int = 12,
-    n_positions: int = 4,
-    mean_sessions: float = 30.0,
-    query: str = "",
-    seed: int = 0,
-) -> Instance:
+@_remembering("habit")
+def _habit(attraction: Floats, decay: Floats, rng: np.random.Generator) -> tuple[Floats, Floats]:
     """Users who make a habit of it: clicks on items that satisfy let them click more from then on (with a memory)"""
-    attraction, decay, rng, origin = _remembering(n_states, n_items, n_positions, query, seed)
     satisfies = np.where(rng.random(len(attraction)) < 0.5, 0.05, 0.6)[None, :, None]
-    more, less = np.eye(n_states, k=1), np.eye(n_states, k=-1)
-    more[-1, -1] = less[0, 0] = 1.0
-    after = satisfies * more[:, None] + (1.0 - satisfies) * (0.3 * less + 0.7 * np.eye(n_states))[:, None]
-    none = 0.1 * less + 0.9 * np.eye(n_states)
-    return _users(
-        decay[::-1, None] * attraction, np.concatenate([after, none[:, None]], axis=1), n_positions, mean_sessions, origin
-    )
+    less, more = _neighbours(len(decay))
+    after = satisfies * more[:, None] + (1.0 - satisfies) * (0.3 * less + 0.7 * np.eye(len(decay)))[:, None]
+    none = 0.1 * less + 0.9 * np.eye(len(decay))
+    return decay[::-1, None] * attraction, np.concatenate([after, none[:, None]], axis=1)
+
+
+def _neighbours(n_states: int) -> tuple[Floats, Floats]:
+    """The moves from each state to the one before and to the one after; there is no state beyond the ends."""
+    before, after = np.eye(n_states, k=-1), np.eye(n_states, k=1)
+    before[0, 0] = after[-1, -1] = 1.0
+    return before, after
 
 
 def _items(n_items: int, n_positions: int, seed: int) -> tuple[NDArray[np.float64], NDArray[np.float64], np.random.Generator]:

@@ -10,7 +10,7 @@ from gymnasium.spaces import Dict, Discrete, MultiBinary
 from numpy.typing import NDArray
 
 from ...core.kernels import inner, kernel
-from ..task import Sessions, per_stream
+from ..task import Batch, Sessions, per_stream
 
 Observation = dict[str, Any]
 
@@ -146,7 +146,8 @@ def draw_streams(law, life, users, rng, only_ended, now, features, optimum, ende
 
 
 class LifeTask:
-    """What is asked of the lists that users with a memory meet, and the user who is there; an `AnyTask`.
+    """What is asked of the lists that users with a memory meet, and the user who is there; an `AnyTask`, and the `Course` of
+    these users, for it never changes: only its user does.
 
     Args:
         model: the users, all of whose positions count.
@@ -161,14 +162,24 @@ class LifeTask:
         self.model, self.parameters, self.pool, self.best = model, parameters, law, best
         self.cutoff = model.n_positions
         self.round = Life(np.zeros(3, np.int64), np.zeros(1), np.ones(1, np.bool_))
+        spaces: dict[str, Any] = {"clicks": MultiBinary(model.n_positions), "state": Discrete(best.shape[1])}
+        if law.n_sessions:
+            spaces["sessions_left"] = Discrete(law.n_sessions + 1)
+        self.observation_space = Dict(spaces)
+
+    def at(self, step: int) -> tuple[LifeTask, int]:
+        """The task of every step."""
+        return self, sys.maxsize
 
     def batch(self, size: int) -> _Streams:
         """A user on each stream."""
         return _Streams(self, size)
 
 
-class _Streams:
-    """The users of B streams; a `Batch`."""
+class _Streams(Batch):
+    """The users of B streams."""
+
+    ended: NDArray[np.bool_]
 
     def __init__(self, task: LifeTask, size: int) -> None:
         self._task, self._scratch = task, np.empty(task.cutoff)
@@ -177,7 +188,7 @@ class _Streams:
         self.ended[:] = True
 
     @property
-    def optimal_ranking(self) -> NDArray[np.int64]:
+    def optimal_ranking(self) -> NDArray[np.int64]:  # type: ignore[override]  # of the states, and never set
         return self._task.best[self._now[:, 1], self._now[:, 0]]
 
     def draw(self, rng: np.random.Generator, only_ended: bool = False) -> None:
@@ -196,18 +207,3 @@ class _Streams:
     def observe(self, clicks: NDArray[np.int8]) -> Observation:
         entries = {"sessions_left": self._features[:, 2].copy()} if self._task.pool.n_sessions else {}
         return {"clicks": clicks, "state": self._features[:, 0].copy()} | entries
-
-
-class Lives:
-    """The course of users with a memory: one task, whose user changes; arguments as for `LifeTask`."""
-
-    def __init__(self, model: Any, parameters: Meeting, law: Law, best: NDArray[np.int64]) -> None:
-        self._task = LifeTask(model, parameters, law, best)
-        spaces: dict[str, Any] = {"clicks": MultiBinary(model.n_positions), "state": Discrete(best.shape[1])}
-        if law.n_sessions:
-            spaces["sessions_left"] = Discrete(law.n_sessions + 1)
-        self.observation_space = Dict(spaces)
-
-    def at(self, step: int) -> tuple[LifeTask, int]:
-        """The task, which never changes."""
-        return self._task, sys.maxsize

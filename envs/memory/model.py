@@ -19,7 +19,7 @@ from ...core.checks import as_array, check_at_least, check_count, check_position
 from ..scan import best_scan
 from ..spaces import check_order, check_ranking, named_ranking
 from ..users import Users
-from .lives import Law, Lives, Meeting, meet
+from .lives import Law, LifeTask, Meeting, meet
 
 Floats = NDArray[np.float64]
 Lists = NDArray[np.int64]
@@ -152,7 +152,7 @@ class CascadeMDP(Users):
         }
         return self.from_dict(arguments)
 
-    def course(self, reward: str, cutoff: int | None, reference: ArrayLike | None) -> Lives:
+    def course(self, reward: str, cutoff: int | None, reference: ArrayLike | None) -> LifeTask:
         """As `Users.course`: one life after the other.
 
         Raises:
@@ -166,7 +166,7 @@ class CascadeMDP(Users):
         values = np.atleast_2d(self.value)
         later = np.vstack([np.zeros(self.n_states), values[:-1]]) if fixed else values  # of the session after
         worth = np.array([self.worth(value) for value in later])
-        return Lives(
+        return LifeTask(
             self,
             Meeting(self.attraction, self.click_rewards, worth, np.zeros(3, np.int64)),
             Law(
