@@ -8,14 +8,13 @@ from clickgym.agents import PBMHB, CascadeKLUCB, CascadeSWUCB, CascadeTS, GLRCas
 
 from .axes import BARS, RANDOM, in_envs, lines, table_of, times
 from .plots import finish, grid
-from .reader import read_studies
-from .study import CM, PBM, Curves, Evidence, Finding, PaperTable, Study, less_regret
+from .study import CM, PBM, Curves, Evidence, Finding, PaperTable, less_regret
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = [
-    "STUDIES", "UntoldCascadeKLUCB", "UntoldCascadeSWUCB", "UntoldCascadeTS", "UntoldGLRCascadeKLUCB", "UntoldPBMHB",
+    "UntoldCascadeKLUCB", "UntoldCascadeSWUCB", "UntoldCascadeTS", "UntoldGLRCascadeKLUCB", "UntoldPBMHB",
     "UntoldTopRank", "UntoldUniRank", "times",
 ]  # fmt: skip
 
@@ -103,6 +102,3 @@ def draw(evidence: Evidence) -> Figure:
     for axes in panels[::2]:
         axes.set_ylabel(f"regret, % of {RANDOM}")
     return finish(figure, panels, evidence, "Regret by how often items come and go", BARS)
-
-
-STUDIES: dict[str, Study] = read_studies(__file__, globals())

@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING
 
 from .axes import BARS, RANDOM, in_envs, left, less_at_last, lines, table_of, times
 from .plots import finish, grid
-from .reader import read_studies
-from .study import CM, PBM, Evidence, PaperTable, Study
+from .study import CM, PBM, Evidence, PaperTable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["STUDIES", "left", "less_at_last", "times"]
+__all__ = ["left", "less_at_last", "times"]
 
 EVERY, MANY = "click-farms", "click-farms-models"
 """All kinds of attacks on the shipped queries; a farm in two click models on all queries."""
@@ -64,6 +63,3 @@ def draw(evidence: Evidence) -> Figure:
     for axes in panels[::3]:
         axes.set_ylabel(f"regret, % of {RANDOM}")
     return finish(figure, panels[:1], evidence, "Regret by what bots click", BARS)
-
-
-STUDIES: dict[str, Study] = read_studies(__file__, globals())

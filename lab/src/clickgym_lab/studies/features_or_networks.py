@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from .axes import RANDOM, times
 from .plots import finish, grid, look_of
-from .reader import read_studies
-from .study import Evidence, Finding, PaperTable, Study, Values, estimate, less_regret, number, versus
+from .study import Evidence, Finding, PaperTable, Values, estimate, less_regret, number, versus
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -105,6 +104,3 @@ def draw(evidence: Evidence) -> Figure:
         axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
     panels[0].set_ylabel(f"regret, % of {RANDOM}")
     return finish(figure, panels[:1], evidence, "What agents are told, and what they lose", "means over the instances")
-
-
-STUDIES: dict[str, Study] = read_studies(__file__, globals())

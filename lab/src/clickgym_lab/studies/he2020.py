@@ -20,8 +20,7 @@ from clickgym.envs import ContextualModel, Instance, LinearModel, UserBrowsingMo
 from clickgym.runner.theory import BOUNDS
 
 from .plots import band, finish, grid, look_of
-from .reader import read_studies
-from .study import Curves, Estimate, Evidence, Finding, PaperTable, Study, Values, estimate, every, number, percent, saved
+from .study import Curves, Estimate, Evidence, Finding, PaperTable, Values, estimate, every, number, percent, saved
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -316,6 +315,3 @@ def draw_bound(evidence: Evidence) -> Figure:
     panels[0].plot(DECADES, DECADES, color="0.6", linewidth=1.0, label="one lost in every session")
     panels[0].set(xscale="log", yscale="log", xlabel="session", ylabel="cumulative regret")
     return finish(figure, panels, evidence, "Regret of UBM-LinUCB beside its bound")
-
-
-STUDIES: dict[str, Study] = read_studies(__file__, globals())

@@ -10,8 +10,7 @@ import numpy as np
 from clickgym.runner.theory import BOUNDS
 
 from .plots import bands, finish, grid
-from .reader import read_studies
-from .study import PBM, Curves, Evidence, Finding, Study, Values, estimate
+from .study import PBM, Curves, Evidence, Finding, Values, estimate
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -54,6 +53,3 @@ def draw(evidence: Evidence) -> Figure:
         axes.set_ylim(0, 1.6 * max(*ends, bound[-1]))  # an agent that does not learn leaves the panel
     panels[0].set_ylabel("cumulative regret")
     return finish(figure, panels, evidence, "Regret beside the lower bound")
-
-
-STUDIES: dict[str, Study] = read_studies(__file__, globals())

@@ -8,13 +8,12 @@ import numpy as np
 
 from .axes import BARS, RANDOM, in_envs, left, lines, table_of, times
 from .plots import finish, grid
-from .reader import read_studies
-from .study import CM, PBM, Curves, Evidence, Finding, PaperTable, Study, estimate
+from .study import CM, PBM, Curves, Evidence, Finding, PaperTable, estimate
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["STUDIES", "left", "times"]
+__all__ = ["left", "times"]
 
 EVERY, MANY = "late-clicks", "late-clicks-models"
 """All agents on the shipped queries; some agents in two click models on all queries."""
@@ -64,6 +63,3 @@ def draw(evidence: Evidence) -> Figure:
     for axes in panels[::2]:
         axes.set_ylabel(f"regret, % of {RANDOM}")
     return finish(figure, panels[:1], evidence, "Regret by when clicks arrive", BARS)
-
-
-STUDIES: dict[str, Study] = read_studies(__file__, globals())

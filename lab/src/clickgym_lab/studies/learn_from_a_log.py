@@ -16,8 +16,7 @@ from clickgym.runner import make_env
 
 from .axes import RANDOM
 from .plots import colour_of, finish, grid
-from .reader import read_studies
-from .study import Estimate, Evidence, Finding, PaperTable, Study, Values, estimate, versus
+from .study import Estimate, Evidence, Finding, PaperTable, Values, estimate, versus
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -319,6 +318,3 @@ def _lost(axes: Any, evidence: Evidence, cells: dict[str, tuple[str, str, str, i
     axes.set_yscale("log")
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
     axes.yaxis.set_minor_formatter(lambda *_: "")
-
-
-STUDIES: dict[str, Study] = read_studies(__file__, globals())

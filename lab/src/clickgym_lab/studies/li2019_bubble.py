@@ -15,7 +15,6 @@ from clickgym.envs import load_instance
 from clickgym.runner import wrong_pairs
 
 from .plots import BLACK, BLUE, GREEN, ORANGE, PURPLE, YELLOW, band, bands, finish, grid
-from .reader import read_studies
 from .study import (
     FIRST,
     LAST,
@@ -25,7 +24,6 @@ from .study import (
     Estimate,
     Evidence,
     Finding,
-    Study,
     Values,
     Verdict,
     estimate,
@@ -266,6 +264,3 @@ def draw_fig4(evidence: Evidence) -> Figure:
         axes.set(xscale="log", title=short(env), xlabel="session", ylim=(0.5, 1.01))
     panels[0].set_ylabel("NDCG@5 per session")
     return finish(figure, panels, evidence, "NDCG@5")
-
-
-STUDIES: dict[str, Study] = read_studies(__file__, globals())

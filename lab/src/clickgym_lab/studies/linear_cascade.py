@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from .he2020 import LONG, contextual, ubm
 from .plots import band, finish, grid
-from .reader import read_studies
-from .study import Evidence, Finding, PaperTable, Study, estimate, less_regret
+from .study import Evidence, Finding, PaperTable, estimate, less_regret
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -80,6 +79,3 @@ def draw(evidence: Evidence) -> Figure:
         axes.set(xscale="log", yscale="log", title="tuned" if tuned else "by default", xlabel="session")
     panels[0].set_ylabel("cumulative regret")
     return finish(figure, panels[:1], evidence, "Contextual agents, each tuned with the same budget")
-
-
-STUDIES: dict[str, Study] = read_studies(__file__, globals())

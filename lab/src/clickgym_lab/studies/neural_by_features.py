@@ -13,8 +13,7 @@ from clickgym.core.statistics import worst_tenth
 from .axes import RANDOM, left, times
 from .features_or_networks import WORLDS
 from .plots import finish, grid, look_of
-from .reader import read_studies
-from .study import Curves, Evidence, Finding, PaperTable, Study, Values, estimate, less_regret, number, versus
+from .study import Curves, Evidence, Finding, PaperTable, Values, estimate, less_regret, number, versus
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -109,6 +108,3 @@ def draw(evidence: Evidence) -> Figure:
     for axes in panels[::2]:
         axes.set_ylabel(f"regret so far, % of {RANDOM}")
     return finish(figure, panels[:1], evidence, "What networks lose while they learn", "means over the instances")
-
-
-STUDIES: dict[str, Study] = read_studies(__file__, globals())

@@ -10,8 +10,7 @@ import numpy as np
 from clickgym.core.statistics import worst_tenth
 
 from .plots import regret_figure
-from .reader import read_studies
-from .study import Estimate, Evidence, Finding, PaperTable, Study, Values, estimate, number, short
+from .study import Estimate, Evidence, Finding, PaperTable, Values, estimate, number, short
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -114,6 +113,3 @@ def draw(evidence: Evidence) -> Figure:
     """Regret in seven click models on the first queries, and in the DBN on the others."""
     cases = [*((short(env), FIRST, env) for env in MODELS), ("DBN, 60 queries", SIXTY, "DBNRank-v0")]
     return regret_figure(evidence, cases, 4, "MixTS beside others, in seven click models")
-
-
-STUDIES: dict[str, Study] = read_studies(__file__, globals())

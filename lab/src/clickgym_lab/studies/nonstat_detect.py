@@ -14,13 +14,12 @@ from clickgym import make_agent, run
 
 from .li2019_cascade import ADAPTIVE, CHANGING, switching
 from .plots import DASHED, band, colour_of, finish, grid, look_of
-from .reader import read_studies
-from .study import LAST, Curves, Evidence, Finding, Study, Values, estimate
+from .study import LAST, Curves, Evidence, Finding, Values, estimate
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["STUDIES", "switching"]
+__all__ = ["switching"]
 
 DETECTING = ("GLRCascadeUCB", "GLRCascadeKLUCB")
 TOLD = "GLRCascadeKLUCB:n_segments=10"
@@ -125,6 +124,3 @@ def draw(evidence: Evidence) -> Figure:
     panels[0].set_ylabel("cumulative regret\n(grey: three other items attract)")
     panels[2].set_ylabel("sessions from a change to the\nrestart (x UCB, dot KL-UCB)")
     return finish(figure, panels[:1], evidence, "Regret where the users change")
-
-
-STUDIES: dict[str, Study] = read_studies(__file__, globals())

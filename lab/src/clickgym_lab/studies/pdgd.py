@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 from clickgym.envs import ContextualModel, GradedModel, Instance, load_instance
 
 from .plots import band, bands, finish, grid
-from .reader import read_studies
-from .study import Curves, Evidence, Finding, PaperTable, Study, Values, estimate, less_regret, saved, versus
+from .study import Curves, Evidence, Finding, PaperTable, Values, estimate, less_regret, saved, versus
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -145,6 +144,3 @@ def draw(evidence: Evidence) -> Figure:
     panels[0].set_ylabel("offline NDCG")
     panels[3].set_ylabel("online NDCG so far")
     return finish(figure, panels[:1], evidence, "What is learned, and what users meet meanwhile")
-
-
-STUDIES: dict[str, Study] = read_studies(__file__, globals())

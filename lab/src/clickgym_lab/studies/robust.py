@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .plots import finish, grid, look_of
-from .reader import read_studies
-from .study import CM, Curves, Evidence, Finding, PaperTable, Study, Values, estimate, every, number, ratio, versus
+from .study import CM, Curves, Evidence, Finding, PaperTable, Values, estimate, every, number, ratio, versus
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -117,6 +116,3 @@ def draw(evidence: Evidence) -> Figure:
     return finish(
         figure, panels[:1], evidence, "What false clicks cost, and what it costs to expect them", "means over the queries"
     )
-
-
-STUDIES: dict[str, Study] = read_studies(__file__, globals())

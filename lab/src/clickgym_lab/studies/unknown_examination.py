@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .plots import DOTTED, LOOKS, band, finish, grid, look_of
-from .reader import read_studies
-from .study import CM, PBM, Curves, Evidence, Finding, PaperTable, Study, estimate, less_regret, ratio, short
+from .study import CM, PBM, Curves, Evidence, Finding, PaperTable, estimate, less_regret, ratio, short
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -50,6 +49,3 @@ def draw(evidence: Evidence) -> Figure:
         axes.set(xscale="log", yscale="log", title=short(env), xlabel="session")
     panels[0].set_ylabel("cumulative regret")
     return finish(figure, panels[:1], evidence, "What it is worth to be told the examination (dotted: told)")
-
-
-STUDIES: dict[str, Study] = read_studies(__file__, globals())

@@ -27,8 +27,7 @@ from clickgym.envs import Users
 from ..production import EXCHANGED, Log, log_of_production
 from .axes import BARS, RANDOM, lines, table_of, times
 from .plots import finish, grid
-from .reader import read_studies
-from .study import CM, PBM, Curves, Evidence, Finding, PaperTable, Study, several, versus
+from .study import CM, PBM, Curves, Evidence, Finding, PaperTable, several, versus
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -193,6 +192,3 @@ def draw(evidence: Evidence) -> Figure:
             axes.set(title=f"{env.partition('Rank')[0]}, {queries} queries", xlabel="sessions of the log")
         panels[2 * row].set_ylabel(f"regret, % of {RANDOM}")
     return finish(figure, panels, evidence, "Regret after learning from a log of production", BARS)
-
-
-STUDIES: dict[str, Study] = read_studies(__file__, globals())

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from .plots import band, finish, grid
-from .reader import read_studies
-from .study import LINEAR, SLACK, Curves, Estimate, Evidence, Finding, PaperTable, Study, Values, estimate, versus
+from .study import LINEAR, SLACK, Curves, Estimate, Evidence, Finding, PaperTable, Values, estimate, versus
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -93,6 +92,3 @@ def draw(evidence: Evidence) -> Figure:
         axes.set(xscale="log", yscale="log", title=family, xlabel="session")
     panels[0].set_ylabel("cumulative regret")
     return finish(figure, panels[:1], evidence, "Bandits, a planner and generic RL before users with a memory")
-
-
-STUDIES: dict[str, Study] = read_studies(__file__, globals())

@@ -8,13 +8,12 @@ import numpy as np
 
 from .li2019_cascade import ADAPTIVE, CHANGING, switching
 from .plots import bands, colour_of, finish, grid
-from .reader import read_studies
-from .study import LAST, LINEAR, Curves, Evidence, Finding, Study, Values, estimate
+from .study import LAST, LINEAR, Curves, Evidence, Finding, Values, estimate
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["STUDIES", "switching"]
+__all__ = ["switching"]
 
 PAPERS, RATE, NUMBER = "why-change-short", "why-change-rate", "why-change-number"
 
@@ -91,6 +90,3 @@ def draw(evidence: Evidence) -> Figure:
         axes.ticklabel_format(axis="x", style="sci", scilimits=(0, 0), useMathText=True)
     panels[0].set_ylabel("cumulative regret")
     return finish(figure, panels[:1], evidence, "Regret where the users change")
-
-
-STUDIES: dict[str, Study] = read_studies(__file__, globals())

@@ -11,8 +11,7 @@ import numpy as np
 from clickgym.envs import Instance, load_instance
 
 from .plots import band, colour_of, finish, grid
-from .reader import read_studies
-from .study import LAST, PBM, Curves, Evidence, Finding, Study, Values, estimate, saved
+from .study import LAST, PBM, Curves, Evidence, Finding, Values, estimate, saved
 from .zoghi2017 import PANELS
 
 if TYPE_CHECKING:
@@ -82,6 +81,3 @@ def draw(evidence: Evidence) -> Figure:
     panels[2].set(title=f"{len(curves.instances)} queries, 2·10⁶ sessions", xscale="log", yscale="log",
                   xlabel="CascadeKL-UCB", ylabel="RankedExp3")  # fmt: skip
     return finish(figure, panels[:1], evidence, "Regret per session at the end")
-
-
-STUDIES: dict[str, Study] = read_studies(__file__, globals())

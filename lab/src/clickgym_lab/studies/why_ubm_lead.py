@@ -14,8 +14,7 @@ from clickgym.envs import Instance, LabelledModel, LinearModel, UserBrowsingMode
 
 from .he2020 import BASELINE, CTR_SET, CTR_SUM, LONG, OURS, PUBLISHED_LIFT, contextual, ubm
 from .plots import COLOURS_OF_USERS, finish, grid
-from .reader import read_studies
-from .study import Curves, Estimate, Evidence, Finding, PaperTable, Study, Values, estimate, saved
+from .study import Curves, Estimate, Evidence, Finding, PaperTable, Values, estimate, saved
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -286,6 +285,3 @@ def draw(evidence: Evidence) -> Figure:
         axes.set(title=kind, xlabel="session", xscale="log")
     panels[0].set_ylabel("lead over C2UCB so far, %")
     return finish(figure, panels, evidence, f"UBM-LinUCB's lead over C2UCB, K = {LONG}, α = {ALPHA:g} for both")
-
-
-STUDIES: dict[str, Study] = read_studies(__file__, globals())

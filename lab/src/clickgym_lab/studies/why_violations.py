@@ -14,13 +14,12 @@ from clickgym.envs import load_instance
 
 from .li2019_bubble import BUBBLE, VIOLATIONS, WRONG_PAIRS, wrong_in_list
 from .plots import BLACK, finish, grid, look_of
-from .reader import read_studies
-from .study import FIRST, LAST, Curves, Evidence, Finding, Study, Values, estimate, every, saved, short
+from .study import FIRST, LAST, Curves, Evidence, Finding, Values, estimate, every, saved, short
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["STUDIES", "TOP_RANK", "lists_with", "wrong_in_list"]
+__all__ = ["TOP_RANK", "lists_with", "wrong_in_list"]
 
 TOP_RANK = "TopRank:delta=2e-07"
 """As in the paper, whose horizon is 5·10⁶."""
@@ -180,6 +179,3 @@ def draw(evidence: Evidence) -> Figure:
         axes.set(title=model, xlabel="wrong pairs in the production list, |V_0|", ylim=(0, 100))
     panels[0].set_ylabel(f"violations in {EARLY} sessions")
     return finish(figure, panels, evidence, "Violations against the production list")
-
-
-STUDIES: dict[str, Study] = read_studies(__file__, globals())

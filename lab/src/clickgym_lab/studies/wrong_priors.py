@@ -31,8 +31,7 @@ from clickgym.envs import Users, sessions
 from clickgym.runner import make_env
 
 from .plots import finish, grid, look_of
-from .reader import read_studies
-from .study import CM, PBM, Evidence, Finding, PaperTable, Study, Values, estimate, number, ratio, short, versus
+from .study import CM, PBM, Evidence, Finding, PaperTable, Values, estimate, number, ratio, short, versus
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -355,6 +354,3 @@ def draw(evidence: Evidence) -> Figure:
         axes.set(yscale="log", title=f"{short(env)}: {wrong}", xlabel="share of the log that is wrong")
     panels[0].set_ylabel("regret, times that without a log")
     return finish(figure, panels, evidence, "What a wrong log does", "means over the queries")
-
-
-STUDIES: dict[str, Study] = read_studies(__file__, globals())

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .plots import band, finish, grid, look_of
-from .reader import read_studies
 from .study import (
     CM,
     CONVERGED,
@@ -21,7 +20,6 @@ from .study import (
     Evidence,
     Finding,
     PaperTable,
-    Study,
     Values,
     Verdict,
     estimate,
@@ -176,6 +174,3 @@ def _per_session(axes: Axes, curves: Curves, env: str) -> None:
     axes.set_yscale("symlog", linthresh=1e-4)  # linear below, for a run that shows the best list has no regret
     axes.set(xlabel="session", ylim=(0, 2), xlim=(0, curves.horizon))
     axes.ticklabel_format(axis="x", style="sci", scilimits=(0, 0), useMathText=True)
-
-
-STUDIES: dict[str, Study] = read_studies(__file__, globals())
