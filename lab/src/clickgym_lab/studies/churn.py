@@ -85,7 +85,7 @@ def regret(evidence: Evidence) -> PaperTable:
 
 def draw(evidence: Evidence) -> Figure:
     """Regret by the rate, of those that are told and of those that are not; and in two click models on all queries."""
-    figure, panels = grid(2, 2)
+    figure, panels = grid(2, 2, labels=2 * [f"regret, % of {RANDOM}"])
     curves = evidence[EVERY]
     rates = {rate: f"{CM}{argument}" for rate, argument in RATES.items()}
     for axes, names, others in (
@@ -99,6 +99,4 @@ def draw(evidence: Evidence) -> Figure:
         agents = [agent for agent in curves.agents if agent != RANDOM]
         lines(axes, curves, *in_envs({"0": env, "1e-4": f"{env}:churn=0.0001"}, agents), env)
         axes.set(title=f"{env.partition('Rank')[0]}, all queries", xlabel="items replaced a session")
-    for axes in panels[::2]:
-        axes.set_ylabel(f"regret, % of {RANDOM}")
     return finish(figure, panels, evidence, "Regret by how often items come and go", BARS)

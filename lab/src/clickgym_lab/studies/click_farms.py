@@ -44,7 +44,7 @@ def regret(evidence: Evidence) -> PaperTable:
 
 def draw(evidence: Evidence) -> Figure:
     """Regret by share, duration and kind of the attack; and in two click models on all queries."""
-    figure, panels = grid(3, 2)
+    figure, panels = grid(3, 2, labels=2 * [f"regret, % of {RANDOM}"])
     curves = evidence[EVERY]
     for axes, attacks, label in (
         (panels[0], FARM, "% of the sessions are of a farm"),
@@ -60,6 +60,4 @@ def draw(evidence: Evidence) -> Figure:
         attacks = {"0": "", "0.25": FARM["0.25"]}
         lines(axes, curves, *in_envs({name: f"{env}{argument}" for name, argument in attacks.items()}, agents), env)
         axes.set(title=f"{env.partition('Rank')[0]}, all queries", xlabel="% of the sessions are of a farm")
-    for axes in panels[::3]:
-        axes.set_ylabel(f"regret, % of {RANDOM}")
     return finish(figure, panels[:1], evidence, "Regret by what bots click", BARS)

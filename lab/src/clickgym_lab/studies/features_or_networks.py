@@ -7,7 +7,7 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from .axes import RANDOM, times
-from .plots import finish, grid, look_of
+from .plots import finish, grid, style_of
 from .study import Evidence, Finding, PaperTable, Values, estimate, less_regret, number, versus
 
 if TYPE_CHECKING:
@@ -91,16 +91,14 @@ def table(evidence: Evidence) -> PaperTable:
 
 def draw(evidence: Evidence) -> Figure:
     """Regret by what agents are told, in the PBM."""
-    figure, panels = grid(len(WORLDS))
+    figure, panels = grid(len(WORLDS), labels=[f"regret, % of {RANDOM}"])
     for axes, world in zip(panels, WORLDS, strict=True):
         for agent in (*LINEAR, *GENERIC):
             percents = [
                 100 * _ends(evidence, agent, world, features) / _ends(evidence, RANDOM, world, features)
                 for features in FEATURES
             ]
-            colour, dashes = look_of(agent, axes)
-            axes.plot(FEATURES, [each.mean() for each in percents], color=colour, linestyle=dashes, marker="o", label=agent)
+            axes.plot(FEATURES, [each.mean() for each in percents], marker="o", label=agent, **style_of(agent, axes))
         axes.set(yscale="log", ylim=(0.1, 150), title=f"{world}, PBM", xlabel="features")
         axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
-    panels[0].set_ylabel(f"regret, % of {RANDOM}")
     return finish(figure, panels[:1], evidence, "What agents are told, and what they lose", "means over the instances")

@@ -19,7 +19,7 @@ import numpy as np
 from clickgym.envs import ContextualModel, Instance, LinearModel, UserBrowsingModel, load_instance
 from clickgym.runner.theory import BOUNDS
 
-from .plots import band, finish, grid, look_of
+from .plots import band, colour_of, finish, grid, points
 from .study import Curves, Estimate, Evidence, Finding, PaperTable, Values, estimate, every, number, percent, saved
 
 if TYPE_CHECKING:
@@ -179,12 +179,7 @@ def draw_fig2(evidence: Evidence) -> Figure:
     figure, panels = grid(2, 2)
     for axes, (reading, kind) in zip(panels, product((THEOREM, BEST), (CTR_SUM, CTR_SET)), strict=True):
         for agent in HE_AGENTS:
-            ends = [estimate(ctr(curves, ubm(k), agent, reading, kind)[:, -1]) for k in POSITIONS]
-            mean, half = np.transpose(ends)
-            colour, dashes = look_of(agent, axes)
-            axes.errorbar(
-                POSITIONS, mean, half, color=colour, linestyle=dashes, marker="o", markersize=3, linewidth=1.5, label=agent
-            )
+            points(axes, POSITIONS, [ctr(curves, ubm(k), agent, reading, kind)[:, -1] for k in POSITIONS], agent)
         axes.set(title=f"{kind}, {reading}", xlabel="K", xticks=POSITIONS, ylabel=kind)
     return finish(figure, panels, evidence, f"CTR over {curves.horizon:,} sessions")
 
@@ -248,7 +243,7 @@ def draw_fig3(evidence: Evidence) -> Figure:
     figure, panels = grid(1)
     positions = np.arange(1, PAGE + 1)
     mean, half = np.transpose([estimate(column) for column in _last(curves).T])
-    panels[0].bar(positions, mean, yerr=half, color=look_of(OURS, panels[0])[0], label="web search")
+    panels[0].bar(positions, mean, yerr=half, color=colour_of(OURS, panels[0]), label="web search")
     panels[0].plot(*zip(*PUBLISHED_LAST.items(), strict=True), "o", color="black", markersize=4, label="He et al., shop")
     panels[0].set(xlabel="position of the last click", ylabel="share of those who click", xticks=positions)
     return finish(figure, panels, evidence, "Where users click last", "lines: 95 % intervals over the queries")

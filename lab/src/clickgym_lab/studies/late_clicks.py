@@ -49,7 +49,7 @@ def regret(evidence: Evidence) -> PaperTable:
 
 def draw(evidence: Evidence) -> Figure:
     """Regret by batch size and by delay; and in two click models on all queries."""
-    figure, panels = grid(2, 2)
+    figure, panels = grid(2, 2, labels=2 * [f"regret, % of {RANDOM}"])
     curves = evidence[EVERY]
     lines(panels[0], curves, *in_envs({f"{size:,}": f"{CM}{argument}" for size, argument in BATCHES.items()}, DRAWN), CM)
     panels[0].set(title="CM, shipped queries", xlabel="sessions in a batch")
@@ -60,6 +60,4 @@ def draw(evidence: Evidence) -> Figure:
     for axes, env in zip(panels[2:], (CM, PBM), strict=True):
         lines(axes, curves, *in_envs({"1": env, "5,000": f"{env}{BATCHES[5000]}"}, agents), env)
         axes.set(title=f"{env.partition('Rank')[0]}, all queries", xlabel="sessions in a batch")
-    for axes in panels[::2]:
-        axes.set_ylabel(f"regret, % of {RANDOM}")
     return finish(figure, panels[:1], evidence, "Regret by when clicks arrive", BARS)

@@ -71,11 +71,10 @@ def table(evidence: Evidence) -> PaperTable:
 def draw(evidence: Evidence) -> Figure:
     """Regret by default and tuned."""
     curves = evidence[PART]
-    figure, panels = grid(2)
+    figure, panels = grid(2, labels=["cumulative regret"])
     late = curves.steps >= 100
     for axes, tuned in zip(panels, (False, True), strict=True):
         for agent in BY_DEFAULT:
             band(axes, curves.steps[late], curves.units(ENV, _spec(agent, tuned))[:, late], agent)
         axes.set(xscale="log", yscale="log", title="tuned" if tuned else "by default", xlabel="session")
-    panels[0].set_ylabel("cumulative regret")
     return finish(figure, panels[:1], evidence, "Contextual agents, each tuned with the same budget")

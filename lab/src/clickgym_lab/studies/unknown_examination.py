@@ -38,7 +38,7 @@ def regret(evidence: Evidence) -> PaperTable:
 
 def draw(evidence: Evidence) -> Figure:
     """Regret in both click models."""
-    figure, panels = grid(2)
+    figure, panels = grid(2, labels=["cumulative regret"])
     untold = evidence[IN_CM].agents
     for axes, env in zip(panels, (PBM, CM), strict=True):
         curves = evidence[PARTS[env]]
@@ -47,5 +47,4 @@ def draw(evidence: Evidence) -> Figure:
             look = look_of(agent, axes) if agent in untold else (LOOKS[agent][0], DOTTED)
             band(axes, curves.steps[late], curves.units(env, agent)[:, late], agent, look)
         axes.set(xscale="log", yscale="log", title=short(env), xlabel="session")
-    panels[0].set_ylabel("cumulative regret")
     return finish(figure, panels[:1], evidence, "What it is worth to be told the examination (dotted: told)")

@@ -182,7 +182,7 @@ def regret(evidence: Evidence) -> PaperTable:
 
 def draw(evidence: Evidence) -> Figure:
     """Regret by the size of the log, in two click models; on the shipped queries and on all."""
-    figure, panels = grid(2, 2)
+    figure, panels = grid(2, 2, labels=2 * [f"regret, % of {RANDOM}"])
     for row, (part, agents, logs) in enumerate(((EVERY, (*LEARNERS, GREEDY), LOGS), (MANY, SOME, [LOGS[0], LOGS[2], LOGS[3]]))):
         curves = evidence[part]
         for axes, env in zip(panels[2 * row : 2 * row + 2], (CM, PBM), strict=True):
@@ -190,5 +190,4 @@ def draw(evidence: Evidence) -> Figure:
             lines(axes, curves, [f"{size:,}" for size, _ in logs], series, env)
             queries = "shipped" if part == EVERY else "all"
             axes.set(title=f"{env.partition('Rank')[0]}, {queries} queries", xlabel="sessions of the log")
-        panels[2 * row].set_ylabel(f"regret, % of {RANDOM}")
     return finish(figure, panels, evidence, "Regret after learning from a log of production", BARS)

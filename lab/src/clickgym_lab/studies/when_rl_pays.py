@@ -83,12 +83,11 @@ def _best(evidence: Evidence, family: str, step: int) -> str:
 
 def draw(evidence: Evidence) -> Figure:
     """Regret before the users of each family."""
-    figure, panels = grid(3)
+    figure, panels = grid(3, labels=["cumulative regret"])
     for axes, family in zip(panels, FAMILIES, strict=True):
         for agent in agents(evidence):
             curves, values = regret(evidence, agent, family)
             late = curves.steps >= 100
             band(axes, curves.steps[late], values[:, late], agent)
         axes.set(xscale="log", yscale="log", title=family, xlabel="session")
-    panels[0].set_ylabel("cumulative regret")
     return finish(figure, panels[:1], evidence, "Bandits, a planner and generic RL before users with a memory")

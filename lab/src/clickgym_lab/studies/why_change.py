@@ -71,7 +71,7 @@ def nothing_left_of_four(curves: Curves) -> Finding:
 
 def draw(evidence: Evidence) -> Figure:
     """Regret of the agents that adapt in each part, beside what is proportional to T."""
-    figure, panels = grid(3)
+    figure, panels = grid(3, labels=["cumulative regret"])
     titles = {PAPERS: "the paper's changes", RATE: "a change every 10,000", NUMBER: "nine changes at either horizon"}
     for axes, (part, title) in zip(panels, titles.items(), strict=True):
         curves = evidence[part]
@@ -88,5 +88,4 @@ def draw(evidence: Evidence) -> Figure:
                 axes.plot(curves.steps, rise, ":", color=colour_of(agent, axes), linewidth=0.8, label="proportional to T")
         axes.set(title=title, xlabel="session", xlim=(0, None), ylim=(0, None))
         axes.ticklabel_format(axis="x", style="sci", scilimits=(0, 0), useMathText=True)
-    panels[0].set_ylabel("cumulative regret")
     return finish(figure, panels[:1], evidence, "Regret where the users change")

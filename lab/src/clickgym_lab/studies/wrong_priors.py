@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from functools import lru_cache
+from collections.abc import Callable, Sequence
+from functools import lru_cache, partial
 from inspect import signature
 from itertools import product, takewhile
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -30,10 +30,11 @@ from clickgym.core.checks import check_choice, check_count, probability
 from clickgym.envs import Users, sessions
 from clickgym.runner import make_env
 
-from .plots import finish, grid, look_of
+from .plots import finish, grid, style_of
 from .study import CM, PBM, Evidence, Finding, PaperTable, Values, estimate, number, ratio, short, versus
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 WRONG = ("flipped", "others", "earlier")
@@ -288,21 +289,25 @@ def table_of_worlds(evidence: Evidence) -> PaperTable:
     return "Regret at the end with a log as a multiple of that without, mean over five worlds, and the worst of them", rows
 
 
+def _multiples(axes: Axes, agents: Sequence[str], wrong: str, shares: Sequence[float], regret: Callable[..., Values]) -> None:
+    """Draw the regret with a log as a multiple of that without, by the share of the log that is wrong."""
+    for agent in agents:
+        means = [ratio(regret(agent, wrong, share), regret(agent)).mean for share in shares]
+        axes.plot(shares, means, marker=".", label=agent, **style_of(agent, axes))
+    axes.axhline(1, color="0.5", linewidth=0.8)
+    axes.set(yscale="log", xlabel="share of the log that is wrong")
+
+
 def draw_worlds(evidence: Evidence) -> Figure:
     """Regret as a multiple of that without a log, by the share that is wrong."""
-    figure, panels = grid(2)
+    figure, panels = grid(2, labels=["regret, times that without a log"])
     for axes, wrong in zip(panels, OF_WORLDS, strict=True):
         shares = sorted({0.0, *OF_WORLDS[wrong]})
-        for agent in BY_FEATURES:
-            without, (colour, dashes) = in_worlds(evidence, agent), look_of(agent, axes)
-            means = [ratio(in_worlds(evidence, agent, wrong, share), without).mean for share in shares]
-            axes.plot(shares, means, color=colour, linestyle=dashes, marker=".", label=agent)
-        axes.axhline(1, color="0.5", linewidth=0.8)
-        axes.set(yscale="log", title=wrong, xlabel="share of the log that is wrong")
+        _multiples(axes, BY_FEATURES, wrong, shares, partial(in_worlds, evidence))
+        axes.set_title(wrong)
         axes.set_yticks([0.25, 0.5, 1, 2, 4])
         axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
         axes.minorticks_off()
-    panels[0].set_ylabel("regret, times that without a log")
     return finish(figure, panels, evidence, "What a wrong log does to agents that learn by features", "means over the worlds")
 
 
@@ -344,13 +349,8 @@ def table(evidence: Evidence) -> PaperTable:
 
 def draw(evidence: Evidence) -> Figure:
     """Regret as a multiple of that without a log, by the share that is wrong."""
-    figure, panels = grid(3, 2)
+    figure, panels = grid(3, 2, labels=["regret, times that without a log"])
     for axes, (env, wrong) in zip(panels, product((CM, PBM), WRONG), strict=True):
-        for agent in OF_ITEMS:
-            without, (colour, dashes) = ends(evidence, env, agent), look_of(agent, axes)
-            means = [ratio(ends(evidence, env, agent, wrong, share), without).mean for share in SHARES[wrong]]
-            axes.plot(SHARES[wrong], means, color=colour, linestyle=dashes, marker=".", label=agent)
-        axes.axhline(1, color="0.5", linewidth=0.8)
-        axes.set(yscale="log", title=f"{short(env)}: {wrong}", xlabel="share of the log that is wrong")
-    panels[0].set_ylabel("regret, times that without a log")
+        _multiples(axes, OF_ITEMS, wrong, SHARES[wrong], partial(ends, evidence, env))
+        axes.set_title(f"{short(env)}: {wrong}")
     return finish(figure, panels, evidence, "What a wrong log does", "means over the queries")
