@@ -295,10 +295,18 @@ class Player:
         return inspect.signature(self.maker).parameters
 
     @property
+    def named(self) -> list[str]:
+        """The names of the parameters, without ``*args`` and ``**kwargs``."""
+        return [name for name, each in self.parameters.items() if each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)]
+
+    def takes(self, name: str) -> bool:
+        """Whether the maker takes an argument of that name."""
+        return name in self.parameters or any(each.kind is each.VAR_KEYWORD for each in self.parameters.values())
+
+    @property
     def required(self) -> list[str]:
         """The parameters that a call must give; ``*args`` and ``**kwargs`` are not among them."""
-        takes_any = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-        return [each.name for each in self.parameters.values() if each.default is each.empty and each.kind not in takes_any]
+        return [name for name in self.named if self.parameters[name].default is inspect.Parameter.empty]
 
     @property
     def told(self) -> Mapping[str, str]:
@@ -355,12 +363,10 @@ class Player:
         return made
 
     def _check_hyperparameters(self) -> None:
-        takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in self.parameters.values())
         for key in self.hyperparameters:
             if key in SET_BY:
                 raise ValueError(f"{self.name}: {key} is set by {SET_BY[key]}; it is no hyper-parameter")
-            known = key in self.parameters or (key == "item_values" and class_by_value(self.maker))
-            if not known and not takes_any:
+            if not self.takes(key) and not (key == "item_values" and class_by_value(self.maker)):
                 own = [other for other in list(self.parameters)[2:] if other not in SET_BY]
                 raise TypeError(f"{self.name}: " + unknown("hyper-parameter", key, own))
 

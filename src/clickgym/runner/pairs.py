@@ -112,7 +112,7 @@ def _why_not_compiled(pair: Pair) -> str:
         return f"{type(layer).__name__} is no ClickEnv: what its users do is known to its own step only"
     if type(layer).step is not ClickEnv.step:
         return f"{type(layer).__name__} has a step of its own"
-    if layer.axes is not None and layer.axes.changes_items and getattr(layer.task, "find_kernel", None) is None:
+    if getattr(layer.axes, "changes_items", False) and getattr(layer.task, "find_kernel", None) is None:
         return f"the best list of some of the items of a {type(layer.model).__name__} is found in Python"
     return ""
 

@@ -418,7 +418,11 @@ def _check_meaning(folder: Path, before: Mapping[str, Any], job: _Job) -> None:
 
 def _config(job: _Job) -> dict[str, Any]:
     """What is tuned on, as it stands in the folder."""
-    first = {} if job.has_default else {key: _first(values) for key, values in job.space.items()}
+    first = (
+        {}
+        if job.has_default
+        else {key: values.low if isinstance(values, Range) else values[0] for key, values in job.space.items()}
+    )
     part = job.sweep({job.label_of(first): job.player.but(**first), **RANDOM}, job.runs, job.seed).part
     space = {key: in_braces(values) for key, values in job.space.items()}
     config = {"format": FORMAT, "agent": job.label, "search_space": space}
@@ -426,10 +430,6 @@ def _config(job: _Job) -> dict[str, Any]:
     config |= {"models": part["models"], "sources": part["sources"]}
     config |= {"random": [], "finals": 0}  # the regret of random lists in each place; sessions that finals have taken
     return config | {"versions": part["versions"] | {"clickgym": part["clickgym"], "optuna": version("optuna")}}
-
-
-def _first(values: Range | tuple[Any, ...]) -> Any:
-    return values.low if isinstance(values, Range) else values[0]
 
 
 def _schema(job: _Job) -> dict[str, Any]:
@@ -617,19 +617,19 @@ def _play_batch(
     """Play a run of every candidate, give some up, play the next run of the others, and so on: the rows of the table."""
     job = stage.job
     players = {candidate.label: job.player.but(**job.own(candidate.values)) for candidate in candidates}
-    scores: dict[str, list[_Score]] = {label: [] for label in players}
-    playing = list(players)
+    scores: dict[str, list[float]] = {label: [] for label in players}
+    last: dict[str, _Score] = {}
     for run in range(job.runs):
-        playing = [label for label in playing if not run or not sampler.gives_up([score for score, _ in scores[label]])]
-        if not playing:
+        players = {label: player for label, player in players.items() if not run or not sampler.gives_up(scores[label])}
+        if not players:
             break
-        there = {label: players[label] for label in playing}
-        so_far = _scores(stage.play(str(len(before)), there, run + 1, "search"), random, job.horizon)
-        for label in playing:
-            scores[label].append(so_far[label])
+        so_far = _scores(stage.play(str(len(before)), players, run + 1, "search"), random, job.horizon)
+        last |= so_far
+        for label in players:
+            scores[label].append(so_far[label][0])
     of_batch = {"batch": _next_batch(before)}
     return [
-        {"trial": number} | of_batch | _row(job, candidate, scores[candidate.label])
+        {"trial": number} | of_batch | _row(job, candidate, scores[candidate.label], last[candidate.label][1])
         for number, candidate in enumerate(candidates, start=len(before))
     ]
 
@@ -653,17 +653,16 @@ def _scores(table: polars.DataFrame, random: list[list[Any]], horizon: int) -> d
     return estimates
 
 
-def _row(job: _Job, candidate: _Candidate, scores: Sequence[_Score]) -> Row:
+def _row(job: _Job, candidate: _Candidate, scores: Sequence[float], ci95: float | None) -> Row:
     """A row of the table of trials, without its number and that of its batch."""
-    row: Row = {"agent": candidate.label}
+    n, row = len(scores), Row(agent=candidate.label)
     for key, values in job.space.items():
         value = candidate.values[key]
         is_number = isinstance(value, int | float)
         row[f"param_{key}"] = written(value) if not isinstance(values, Range) else value if is_number else None
-    n, (score, ci95) = len(scores), scores[-1]
-    row |= {"state": COMPLETE if n == job.runs else PRUNED, "score": score, "ci95": ci95}
+    row |= {"state": COMPLETE if n == job.runs else PRUNED, "score": scores[-1], "ci95": ci95}
     row |= {"sessions": candidate.sessions * n, **dict.fromkeys(FINAL_COLUMNS)}
-    return row | dict(itertools.zip_longest(_steps(job), (score for score, _ in scores)))
+    return row | dict(itertools.zip_longest(_steps(job), scores))
 
 
 def _values(space: Space, row: Row) -> Values:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from clickgym.agents import PBMHB, CascadeKLUCB, CascadeSWUCB, CascadeTS, GLRCascadeKLUCB, Random, TopRank, UniRank
 
@@ -13,10 +13,7 @@ from .study import CM, PBM, Curves, Evidence, Finding, PaperTable, less_regret
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = [
-    "UntoldCascadeKLUCB", "UntoldCascadeSWUCB", "UntoldCascadeTS", "UntoldGLRCascadeKLUCB", "UntoldPBMHB",
-    "UntoldTopRank", "UntoldUniRank", "times",
-]  # fmt: skip
+__all__ = ["times"]
 
 EVERY, MANY = "churn", "churn-models"
 """All rates on the shipped queries; one rate in two click models on all queries."""
@@ -26,46 +23,10 @@ RATES = {"0": "", "1e-5": ":churn=1e-05", "1e-4": ":churn=0.0001", "1e-3": ":chu
 ENVS = tuple(f"{CM}{argument}" for argument in RATES.values())
 
 
-class UntoldCascadeKLUCB(CascadeKLUCB):
-    """CascadeKLUCB without the information which item was replaced."""
-
-    replace_kernel: ClassVar = Random.replace_kernel
-
-
-class UntoldCascadeTS(CascadeTS):
-    """CascadeTS without the information which item was replaced."""
-
-    replace_kernel: ClassVar = Random.replace_kernel
-
-
-class UntoldTopRank(TopRank):
-    """TopRank without the information which item was replaced."""
-
-    replace_kernel: ClassVar = Random.replace_kernel
-
-
-class UntoldUniRank(UniRank):
-    """UniRank without the information which item was replaced."""
-
-    replace_kernel: ClassVar = Random.replace_kernel
-
-
-class UntoldPBMHB(PBMHB):
-    """PBMHB without the information which item was replaced."""
-
-    replace_kernel: ClassVar = Random.replace_kernel
-
-
-class UntoldGLRCascadeKLUCB(GLRCascadeKLUCB):
-    """GLRCascadeKLUCB without the information which item was replaced."""
-
-    replace_kernel: ClassVar = Random.replace_kernel
-
-
-class UntoldCascadeSWUCB(CascadeSWUCB):
-    """CascadeSWUCB without the information which item was replaced."""
-
-    replace_kernel: ClassVar = Random.replace_kernel
+for _agent in (CascadeKLUCB, CascadeTS, TopRank, UniRank, PBMHB, GLRCascadeKLUCB, CascadeSWUCB):
+    _words = f"{_agent.__name__} without the information which item was replaced."
+    _members = {"__doc__": _words, "__module__": __name__, "replace_kernel": Random.replace_kernel}
+    globals()[f"Untold{_agent.__name__}"] = type(f"Untold{_agent.__name__}", (_agent,), _members)
 
 
 def less_untold(curves: Curves, env: str, better: str, worse: str) -> Finding:

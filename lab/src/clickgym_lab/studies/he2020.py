@@ -19,7 +19,7 @@ import numpy as np
 from clickgym.envs import ContextualModel, Instance, LinearModel, UserBrowsingModel, load_instance
 from clickgym.runner.theory import BOUNDS
 
-from .plots import band, colour_of, finish, grid, points
+from .plots import band, bands, colour_of, finish, grid, points
 from .study import Curves, Estimate, Evidence, Finding, PaperTable, Values, estimate, every, number, percent, saved
 
 if TYPE_CHECKING:
@@ -304,8 +304,7 @@ def draw_bound(evidence: Evidence) -> Figure:
     curves = evidence["ubm-bound"]
     figure, panels = grid(1)
     late = curves.steps >= DECADES[0]
-    for agent in curves.agents:
-        band(panels[0], curves.steps[late], curves.units(ubm(LONG), agent)[:, late], agent)
+    bands(panels[0], curves, ubm(LONG), curves.agents, late)
     panels[0].plot(DECADES, bounds(curves), color="black", linestyle=":", linewidth=1.2, label="upper bound (Theorem 3)")
     panels[0].plot(DECADES, DECADES, color="0.6", linewidth=1.0, label="one lost in every session")
     panels[0].set(xscale="log", yscale="log", xlabel="session", ylabel="cumulative regret")

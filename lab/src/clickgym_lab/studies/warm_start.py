@@ -36,9 +36,8 @@ EVERY, MANY = "warm-start", "warm-start-many"
 """All sizes of the log on the shipped queries; two sizes on all queries."""
 SIZES = (1000, 10_000, 100_000, 1_000_000)
 Seed = int | np.random.SeedSequence | None
-LEARNERS = (
-    "CascadeKLUCB", "CascadeUCB1", "CascadeTS", "EpsilonGreedy", "PBMHB", "PBMTS", "GRAB", "CascadeSWUCB", "GLRCascadeKLUCB",
-)  # fmt: skip
+CLASSES = (CascadeKLUCB, CascadeUCB1, CascadeTS, EpsilonGreedy, PBMHB, PBMTS, GRAB, CascadeSWUCB, GLRCascadeKLUCB)
+LEARNERS = tuple(agent.__name__ for agent in CLASSES)
 SOME = ("CascadeKLUCB", "CascadeTS", "EpsilonGreedy", "PBMHB", "GRAB")
 
 
@@ -85,42 +84,9 @@ class Warm(CompiledAgent):
         self.learn(Log(whole.rankings[:size], whole.clicks[:size]))
 
 
-class WarmCascadeKLUCB(Warm, CascadeKLUCB):
-    """CascadeKL-UCB with a log."""
-
-
-class WarmCascadeUCB1(Warm, CascadeUCB1):
-    """CascadeUCB1 with a log."""
-
-
-class WarmCascadeTS(Warm, CascadeTS):
-    """CascadeTS with a log."""
-
-
-class WarmEpsilonGreedy(Warm, EpsilonGreedy):
-    """Epsilon-greedy with a log."""
-
-
-class WarmPBMHB(Warm, PBMHB):
-    """PB-MHB with a log."""
-
-
-class WarmPBMTS(Warm, PBMTS):
-    """PBM-TS with a log; it is given the examination probabilities."""
-
-    told: ClassVar = {**Warm.told, **PBMTS.told}
-
-
-class WarmGRAB(Warm, GRAB):
-    """GRAB with a log."""
-
-
-class WarmCascadeSWUCB(Warm, CascadeSWUCB):
-    """CascadeSWUCB with a log."""
-
-
-class WarmGLRCascadeKLUCB(Warm, GLRCascadeKLUCB):
-    """GLR-CascadeKLUCB with a log."""
+for _agent in CLASSES:
+    _members = {"__doc__": f"{_agent.__name__} with a log.", "__module__": __name__, "told": {**Warm.told, **_agent.told}}
+    globals()[f"Warm{_agent.__name__}"] = type(f"Warm{_agent.__name__}", (Warm, _agent), _members)
 
 
 # -------------------------------------------------------------------------------------------------------------- the study

@@ -337,13 +337,13 @@ def table(evidence: Evidence) -> PaperTable:
     """Regret with every log as a multiple of that without, and the largest share up to which every log helps."""
     shares = sorted({share for each in SHARES.values() for share in each})
     rows = [["users", "agent", "log", "wrong", *(f"{share:.0%}" for share in shares), "helps up to"]]
-    for env, agent in product((CM, PBM), OF_ITEMS):
-        for wrong, log in [*((wrong, SIZE) for wrong in WRONG), ("flipped", SHORT)]:
-            without, played = ends(evidence, env, agent), SHARES[wrong] if log == SIZE else OF_SHORT
-            found = {share: ratio(ends(evidence, env, agent, wrong, share, log), without) for share in played}
-            helps = [f"{share:.0%}" for share, _ in takewhile(lambda pair: pair[1].below(1.0) == "yes", found.items())]
-            cells = (str(found[share]) if share in found else "" for share in shares)
-            rows.append([short(env), agent, f"{log:,}", wrong, *cells, ["never", *helps][-1]])
+    logs = [*((wrong, SIZE, SHARES[wrong]) for wrong in WRONG), ("flipped", SHORT, OF_SHORT)]
+    for env, agent, (wrong, log, played) in product((CM, PBM), OF_ITEMS, logs):
+        without = ends(evidence, env, agent)
+        found = {share: ratio(ends(evidence, env, agent, wrong, share, log), without) for share in played}
+        helps = [f"{share:.0%}" for share, _ in takewhile(lambda pair: pair[1].below(1.0) == "yes", found.items())]
+        cells = (str(found.get(share, "")) for share in shares)
+        rows.append([short(env), agent, f"{log:,}", wrong, *cells, ["never", *helps][-1]])
     return "Regret at the end with a log as a multiple of that without, by the share of the log that is wrong", rows
 
 
