@@ -95,7 +95,7 @@ def test_unsafe_agents_are_measured_by_random_lists():
     for share, expected in ((0.499, "yes"), (0.3, "no")):
         agents = {"Random": 0.5, why_violations.TOP_RANK: share, "BatchRank": share, LAST: 0.2, why_violations.LEVEL: 0.1}
         evidence = violating(lambda model: {LAST: [0.1] * 4}, agents)
-        statements = why_violations.STUDIES["why-violations"].statements[:2]
+        statements = STUDIES["why-violations"].statements[:2]
         assert [statement.find(evidence).verdict for statement in statements] == [expected] * 2
         assert why_violations.without_loglog(evidence[why_violations.OWN], BUBBLE[0]) == pytest.approx(np.full(4, -50))
 
@@ -122,7 +122,7 @@ def test_what_is_left_is_taken_at_the_wrong_pairs_that_the_paper_implies():
     assert verdict("why-violations", texts["last_click"], halved) == "no"
     assert verdict("why-violations", texts["first_click"], halved) == "yes"
     assert [round(why_violations.implied(model), 1) for model in why_violations.MODELS] == [11.4, 13.7, 16.0]
-    (text,) = (each.text for each in why_violations.STUDIES["why-violations"].statements if "imply" in each.text)
+    (text,) = (each.text for each in STUDIES["why-violations"].statements if "imply" in each.text)
     assert f"({', '.join(f'{model} {why_violations.implied(model):.1f}' for model in why_violations.MODELS)})" in text
 
 

@@ -36,80 +36,50 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 PLUGS = "clickgym.commands"
 LAB = "clickgym-lab"
 COMMANDS = {
-    "list": ("runner.commands.list:list_", "List the environments, instances, agents, metrics and studies."),
+    "list": ("runner:list_", "List the environments, instances, agents, metrics and studies."),
     "show": (
-        "runner.commands.show:show",
+        "runner:show",
         "Describe an agent, environment, instance, metric or study: its parameters, its paper and what it needs.",
     ),
-    "run": ("runner.commands.run:run", "Run every agent in every environment, and write a table and a figure of the regret."),
-    "watch": (
-        "runner.commands.watch:watch",
-        "Show an agent while it learns: its lists, the clicks on them, and its regret so far.",
-    ),
+    "run": ("runner:run", "Run every agent in every environment, and write a table and a figure of the regret."),
+    "watch": ("runner:watch", "Show an agent while it learns: its lists, the clicks on them, and its regret so far."),
     "tune": (
-        "runner.commands.tune:tune",
+        "runner:tune",
         "Search for the hyper-parameters that give an agent the lowest regret, within a budget of sessions.",
     ),
-    "merge": (
-        "runner.commands.merge:merge",
-        "Merge several results folders into a new one, and write its table and its figure.",
-    ),
+    "merge": ("runner:merge", "Merge several results folders into a new one, and write its table and its figure."),
     "precompile": (
-        "runner.commands.precompile:precompile",
+        "runner:precompile",
         "Compile the kernels of agents and environments into a folder, for containers, CI and workers.",
     ),
-    "study": (
-        LAB,
-        "Repeat the experiment of a paper, draw its figure, and check the statements of the paper.",
-    ),
-    "bench": (
-        LAB,
-        "Run an agent on the tasks of the scorecard, and compare its scores with those of the built-in agents.",
-    ),
-    "record": ("offline.commands.record:record", "Write the click log of an agent in an environment, as a table or as UBI."),
+    "study": (LAB, "Repeat the experiment of a paper, draw its figure, and check the statements of the paper."),
+    "bench": (LAB, "Run an agent on the tasks of the scorecard, and compare its scores with those of the built-in agents."),
+    "record": ("offline:record", "Write the click log of an agent in an environment, as a table or as UBI."),
     "evaluate": (
-        "offline.commands.evaluate:evaluate",
+        "offline:evaluate",
         "Estimate from a click log the reward of another ranking policy, and whether it is better than the logged one.",
     ),
     "compare-online": (
-        "offline.commands.compare_online:compare_online",
+        "offline:compare_online",
         "Compare two rankings as an A/B test or interleaving would, for users whose click model is known.",
     ),
-    "decide": (
-        "offline.commands.decide:decide",
-        "Recommend a list for a query of a click log, with the expected gain and the objections.",
-    ),
+    "decide": ("offline:decide", "Recommend a list for a query of a click log, with the expected gain and the objections."),
     "learn": (
-        "offline.commands.learn:learn",
+        "offline:learn",
         "Learn a ranker from a click log, corrected for what its policy showed (agent.learn feeds a log to an online agent).",
     ),
-    "fit": (
-        "offline.commands.fit:fit",
-        "Fit click models to a click log, report how well they predict clicks, and write an instance file.",
-    ),
+    "fit": ("offline:fit", "Fit click models to a click log, report how well they predict clicks, and write an instance file."),
     "count": (
-        "offline.commands.count:count",
+        "offline:count",
         "Count the clicks of a log that may be larger than memory, for clickgym fit and clickgym decide.",
     ),
-    "check-models": (
-        "offline.commands.check_models:check",
-        "Check whether simulations of a click log can be trusted to order lists.",
-    ),
-    "move": (
-        "serving.commands.move:move",
-        "Move the store of a service: from SQLite to PostgreSQL, back, or to another agent.",
-    ),
-    "features": (
-        "offline.commands.features:features",
-        "Make a contextual instance (items with features) from ratings or from judged documents.",
-    ),
-    "report": (
-        "runner.commands.report:report",
-        "Write the table, the figure and reports of the results in a folder.",
-    ),
+    "check-models": ("offline:check", "Check whether simulations of a click log can be trusted to order lists."),
+    "move": ("serving:move", "Move the store of a service: from SQLite to PostgreSQL, back, or to another agent."),
+    "features": ("offline:features", "Make a contextual instance (items with features) from ratings or from judged documents."),
+    "report": ("runner:report", "Write the table, the figure and reports of the results in a folder."),
 }
-"""The commands in the order of the help text: the function of each or the package that adds it, and the first line of its
-docstring."""
+"""The commands in the order of the help text: the room and the function of each, which lies in ``commands/NAME.py`` of the room,
+or the package that adds it; and the first line of its docstring."""
 TRUST = (
     "show", "run", "watch", "tune", "study", "bench", "record", "evaluate", "compare-online", "decide", "features", "report",
 )  # fmt: skip
@@ -162,8 +132,8 @@ def _load(name: str) -> Any:
 def _function(name: str) -> Any:
     place = COMMANDS.get(name, (LAB, ""))[0]
     if place != LAB:
-        module, _, function = place.partition(":")
-        return getattr(import_module(f".{module}", __package__), function)
+        room, _, function = place.partition(":")
+        return getattr(import_module(f".{room}.commands.{name.replace('-', '_')}", __package__), function)
     if name not in _plugged():
         raise typer.Exit(_fail(MISSING, BAD_INPUT))
     try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import inspect
 import random
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
@@ -146,9 +145,8 @@ class _Trial:
 
     def constructor(self) -> None:
         """Constructor."""
-        takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in self.parameters.values())
         for name in ("n_items", "n_positions", "seed"):
-            expect(name in self.parameters or takes_any, f"it takes no argument {name}")
+            expect(self.player.takes(name), f"it takes no argument {name}")
         for seed in (0, None, np.random.SeedSequence(5)):
             agent = self.make(seed=seed)
             expect(isinstance(agent, Agent), f"it makes a {type(agent).__name__}, which is no clickgym.agents.Agent")
@@ -334,11 +332,10 @@ class _Trial:
 
     def hyperparameters(self) -> None:
         """Hyper-parameters."""
-        fixed = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
-        names = [name for name, parameter in self.parameters.items() if parameter.kind not in fixed]
-        missing = set(names) - {"n_items", "n_positions", "seed"} - set(self.first.hyperparameters)
+        names = set(self.player.named)
+        missing = names - {"n_items", "n_positions", "seed"} - set(self.first.hyperparameters)
         expect(not missing, f"{', '.join(sorted(missing))} is not passed to the constructor of the base, so it is not saved")
-        values = self.given | {name: value for name, value in self.first.filled_in.items() if name in missing ^ set(names)}
+        values = self.given | {name: value for name, value in self.first.filled_in.items() if name in missing ^ names}
         for name, value in values.items():
             if name in self.first.hyperparameters and np.ndim(value) == 0:  # arrays may be cut to what is used
                 kept = self.first.hyperparameters[name]
@@ -348,9 +345,8 @@ class _Trial:
         """Wrong arguments."""
         made: Any = self.maker
         right = {**self.first.filled_in, **self.given}
-        own = [name for name, parameter in self.parameters.items() if parameter.kind is not parameter.VAR_KEYWORD]
         wrong: list[tuple[str, Any]] = [("n_items", 0), ("n_items", 2.5), ("n_positions", 0)]
-        wrong += [(name, object()) for name in own if name not in ("n_items", "n_positions", "seed")]
+        wrong += [(name, object()) for name in self.player.named if name not in ("n_items", "n_positions", "seed")]
         for name, value in wrong:
             text = "object()" if type(value) is object else repr(value)
             _expect_refusal(f"the constructor takes {name}={text}", name, made, **right | {name: value, "seed": 0})

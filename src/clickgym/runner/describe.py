@@ -36,6 +36,13 @@ OF_USERS = {
 STANDS = ("change", "bots", "late clicks")
 
 
+ABSENT = {
+    "Contextual": ("reference", "churn"),
+    "Memory": ("reference", "item_values", "cutoff", "arrival", "churn", "available"),
+}
+"""Arguments of `ClickEnv` that environments of a kind do not have."""
+
+
 class TableOfWords(NamedTuple):
     """A table of texts: title, headings of the columns, and rows."""
 
@@ -183,14 +190,14 @@ def describe_environment(env_id: str) -> Description:
     if environment is None:
         raise ValueError(f"{env_id} is no environment that clickgym.register made, and only these are described")
     rows = [tuple(map(_plain, row)) for row in arguments(key)]
-    default = next(text for name, text, _ in rows if name == "instance").strip('"').removeprefix("–")
+    default = environment.default_instance
     rewards = environment.click_model.rewards
     users = environment.users if environment.form else environment.click_model
     spaces = _spaces(env_id) if default else {}
     facts = {
         **spaces,
         "rewards": ", ".join(f"{name}{' (default)' * (name == environment.default_reward)}" for name in rewards),
-        "default instance": default if spaces else "",
+        "default instance": default if default and spaces else "",
         "source": _plain(sections(users.__doc__ or "").get("Source", "")),
         "page": f"docs/environments/{env_id}.md" if environment.click_model.__module__.startswith("clickgym.") else "",
     }
@@ -234,27 +241,14 @@ def _args(thing: Any) -> dict[str, str]:
 
 def _shared(environment: Environment) -> dict[str, tuple[str, str]]:
     """The arguments that all environments have: what is shown as the default, and the description."""
-    own = _args(ClickEnv)
-    instance = environment.default_instance
-    defaults = {
-        "instance": f'`"{instance}"`' if instance else "–",
-        "n_positions": "of the instance",
-        "reward": f'`"{environment.default_reward}"`',
-        "cutoff": "None",
-        "reference": "None",
-        "item_values": "None",
-        "arrival": '`"immediate"`',
-        "bots": "None",
-        "churn": "0",
-        "available": "None",
-        "render_mode": "None",
-    }
-    absent = {
-        "Contextual": ("reference", "churn"),
-        "Memory": ("reference", "item_values", "cutoff", "arrival", "churn", "available"),
-    }
-    for name in absent.get(environment.kind, ()):
-        del defaults[name]
+    own, instance = _args(ClickEnv), environment.default_instance
+    absent = {"model", "form", *ABSENT.get(environment.kind, ())}
+    defaults = {"instance": f'`"{instance}"`' if instance else "–", "n_positions": "of the instance"}
+    defaults["reward"] = f'`"{environment.default_reward}"`'
+    for name, parameter in inspect.signature(ClickEnv).parameters.items():
+        if name in own and name not in absent:
+            value = parameter.default
+            defaults.setdefault(name, f'`"{value}"`' if isinstance(value, str) else "0" if value == 0 else str(value))
     return {name: (default, own[name]) for name, default in defaults.items()}
 
 

@@ -34,6 +34,9 @@ OBSERVED = {"n_features": ("features", "contextual environments"), "n_states": (
 """The sizes of what some agents rank by, in words, and where it is observed."""
 GIVEN = ("n_items", "n_positions", *OBSERVED, "horizon", "seed")
 """Arguments that come from the environment and the run."""
+SET_BY = {key: f"--{key}, the argument {key}" for key in ("horizon", "seed")}
+SET_BY |= dict.fromkeys(("n_items", "n_positions"), "the environment")
+"""Who sets the arguments of every agent."""
 Seed = int | np.random.SeedSequence | None
 
 
@@ -292,10 +295,18 @@ class Player:
         return inspect.signature(self.maker).parameters
 
     @property
+    def named(self) -> list[str]:
+        """The names of the parameters, without ``*args`` and ``**kwargs``."""
+        return [name for name, each in self.parameters.items() if each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)]
+
+    def takes(self, name: str) -> bool:
+        """Whether the maker takes an argument of that name."""
+        return name in self.parameters or any(each.kind is each.VAR_KEYWORD for each in self.parameters.values())
+
+    @property
     def required(self) -> list[str]:
         """The parameters that a call must give; ``*args`` and ``**kwargs`` are not among them."""
-        takes_any = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-        return [each.name for each in self.parameters.values() if each.default is each.empty and each.kind not in takes_any]
+        return [name for name in self.named if self.parameters[name].default is inspect.Parameter.empty]
 
     @property
     def told(self) -> Mapping[str, str]:
@@ -352,16 +363,11 @@ class Player:
         return made
 
     def _check_hyperparameters(self) -> None:
-        takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in self.parameters.values())
         for key in self.hyperparameters:
-            if key in ("horizon", "seed"):
-                raise ValueError(f"{self.name}: {key} is set by --{key}, the argument {key}; it is no hyper-parameter")
-            if key in ("n_items", "n_positions"):
-                raise ValueError(f"{self.name}: {key} is set by the environment; it is no hyper-parameter")
-            if key == "item_values" and class_by_value(self.maker):
-                continue
-            if key not in self.parameters and not takes_any:
-                own = [other for other in list(self.parameters)[2:] if other not in ("horizon", "seed")]
+            if key in SET_BY:
+                raise ValueError(f"{self.name}: {key} is set by {SET_BY[key]}; it is no hyper-parameter")
+            if not self.takes(key) and not (key == "item_values" and class_by_value(self.maker)):
+                own = [other for other in list(self.parameters)[2:] if other not in SET_BY]
                 raise TypeError(f"{self.name}: " + unknown("hyper-parameter", key, own))
 
     def _filled_in(self, place: Place, horizon: int | None) -> Iterator[tuple[str, Any]]:
@@ -369,11 +375,7 @@ class Player:
         yield "n_items", place.sizes.n_items
         yield "n_positions", place.sizes.n_positions
         users = getattr(place.core, "model", None)
-        has_weights = isinstance(users, ContextualModel) and users.base.position_weights() is not None
-        has_list = getattr(place.core, "initial_ranking", None) is not None
-        for key, source in self.asks.items():
-            if key in self.required or has_list or (has_weights and source == "examination"):
-                yield key, fact(self.name, key, source, place.core)
+        yield from self._facts(place, users)
         for key in self.observes:
             if key not in self.hyperparameters:
                 what, where = OBSERVED[key]
@@ -389,6 +391,14 @@ class Player:
             yield "horizon", horizon
         elif "horizon" in self.required:
             raise ValueError(f"{self.name} needs a horizon")
+
+    def _facts(self, place: Place, users: Any) -> Iterator[tuple[str, Any]]:
+        """What the agent must be told of the users, or can be because the environment knows it."""
+        has_weights = isinstance(users, ContextualModel) and users.base.position_weights() is not None
+        has_list = getattr(place.core, "initial_ranking", None) is not None
+        for key, source in self.asks.items():
+            if key in self.required or has_list or (has_weights and source == "examination"):
+                yield key, fact(self.name, key, source, place.core)
 
     def _values_of(self, users: Any, values: Any) -> Iterator[tuple[str, Any]]:
         """The item values for an agent that takes them; of one that maximises clicks the warning says so."""

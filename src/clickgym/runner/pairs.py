@@ -112,7 +112,7 @@ def _why_not_compiled(pair: Pair) -> str:
         return f"{type(layer).__name__} is no ClickEnv: what its users do is known to its own step only"
     if type(layer).step is not ClickEnv.step:
         return f"{type(layer).__name__} has a step of its own"
-    if layer.axes is not None and layer.axes.changes_items and getattr(layer.task, "find_kernel", None) is None:
+    if getattr(layer.axes, "changes_items", False) and getattr(layer.task, "find_kernel", None) is None:
         return f"the best list of some of the items of a {type(layer.model).__name__} is found in Python"
     return ""
 
@@ -153,25 +153,21 @@ def _check_axes(agent: Agent, place: Place) -> None:
 def _check_learner(agent: Learner, place: Place) -> None:
     """Refuse a learner that cannot play its own streams of an environment instead, naming what stands in the way."""
     layer, name = _within_harmless(place.env), type(agent).__name__
-    bypass = f"{name} learns on streams of its own, which would bypass {type(layer).__name__}"
-    if not isinstance(layer, ClickEnv):
-        raise UnsuitedError(bypass)
-    if type(layer).step is not ClickEnv.step:
-        raise UnsuitedError(bypass)
-    if isinstance(layer.model, ContextualModel):
-        if agent.training is not None:
-            raise UnsuitedError(
-                "protocol='meta' reads the history of items, and where every session has other candidates an item has none"
-            )
-    elif agent.training is not None and layer.model.item_values is not None:
-        raise UnsuitedError("protocol='meta' trains on users whose clicks earn 1 each, and cannot be run with item_values")
-    elif layer.task.model is not layer.model:
-        raise UnsuitedError(
-            f"{name} learns on parallel streams, each with a clock of its own, so that it cannot be run with "
-            f"users who change at given steps ({type(layer.model).__name__})"
-        )
-    if isinstance(layer.model, CascadeMDP) and agent.training is not None:
-        raise UnsuitedError("protocol='meta' trains on users without a memory, and cannot be run with others")
+    if not isinstance(layer, ClickEnv) or type(layer).step is not ClickEnv.step:
+        raise UnsuitedError(f"{name} learns on streams of its own, which would bypass {type(layer).__name__}")
+    meta, contextual = agent.training is not None, isinstance(layer.model, ContextualModel)
+    history = "protocol='meta' reads the history of items, and where every session has other candidates an item has none"
+    earned = "protocol='meta' trains on users whose clicks earn 1 each, and cannot be run with item_values"
+    clocks = (
+        f"{name} learns on parallel streams, each with a clock of its own, so that it cannot be run with users who change at"
+    )
+    memory = "protocol='meta' trains on users without a memory, and cannot be run with others"
+    _refuse(
+        (meta and contextual, history),
+        (meta and not contextual and layer.model.item_values is not None, earned),
+        (not contextual and layer.task.model is not layer.model, f"{clocks} given steps ({type(layer.model).__name__})"),
+        (meta and isinstance(layer.model, CascadeMDP), memory),
+    )
     if layer.axes is not None:
         _check_axes_of_learner(agent, layer)
     if agent.actions == "lists":
@@ -181,24 +177,28 @@ def _check_learner(agent: Learner, place: Place) -> None:
 def _check_axes_of_learner(agent: Learner, env: ClickEnv) -> None:
     """Refuse a learner that cannot play the axes of an environment."""
     axes: Any = env.axes
-    learner = type(agent).__name__
+    name, meta = type(agent).__name__, agent.training is not None
     given = ", ".join(f"{name}={value!r}" for name, value in env.axes_arguments.items())
-    if axes.arrival is not None and agent.learns_from == LAST_DISPLAY:
-        raise UnsuitedError(
-            f"{learner} learns from sequences of sessions in their order, and cannot be run with late clicks ({given}); PPO can"
-        )
-    if isinstance(env.model, CascadeMDP) and axes.bots.first:
-        raise UnsuitedError(
-            f"{learner} learns on parallel streams of users with a memory, of which no sessions are the first ({given}); "
-            "bots of a share= can be there"
-        )
-    if axes.available is not None and not agent.takes_candidates():
-        way = next((way for way in getattr(agent, "representations", OF_ITEMS) if way in OF_ITEMS), OF_ITEMS[0])
-        raise UnsuitedError(
-            f"{learner} with actions={agent.actions!r} cannot choose from a subset of the items ({given}), because its actions "
-            f"would mean other items in every session; with actions={way!r} they do not"
-        )
-    if agent.training is not None and (axes.arrival is not None or axes.changes_items):
-        raise UnsuitedError(
-            f"protocol='meta' reads clicks that come at once, on items that stay, and cannot be run with {given}"
-        )
+    way = next((way for way in getattr(agent, "representations", OF_ITEMS) if way in OF_ITEMS), OF_ITEMS[0])
+    order = f"{name} learns from sequences of sessions in their order, and cannot be run with late clicks ({given}); PPO can"
+    first = f"{name} learns on parallel streams of users with a memory, of which no sessions are the first ({given})"
+    subset = (
+        f"{name} with actions={agent.actions!r} cannot choose from a subset of the items ({given}), because its actions would"
+    )
+    stays = f"protocol='meta' reads clicks that come at once, on items that stay, and cannot be run with {given}"
+    _refuse(
+        (axes.arrival is not None and agent.learns_from == LAST_DISPLAY, order),
+        (isinstance(env.model, CascadeMDP) and axes.bots.first, f"{first}; bots of a share= can be there"),
+        (
+            axes.available is not None and not agent.takes_candidates(),
+            f"{subset} mean other items in every session; with actions={way!r} they do not",
+        ),
+        (meta and (axes.arrival is not None or axes.changes_items), stays),
+    )
+
+
+def _refuse(*rules: tuple[bool, str]) -> None:
+    """Raise the reason of the first rule that holds."""
+    for holds, reason in rules:
+        if holds:
+            raise UnsuitedError(reason)

@@ -68,15 +68,13 @@ def precompile(
 def _pairs(places: Iterable[Place], players: Sequence[Player], *, strict: bool) -> dict[str, list[str]]:
     """The agents that can play in each environment; if ``strict``, each must be able to play in one at least."""
     for player in players:
-        if player.maker not in PUBLISHED.values():
-            raise ValueError(f"agent {player.given!r} is not of the package: only kernels of the package are kept on disk")
+        _check_ours("agent", player.given, player.maker in PUBLISHED.values())
         if player.kind is Learner:
             raise ValueError(f"agent {player.given!r} learns by a library of its own, and has no kernels to compile")
     pairs: dict[str, list[str]] = {}
     unable: dict[Player, UnsuitedError] = {}
     for place in places:
-        if getattr(place.maker, "id", None) not in ENVIRONMENTS | CONTEXTUAL | MEMORY:
-            raise ValueError(f"environment {place.given!r} is not of the package: only kernels of the package are kept on disk")
+        _check_ours("environment", place.given, getattr(place.maker, "id", None) in ENVIRONMENTS | CONTEXTUAL | MEMORY)
         able: list[Any] = []
         for player in players:
             try:
@@ -90,6 +88,11 @@ def _pairs(places: Iterable[Place], players: Sequence[Player], *, strict: bool) 
             if not any(player.given in able for able in pairs.values()):
                 raise reason
     return pairs
+
+
+def _check_ours(what: str, given: Any, is_ours: bool) -> None:
+    if not is_ours:
+        raise ValueError(f"{what} {given!r} is not of the package: only kernels of the package are kept on disk")
 
 
 def _compile(out: Path, env: str, agents: list[str], variables: dict[str, str]) -> None:

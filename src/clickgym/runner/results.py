@@ -189,14 +189,15 @@ def _check_names(out: Path, parts: Iterable[Part], new: Part) -> None:
 
 def _warn_of_versions(out: Path, parts: Sequence[Part], new: Part) -> None:
     before = {name: version for part in parts for name, version in _versions(part).items()}
-    changed = [
-        f"{name} {before[name]} there, {version} now"
-        for name, version in _versions(new).items()
-        if before.get(name, version) != version
-    ]
-    if changed:
+    if changed := other_versions(before, _versions(new)):
         text = f"{out} holds results made with other versions ({'; '.join(changed)}), which config.json tells apart"
         warnings.warn(text, stacklevel=5)
+
+
+def other_versions(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+    """In words, the packages of which there are other versions now."""
+    there = {name: before[name] for name, version in now.items() if before.get(name, version) != version}
+    return [f"{name} {version} there, {now[name]} now" for name, version in there.items()]
 
 
 def _versions(part: Part) -> dict[str, str]:
@@ -220,11 +221,12 @@ def _checksum(parts: Sequence[Part]) -> str:
 
 def write_trial(out: Path, trial: Trial, frame: polars.DataFrame) -> None:
     """Write the table of a finished trial, with a checksum."""
-    write_whole(out / TRIALS / trial.file, _in_parquet(frame))
+    write_table(out / TRIALS / trial.file, frame)
 
 
-def _in_parquet(frame: polars.DataFrame) -> bytes:
-    return sealed(frame, clickgym_format=str(FORMAT))
+def write_table(path: Path, frame: polars.DataFrame) -> None:
+    """Write a table with a seal and the format; see `read_table`."""
+    write_whole(path, sealed(frame, clickgym_format=str(FORMAT)))
 
 
 def _write_trials(out: Path, frames: Mapping[Trial, polars.DataFrame]) -> None:
@@ -262,7 +264,7 @@ def _file_of(out: Path, trial: Trial) -> Path:
 
 def _read_trial(path: Path, trial: Trial, part: Part) -> polars.DataFrame:
     with reading(path, "is damaged", f"delete it to have {trial} computed again"):
-        frame = _read(path)
+        frame = read_table(path)
         if Trial(*frame.select(Trial._fields).row(0)).file != trial.file:  # PPO is PPO:actions=rankings by another name
             raise ValueError("it belongs to another run")
         frame = frame.with_columns(agent=polars.lit(trial.agent))
@@ -306,14 +308,14 @@ def write_tables(out: Path) -> dict[Trial, polars.DataFrame]:
     timings = timings_of(frames[trial] for trial in trials)
     for name, content in ((TIMINGS, timings), (TABLE, table)):
         if not _is_there(out / name, content):
-            write_whole(out / name, _in_parquet(content))
+            write_table(out / name, content)
     return frames
 
 
 def _is_there(path: Path, content: polars.DataFrame) -> bool:
     """Whether a table is written already; a damaged one is not, for it is made of the trials."""
     with contextlib.suppress(ValueError, FileNotFoundError), reading(path, "is damaged", ""):
-        return _read(path).equals(content)
+        return read_table(path).equals(content)
     return False
 
 
@@ -402,7 +404,7 @@ def _read_tables(folder: Path) -> tuple[polars.DataFrame, polars.DataFrame]:
         if not (folder / name).exists():
             raise ValueError(f"{folder / name} is missing; restore it from a backup{again}")
         with reading(folder / name, "is damaged", f"restore it from a backup{again}"):
-            tables.append(_read(folder / name))
+            tables.append(read_table(folder / name))
             tables[-1].select(columns)
             for column, kind in tables[-1].select(Trial._fields).schema.items():
                 if kind.is_integer() != (column == "run") or kind.is_nested():
@@ -582,8 +584,8 @@ def _is_empty(out: Path) -> bool:
     return all(is_draft(path) or (path.name == TRIALS and not any(path.iterdir())) for path in out.iterdir())
 
 
-def _read(path: Path) -> polars.DataFrame:
-    """A table that `_in_parquet` made; what is damaged does not get as far as to polars."""
+def read_table(path: Path) -> polars.DataFrame:
+    """A table that `write_table` made; what is damaged does not get as far as to polars."""
     content = path.read_bytes()
     check_seal(content)
     metadata = polars.read_parquet_metadata(io.BytesIO(content))

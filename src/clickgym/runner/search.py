@@ -76,9 +76,7 @@ def _without_braces(agent: AgentLike) -> tuple[AgentLike, SearchSpace]:
 
 def _why_empty(player: Player) -> str:
     name, given, of_users = player.name, player.hyperparameters, player.told
-    parameters = player.parameters.values()
-    own = [each.name for each in parameters if each.name not in (*GIVEN, *of_users) and each.kind is not each.VAR_KEYWORD]
-    free = [key for key in own if key not in given]
+    free = [key for key in player.named if key not in (*GIVEN, *of_users, *given)]
     if given and not free:
         return f"{name}: {', '.join(given)} is given, and there is nothing else to tune"
     if free:

@@ -7,7 +7,6 @@ played, their runs, the results folder of sweeps.
 from __future__ import annotations
 
 import hashlib
-import io
 import itertools
 import json
 import math
@@ -30,7 +29,7 @@ from polars import col
 from ..agents import Range
 from ..agents.search_space import SearchSpace
 from ..core.checks import MOST_SESSIONS, check_count, check_horizon, check_path, check_seed, short
-from ..core.files import check_seal, is_draft, make_folder, read_json, reading, remove_drafts, sealed, write_whole
+from ..core.files import is_draft, make_folder, read_json, reading, remove_drafts, write_whole
 from ..core.notebook import html_table
 from ..core.statistics import half_width
 from ..core.workers import check_workers
@@ -38,7 +37,7 @@ from .callback import Callback
 from .labels import FORMAT, AgentLike, EnvLike, by_label, fingerprint, in_braces, name_now, other_meaning, written
 from .make import Place, Player, player_of
 from .progress import TuningProgress, listener_of
-from .results import table_named_now
+from .results import other_versions, read_table, write_table
 from .run import checkpoint_steps
 from .sampler import Sampler
 from .search import Space, check_fit, combinations, contains, search_space_of
@@ -69,6 +68,8 @@ FINAL_COLUMNS = ("final_score", "final_ci95", "final_runs")
 
 Row = dict[str, Any]
 Values = dict[str, Any]
+_Score = tuple[float, float | None]
+"""Of runs, and half of its 95 % interval."""
 
 
 @dataclass(frozen=True)
@@ -300,8 +301,9 @@ def _checked_budget(budget: Any) -> int:
     try:
         return check_horizon(budget)
     except ValueError:
-        limit = f", at most {MOST_SESSIONS:,}"
-        raise ValueError(f"budget is {short(budget)}; expected a number of sessions from 1{limit}") from None
+        raise ValueError(
+            f"budget is {short(budget)}; expected a number of sessions from 1, at most {MOST_SESSIONS:,}"
+        ) from None
 
 
 def _prepare(
@@ -377,10 +379,7 @@ def _open(folder: Path, job: _Job) -> tuple[dict[str, Any], list[Row]]:
     if not (folder / TRIALS).exists():
         return before, []
     with reading(folder / TRIALS, "is damaged", CURE):
-        content = (folder / TRIALS).read_bytes()
-        check_seal(content)
-        metadata = polars.read_parquet_metadata(io.BytesIO(content))
-        trials = table_named_now(polars.read_parquet(io.BytesIO(content)), metadata).select(list(_schema(job)))
+        trials = read_table(folder / TRIALS).select(list(_schema(job)))
         return before, polars.DataFrame(trials, _schema(job)).rows(named=True)
 
 
@@ -392,17 +391,15 @@ def _read_config(folder: Path, config: Mapping[str, Any], job: _Job) -> dict[str
         if is_renamed := before["format"] < FORMAT:
             before |= {"format": FORMAT, "agent": name_now(before["agent"])}
         changed = {key: (before[key], config[key]) for key in IDENTITY if before[key] != config[key]}
-        differ = _other_versions(before["versions"], config["versions"])
+        differ = other_versions(before["versions"], config["versions"])
         before["random"] = [[str(env), str(name), float(regret)] for env, name, regret in before.get("random", [])]
         before["finals"] = int(before["finals"])
         if "result" in before:
             before["result"]["budget"] = int(before["result"]["budget"])
     if later:
         raise ValueError(f"{folder / CONFIG} is of format {before['format']}, of a later version of clickgym")
-    spec = job.player.label or job.label
-    there = (before["agent"], before["sources"].get(job.label))
-    if is_renamed and spec != (then := name_now(spec)) and (there[0] == then or there[1] == fingerprint(then)):
-        raise other_meaning(str(folder), spec, job.label)
+    if is_renamed:
+        _check_meaning(folder, before, job)
     if changed:
         words = "; ".join(f"{key}: {short(there)} there, {short(now)} now" for key, (there, now) in changed.items())
         raise ValueError(f"{folder} holds another tuning ({words}); choose another folder")
@@ -411,13 +408,21 @@ def _read_config(folder: Path, config: Mapping[str, Any], job: _Job) -> dict[str
     return before
 
 
-def _other_versions(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
-    return [f"{name} {there} there, {now[name]} now" for name, there in before.items() if there != now[name]]
+def _check_meaning(folder: Path, before: Mapping[str, Any], job: _Job) -> None:
+    """Refuse an agent whose name means another than in version 2, which the folder has tuned."""
+    spec = job.player.label or job.label
+    then = name_now(spec)
+    if spec != then and (before["agent"] == then or before["sources"].get(job.label) == fingerprint(then)):
+        raise other_meaning(str(folder), spec, job.label)
 
 
 def _config(job: _Job) -> dict[str, Any]:
     """What is tuned on, as it stands in the folder."""
-    first = {} if job.has_default else {key: _first(values) for key, values in job.space.items()}
+    first = (
+        {}
+        if job.has_default
+        else {key: values.low if isinstance(values, Range) else values[0] for key, values in job.space.items()}
+    )
     part = job.sweep({job.label_of(first): job.player.but(**first), **RANDOM}, job.runs, job.seed).part
     space = {key: in_braces(values) for key, values in job.space.items()}
     config = {"format": FORMAT, "agent": job.label, "search_space": space}
@@ -425,10 +430,6 @@ def _config(job: _Job) -> dict[str, Any]:
     config |= {"models": part["models"], "sources": part["sources"]}
     config |= {"random": [], "finals": 0}  # the regret of random lists in each place; sessions that finals have taken
     return config | {"versions": part["versions"] | {"clickgym": part["clickgym"], "optuna": version("optuna")}}
-
-
-def _first(values: Range | tuple[Any, ...]) -> Any:
-    return values.low if isinstance(values, Range) else values[0]
 
 
 def _schema(job: _Job) -> dict[str, Any]:
@@ -450,7 +451,7 @@ def _steps(job: _Job) -> list[str]:
 
 
 def _write_trials(folder: Path, job: _Job, rows: list[Row]) -> None:
-    write_whole(folder / TRIALS, sealed(polars.DataFrame(rows, _schema(job)), clickgym_format=str(FORMAT)))
+    write_table(folder / TRIALS, polars.DataFrame(rows, _schema(job)))
 
 
 def _write_config(folder: Path, config: dict[str, Any]) -> None:
@@ -617,25 +618,23 @@ def _play_batch(
     job = stage.job
     players = {candidate.label: job.player.but(**job.own(candidate.values)) for candidate in candidates}
     scores: dict[str, list[float]] = {label: [] for label in players}
-    ci95: dict[str, float | None] = {}
-    playing = list(players)
+    last: dict[str, _Score] = {}
     for run in range(job.runs):
-        playing = [label for label in playing if not run or not sampler.gives_up(scores[label])]
-        if not playing:
+        players = {label: player for label, player in players.items() if not run or not sampler.gives_up(scores[label])}
+        if not players:
             break
-        there = {label: players[label] for label in playing}
-        so_far = _scores(stage.play(str(len(before)), there, run + 1, "search"), random, job.horizon)
-        for label in playing:
+        so_far = _scores(stage.play(str(len(before)), players, run + 1, "search"), random, job.horizon)
+        last |= so_far
+        for label in players:
             scores[label].append(so_far[label][0])
-            ci95[label] = so_far[label][1]
-    batch = _next_batch(before)
+    of_batch = {"batch": _next_batch(before)}
     return [
-        _row(job, candidate, len(before) + place, batch, scores[candidate.label], ci95[candidate.label])
-        for place, candidate in enumerate(candidates)
+        {"trial": number} | of_batch | _row(job, candidate, scores[candidate.label], last[candidate.label][1])
+        for number, candidate in enumerate(candidates, start=len(before))
     ]
 
 
-def _scores(table: polars.DataFrame, random: list[list[Any]], horizon: int) -> dict[str, tuple[float, float | None]]:
+def _scores(table: polars.DataFrame, random: list[list[Any]], horizon: int) -> dict[str, _Score]:
     """The score of each agent, and half of its 95 % interval, which a single run does not tell: see `tune`."""
     place = ["agent", "env", "instance"]
     shares = (
@@ -644,7 +643,7 @@ def _scores(table: polars.DataFrame, random: list[list[Any]], horizon: int) -> d
         .with_columns(share=col("regret") / col("random"))
         .with_columns(mean=col("share").mean().clip(lower_bound=1 / horizon).over(place))
     )
-    estimates: dict[str, tuple[float, float | None]] = {}
+    estimates: dict[str, _Score] = {}
     for (agent,), rows in shares.group_by(["agent"], maintain_order=True):
         score = math.exp(np.log(rows.unique(place, maintain_order=True)["mean"].to_numpy()).mean())
         # To the first order, a run moves the logarithm of the score by its relative distance from the means.
@@ -654,10 +653,9 @@ def _scores(table: polars.DataFrame, random: list[list[Any]], horizon: int) -> d
     return estimates
 
 
-def _row(job: _Job, candidate: _Candidate, number: int, batch: int, scores: Sequence[float], ci95: float | None) -> Row:
-    """A row of the table of trials."""
-    n = len(scores)
-    row: Row = {"trial": number, "batch": batch, "agent": candidate.label}
+def _row(job: _Job, candidate: _Candidate, scores: Sequence[float], ci95: float | None) -> Row:
+    """A row of the table of trials, without its number and that of its batch."""
+    n, row = len(scores), Row(agent=candidate.label)
     for key, values in job.space.items():
         value = candidate.values[key]
         is_number = isinstance(value, int | float)

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from clickgym.agents import PBMHB, CascadeKLUCB, CascadeSWUCB, CascadeTS, GLRCascadeKLUCB, Random, TopRank, UniRank
 
 from .axes import BARS, RANDOM, in_envs, lines, table_of, times
 from .plots import finish, grid
-from .reader import read_studies
-from .study import CM, PBM, Curves, Evidence, Finding, PaperTable, Study, less_regret
+from .study import CM, PBM, Curves, Evidence, Finding, PaperTable, less_regret
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = [
-    "STUDIES", "UntoldCascadeKLUCB", "UntoldCascadeSWUCB", "UntoldCascadeTS", "UntoldGLRCascadeKLUCB", "UntoldPBMHB",
-    "UntoldTopRank", "UntoldUniRank", "times",
-]  # fmt: skip
+__all__ = ["times"]
 
 EVERY, MANY = "churn", "churn-models"
 """All rates on the shipped queries; one rate in two click models on all queries."""
@@ -27,46 +23,10 @@ RATES = {"0": "", "1e-5": ":churn=1e-05", "1e-4": ":churn=0.0001", "1e-3": ":chu
 ENVS = tuple(f"{CM}{argument}" for argument in RATES.values())
 
 
-class UntoldCascadeKLUCB(CascadeKLUCB):
-    """CascadeKLUCB without the information which item was replaced."""
-
-    replace_kernel: ClassVar = Random.replace_kernel
-
-
-class UntoldCascadeTS(CascadeTS):
-    """CascadeTS without the information which item was replaced."""
-
-    replace_kernel: ClassVar = Random.replace_kernel
-
-
-class UntoldTopRank(TopRank):
-    """TopRank without the information which item was replaced."""
-
-    replace_kernel: ClassVar = Random.replace_kernel
-
-
-class UntoldUniRank(UniRank):
-    """UniRank without the information which item was replaced."""
-
-    replace_kernel: ClassVar = Random.replace_kernel
-
-
-class UntoldPBMHB(PBMHB):
-    """PBMHB without the information which item was replaced."""
-
-    replace_kernel: ClassVar = Random.replace_kernel
-
-
-class UntoldGLRCascadeKLUCB(GLRCascadeKLUCB):
-    """GLRCascadeKLUCB without the information which item was replaced."""
-
-    replace_kernel: ClassVar = Random.replace_kernel
-
-
-class UntoldCascadeSWUCB(CascadeSWUCB):
-    """CascadeSWUCB without the information which item was replaced."""
-
-    replace_kernel: ClassVar = Random.replace_kernel
+for _agent in (CascadeKLUCB, CascadeTS, TopRank, UniRank, PBMHB, GLRCascadeKLUCB, CascadeSWUCB):
+    _words = f"{_agent.__name__} without the information which item was replaced."
+    _members = {"__doc__": _words, "__module__": __name__, "replace_kernel": Random.replace_kernel}
+    globals()[f"Untold{_agent.__name__}"] = type(f"Untold{_agent.__name__}", (_agent,), _members)
 
 
 def less_untold(curves: Curves, env: str, better: str, worse: str) -> Finding:
@@ -86,7 +46,7 @@ def regret(evidence: Evidence) -> PaperTable:
 
 def draw(evidence: Evidence) -> Figure:
     """Regret by the rate, of those that are told and of those that are not; and in two click models on all queries."""
-    figure, panels = grid(2, 2)
+    figure, panels = grid(2, 2, labels=2 * [f"regret, % of {RANDOM}"])
     curves = evidence[EVERY]
     rates = {rate: f"{CM}{argument}" for rate, argument in RATES.items()}
     for axes, names, others in (
@@ -100,9 +60,4 @@ def draw(evidence: Evidence) -> Figure:
         agents = [agent for agent in curves.agents if agent != RANDOM]
         lines(axes, curves, *in_envs({"0": env, "1e-4": f"{env}:churn=0.0001"}, agents), env)
         axes.set(title=f"{env.partition('Rank')[0]}, all queries", xlabel="items replaced a session")
-    for axes in panels[::2]:
-        axes.set_ylabel(f"regret, % of {RANDOM}")
     return finish(figure, panels, evidence, "Regret by how often items come and go", BARS)
-
-
-STUDIES: dict[str, Study] = read_studies(__file__, globals())

@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING
 
 from .axes import BARS, RANDOM, in_envs, left, less_at_last, lines, table_of, times
 from .plots import finish, grid
-from .reader import read_studies
-from .study import CM, PBM, Evidence, PaperTable, Study
+from .study import CM, PBM, Evidence, PaperTable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["STUDIES", "left", "less_at_last", "times"]
+__all__ = ["left", "less_at_last", "times"]
 
 EVERY, MANY = "click-farms", "click-farms-models"
 """All kinds of attacks on the shipped queries; a farm in two click models on all queries."""
@@ -45,7 +44,7 @@ def regret(evidence: Evidence) -> PaperTable:
 
 def draw(evidence: Evidence) -> Figure:
     """Regret by share, duration and kind of the attack; and in two click models on all queries."""
-    figure, panels = grid(3, 2)
+    figure, panels = grid(3, 2, labels=2 * [f"regret, % of {RANDOM}"])
     curves = evidence[EVERY]
     for axes, attacks, label in (
         (panels[0], FARM, "% of the sessions are of a farm"),
@@ -61,9 +60,4 @@ def draw(evidence: Evidence) -> Figure:
         attacks = {"0": "", "0.25": FARM["0.25"]}
         lines(axes, curves, *in_envs({name: f"{env}{argument}" for name, argument in attacks.items()}, agents), env)
         axes.set(title=f"{env.partition('Rank')[0]}, all queries", xlabel="% of the sessions are of a farm")
-    for axes in panels[::3]:
-        axes.set_ylabel(f"regret, % of {RANDOM}")
     return finish(figure, panels[:1], evidence, "Regret by what bots click", BARS)
-
-
-STUDIES: dict[str, Study] = read_studies(__file__, globals())

@@ -7,9 +7,8 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from .axes import RANDOM, times
-from .plots import finish, grid, look_of
-from .reader import read_studies
-from .study import Evidence, Finding, PaperTable, Study, Values, estimate, less_regret, number, versus
+from .plots import finish, grid, style_of
+from .study import Evidence, Finding, PaperTable, Values, estimate, less_regret, number, versus
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -46,6 +45,10 @@ def _ends(evidence: Evidence, agent: str, world: str, features: str, model: str 
     return evidence[_part(world, features, model)].end_units(_env(model), agent)
 
 
+def _percents(evidence: Evidence, agent: str, world: str, features: str, model: str = "PBM") -> Values:
+    return 100 * _ends(evidence, agent, world, features, model) / _ends(evidence, RANDOM, world, features, model)
+
+
 def share(evidence: Evidence, agent: str, world: str, features: str, low: float, high: float, model: str = "PBM") -> Finding:
     """Regret at the end as a share of that of random lists."""
     return times(evidence[_part(world, features, model)], agent, _env(model), low, high, other=RANDOM)
@@ -77,34 +80,22 @@ def table(evidence: Evidence) -> PaperTable:
     """Regret at the end in percent of random lists', by features."""
     rows = [["world", "model", "agent", *FEATURES]]
     for world, model, agent in product(WORLDS, MODELS, (*LINEAR, *GENERIC)):
-        cells = []
+        cells = dict.fromkeys(FEATURES, "")
         for features in FEATURES:
             if agent in evidence[_part(world, features, model)].agents:
-                percents = (
-                    100 * _ends(evidence, agent, world, features, model) / _ends(evidence, RANDOM, world, features, model)
-                )
-                cells.append(f"{estimate(percents)}, worst {number(percents.max())}")
-            else:
-                cells.append("")
-        rows.append([world, model, agent, *cells])
+                percents = _percents(evidence, agent, world, features, model)
+                cells[features] = f"{estimate(percents)}, worst {number(percents.max())}"
+        rows.append([world, model, agent, *cells.values()])
     return "Regret at the end, % of random lists’, mean over 5 instances with its 95 % interval, and the worst", rows
 
 
 def draw(evidence: Evidence) -> Figure:
     """Regret by what agents are told, in the PBM."""
-    figure, panels = grid(len(WORLDS))
+    figure, panels = grid(len(WORLDS), labels=[f"regret, % of {RANDOM}"])
     for axes, world in zip(panels, WORLDS, strict=True):
         for agent in (*LINEAR, *GENERIC):
-            percents = [
-                100 * _ends(evidence, agent, world, features) / _ends(evidence, RANDOM, world, features)
-                for features in FEATURES
-            ]
-            colour, dashes = look_of(agent, axes)
-            axes.plot(FEATURES, [each.mean() for each in percents], color=colour, linestyle=dashes, marker="o", label=agent)
+            means = [_percents(evidence, agent, world, features).mean() for features in FEATURES]
+            axes.plot(FEATURES, means, marker="o", label=agent, **style_of(agent, axes))
         axes.set(yscale="log", ylim=(0.1, 150), title=f"{world}, PBM", xlabel="features")
         axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
-    panels[0].set_ylabel(f"regret, % of {RANDOM}")
     return finish(figure, panels[:1], evidence, "What agents are told, and what they lose", "means over the instances")
-
-
-STUDIES: dict[str, Study] = read_studies(__file__, globals())

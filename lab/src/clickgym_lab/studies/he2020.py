@@ -19,9 +19,8 @@ import numpy as np
 from clickgym.envs import ContextualModel, Instance, LinearModel, UserBrowsingModel, load_instance
 from clickgym.runner.theory import BOUNDS
 
-from .plots import band, finish, grid, look_of
-from .reader import read_studies
-from .study import Curves, Estimate, Evidence, Finding, PaperTable, Study, Values, estimate, every, number, percent, saved
+from .plots import band, bands, colour_of, finish, grid, points
+from .study import Curves, Estimate, Evidence, Finding, PaperTable, Values, estimate, every, number, percent, saved
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -180,12 +179,7 @@ def draw_fig2(evidence: Evidence) -> Figure:
     figure, panels = grid(2, 2)
     for axes, (reading, kind) in zip(panels, product((THEOREM, BEST), (CTR_SUM, CTR_SET)), strict=True):
         for agent in HE_AGENTS:
-            ends = [estimate(ctr(curves, ubm(k), agent, reading, kind)[:, -1]) for k in POSITIONS]
-            mean, half = np.transpose(ends)
-            colour, dashes = look_of(agent, axes)
-            axes.errorbar(
-                POSITIONS, mean, half, color=colour, linestyle=dashes, marker="o", markersize=3, linewidth=1.5, label=agent
-            )
+            points(axes, POSITIONS, [ctr(curves, ubm(k), agent, reading, kind)[:, -1] for k in POSITIONS], agent)
         axes.set(title=f"{kind}, {reading}", xlabel="K", xticks=POSITIONS, ylabel=kind)
     return finish(figure, panels, evidence, f"CTR over {curves.horizon:,} sessions")
 
@@ -249,7 +243,7 @@ def draw_fig3(evidence: Evidence) -> Figure:
     figure, panels = grid(1)
     positions = np.arange(1, PAGE + 1)
     mean, half = np.transpose([estimate(column) for column in _last(curves).T])
-    panels[0].bar(positions, mean, yerr=half, color=look_of(OURS, panels[0])[0], label="web search")
+    panels[0].bar(positions, mean, yerr=half, color=colour_of(OURS, panels[0]), label="web search")
     panels[0].plot(*zip(*PUBLISHED_LAST.items(), strict=True), "o", color="black", markersize=4, label="He et al., shop")
     panels[0].set(xlabel="position of the last click", ylabel="share of those who click", xticks=positions)
     return finish(figure, panels, evidence, "Where users click last", "lines: 95 % intervals over the queries")
@@ -310,12 +304,8 @@ def draw_bound(evidence: Evidence) -> Figure:
     curves = evidence["ubm-bound"]
     figure, panels = grid(1)
     late = curves.steps >= DECADES[0]
-    for agent in curves.agents:
-        band(panels[0], curves.steps[late], curves.units(ubm(LONG), agent)[:, late], agent)
+    bands(panels[0], curves, ubm(LONG), curves.agents, late)
     panels[0].plot(DECADES, bounds(curves), color="black", linestyle=":", linewidth=1.2, label="upper bound (Theorem 3)")
     panels[0].plot(DECADES, DECADES, color="0.6", linewidth=1.0, label="one lost in every session")
     panels[0].set(xscale="log", yscale="log", xlabel="session", ylabel="cumulative regret")
     return finish(figure, panels, evidence, "Regret of UBM-LinUCB beside its bound")
-
-
-STUDIES: dict[str, Study] = read_studies(__file__, globals())

@@ -24,8 +24,7 @@ from clickgym.envs import ClickEnv, ClickModel, DependentClickModel, Instance, l
 from clickgym.offline import click_law
 
 from .plots import finish, grid
-from .reader import read_studies
-from .study import Curves, Evidence, Finding, PaperTable, Study, Values, estimate, every, number, saved, several
+from .study import Curves, Evidence, Finding, PaperTable, Values, estimate, every, number, saved, several
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -334,5 +333,3 @@ def draw(evidence: Evidence) -> Figure:
 
 MOST = 1e9
 """Where more sessions, or infinitely many, are drawn."""
-
-STUDIES: dict[str, Study] = read_studies(__file__, globals())

@@ -10,8 +10,7 @@ import numpy as np
 from clickgym.runner.theory import BOUNDS
 
 from .plots import bands, finish, grid
-from .reader import read_studies
-from .study import PBM, Curves, Evidence, Finding, Study, Values, estimate
+from .study import PBM, Curves, Evidence, Finding, Values, estimate
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -42,7 +41,7 @@ def near_bound(curves: Curves, agent: str) -> Finding:
 
 def draw(evidence: Evidence) -> Figure:
     """Regret and the bound, a panel for each part."""
-    figure, panels = grid(len(evidence))
+    figure, panels = grid(len(evidence), labels=["cumulative regret"])
     for axes, curves in zip(panels, evidence.values(), strict=True):
         late = curves.steps >= 10
         bands(axes, curves, PBM, LAGREE_AGENTS, late)
@@ -52,8 +51,4 @@ def draw(evidence: Evidence) -> Figure:
         axes.set(xscale="log", title=title, xlabel="session")
         ends = [estimate(curves.units(PBM, agent)[:, -1]).mean for agent in ("PBMUCB", "BCMPTS", "PBMPIE", "PBMTS")]
         axes.set_ylim(0, 1.6 * max(*ends, bound[-1]))  # an agent that does not learn leaves the panel
-    panels[0].set_ylabel("cumulative regret")
     return finish(figure, panels, evidence, "Regret beside the lower bound")
-
-
-STUDIES: dict[str, Study] = read_studies(__file__, globals())

@@ -8,13 +8,12 @@ import numpy as np
 
 from .axes import BARS, RANDOM, in_envs, left, lines, table_of, times
 from .plots import finish, grid
-from .reader import read_studies
-from .study import CM, PBM, Curves, Evidence, Finding, PaperTable, Study, estimate
+from .study import CM, PBM, Curves, Evidence, Finding, PaperTable, estimate
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["STUDIES", "left", "times"]
+__all__ = ["left", "times"]
 
 EVERY, MANY = "late-clicks", "late-clicks-models"
 """All agents on the shipped queries; some agents in two click models on all queries."""
@@ -50,7 +49,7 @@ def regret(evidence: Evidence) -> PaperTable:
 
 def draw(evidence: Evidence) -> Figure:
     """Regret by batch size and by delay; and in two click models on all queries."""
-    figure, panels = grid(2, 2)
+    figure, panels = grid(2, 2, labels=2 * [f"regret, % of {RANDOM}"])
     curves = evidence[EVERY]
     lines(panels[0], curves, *in_envs({f"{size:,}": f"{CM}{argument}" for size, argument in BATCHES.items()}, DRAWN), CM)
     panels[0].set(title="CM, shipped queries", xlabel="sessions in a batch")
@@ -61,9 +60,4 @@ def draw(evidence: Evidence) -> Figure:
     for axes, env in zip(panels[2:], (CM, PBM), strict=True):
         lines(axes, curves, *in_envs({"1": env, "5,000": f"{env}{BATCHES[5000]}"}, agents), env)
         axes.set(title=f"{env.partition('Rank')[0]}, all queries", xlabel="sessions in a batch")
-    for axes in panels[::2]:
-        axes.set_ylabel(f"regret, % of {RANDOM}")
     return finish(figure, panels[:1], evidence, "Regret by when clicks arrive", BARS)
-
-
-STUDIES: dict[str, Study] = read_studies(__file__, globals())

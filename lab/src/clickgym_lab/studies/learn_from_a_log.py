@@ -16,8 +16,7 @@ from clickgym.runner import make_env
 
 from .axes import RANDOM
 from .plots import colour_of, finish, grid
-from .reader import read_studies
-from .study import Estimate, Evidence, Finding, PaperTable, Study, Values, estimate, versus
+from .study import Estimate, Evidence, Finding, PaperTable, Values, estimate, versus
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -219,11 +218,7 @@ def _never_shown(world: str, number: int, log: int) -> tuple[NDArray[Any], NDArr
 
 def _group(world: str, model: str, *case: Any) -> str:
     """The group in which a ranker is."""
-    return next(name for name, played in GROUPS.items() if name.split("-")[:2] == [world, model] and case in played)
-
-
-def _is_played(world: str, model: str, *case: Any) -> bool:
-    return any(name.split("-")[:2] == [world, model] and case in played for name, played in GROUPS.items())
+    return next((name for name, played in GROUPS.items() if name.split("-")[:2] == [world, model] and case in played), "")
 
 
 def shares(evidence: Evidence, world: str, model: str, method: str, lists: str, log: int) -> Values:
@@ -296,9 +291,9 @@ def draw(evidence: Evidence) -> Figure:
     """What is lost of the way in the PBM by the size of a log of random lists, and by its lists and the click model."""
     figure, panels = grid(2, 2, width=5.5)
     for (sizes, kinds), world in zip((panels[:2], panels[2:]), WORLDS, strict=True):
-        logs = [log for log in (SMALL, MIDDLE, LARGE) if _is_played(world, "PBM", LINEAR, "random", log)]
+        logs = [log for log in (SMALL, MIDDLE, LARGE) if _group(world, "PBM", LINEAR, "random", log)]
         _lost(sizes, evidence, {f"{log:,}": (world, "PBM", "random", log) for log in logs})
-        cells = [(lists, model) for lists in LISTS for model in MODELS if _is_played(world, model, LINEAR, lists, MIDDLE)]
+        cells = [(lists, model) for lists in LISTS for model in MODELS if _group(world, model, LINEAR, lists, MIDDLE)]
         _lost(kinds, evidence, {f"{model}\n{lists}": (world, model, lists, MIDDLE) for lists, model in cells})
         sizes.set(title=f"{world}, PBM, random lists", xlabel="sessions of the log", ylabel="lost of the way, %")
         kinds.set(title=f"{world}, {MIDDLE:,} sessions")
@@ -310,7 +305,7 @@ def _lost(axes: Any, evidence: Evidence, cells: dict[str, tuple[str, str, str, i
     """What each method loses, with intervals, by cells of world, click model, lists and sessions."""
     for place, method in enumerate(METHODS):
         for x, (world, model, lists, log) in enumerate(cells.values()):
-            if _is_played(world, model, method, lists, log):
+            if _group(world, model, method, lists, log):
                 lost = estimate(100 * (1 - shares(evidence, world, model, method, lists, log)))
                 mean = max(lost.mean, 1e-3)  # the axis is logarithmic
                 look: dict[str, Any] = {"color": colour_of(method, axes), "label": method, "fmt": "o", "capsize": 3}
@@ -319,6 +314,3 @@ def _lost(axes: Any, evidence: Evidence, cells: dict[str, tuple[str, str, str, i
     axes.set_yscale("log")
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
     axes.yaxis.set_minor_formatter(lambda *_: "")
-
-
-STUDIES: dict[str, Study] = read_studies(__file__, globals())

@@ -15,7 +15,6 @@ from clickgym.envs import load_instance
 from clickgym.runner import wrong_pairs
 
 from .plots import BLACK, BLUE, GREEN, ORANGE, PURPLE, YELLOW, band, bands, finish, grid
-from .reader import read_studies
 from .study import (
     FIRST,
     LAST,
@@ -25,7 +24,6 @@ from .study import (
     Estimate,
     Evidence,
     Finding,
-    Study,
     Values,
     Verdict,
     estimate,
@@ -223,26 +221,24 @@ def never_worse(curves: Curves, env: str) -> Finding:
 def draw_curves(evidence: Evidence, column: str, agents: Sequence[str], label: str, title: str) -> Figure:
     """A cumulative column in each click model."""
     curves = evidence["bubble"]
-    figure, panels = grid(3)
+    figure, panels = grid(3, labels=[label])
     for axes, env in zip(panels, BUBBLE, strict=True):
         bands(axes, curves, env, agents, curves.steps * 5000 >= curves.horizon, column)
         axes.set(xscale="log", yscale="log", title=short(env), xlabel="session")
         axes.set_ylim(bottom=max(axes.get_ylim()[0], 0.1))
-    panels[0].set_ylabel(label)
     return finish(figure, panels, evidence, title)
 
 
 def draw_fig3(evidence: Evidence) -> Figure:
     """Regret against wrong pairs in each click model, and with each examination of the last position."""
     curves = evidence["bubble-fig3-pairs"]
-    figure, panels = grid(4)
+    figure, panels = grid(4, labels=[f"regret after {curves.horizon:,} sessions"])
     for axes, env in zip(panels, BUBBLE, strict=False):
         wrong, regret, slope, _ = regression(curves, env)
         axes.plot(wrong, regret, ".", color=PURPLE, markersize=4, alpha=0.6)
         ends = np.array([wrong.min(), wrong.max()])
         axes.plot(ends, regret.mean() + slope.mean * (ends - wrong.mean()), color=BLACK, linewidth=1.2)
         axes.set(title=short(env), xlabel="wrong pairs in the initial list, |V_0|")
-    panels[0].set_ylabel(f"regret after {curves.horizon:,} sessions")
     curves = evidence["bubble-fig3-chi"]
     shades = (PURPLE, ORANGE, GREEN, YELLOW, BLUE)
     for instance, colour in zip(CHI_MIN, shades, strict=True):
@@ -256,7 +252,7 @@ def draw_fig3(evidence: Evidence) -> Figure:
 def draw_fig4(evidence: Evidence) -> Figure:
     """NDCG per session in each click model."""
     curves = evidence["bubble"]
-    figure, panels = grid(3)
+    figure, panels = grid(3, labels=["NDCG@5 per session"])
     for axes, env in zip(panels, BUBBLE, strict=True):
         places = np.unique(np.searchsorted(curves.steps, np.geomspace(100, curves.horizon, 25).round()))
         for agent in ("BubbleRank", "BatchRank", "TopRank", "Fixed"):
@@ -264,8 +260,4 @@ def draw_fig4(evidence: Evidence) -> Figure:
             rates = np.diff(ends, prepend=0.0) / np.diff(curves.steps[places], prepend=0)
             band(axes, curves.steps[places], rates, agent)
         axes.set(xscale="log", title=short(env), xlabel="session", ylim=(0.5, 1.01))
-    panels[0].set_ylabel("NDCG@5 per session")
     return finish(figure, panels, evidence, "NDCG@5")
-
-
-STUDIES: dict[str, Study] = read_studies(__file__, globals())

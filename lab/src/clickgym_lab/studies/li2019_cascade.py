@@ -11,8 +11,7 @@ import numpy as np
 from clickgym.runner.theory import BOUNDS
 
 from .plots import band, bands, finish, grid
-from .reader import read_studies
-from .study import LAST, LINEAR, Curves, Evidence, Finding, Study, Values, estimate, every, number
+from .study import LAST, LINEAR, Curves, Evidence, Finding, Values, estimate, every, number
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -141,6 +140,3 @@ def draw_bound(evidence: Evidence) -> Figure:
         xlabel="session (grey: the other items attract more)", ylabel="cumulative regret", yscale="log", ylim=(1, None)
     )
     return finish(figure, panels, evidence, "Regret where the users change twice, beside the lower bound")
-
-
-STUDIES: dict[str, Study] = read_studies(__file__, globals())

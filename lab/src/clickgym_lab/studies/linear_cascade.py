@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from .he2020 import LONG, contextual, ubm
 from .plots import band, finish, grid
-from .reader import read_studies
-from .study import Evidence, Finding, PaperTable, Study, estimate, less_regret
+from .study import Evidence, Finding, PaperTable, estimate, less_regret
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -72,14 +71,10 @@ def table(evidence: Evidence) -> PaperTable:
 def draw(evidence: Evidence) -> Figure:
     """Regret by default and tuned."""
     curves = evidence[PART]
-    figure, panels = grid(2)
+    figure, panels = grid(2, labels=["cumulative regret"])
     late = curves.steps >= 100
     for axes, tuned in zip(panels, (False, True), strict=True):
         for agent in BY_DEFAULT:
             band(axes, curves.steps[late], curves.units(ENV, _spec(agent, tuned))[:, late], agent)
         axes.set(xscale="log", yscale="log", title="tuned" if tuned else "by default", xlabel="session")
-    panels[0].set_ylabel("cumulative regret")
     return finish(figure, panels[:1], evidence, "Contextual agents, each tuned with the same budget")
-
-
-STUDIES: dict[str, Study] = read_studies(__file__, globals())

@@ -12,9 +12,8 @@ from clickgym.core.statistics import worst_tenth
 
 from .axes import RANDOM, left, times
 from .features_or_networks import WORLDS
-from .plots import finish, grid, look_of
-from .reader import read_studies
-from .study import Curves, Evidence, Finding, PaperTable, Study, Values, estimate, less_regret, number, versus
+from .plots import finish, grid, style_of
+from .study import Curves, Evidence, Finding, PaperTable, Values, estimate, less_regret, number, versus
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -96,19 +95,13 @@ def table(evidence: Evidence) -> PaperTable:
 
 def draw(evidence: Evidence) -> Figure:
     """Regret of all agents by sessions, by world and features."""
-    figure, panels = grid(2, 2)
+    figure, panels = grid(2, 2, labels=2 * [f"regret so far, % of {RANDOM}"])
     for axes, (features, world) in zip(panels, product(FEATURES, PLAYED), strict=True):
         curves = _of(evidence, world, features)
         places, random = curves.steps >= 100, curves.units(WORLD, RANDOM).mean(axis=0)
         for agent in curves.agents:
             if agent != RANDOM:
-                colour, dashes = look_of(agent, axes)
                 mean = 100 * curves.units(WORLD, agent).mean(axis=0) / random
-                axes.plot(curves.steps[places], mean[places], color=colour, linestyle=dashes, label=agent)
+                axes.plot(curves.steps[places], mean[places], label=agent, **style_of(agent, axes))
         axes.set(xscale="log", title=f"{world}, {features}", ylim=(0, 125), xlabel="session")
-    for axes in panels[::2]:
-        axes.set_ylabel(f"regret so far, % of {RANDOM}")
     return finish(figure, panels[:1], evidence, "What networks lose while they learn", "means over the instances")
-
-
-STUDIES: dict[str, Study] = read_studies(__file__, globals())

@@ -10,8 +10,7 @@ import numpy as np
 from clickgym.core.statistics import worst_tenth
 
 from .plots import regret_figure
-from .reader import read_studies
-from .study import Estimate, Evidence, Finding, PaperTable, Study, Values, estimate, number, short
+from .study import Estimate, Evidence, Finding, PaperTable, Values, estimate, number, short
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -90,6 +89,14 @@ def rarely_late(evidence: Evidence, parts: Sequence[str], envs: Sequence[str], m
     return Finding(f"{counts} runs of {than or RIVAL}, {words} over {len(own)} queries", measured.below(most))
 
 
+def _cells(evidence: Evidence, part: str, env: str, agent: str) -> list[str]:
+    if agent not in evidence[part].agents:
+        return [""] * 5
+    regrets = [regret(evidence, [part], env, agent, fraction) for fraction in (0.1, 1.0)]
+    cells = [text for runs in regrets for text in (str(estimate([each.mean() for each in runs])), number(tenth(runs)))]
+    return [*cells, f"{100 * mean(late(evidence, [part], [env], agent)):.3g} %"]
+
+
 def table(evidence: Evidence) -> PaperTable:
     """Regret on the way and at the end, each with its worst tenth, and the runs that are late."""
     steps = [f"{fraction * evidence[FIRST].horizon:,.0f}" for fraction in (0.1, 1.0)]
@@ -97,16 +104,8 @@ def table(evidence: Evidence) -> PaperTable:
     rows = [["model", "agent", *(f"{head}, {where}" for where in ("16 queries", "60 queries") for head in (*heads, "late"))]]
     for env in MODELS:
         for agent in (*WITH_INFORMED, SLOWEST):
-            row = [short(env), agent]
-            for part in (SLOW if agent == SLOWEST else FIRST, SIXTY):
-                if agent not in evidence[part].agents:
-                    row += [""] * 5
-                    continue
-                for fraction in (0.1, 1.0):
-                    runs = regret(evidence, [part], env, agent, fraction)
-                    row += [str(estimate([each.mean() for each in runs])), number(tenth(runs))]
-                row.append(f"{100 * mean(late(evidence, [part], [env], agent)):.3g} %")
-            rows.append(row)
+            parts = (SLOW if agent == SLOWEST else FIRST, SIXTY)
+            rows.append([short(env), agent, *(cell for part in parts for cell in _cells(evidence, part, env, agent))])
     return "Regret, mean over queries with its 95 % interval, in the worst tenth of the runs, and the share of late runs", rows
 
 
@@ -114,6 +113,3 @@ def draw(evidence: Evidence) -> Figure:
     """Regret in seven click models on the first queries, and in the DBN on the others."""
     cases = [*((short(env), FIRST, env) for env in MODELS), ("DBN, 60 queries", SIXTY, "DBNRank-v0")]
     return regret_figure(evidence, cases, 4, "MixTS beside others, in seven click models")
-
-
-STUDIES: dict[str, Study] = read_studies(__file__, globals())

@@ -14,13 +14,12 @@ from clickgym import make_agent, run
 
 from .li2019_cascade import ADAPTIVE, CHANGING, switching
 from .plots import DASHED, band, colour_of, finish, grid, look_of
-from .reader import read_studies
-from .study import LAST, Curves, Evidence, Finding, Study, Values, estimate
+from .study import LAST, Curves, Evidence, Finding, Values, estimate
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["STUDIES", "switching"]
+__all__ = ["switching"]
 
 DETECTING = ("GLRCascadeUCB", "GLRCascadeKLUCB")
 TOLD = "GLRCascadeKLUCB:n_segments=10"
@@ -103,7 +102,11 @@ def grows(evidence: Evidence, other: str) -> Finding:
 
 def draw(evidence: Evidence) -> Figure:
     """Regret above, the delays of restarts below, with fast and with slow changes."""
-    figure, panels = grid(2, 2)
+    labels = (
+        "cumulative regret\n(grey: three other items attract)",
+        "sessions from a change to the\nrestart (x UCB, dot KL-UCB)",
+    )
+    figure, panels = grid(2, 2, labels=labels)
     for (part, length), above, below in zip(PARTS.items(), panels[:2], panels[2:], strict=True):
         curves = evidence[part]
         places = np.searchsorted(curves.steps, np.linspace(0, curves.horizon, 51)[1:].round())
@@ -122,9 +125,4 @@ def draw(evidence: Evidence) -> Figure:
             axes.ticklabel_format(axis="x", style="sci", scilimits=(0, 0), useMathText=True)
             for start in range(length, curves.horizon, 2 * length):
                 axes.axvspan(start, start + length, color="0.93", zorder=0)
-    panels[0].set_ylabel("cumulative regret\n(grey: three other items attract)")
-    panels[2].set_ylabel("sessions from a change to the\nrestart (x UCB, dot KL-UCB)")
     return finish(figure, panels[:1], evidence, "Regret where the users change")
-
-
-STUDIES: dict[str, Study] = read_studies(__file__, globals())

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 from clickgym.envs import ContextualModel, GradedModel, Instance, load_instance
 
 from .plots import band, bands, finish, grid
-from .reader import read_studies
-from .study import Curves, Evidence, Finding, PaperTable, Study, Values, estimate, less_regret, saved, versus
+from .study import Curves, Evidence, Finding, PaperTable, Values, estimate, less_regret, saved, versus
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -134,7 +133,7 @@ def table(evidence: Evidence) -> PaperTable:
 
 def draw(evidence: Evidence) -> Figure:
     """NDCG offline and online before all users."""
-    figure, panels = grid(3, 2)
+    figure, panels = grid(3, 2, labels=["offline NDCG", "online NDCG so far"])
     for users, above, below in zip(USERS, panels[:3], panels[3:], strict=True):
         curves = _of(evidence, users)
         bands(above, curves, IN_CLICKS, curves.agents, column=OFFLINE)
@@ -142,9 +141,4 @@ def draw(evidence: Evidence) -> Figure:
             band(below, curves.steps, curves.units(IN_CLICKS, agent, ONLINE) / curves.steps, agent)
         above.set(xscale="log", title=users)
         below.set(xscale="log", xlabel="session")
-    panels[0].set_ylabel("offline NDCG")
-    panels[3].set_ylabel("online NDCG so far")
     return finish(figure, panels[:1], evidence, "What is learned, and what users meet meanwhile")
-
-
-STUDIES: dict[str, Study] = read_studies(__file__, globals())

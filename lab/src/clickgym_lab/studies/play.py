@@ -10,7 +10,7 @@ import shlex
 import tempfile
 from collections.abc import Sequence
 from importlib.metadata import version
-from itertools import product, takewhile
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -299,9 +299,8 @@ def _setting(queries: Sequence[str] | None) -> str:
     """A short name for the queries: what the names of all begin with."""
     if queries is None:
         return "shipped"
-    names = sorted(load_instance(query).name for query in queries)
-    shared = takewhile(lambda pair: pair[0] == pair[1], zip(names[0], names[-1], strict=False))
-    return re.sub(r"[-_.:=]\w*$", "", "".join(letter for letter, _ in shared)) or "own"
+    shared = os.path.commonprefix([load_instance(query).name for query in queries])  # noqa: RUF071 (letters are meant)
+    return re.sub(r"[-_.:=]\w*$", "", shared) or "own"
 
 
 def _with_facts(part: Part, table: polars.DataFrame, instances: Sequence[str]) -> polars.DataFrame:

@@ -73,8 +73,10 @@ COLOURS_OF_USERS = ((BLACK, "-"), (BLUE, "-"), (GREEN, "-"), (ORANGE, "-"), (PUR
 """For curves of one comparison on several kinds of users."""
 
 
-def grid(columns: int, rows: int = 1, width: float = 3.3, height: float = 2.9) -> tuple[Figure, list[Axes]]:
-    """A figure and its panels, row by row, each of so many inches."""
+def grid(
+    columns: int, rows: int = 1, width: float = 3.3, height: float = 2.9, labels: Sequence[str] = ()
+) -> tuple[Figure, list[Axes]]:
+    """A figure and its panels, row by row, each of so many inches; ``labels`` stand at the y axes, one for each row."""
     from matplotlib.figure import Figure  # slow to load
 
     figure = Figure(figsize=(max(width * columns + 2.2, 6.5), height * rows + 0.6), layout="constrained")
@@ -83,6 +85,8 @@ def grid(columns: int, rows: int = 1, width: float = 3.3, height: float = 2.9) -
         axes.grid(color="0.9", linewidth=0.6)
         axes.set_axisbelow(True)
         axes.spines[["top", "right"]].set_visible(False)
+    for axes, label in zip(panels[::columns], labels, strict=False):
+        axes.set_ylabel(label)
     return figure, panels
 
 
@@ -94,6 +98,11 @@ def look_of(label: str, axes: Axes) -> Look:
         choices = [LOOKS[label], *_AUTOMATIC] if label in LOOKS else _AUTOMATIC
         looks[label] = next((look for look in choices if look not in looks.values()), choices[0])
     return looks[label]
+
+
+def style_of(label: str, axes: Axes) -> dict[str, Any]:
+    """`look_of` as arguments of matplotlib."""
+    return dict(zip(("color", "linestyle"), look_of(label, axes), strict=True))
 
 
 def colour_of(label: str, axes: Axes) -> str:
@@ -110,6 +119,13 @@ def band(axes: Axes, steps: NDArray[Any], values: Values, label: str, look: Look
         axes.fill_between(steps, np.maximum(mean - half, 0), mean + half, color=colour, alpha=0.15, linewidth=0)
 
 
+def points(axes: Axes, places: Sequence[float], samples: Iterable[Values], agent: str, label: str | None = None) -> None:
+    """Draw the means of samples as points on a line, with their 95 % intervals."""
+    mean, half = np.transpose([estimate(values) for values in samples])
+    look = {"marker": "o", "markersize": 3, "linewidth": 1.5, **style_of(agent, axes)}
+    axes.errorbar(places, mean, half, label=agent if label is None else label, **look)
+
+
 def bands(
     axes: Axes, curves: Curves, env: str, agents: Iterable[str], places: Any = slice(None), column: str = "regret"
 ) -> None:
@@ -120,13 +136,12 @@ def bands(
 
 def regret_figure(evidence: Evidence, cases: Sequence[tuple[str, str, str]], n_columns: int, title: str) -> Figure:
     """Cumulative regret from the 100th session on, a panel for each case: its title, part and environment."""
-    figure, panels = grid(n_columns, math.ceil(len(cases) / n_columns))
+    n_rows = math.ceil(len(cases) / n_columns)
+    figure, panels = grid(n_columns, n_rows, labels=n_rows * ["regret"])
     for axes, (name, part, env) in zip(panels, cases, strict=True):
         curves = evidence[part]
         bands(axes, curves, env, curves.agents, curves.steps >= 100)
         axes.set(xscale="log", yscale="log", title=name, xlabel="session")
-    for axes in panels[::n_columns]:
-        axes.set_ylabel("regret")
     return finish(figure, panels, evidence, title)
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .plots import finish, grid, look_of
-from .reader import read_studies
-from .study import CM, Curves, Evidence, Finding, PaperTable, Study, Values, estimate, every, number, ratio, versus
+from .plots import finish, grid, style_of
+from .study import CM, Curves, Evidence, Finding, PaperTable, Values, estimate, every, number, ratio, versus
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -101,7 +100,7 @@ def table(evidence: Evidence) -> PaperTable:
 
 def draw(evidence: Evidence) -> Figure:
     """Regret at the end against the share of false sessions, bots first and spread."""
-    figure, panels = grid(2)
+    figure, panels = grid(2, labels=["regret at the end"])
     for axes, moment in zip(panels, MOMENTS, strict=True):
         for agent in (*INDICES, *OTHERS):
             for times in (0, 1) if agent in INDICES else (0,):
@@ -109,14 +108,9 @@ def draw(evidence: Evidence) -> Figure:
                 ends = [quiet(evidence, agent).mean()] if not times else []
                 ends += [regret(evidence, share, moment, _spec(share, agent, times)).mean() for share in SHARES]
                 places = [0, 1, 2, 3][-len(ends) :]
-                colour, dashes = look_of(label, axes)
-                axes.plot(places, ends, color=colour, linestyle=dashes, marker="o", markersize=3, linewidth=1.5, label=label)
+                axes.plot(places, ends, marker="o", markersize=3, linewidth=1.5, label=label, **style_of(label, axes))
         axes.set(yscale="log", title=f"bots {moment}", xlabel="share of false sessions")
         axes.set_xticks(range(4), ["none", *SHARES])
-    panels[0].set_ylabel("regret at the end")
     return finish(
         figure, panels[:1], evidence, "What false clicks cost, and what it costs to expect them", "means over the queries"
     )
-
-
-STUDIES: dict[str, Study] = read_studies(__file__, globals())

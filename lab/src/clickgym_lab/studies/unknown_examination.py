@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .plots import DOTTED, LOOKS, band, finish, grid, look_of
-from .reader import read_studies
-from .study import CM, PBM, Curves, Evidence, Finding, PaperTable, Study, estimate, less_regret, ratio, short
+from .study import CM, PBM, Curves, Evidence, Finding, PaperTable, estimate, less_regret, ratio, short
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -39,7 +38,7 @@ def regret(evidence: Evidence) -> PaperTable:
 
 def draw(evidence: Evidence) -> Figure:
     """Regret in both click models."""
-    figure, panels = grid(2)
+    figure, panels = grid(2, labels=["cumulative regret"])
     untold = evidence[IN_CM].agents
     for axes, env in zip(panels, (PBM, CM), strict=True):
         curves = evidence[PARTS[env]]
@@ -48,8 +47,4 @@ def draw(evidence: Evidence) -> Figure:
             look = look_of(agent, axes) if agent in untold else (LOOKS[agent][0], DOTTED)
             band(axes, curves.steps[late], curves.units(env, agent)[:, late], agent, look)
         axes.set(xscale="log", yscale="log", title=short(env), xlabel="session")
-    panels[0].set_ylabel("cumulative regret")
     return finish(figure, panels[:1], evidence, "What it is worth to be told the examination (dotted: told)")
-
-
-STUDIES: dict[str, Study] = read_studies(__file__, globals())

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 from clickgym.envs import Instance, load_instance
 
 from .plots import regret_figure
-from .reader import read_studies
-from .study import CM, PBM, Evidence, Finding, PaperTable, Study, estimate, less_regret, linear, saved, short
+from .study import CM, PBM, Evidence, Finding, PaperTable, estimate, less_regret, linear, saved, short
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -61,6 +60,3 @@ def draw(evidence: Evidence) -> Figure:
     """Regret in both click models, at usual and at low rates."""
     cases = [(f"{short(env)}, {rate} rates", part(env, rate), env) for env in (CM, PBM) for rate in RATES]
     return regret_figure(evidence, cases, 2, "Cumulative regret with confidence by variance and without")
-
-
-STUDIES: dict[str, Study] = read_studies(__file__, globals())

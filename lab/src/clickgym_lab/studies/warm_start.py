@@ -27,8 +27,7 @@ from clickgym.envs import Users
 from ..production import EXCHANGED, Log, log_of_production
 from .axes import BARS, RANDOM, lines, table_of, times
 from .plots import finish, grid
-from .reader import read_studies
-from .study import CM, PBM, Curves, Evidence, Finding, PaperTable, Study, several, versus
+from .study import CM, PBM, Curves, Evidence, Finding, PaperTable, several, versus
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -37,9 +36,8 @@ EVERY, MANY = "warm-start", "warm-start-many"
 """All sizes of the log on the shipped queries; two sizes on all queries."""
 SIZES = (1000, 10_000, 100_000, 1_000_000)
 Seed = int | np.random.SeedSequence | None
-LEARNERS = (
-    "CascadeKLUCB", "CascadeUCB1", "CascadeTS", "EpsilonGreedy", "PBMHB", "PBMTS", "GRAB", "CascadeSWUCB", "GLRCascadeKLUCB",
-)  # fmt: skip
+CLASSES = (CascadeKLUCB, CascadeUCB1, CascadeTS, EpsilonGreedy, PBMHB, PBMTS, GRAB, CascadeSWUCB, GLRCascadeKLUCB)
+LEARNERS = tuple(agent.__name__ for agent in CLASSES)
 SOME = ("CascadeKLUCB", "CascadeTS", "EpsilonGreedy", "PBMHB", "GRAB")
 
 
@@ -86,42 +84,9 @@ class Warm(CompiledAgent):
         self.learn(Log(whole.rankings[:size], whole.clicks[:size]))
 
 
-class WarmCascadeKLUCB(Warm, CascadeKLUCB):
-    """CascadeKL-UCB with a log."""
-
-
-class WarmCascadeUCB1(Warm, CascadeUCB1):
-    """CascadeUCB1 with a log."""
-
-
-class WarmCascadeTS(Warm, CascadeTS):
-    """CascadeTS with a log."""
-
-
-class WarmEpsilonGreedy(Warm, EpsilonGreedy):
-    """Epsilon-greedy with a log."""
-
-
-class WarmPBMHB(Warm, PBMHB):
-    """PB-MHB with a log."""
-
-
-class WarmPBMTS(Warm, PBMTS):
-    """PBM-TS with a log; it is given the examination probabilities."""
-
-    told: ClassVar = {**Warm.told, **PBMTS.told}
-
-
-class WarmGRAB(Warm, GRAB):
-    """GRAB with a log."""
-
-
-class WarmCascadeSWUCB(Warm, CascadeSWUCB):
-    """CascadeSWUCB with a log."""
-
-
-class WarmGLRCascadeKLUCB(Warm, GLRCascadeKLUCB):
-    """GLR-CascadeKLUCB with a log."""
+for _agent in CLASSES:
+    _members = {"__doc__": f"{_agent.__name__} with a log.", "__module__": __name__, "told": {**Warm.told, **_agent.told}}
+    globals()[f"Warm{_agent.__name__}"] = type(f"Warm{_agent.__name__}", (Warm, _agent), _members)
 
 
 # -------------------------------------------------------------------------------------------------------------- the study
@@ -183,7 +148,7 @@ def regret(evidence: Evidence) -> PaperTable:
 
 def draw(evidence: Evidence) -> Figure:
     """Regret by the size of the log, in two click models; on the shipped queries and on all."""
-    figure, panels = grid(2, 2)
+    figure, panels = grid(2, 2, labels=2 * [f"regret, % of {RANDOM}"])
     for row, (part, agents, logs) in enumerate(((EVERY, (*LEARNERS, GREEDY), LOGS), (MANY, SOME, [LOGS[0], LOGS[2], LOGS[3]]))):
         curves = evidence[part]
         for axes, env in zip(panels[2 * row : 2 * row + 2], (CM, PBM), strict=True):
@@ -191,8 +156,4 @@ def draw(evidence: Evidence) -> Figure:
             lines(axes, curves, [f"{size:,}" for size, _ in logs], series, env)
             queries = "shipped" if part == EVERY else "all"
             axes.set(title=f"{env.partition('Rank')[0]}, {queries} queries", xlabel="sessions of the log")
-        panels[2 * row].set_ylabel(f"regret, % of {RANDOM}")
     return finish(figure, panels, evidence, "Regret after learning from a log of production", BARS)
-
-
-STUDIES: dict[str, Study] = read_studies(__file__, globals())

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from .plots import band, finish, grid
-from .reader import read_studies
-from .study import LINEAR, SLACK, Curves, Estimate, Evidence, Finding, PaperTable, Study, Values, estimate, versus
+from .study import LINEAR, SLACK, Curves, Estimate, Evidence, Finding, PaperTable, Values, estimate, versus
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -84,15 +83,11 @@ def _best(evidence: Evidence, family: str, step: int) -> str:
 
 def draw(evidence: Evidence) -> Figure:
     """Regret before the users of each family."""
-    figure, panels = grid(3)
+    figure, panels = grid(3, labels=["cumulative regret"])
     for axes, family in zip(panels, FAMILIES, strict=True):
         for agent in agents(evidence):
             curves, values = regret(evidence, agent, family)
             late = curves.steps >= 100
             band(axes, curves.steps[late], values[:, late], agent)
         axes.set(xscale="log", yscale="log", title=family, xlabel="session")
-    panels[0].set_ylabel("cumulative regret")
     return finish(figure, panels[:1], evidence, "Bandits, a planner and generic RL before users with a memory")
-
-
-STUDIES: dict[str, Study] = read_studies(__file__, globals())

@@ -8,13 +8,12 @@ import numpy as np
 
 from .li2019_cascade import ADAPTIVE, CHANGING, switching
 from .plots import bands, colour_of, finish, grid
-from .reader import read_studies
-from .study import LAST, LINEAR, Curves, Evidence, Finding, Study, Values, estimate
+from .study import LAST, LINEAR, Curves, Evidence, Finding, Values, estimate
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["STUDIES", "switching"]
+__all__ = ["switching"]
 
 PAPERS, RATE, NUMBER = "why-change-short", "why-change-rate", "why-change-number"
 
@@ -72,7 +71,7 @@ def nothing_left_of_four(curves: Curves) -> Finding:
 
 def draw(evidence: Evidence) -> Figure:
     """Regret of the agents that adapt in each part, beside what is proportional to T."""
-    figure, panels = grid(3)
+    figure, panels = grid(3, labels=["cumulative regret"])
     titles = {PAPERS: "the paper's changes", RATE: "a change every 10,000", NUMBER: "nine changes at either horizon"}
     for axes, (part, title) in zip(panels, titles.items(), strict=True):
         curves = evidence[part]
@@ -89,8 +88,4 @@ def draw(evidence: Evidence) -> Figure:
                 axes.plot(curves.steps, rise, ":", color=colour_of(agent, axes), linewidth=0.8, label="proportional to T")
         axes.set(title=title, xlabel="session", xlim=(0, None), ylim=(0, None))
         axes.ticklabel_format(axis="x", style="sci", scilimits=(0, 0), useMathText=True)
-    panels[0].set_ylabel("cumulative regret")
     return finish(figure, panels[:1], evidence, "Regret where the users change")
-
-
-STUDIES: dict[str, Study] = read_studies(__file__, globals())

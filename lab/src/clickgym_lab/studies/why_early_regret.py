@@ -9,14 +9,13 @@ from numpy.typing import NDArray
 
 from .li2019_bubble import BUBBLE, BUBBLE_CM, WRONG_PAIRS, wrong_in_list
 from .plots import LOOKS, band, finish, grid
-from .reader import read_studies
-from .study import LAST, SLACK, Curves, Evidence, Finding, Study, Values, estimate, every, short
+from .study import LAST, SLACK, Curves, Evidence, Finding, Values, estimate, every, short
 from .why_violations import TOP_RANK, lists_with
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["STUDIES", "crossing", "lists_with", "wrong_in_list"]
+__all__ = ["crossing", "lists_with", "wrong_in_list"]
 
 BUBBLE_RANK = "BubbleRank:delta=1.6e-27"
 """As in the paper, whose horizon is 5·10⁶: its δ is T^-4."""
@@ -106,6 +105,3 @@ def draw(evidence: Evidence) -> Figure:
         axes.set_title(title, fontsize=10)
         axes.axvline(LATE, color="black", linewidth=0.8, linestyle=":")
     return finish(figure, panels[:1], evidence, f"Regret of the first five positions, early (dotted: session {LATE:,})")
-
-
-STUDIES: dict[str, Study] = read_studies(__file__, globals())

@@ -11,8 +11,7 @@ import numpy as np
 from clickgym.envs import Instance, load_instance
 
 from .plots import band, colour_of, finish, grid
-from .reader import read_studies
-from .study import LAST, PBM, Curves, Evidence, Finding, Study, Values, estimate, saved
+from .study import LAST, PBM, Curves, Evidence, Finding, Values, estimate, saved
 from .zoghi2017 import PANELS
 
 if TYPE_CHECKING:
@@ -62,7 +61,7 @@ def nothing_left(curves: Curves) -> Finding:
 
 def draw(evidence: Evidence) -> Figure:
     """Regret per session in the panel and with its other users, and at the end on many queries."""
-    figure, panels = grid(3)
+    figure, panels = grid(3, labels=["regret per session"])
     titles = {PANEL: f"panel c, {QUERY}", FLAT: "its users look further down"}
     for axes, (part, title) in zip(panels, titles.items(), strict=False):
         curves = evidence[part]
@@ -73,7 +72,6 @@ def draw(evidence: Evidence) -> Figure:
             band(axes, curves.steps[steps], rates, agent)
         axes.set(title=title, xlabel="session", yscale="log", xlim=(0, curves.horizon), ylim=(3e-3, 0.5))
         axes.ticklabel_format(axis="x", style="sci", scilimits=(0, 0), useMathText=True)
-    panels[0].set_ylabel("regret per session")
     curves = evidence[QUERIES]
     for agent in (EXP3, TUNED[1]):
         pairs = [np.maximum(curves.final(PBM, name).mean(axis=1), 1e-6) for name in (LAST, agent)]
@@ -82,6 +80,3 @@ def draw(evidence: Evidence) -> Figure:
     panels[2].set(title=f"{len(curves.instances)} queries, 2·10⁶ sessions", xscale="log", yscale="log",
                   xlabel="CascadeKL-UCB", ylabel="RankedExp3")  # fmt: skip
     return finish(figure, panels[:1], evidence, "Regret per session at the end")
-
-
-STUDIES: dict[str, Study] = read_studies(__file__, globals())

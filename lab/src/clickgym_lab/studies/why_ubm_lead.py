@@ -14,8 +14,7 @@ from clickgym.envs import Instance, LabelledModel, LinearModel, UserBrowsingMode
 
 from .he2020 import BASELINE, CTR_SET, CTR_SUM, LONG, OURS, PUBLISHED_LIFT, contextual, ubm
 from .plots import COLOURS_OF_USERS, finish, grid
-from .reader import read_studies
-from .study import Curves, Estimate, Evidence, Finding, PaperTable, Study, Values, estimate, saved
+from .study import Curves, Estimate, Evidence, Finding, PaperTable, Values, estimate, saved
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -273,7 +272,7 @@ def _cells(curves: Curves, theirs: str) -> list[str]:
 
 def draw(evidence: Evidence) -> Figure:
     """The lead so far on all users."""
-    figure, panels = grid(2)
+    figure, panels = grid(2, labels=["lead over C2UCB so far, %"])
     for axes, kind in zip(panels, KINDS, strict=True):
         for (part, cause), look in zip(USERS.items(), COLOURS_OF_USERS, strict=True):
             curves = evidence[part]
@@ -284,8 +283,4 @@ def draw(evidence: Evidence) -> Figure:
             axes.fill_between(curves.steps[late], mean - half, mean + half, color=look[0], alpha=0.15, linewidth=0)
         axes.axhline(100 * PUBLISHED_LIFT[kind], color="black", linewidth=0.8, linestyle=":", label="He et al. 2020")
         axes.set(title=kind, xlabel="session", xscale="log")
-    panels[0].set_ylabel("lead over C2UCB so far, %")
     return finish(figure, panels, evidence, f"UBM-LinUCB's lead over C2UCB, K = {LONG}, α = {ALPHA:g} for both")
-
-
-STUDIES: dict[str, Study] = read_studies(__file__, globals())

@@ -13,14 +13,13 @@ import numpy as np
 from clickgym.envs import load_instance
 
 from .li2019_bubble import BUBBLE, VIOLATIONS, WRONG_PAIRS, wrong_in_list
-from .plots import BLACK, finish, grid, look_of
-from .reader import read_studies
-from .study import FIRST, LAST, Curves, Evidence, Finding, Study, Values, estimate, every, saved, short
+from .plots import BLACK, colour_of, finish, grid, points
+from .study import FIRST, LAST, Curves, Evidence, Finding, Values, estimate, every, saved, short
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["STUDIES", "TOP_RANK", "lists_with", "wrong_in_list"]
+__all__ = ["TOP_RANK", "lists_with", "wrong_in_list"]
 
 TOP_RANK = "TopRank:delta=2e-07"
 """As in the paper, whose horizon is 5·10⁶."""
@@ -160,7 +159,7 @@ def nothing_left_of_random(evidence: Evidence, env: str) -> Finding:
 
 def draw(evidence: Evidence) -> Figure:
     """Violations against the wrong pairs of the production list."""
-    figure, panels = grid(3)
+    figure, panels = grid(3, labels=[f"violations in {EARLY} sessions"])
     for axes, env, model in zip(panels, BUBBLE, MODELS, strict=True):
         curves = evidence[f"why-violations-{model}"]
         levels = np.arange(4, 23)
@@ -169,17 +168,10 @@ def draw(evidence: Evidence) -> Figure:
         for agent in (TOP_RANK, LAST, FIRST):
             ends = dict(zip(LEVELS, on_lists(curves, env, agent), strict=True))
             ends |= dict(zip(OUTER, on_lists(evidence[f"why-violations-{model}-spread"], env, agent, OUTER), strict=True))
-            mean, half = np.transpose([estimate(ends[level]) for level in sorted(ends)])
-            colour, dashes = look_of(agent, axes)
-            axes.errorbar(sorted(ends), mean, half, color=colour, linestyle=dashes, marker="o", markersize=3, linewidth=1.5,
-                          label=agent.partition(":delta")[0])  # fmt: skip
+            points(axes, sorted(ends), [ends[level] for level in sorted(ends)], agent, agent.partition(":delta")[0])
             if agent != FIRST:
                 name = agent.partition(":")[0]
-                axes.plot(implied(model), published(name, env), "*", color=colour, markersize=11, markeredgecolor="black",
-                          markeredgewidth=0.6, label=f"{name} in the paper")  # fmt: skip
+                axes.plot(implied(model), published(name, env), "*", color=colour_of(agent, axes), markersize=11,
+                          markeredgecolor="black", markeredgewidth=0.6, label=f"{name} in the paper")  # fmt: skip
         axes.set(title=model, xlabel="wrong pairs in the production list, |V_0|", ylim=(0, 100))
-    panels[0].set_ylabel(f"violations in {EARLY} sessions")
     return finish(figure, panels, evidence, "Violations against the production list")
-
-
-STUDIES: dict[str, Study] = read_studies(__file__, globals())

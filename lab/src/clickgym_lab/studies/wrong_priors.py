@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from functools import lru_cache
+from collections.abc import Callable, Sequence
+from functools import lru_cache, partial
 from inspect import signature
 from itertools import product, takewhile
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -30,11 +30,11 @@ from clickgym.core.checks import check_choice, check_count, probability
 from clickgym.envs import Users, sessions
 from clickgym.runner import make_env
 
-from .plots import finish, grid, look_of
-from .reader import read_studies
-from .study import CM, PBM, Evidence, Finding, PaperTable, Study, Values, estimate, number, ratio, short, versus
+from .plots import finish, grid, style_of
+from .study import CM, PBM, Evidence, Finding, PaperTable, Values, estimate, number, ratio, short, versus
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 WRONG = ("flipped", "others", "earlier")
@@ -289,21 +289,25 @@ def table_of_worlds(evidence: Evidence) -> PaperTable:
     return "Regret at the end with a log as a multiple of that without, mean over five worlds, and the worst of them", rows
 
 
+def _multiples(axes: Axes, agents: Sequence[str], wrong: str, shares: Sequence[float], regret: Callable[..., Values]) -> None:
+    """Draw the regret with a log as a multiple of that without, by the share of the log that is wrong."""
+    for agent in agents:
+        means = [ratio(regret(agent, wrong, share), regret(agent)).mean for share in shares]
+        axes.plot(shares, means, marker=".", label=agent, **style_of(agent, axes))
+    axes.axhline(1, color="0.5", linewidth=0.8)
+    axes.set(yscale="log", xlabel="share of the log that is wrong")
+
+
 def draw_worlds(evidence: Evidence) -> Figure:
     """Regret as a multiple of that without a log, by the share that is wrong."""
-    figure, panels = grid(2)
+    figure, panels = grid(2, labels=["regret, times that without a log"])
     for axes, wrong in zip(panels, OF_WORLDS, strict=True):
         shares = sorted({0.0, *OF_WORLDS[wrong]})
-        for agent in BY_FEATURES:
-            without, (colour, dashes) = in_worlds(evidence, agent), look_of(agent, axes)
-            means = [ratio(in_worlds(evidence, agent, wrong, share), without).mean for share in shares]
-            axes.plot(shares, means, color=colour, linestyle=dashes, marker=".", label=agent)
-        axes.axhline(1, color="0.5", linewidth=0.8)
-        axes.set(yscale="log", title=wrong, xlabel="share of the log that is wrong")
+        _multiples(axes, BY_FEATURES, wrong, shares, partial(in_worlds, evidence))
+        axes.set_title(wrong)
         axes.set_yticks([0.25, 0.5, 1, 2, 4])
         axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
         axes.minorticks_off()
-    panels[0].set_ylabel("regret, times that without a log")
     return finish(figure, panels, evidence, "What a wrong log does to agents that learn by features", "means over the worlds")
 
 
@@ -333,28 +337,20 @@ def table(evidence: Evidence) -> PaperTable:
     """Regret with every log as a multiple of that without, and the largest share up to which every log helps."""
     shares = sorted({share for each in SHARES.values() for share in each})
     rows = [["users", "agent", "log", "wrong", *(f"{share:.0%}" for share in shares), "helps up to"]]
-    for env, agent in product((CM, PBM), OF_ITEMS):
-        for wrong, log in [*((wrong, SIZE) for wrong in WRONG), ("flipped", SHORT)]:
-            without, played = ends(evidence, env, agent), SHARES[wrong] if log == SIZE else OF_SHORT
-            found = {share: ratio(ends(evidence, env, agent, wrong, share, log), without) for share in played}
-            helps = [f"{share:.0%}" for share, _ in takewhile(lambda pair: pair[1].below(1.0) == "yes", found.items())]
-            cells = (str(found[share]) if share in found else "" for share in shares)
-            rows.append([short(env), agent, f"{log:,}", wrong, *cells, ["never", *helps][-1]])
+    logs = [*((wrong, SIZE, SHARES[wrong]) for wrong in WRONG), ("flipped", SHORT, OF_SHORT)]
+    for env, agent, (wrong, log, played) in product((CM, PBM), OF_ITEMS, logs):
+        without = ends(evidence, env, agent)
+        found = {share: ratio(ends(evidence, env, agent, wrong, share, log), without) for share in played}
+        helps = [f"{share:.0%}" for share, _ in takewhile(lambda pair: pair[1].below(1.0) == "yes", found.items())]
+        cells = (str(found.get(share, "")) for share in shares)
+        rows.append([short(env), agent, f"{log:,}", wrong, *cells, ["never", *helps][-1]])
     return "Regret at the end with a log as a multiple of that without, by the share of the log that is wrong", rows
 
 
 def draw(evidence: Evidence) -> Figure:
     """Regret as a multiple of that without a log, by the share that is wrong."""
-    figure, panels = grid(3, 2)
+    figure, panels = grid(3, 2, labels=["regret, times that without a log"])
     for axes, (env, wrong) in zip(panels, product((CM, PBM), WRONG), strict=True):
-        for agent in OF_ITEMS:
-            without, (colour, dashes) = ends(evidence, env, agent), look_of(agent, axes)
-            means = [ratio(ends(evidence, env, agent, wrong, share), without).mean for share in SHARES[wrong]]
-            axes.plot(SHARES[wrong], means, color=colour, linestyle=dashes, marker=".", label=agent)
-        axes.axhline(1, color="0.5", linewidth=0.8)
-        axes.set(yscale="log", title=f"{short(env)}: {wrong}", xlabel="share of the log that is wrong")
-    panels[0].set_ylabel("regret, times that without a log")
+        _multiples(axes, OF_ITEMS, wrong, SHARES[wrong], partial(ends, evidence, env))
+        axes.set_title(f"{short(env)}: {wrong}")
     return finish(figure, panels, evidence, "What a wrong log does", "means over the queries")
-
-
-STUDIES: dict[str, Study] = read_studies(__file__, globals())

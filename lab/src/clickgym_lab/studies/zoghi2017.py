@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .plots import band, finish, grid, look_of
-from .reader import read_studies
+from .plots import band, finish, grid, style_of
 from .study import (
     CM,
     CONVERGED,
@@ -21,7 +20,6 @@ from .study import (
     Evidence,
     Finding,
     PaperTable,
-    Study,
     Values,
     Verdict,
     estimate,
@@ -139,33 +137,29 @@ def beside_reference(evidence: Evidence, reference: Mapping[str, Sequence[str]])
 
 def draw_fig1(evidence: Evidence) -> Figure:
     """Regret per session in the three panels."""
-    figure, panels = grid(3)
+    figure, panels = grid(3, labels=["regret per session"])
     for axes, (name, (env, query)) in zip(panels, PANELS.items(), strict=True):
         _per_session(axes, evidence[f"zoghi-fig1-{name}"], env)
         axes.set_title(f"({name}) {short(env)}, {query}", fontsize=10)
-    panels[0].set_ylabel("regret per session")
     return finish(figure, panels, evidence, "Regret per session")
 
 
 def draw_fig2(evidence: Evidence) -> Figure:
     """Regret per session, and its distribution at the end, in both click models."""
     curves = evidence["zoghi-fig2"]
-    figure, panels = grid(2, 2)
+    figure, panels = grid(2, 2, labels=["regret per session", "share of the runs"])
     for axes, env in zip(panels[:2], (CM, PBM), strict=True):
         _per_session(axes, curves, env)
         axes.set_title(short(env), fontsize=10)
-    panels[0].set_ylabel("regret per session")
     least = 1e-6  # and everything below
     edges = np.geomspace(least, 1, 25)
     for axes, env in zip(panels[2:], (CM, PBM), strict=True):
         for agent in ZOGHI_AGENTS:
             ends = np.maximum(curves.final(env, agent).ravel(), least)
             shares, _ = np.histogram(ends, edges)
-            colour, dashes = look_of(agent, axes)
-            axes.stairs(shares / len(ends), edges, color=colour, linestyle=dashes, linewidth=1.5)
+            axes.stairs(shares / len(ends), edges, linewidth=1.5, **style_of(agent, axes))
         axes.axvline(CONVERGED, color="black", linewidth=0.8, linestyle=":")
         axes.set(xscale="log", xlabel="regret per session at the end", xlim=(least, 1))
-    panels[2].set_ylabel("share of the runs")
     return finish(figure, panels[:2], evidence, "Regret per session")
 
 
@@ -176,6 +170,3 @@ def _per_session(axes: Axes, curves: Curves, env: str) -> None:
     axes.set_yscale("symlog", linthresh=1e-4)  # linear below, for a run that shows the best list has no regret
     axes.set(xlabel="session", ylim=(0, 2), xlim=(0, curves.horizon))
     axes.ticklabel_format(axis="x", style="sci", scilimits=(0, 0), useMathText=True)
-
-
-STUDIES: dict[str, Study] = read_studies(__file__, globals())

@@ -55,26 +55,31 @@ class InTurn(VectorEnv[Any, NDArray[np.int64], Any]):
         self.metadata = {"autoreset_mode": AutoresetMode.SAME_STEP}
         self.num_envs, self.meter = num_envs, meter
         self._env, self._metrics, self._contexts = env, metrics, metrics.contexts(env)
-        n_items, n_positions = env.model.n_items, env.model.n_positions
         self.single_action_space = env.action_space
         self.action_space = batch_space(env.action_space, num_envs)
-        self._mask = None if env.axes is None or env.axes.available is None else np.ones((num_envs, n_items), np.bool_)
+        self._mask = (
+            None if env.axes is None or env.axes.available is None else np.ones((num_envs, env.model.n_items), np.bool_)
+        )
         self.action_space.available = self._mask
         space = env.observation_space
         self.single_observation_space = space
         if isinstance(space, Dict):
-            late = 2 * n_positions * n_items + 1 if "n_arrived" in space.spaces else flatdim(space["clicks"])
-            seen: Any = Box(0, 1, (late + n_items * ("replaced" in space.spaces),))
-            entries = {"features": _with_value(space)} if "features" in space.spaces else {"seen": seen}
-            if self._mask is not None:
-                entries["available"] = MultiBinary(n_items)
-            self._apart = apart and entries.keys() != {"seen"}
-            low, high = -1 if "features" in entries else 0, np.inf if "values" in space.spaces else 1
-            flat = Box(low, high, (sum(map(flatdim, entries.values())),))
-            self.single_observation_space = Dict(entries) if self._apart else flat
+            self.single_observation_space = self._observed(space, apart)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         if env.axes is not None and env.axes.arrival is not None:
             self.arrivals, self.max_open = (0, []), max_open(env)
+
+    def _observed(self, space: Dict, apart: bool) -> Any:
+        """The space of what `_seen` returns."""
+        n_items, n_positions = self._env.model.n_items, self._env.model.n_positions
+        late = 2 * n_positions * n_items + 1 if "n_arrived" in space.spaces else flatdim(space["clicks"])
+        seen: Any = Box(0, 1, (late + n_items * ("replaced" in space.spaces),))
+        entries = {"features": _with_value(space)} if "features" in space.spaces else {"seen": seen}
+        if self._mask is not None:
+            entries["available"] = MultiBinary(n_items)
+        self._apart = apart and entries.keys() != {"seen"}
+        low, high = -1 if "features" in entries else 0, np.inf if "values" in space.spaces else 1
+        return Dict(entries) if self._apart else Box(low, high, (sum(map(flatdim, entries.values())),))
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Begin an episode, in which the environment goes on; with a seed it begins anew."""
