@@ -162,7 +162,7 @@ def among(agent: str, compared: Mapping[tuple[str, str], Pair]) -> dict[str, Any
 
 
 def tables_of(protocol: Protocol, board: Board | None, stage: int | None, quick: bool) -> dict[str, polars.DataFrame]:
-    """The scores of the lines of a board by name, without retired ones; generic RL has played the tasks of ``--quick`` alone.
+    """The scores of the lines of a board by name, without retired ones, and without generic RL that has not played all of it.
 
     Args:
         protocol, board, stage, quick: as in `leaderboard`.
@@ -173,11 +173,12 @@ def tables_of(protocol: Protocol, board: Board | None, stage: int | None, quick:
     tables = {str(name): rows for (name,), rows in table.group_by(["agent"], maintain_order=True)}
     if board is None:
         return tables
+    whole = {task.name for task in protocol.tasks(stage=stage) if task.ability in board.abilities}
     of_board = {}
     for name, rows in tables.items():
         line = lines(protocol)[name]
         boards = protocol.boards_of(_about(line)["sources"], rows["ability"].unique().to_list())
-        if board in boards and (quick or not line.learns) and line.trust != "retired":
+        if board in boards and (quick or not line.learns or whole.issubset(rows["task"])) and line.trust != "retired":
             of_board[name] = rows
     return of_board
 
