@@ -301,7 +301,7 @@ def recipes() -> dict[Any, Call]:
     sweep: dict[str, Any] = {"envs": ["PBMRank-v0"], "agents": ["Random"], "instances": ["yandex-9"]}
     add(clickgym.sweep, **sweep, runs=1, n_jobs=1, progress=False, **session)
     tune: dict[str, Any] = {"agent": "EpsilonGreedy", "envs": ["PBMRank-v0"], "instances": ["yandex-9"]}
-    add(clickgym.tune, **tune, budget=100, horizon=4, runs=1, seed=0, n_jobs=1, progress=False)
+    add(clickgym.tune, **tune, budget=100, horizon=4, runs=1, by="mean", seed=0, n_jobs=1, progress=False)
     if has_lab():
         add(clickgym.bench, agent="Random", quick=True, tuned=False, n_jobs=1, progress=False)
     add(clickgym.record, agent=Clumsy(4, 2), env=scalar(), sessions=2, seed=0)

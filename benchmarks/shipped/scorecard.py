@@ -30,8 +30,18 @@ from clickgym.runner.results import read_results
 from clickgym_lab.bench.leaderboard import sources_of
 from clickgym_lab.bench.lines import compact, may_be_anchors, origin_of
 from clickgym_lab.bench.play import blocks, n_sessions, play, suited
-from clickgym_lab.bench.protocol import ADDED, ANCHORS, BESIDE, CURRENT, DEVELOPMENT, Protocol
-from clickgym_lab.bench.reference import PUBLISHED_LINE, SAFE_LINE, TUNED_LINE, Line, agent_of, curves_of, line_name, lines
+from clickgym_lab.bench.protocol import ADDED, ANCHORS, BESIDE, BY_FEATURES, CURRENT, DEVELOPMENT, Protocol
+from clickgym_lab.bench.reference import (
+    PUBLISHED_LINE,
+    RANKINGS_LINE,
+    SAFE_LINE,
+    TUNED_LINE,
+    Line,
+    agent_of,
+    curves_of,
+    line_name,
+    lines,
+)
 from clickgym_lab.bench.task import Task
 from clickgym_lab.bench.tuned import BUDGET, development_tasks, tune_line
 from clickgym_lab.shipped import Shipped, fingerprints, read_shipped, write_shipped
@@ -42,6 +52,8 @@ NEURAL = ("NeuralLinearTS", "NeuralGreedy")
 """They play as published, for tuning them would cost as much as all else."""
 PLAYERS = [name_now(name) for name in PUBLISHED if name not in TOO_DEAR]
 """Those of version 2 of the scorecard: PPO and A2C are by codes, as in version 2 of the package."""
+BY_RANKINGS = ("PPO", "A2C")
+"""Generic RL that plays all tasks of the board *features* with ``actions=rankings``, in a line of its own."""
 GUARDED = ("MixTS",)
 """Agents that have no tuned line, but one that is safe."""
 FAST = 2e-6
@@ -155,8 +167,10 @@ def _missing(
 ) -> Iterator[tuple[str, Line, list[Task]]]:
     """The tasks that each line of an agent can play, and that are not among its results."""
     there = {(each.setting, each.part) for each in before}
-    for setting, made in {each.setting: each.made for each in before}.items():
-        line = Line(line_name(name, setting), made["agents"][0], made["tuning"])
+    made = {each.setting: Line(each.table["agent"][0], each.made["agents"][0], each.made["tuning"]) for each in before}
+    if (agent := agent_of(name)) in BY_RANKINGS:
+        made[RANKINGS_LINE] = Line(f"{agent}:actions={RANKINGS_LINE}", f"{agent}:actions={RANKINGS_LINE}", {})
+    for setting, line in made.items():
         standard = [each for each in before if (each.setting, each.part) == (setting, "standard")]
         wanted = _due(protocol, line, abilities, standard)
         absent = [task for part, block in blocks(wanted).items() if (setting, part) not in there for task in block]
@@ -165,10 +179,13 @@ def _missing(
 
 
 def _due(protocol: Protocol, line: Line, abilities: Sequence[str] | None, standard: Sequence[Shipped] = ()) -> list[Task]:
-    """The tasks that a line is to play, if it can: of generic RL those of ``--quick``, a million sessions if it is fast."""
+    """The tasks that a line is to play, if it can: of generic RL those of ``--quick``, or by rankings those with features; a
+    million sessions if it is fast."""
     agent = agent_of(line.agent)
     fast = agent in GUARDED or any(_seconds_per_session(each) < FAST for each in standard)
-    tasks = [task for task in protocol.by_name.values() if task.quick or not line.learns]
+    by_rankings = line.agent.endswith(f"actions={RANKINGS_LINE}")
+    tasks = [task for task in protocol.by_name.values() if task.quick or by_rankings or not line.learns]
+    tasks = [task for task in tasks if task.ability in BY_FEATURES or not by_rankings]
     tasks = [task for task in tasks if fast or task.ability not in BESIDE]
     return [task for task in tasks if abilities is None or task.ability in abilities]
 

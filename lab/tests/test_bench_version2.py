@@ -108,12 +108,14 @@ def test_agents_play_what_they_are_made_for():
     some = [task for task in CURRENT.candidates if task.quick]
     own = {
         agent: {task.ability for task in suited(agent, some)}
-        for agent in ("TopRank", "PBMUCB", "CMLinUCB", "CascadeVI", "Random")
+        for agent in ("TopRank", "PBMUCB", "CMLinUCB", "CascadeVI", "Random", "PPO", "A2C:actions=codes", "DQN")
     }
     without = set(ABILITIES) - {*BY_FEATURES, *BESIDE}
     assert own["TopRank"] == without
     assert own["PBMUCB"] == without - {"memory"}
     assert own["CMLinUCB"] == set(BY_FEATURES)
+    assert own["PPO"] == own["Random"] - {"change", "drift"}  # by rankings, its first actions; users who change it cannot play
+    assert set(BY_FEATURES).isdisjoint(own["A2C:actions=codes"] | own["DQN"])
     assert own["CascadeVI"] == {"memory"}
     assert own["Random"] == set(ABILITIES) - set(BESIDE)
     assert {task.ability for task in suited("RecurRank", CURRENT.candidates)} == {"contextual"}

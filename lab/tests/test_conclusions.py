@@ -17,9 +17,9 @@ from clickgym_lab.bench.conclusions import (
     unsafe,
     worst,
 )
-from clickgym_lab.bench.leaderboard import is_learner, is_tuned, leaderboard
+from clickgym_lab.bench.leaderboard import _has_played, is_learner, is_tuned, leaderboard
 from clickgym_lab.bench.protocol import CURRENT
-from clickgym_lab.bench.reference import lines, reference
+from clickgym_lab.bench.reference import Line, lines, reference
 from clickgym_lab.bench.score import _weights_of
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -57,6 +57,19 @@ def test_the_bad_run_is_the_mean_of_the_worst_of_five_runs_of_each_task():
 
 def test_retired_lines_stand_on_no_board():
     assert not [place.agent for board in CURRENT.boards for place in leaderboard(CURRENT, board) if "UBMTS" in place.agent]
+
+
+def test_a_line_stands_on_a_board_when_it_has_played_what_it_can():
+    features = CURRENT.boards[2]
+    shown = {place.agent: place for place in leaderboard(CURRENT, features)}
+    assert "NeuralGreedy" in lines()
+    assert "NeuralGreedy" not in shown  # it has not played contextual
+    assert "RecurRank" in shown  # which cannot play personal
+    assert not any(lines()[place.agent].learns for place in leaderboard(CURRENT, CURRENT.boards[0]))
+    due, by_rankings = CURRENT.tasks_of(features), Line("PPO:actions=rankings", "PPO:actions=rankings", {})
+    assert _has_played(by_rankings, due, [task.name for task in due])
+    assert not _has_played(by_rankings, due, [task.name for task in due[1:]])
+    assert _has_played(lines()["RecurRank"], due, [task.name for task in due if task.ability == "contextual"])
 
 
 def test_a_first_look_tells_no_intervals_places_or_bad_runs():

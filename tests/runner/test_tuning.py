@@ -178,6 +178,27 @@ def test_the_score_is_the_regret_as_a_share_of_that_of_random_lists():
     assert result.config["instances"] == ["uniform:seed=1", "uniform:seed=2"]
 
 
+def test_by_the_worse_half_the_score_is_of_the_runs_that_lose_most_in_each_place(tmp_path):
+    instances, horizon, runs = ["uniform:seed=1", "uniform:seed=2"], 100, 5
+    some = {"instances": instances, "runs": runs, "budget": 20_000, "out": tmp_path, "by": "worse_half"}
+    result = tune("EpsilonGreedy:epsilon={0.2,0.9}", **some)
+    root = int.from_bytes(hashlib.sha256(b"clickgym.tune search 0").digest()[:8])
+    labels = [*result.trials["agent"], "Random"]
+    results = clickgym.sweep(
+        ["PBMRank-v0"], labels, horizon, runs, seed=root, instances=instances, checkpoints=[horizon], progress=False
+    )
+    losses = {key: sorted(rows["regret"], reverse=True) for key, rows in results.frame.group_by("agent", "instance")}
+    whole = result.trials.filter(state="complete")
+    assert not whole.is_empty()
+    for agent, score, *others in whole.select("agent", "score", "ci95", "final_ci95").iter_rows():
+        ratios = [math.fsum(losses[agent, name][:3]) / 3 / (math.fsum(losses["Random", name]) / runs) for name in instances]
+        assert math.sqrt(math.prod(ratios)) == pytest.approx(score, rel=1e-12)
+        assert others == [None, None]
+    assert result.config["by"] == "worse_half"
+    with pytest.raises(ValueError, match="by: 'worse_half' there, 'mean' now"):
+        tune("EpsilonGreedy:epsilon={0.2,0.9}", **some | {"by": "mean"})
+
+
 # ------------------------------------------------------------------------------------------------------- what is searched
 
 
@@ -261,6 +282,7 @@ def test_a_trial_is_given_up_if_it_is_worse_than_the_median():
         # the last five play again for a quarter of the budget: with a single run that needs more than the search does
         ({"budget": 1999, "runs": 1}, "budget is 1,999 sessions; expected at least 2,000: a batch is 8 trials of 1 run"),
         ({"runs": 0}, "runs is 0; expected a positive integer"),
+        ({"by": "median"}, "by 'median'"),
         (
             {"search_space": {"epsilon": Range(0.1, 2.0)}},
             "EpsilonGreedy cannot be searched with epsilon = 2.0: epsilon is 2.0;",

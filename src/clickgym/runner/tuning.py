@@ -28,7 +28,7 @@ from polars import col
 
 from ..agents import Range
 from ..agents.search_space import SearchSpace
-from ..core.checks import MOST_SESSIONS, check_count, check_horizon, check_path, check_seed, short
+from ..core.checks import MOST_SESSIONS, check_choice, check_count, check_horizon, check_path, check_seed, short
 from ..core.files import is_draft, make_folder, read_json, reading, remove_drafts, write_whole
 from ..core.notebook import html_table
 from ..core.statistics import half_width
@@ -61,9 +61,10 @@ ATTEMPTS = 50
 RANDOM = {"Random": player_of("Random")}
 """Random lists, to whose regret that of trials is compared."""
 CURE = "restore it from a backup, or choose another folder"
-IDENTITY = ("agent", "search_space", "envs", "instances", "horizon", "runs", "seed", "models", "sources")
+IDENTITY = ("agent", "search_space", "envs", "instances", "horizon", "runs", "by", "seed", "models", "sources")
 """What a folder can hold only one of."""
 COMPLETE, PRUNED = "complete", "pruned"
+MEAN, WORSE_HALF = "mean", "worse_half"
 FINAL_COLUMNS = ("final_score", "final_ci95", "final_runs")
 
 Row = dict[str, Any]
@@ -158,6 +159,7 @@ def tune(
     runs: int = 4,
     instances: Sequence[Any] | None = None,
     search_space: SearchSpace | None = None,
+    by: str = MEAN,
     seed: int = 0,
     out: str | os.PathLike[str] | None = None,
     n_jobs: int = -1,
@@ -191,6 +193,9 @@ def tune(
         runs: of each trial in the search, in each environment and instance. With 1, no trial is stopped early.
         instances: as in `sweep`. Compare agents later on other instances than these.
         search_space: a `Range` or the values of each hyper-parameter; None takes that of the spec or the class.
+        by: which runs of a trial count in each environment and instance: all of them, ``"mean"``, or the half with the most
+            regret, ``"worse_half"``. The mean of few runs rewards values that are lucky most of the time; with the worse half
+            take at least six runs. It tells no intervals.
         seed: of the proposals and of all runs.
         out: the folder; created if missing, resumed if it exists. None leaves no files.
         n_jobs: as in `sweep`.
@@ -220,7 +225,7 @@ def tune(
     out = None if out is None else check_path("out", out)
     if find_spec("optuna") is None:
         raise ImportError('tuning needs Optuna, which is not installed; install it: pip install "clickgym[tune]"')
-    job = _prepare(agent, envs, horizon, runs, instances, search_space, seed)
+    job = _prepare(agent, envs, horizon, runs, instances, search_space, check_choice("by", by, (MEAN, WORSE_HALF)), seed)
     _check_least(budget, job)
     with listener_of(progress, callback, TuningProgress) as listener:
         if out is not None:
@@ -257,6 +262,7 @@ class _Job:
     """One for each environment and instance."""
     horizon: int
     runs: int
+    by: str
     seed: int
 
     def root(self, phase: str) -> int:
@@ -307,7 +313,7 @@ def _checked_budget(budget: Any) -> int:
 
 
 def _prepare(
-    agent: Any, envs: Any, horizon: int, runs: int, instances: Any, search_space: SearchSpace | None, seed: int
+    agent: Any, envs: Any, horizon: int, runs: int, instances: Any, search_space: SearchSpace | None, by: str, seed: int
 ) -> _Job:
     """Check the arguments, and that the agent can be made with what is searched."""
     label, agent = _labelled(agent)
@@ -316,7 +322,7 @@ def _prepare(
     venues, values = places_of(envs), player.defaults
     of_space, has_default = {key: values.get(key) for key in space}, space.keys().isdisjoint(player.required)
     places = _places(venues, instances)
-    job = _Job(label, player, space, of_space, has_default, venues, instances, places, horizon, runs, seed)
+    job = _Job(label, player, space, of_space, has_default, venues, instances, places, horizon, runs, by, seed)
     if job.has_default:
         job.make()
     check_fit(job.make, space, label)
@@ -388,6 +394,7 @@ def _read_config(folder: Path, config: Mapping[str, Any], job: _Job) -> dict[str
     with reading(folder / CONFIG, "cannot be read", CURE):
         before = read_json(folder / CONFIG)
         later = before["format"] > FORMAT
+        before.setdefault("by", MEAN)  # folders of version 2 name none
         if is_renamed := before["format"] < FORMAT:
             before |= {"format": FORMAT, "agent": name_now(before["agent"])}
         changed = {key: (before[key], config[key]) for key in IDENTITY if before[key] != config[key]}
@@ -427,7 +434,7 @@ def _config(job: _Job) -> dict[str, Any]:
     space = {key: in_braces(values) for key, values in job.space.items()}
     config = {"format": FORMAT, "agent": job.label, "search_space": space}
     config |= {key: part[key] for key in ("clickgym", "made", "envs", "instances", "given", "horizon", "runs", "seed")}
-    config |= {"models": part["models"], "sources": part["sources"]}
+    config |= {"by": job.by, "models": part["models"], "sources": part["sources"]}
     config |= {"random": [], "finals": 0}  # the regret of random lists in each place; sessions that finals have taken
     return config | {"versions": part["versions"] | {"clickgym": part["clickgym"], "optuna": version("optuna")}}
 
@@ -591,7 +598,7 @@ def _play_final(stage: _Stage, rows: list[Row], sessions: int, random: list[list
     of_run = sum(row["sessions"] for row in finalists) // job.runs
     runs = min(sessions // of_run, MOST_FINAL_RUNS)
     players = {row["agent"]: job.player.but(**_own(job, row)) for row in finalists}
-    scores = _scores(stage.play("final", players, runs, "final"), random, job.horizon)
+    scores = _scores(stage.play("final", players, runs, "final"), random, job)
     for row in finalists:
         row |= dict(zip(FINAL_COLUMNS, (*scores[row["agent"]], runs), strict=True))
     return runs * of_run
@@ -623,7 +630,7 @@ def _play_batch(
         players = {label: player for label, player in players.items() if not run or not sampler.gives_up(scores[label])}
         if not players:
             break
-        so_far = _scores(stage.play(str(len(before)), players, run + 1, "search"), random, job.horizon)
+        so_far = _scores(stage.play(str(len(before)), players, run + 1, "search"), random, job)
         last |= so_far
         for label in players:
             scores[label].append(so_far[label][0])
@@ -634,14 +641,16 @@ def _play_batch(
     ]
 
 
-def _scores(table: polars.DataFrame, random: list[list[Any]], horizon: int) -> dict[str, _Score]:
-    """The score of each agent, and half of its 95 % interval, which a single run does not tell: see `tune`."""
+def _scores(table: polars.DataFrame, random: list[list[Any]], job: _Job) -> dict[str, _Score]:
+    """The score of each agent, and half of its 95 % interval, which one run or the worse half does not tell: see `tune`."""
     place = ["agent", "env", "instance"]
     shares = (
         table.join(polars.DataFrame(random, ["env", "instance", "random"], orient="row"), on=["env", "instance"])
         .sort(*place, "run")  # sums are the same in the same order only
         .with_columns(share=col("regret") / col("random"))
-        .with_columns(mean=col("share").mean().clip(lower_bound=1 / horizon).over(place))
+        .with_columns(nth=col("share").rank("ordinal", descending=True).over(place), n=polars.len().over(place))
+        .filter(job.by == MEAN or col("nth") <= (col("n") + 1) // 2)
+        .with_columns(mean=col("share").mean().clip(lower_bound=1 / job.horizon).over(place))
     )
     estimates: dict[str, _Score] = {}
     for (agent,), rows in shares.group_by(["agent"], maintain_order=True):
@@ -649,7 +658,8 @@ def _scores(table: polars.DataFrame, random: list[list[Any]], horizon: int) -> d
         # To the first order, a run moves the logarithm of the score by its relative distance from the means.
         moves = rows.group_by("run", maintain_order=True).agg((col("share") / col("mean")).mean())["share"].to_numpy()
         n = len(moves)
-        estimates[str(agent)] = score, score * float(moves.std(ddof=1)) * half_width(n) if n > 1 else None
+        told = n > 1 and job.by == MEAN
+        estimates[str(agent)] = score, score * float(moves.std(ddof=1)) * half_width(n) if told else None
     return estimates
 
 

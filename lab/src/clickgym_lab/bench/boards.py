@@ -79,7 +79,8 @@ def boards_tables(protocol: Protocol = CURRENT) -> list[Table]:
         )
         for board in protocol.boards
         for places in [leaderboard(protocol, board, None, True)]
-        if any(lines(protocol)[place.agent].learns for place in places)
+        for whole in [{place.agent for place in leaderboard(protocol, board)}]
+        if any(lines(protocol)[place.agent].learns and place.agent not in whole for place in places)
     ]
 
 

@@ -13,9 +13,11 @@ from polars import col
 from clickgym.core.formats import clock
 from clickgym.runner import PUBLISHED, AgentLike, Player, learns, player_of
 
+from .play import suited
 from .protocol import CURRENT, STAGES, Board, Protocol
 from .reference import TUNED_LINE, Line, agent_of, lines, reference
 from .score import Estimate, Pair, Standing, pairs, regret_ratio, standing
+from .task import Task
 
 TRUST = {
     "ours": "we played it",
@@ -162,7 +164,7 @@ def among(agent: str, compared: Mapping[tuple[str, str], Pair]) -> dict[str, Any
 
 
 def tables_of(protocol: Protocol, board: Board | None, stage: int | None, quick: bool) -> dict[str, polars.DataFrame]:
-    """The scores of the lines of a board by name, without retired ones; generic RL has played the tasks of ``--quick`` alone.
+    """The scores of the lines of a board by name, without retired ones, and those that have still to play what they can.
 
     Args:
         protocol, board, stage, quick: as in `leaderboard`.
@@ -173,13 +175,24 @@ def tables_of(protocol: Protocol, board: Board | None, stage: int | None, quick:
     tables = {str(name): rows for (name,), rows in table.group_by(["agent"], maintain_order=True)}
     if board is None:
         return tables
+    due = [task for task in protocol.tasks(stage=stage) if task.ability in board.abilities]
     of_board = {}
     for name, rows in tables.items():
         line = lines(protocol)[name]
         boards = protocol.boards_of(_about(line)["sources"], rows["ability"].unique().to_list())
-        if board in boards and (quick or not line.learns) and line.trust != "retired":
+        if board in boards and line.trust != "retired" and (quick or _has_played(line, due, rows["task"].to_list())):
             of_board[name] = rows
     return of_board
+
+
+def _has_played(line: Line, due: Sequence[Task], played: Collection[str]) -> bool:
+    """Whether a line has played what is due and what it can play. The judge has seen to it that a submission has."""
+    return bool(line.about) or not any(_can_play(line.agent, task) for task in due if task.name not in played)
+
+
+@cache
+def _can_play(agent: str, task: Task) -> bool:
+    return bool(suited(agent, [task]))
 
 
 def rows_of(board: Board, rows: polars.DataFrame) -> polars.DataFrame:

@@ -24,9 +24,10 @@ REFERENCE = ("Random",)
 def suited(agent: AgentLike | Player, tasks: Iterable[Task]) -> list[Task]:
     """The tasks that an agent can play.
 
-    Only agents that rank by features play tasks whose candidates have features. An agent that ranks by the user's state, or
-    that needs knowledge of the environment, plays the tasks in which it gets this. An agent that cannot learn from late clicks
-    does not play tasks with late clicks. An agent may skip a task for no other reason; its exceptions are raised.
+    Only agents that rank by features play tasks whose candidates have features. Generic RL by rankings sees features where
+    there are some. An agent that ranks by the user's state, or that needs knowledge of the environment, plays the tasks in
+    which it gets this. An agent that cannot learn from late clicks does not play tasks with late clicks. An agent may skip a
+    task for no other reason; its exceptions are raised.
 
     Args:
         agent: as `sweep` takes it.
@@ -39,9 +40,15 @@ def suited(agent: AgentLike | Player, tasks: Iterable[Task]) -> list[Task]:
     """
     player = player_of(agent)
     by_features = "n_features" in player.observes
-    everything = player.label in REFERENCE
-    own = [task for task in tasks if everything or task.env.startswith("Contextual") == by_features]
+    either = player.label in REFERENCE or _by_rankings(player)
+    own = [task for task in tasks if either or task.env.startswith("Contextual") == by_features]
     return [task for task in own if _accepts(player, task)]
+
+
+def _by_rankings(player: Player) -> bool:
+    """Whether it is generic RL whose actions are rankings: those of its constructor, or the first that its class names."""
+    first = next(iter(getattr(player.maker, "representations", ())), None)
+    return player.hyperparameters.get("actions", first) == "rankings"
 
 
 def _accepts(player: Player, task: Task) -> bool:

@@ -21,7 +21,7 @@ from .play import COLUMNS, blocks, described
 from .protocol import CURRENT, Protocol
 from .score import scored
 
-PUBLISHED_LINE, TUNED_LINE, SAFE_LINE = "published", "tuned", "safe"
+PUBLISHED_LINE, TUNED_LINE, SAFE_LINE, RANKINGS_LINE = "published", "tuned", "safe", "rankings"
 """The settings of results that ship."""
 
 
