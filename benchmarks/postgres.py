@@ -104,7 +104,8 @@ def cold(server: Server) -> list[str]:
         journal._run(
             "INSERT INTO impressions (number, agent, tick, query, shown, source, items, candidates, placed, closed, seen, "
             "clicks, learned, ended) "
-            "SELECT number, number, 1, number, 1000000, 3, '{0,1,2,3,4}', %b, %s, 1000000, 5, '{1}', 2, 2 FROM queries WHERE tick = 2",
+            "SELECT number, number, 1, number, 1000000, 3, '{0,1,2,3,4}', %b, %s, 1000000, 5, '{1}', 2, 2 "
+            "FROM queries WHERE tick = 2",
             (bits, slots),
         )
         waits: list[float] = []
