@@ -17,14 +17,14 @@ BUDGET = {
     "envs": 6215,
     "agents": 8935,
     "src/clickgym/runner": 6699,
-    "src/clickgym/offline": 11_493,
-    "src/clickgym/serving": 2793,
+    "src/clickgym/offline": 11_516,
+    "src/clickgym/serving": 3114,
     "src/clickgym": 377,
     "lab/src": 7265,
     "docs": 1735,
     "benchmarks": 3889,
-    "tests": 38_901,
-    "lab/tests": 5995,
+    "tests": 39_322,
+    "lab/tests": 6016,
 }
 """Lines of each room; that of the library itself is of the files beside its rooms."""
 

@@ -1,6 +1,8 @@
 """Every example runs, at a small size, and the README and the documentation pages say what is so."""
 
 import contextlib
+import json
+import logging
 import re
 import runpy
 import socket
@@ -256,6 +258,25 @@ def test_the_evaluation_of_the_page_on_generic_rl(tmp_path):
     assert 0.85 * best < mean < 1.05 * best
 
 
+def test_the_service_logs_json_and_compose_starts_it_with_options_that_it_has(monkeypatch):
+    for library in ("starlette", "uvicorn", "yaml"):
+        pytest.importorskip(library)
+    monkeypatch.syspath_prepend(ROOT / "examples")
+    import yaml
+    from service import Lines
+
+    record = logging.makeLogRecord({"msg": "%s\nis it", "args": ("text",), "event": "guarded", "query": "q", "n": np.int64(3)})
+    line = Lines().format(record)
+    assert "\n" not in line
+    assert json.loads(line).items() >= {"message": "text\nis it", "event": "guarded", "query": "q", "n": "3"}.items()
+    services = yaml.safe_load((ROOT / "examples" / "compose.yaml").read_text(encoding="utf-8"))["services"]
+    (entry,) = re.findall(r"^ENTRYPOINT (.*)$", (ROOT / "examples" / "Dockerfile").read_text(encoding="utf-8"), re.MULTILINE)
+    source = (ROOT / "examples" / "service.py").read_text(encoding="utf-8")
+    for word in [*json.loads(entry), *services["service"]["command"]]:
+        assert not word.startswith("--") or f'"{word}",' in source, word
+    assert services["service"]["depends_on"] == {"database": {"condition": "service_healthy"}}
+
+
 def test_the_service_answers_survives_a_kill_and_refuses_in_a_line(tmp_path, monkeypatch):
     for library in ("starlette", "uvicorn"):
         pytest.importorskip(library, reason='needs pip install "clickgym[service]"')
@@ -285,8 +306,14 @@ def test_the_service_answers_survives_a_kill_and_refuses_in_a_line(tmp_path, mon
         ):
             with pytest.raises(RuntimeError, match=why):
                 user.ask(route, content)
-        user.connection.request("GET", "/report")
-        assert b"2 impressions of 1 queries" in user.connection.getresponse().read()
+        pages = {
+            "report": b"2 impressions of 1 queries",
+            "metrics": b'\nclickgym_impressions_total{source="',
+            "health": b"ok\n",
+        }
+        for page, words in pages.items():
+            user.connection.request("GET", f"/{page}")
+            assert words in user.connection.getresponse().read()
         begin = time.monotonic()
         with socket.create_connection(("127.0.0.1", service.port)) as slow, contextlib.suppress(OSError):
             slow.settimeout(1.0)

@@ -20,9 +20,9 @@ from clickgym import Ranker
 from clickgym.agents import CascadeTS
 from clickgym.offline import read_log
 from clickgym.offline.postgres import Address, is_address
-from clickgym.serving import retention
 from clickgym.serving.memory import Agents
 from clickgym.serving.moving import move
+from clickgym.serving.postgres import PostgresJournal
 from clickgym.serving.served import ReplayError, Served
 
 SETTINGS = {
@@ -108,7 +108,7 @@ def test_the_report_and_the_agents_stay_as_they_are(store, clock, settings):
         ranker.update()
         before, then, log, old = told(ranker), states(ranker), ranker.log(), ranker.report().impressions
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(retention, "STEP", 20)
+            patch.setattr(type(ranker._journal), "step", 20)
             first = ranker.prune(1.7e9 + 60)
         second = ranker.prune(datetime.fromtimestamp(1.7e9 + 80, UTC))
         assert (first.impressions, second.impressions, first.kept, second.until) == (59, 20, 0, 1.7e9 + 79)
@@ -182,8 +182,8 @@ def test_a_kill_in_the_middle_leaves_the_store_whole(store, clock, monkeypatch):
     for where in ("agents_of", "forget", None, None, None):
         if (pid := os.fork()) == 0:
             with suppress(BaseException):
-                monkeypatch.setattr(retention, "STEP", 10)
                 ranker = made(store, clock)
+                monkeypatch.setattr(journal, "step", 10)
                 if where == "agents_of":
                     monkeypatch.setattr(journal, where, lambda *_: os._exit(9))
                 elif where == "forget":
@@ -197,8 +197,6 @@ def test_a_kill_in_the_middle_leaves_the_store_whole(store, clock, monkeypatch):
         with made(store, clock) as ranker:
             assert (told(ranker), states(ranker)) == (before, then)
             assert where is None or len(ranker.log()) == n
-            pruned = ranker.report().pruned
-            assert pruned % 11 == 0 if is_address(store) else pruned % 10 == 0 or pruned > 75
             ranker._agents.save_all = lambda *_: 0
 
 
@@ -243,7 +241,7 @@ def test_workers_go_on_while_one_prunes(address, clock, monkeypatch):
 
 
 def test_nothing_is_lost_while_one_prunes_and_another_serves(address, clock, monkeypatch):
-    monkeypatch.setattr(retention, "STEP", 10)
+    monkeypatch.setattr(PostgresJournal, "step", 10)
     clock.now -= 1000  # of what was shown before, nothing is open
     server, pruner = made(address, clock, patience=1), made(address, clock, patience=1)
     play(server, clock, 60)
@@ -297,7 +295,7 @@ def test_a_store_gets_its_tables_when_it_needs_them(tmp_path, address, clock):
 
 def test_of_two_who_prune_one_is_refused(address, clock):
     one, other = made(address, clock), made(address, clock)
-    with one._journal.call(), one._journal.leaving(0, 1), pytest.raises(ValueError, match="is pruned by another process"):
+    with one._journal.call(), one._journal.leaving(0), pytest.raises(ValueError, match="is pruned by another process"):
         other.prune(0)
 
 

@@ -172,9 +172,11 @@ class Journal(Protocol):
 
     Attributes:
         shared: whether other processes may write, too.
+        step: about so many impressions leave in one transaction.
     """
 
     shared: bool
+    step: int
 
     @property
     def name(self) -> Any:
@@ -210,18 +212,17 @@ class Journal(Protocol):
 
     # ----------------------------------------------------------------------------------------------------- retention
 
-    def leaving(self, before: int, most: int) -> AbstractContextManager[View]:
+    def leaving(self, before: int) -> AbstractContextManager[View]:
         """Context inside `call`, in which all is written or nothing: a view of impressions that may leave.
 
-        They are those before the first that was not shown before a moment, or that is not learned.
+        They are those before the first that was not shown before a moment, or that is not learned; about `step` of them.
 
         Args:
             before: microseconds since 1970.
-            most: about how many.
         """
 
     def agents_of(self, view: View) -> list[int]:
-        """The agents of the impressions of `leaving`."""
+        """The agents of the impressions of `leaving` that do not begin behind these yet."""
 
     def forget(self, view: View, beginnings: Iterable[tuple[int, int, int, bytes]], totals: Iterable[tuple[int, str]]) -> None:
         """Let the impressions of `leaving` leave, with their clicks.

@@ -47,14 +47,18 @@ class Metrics:
         """All that was counted, and gauges by their names in `GAUGES`."""
         with self._lock:
             times, seconds, shown = [*accumulate(self._times)], self._seconds, dict(self._shown)
-            families = [(f"{name}_total", "counter", COUNTERS[name], {"": self._counts[name]}) for name in COUNTERS]
+            families: list[tuple[str, str, str, dict[str, float]]] = [
+                (f"{name}_total", "counter", COUNTERS[name], {"": self._counts[name]}) for name in COUNTERS
+            ]
         families += [(name, "gauge", GAUGES[name], {"": n}) for name, n in gauges.items()]
         words = "Lists shown, by who chose them."
         families.append(("impressions_total", "counter", words, {f'{{source="{source}"}}': n for source, n in shown.items()}))
         buckets: dict[str, float] = {f'_bucket{{le="{bound}"}}': n for bound, n in zip([*BOUNDS, "+Inf"], times, strict=True)}
-        buckets |= {"_sum": seconds, "_count": times[-1]}
+        families.append(
+            ("rank_seconds", "histogram", "Seconds of a call of rank.", buckets | {"_sum": seconds, "_count": times[-1]})
+        )
         lines = []
-        for name, kind, words, samples in [*families, ("rank_seconds", "histogram", "Seconds of a call of rank.", buckets)]:
+        for name, kind, words, samples in families:
             lines += [f"# HELP clickgym_{name} {words}", f"# TYPE clickgym_{name} {kind}"]
             lines += [f"clickgym_{name}{label} {n!r}" for label, n in samples.items()]
         return "\n".join(lines) + "\n"

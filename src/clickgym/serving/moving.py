@@ -188,8 +188,9 @@ def _with_ticks(contents: Contents, shared: bool) -> Contents:
     for row in contents.rows():
         events.extend((row.agent, row.tick, row.shown))
         largest = max(largest, row.number)
-        for end in {row.learned, row.ended if shared else row.learned} - {None}:
-            events.extend((row.agent, end, row.closed or 0))
+        for end in {row.learned, row.ended if shared else row.learned}:
+            if end is not None:
+                events.extend((row.agent, end, row.closed or 0))
     columns = np.frombuffer(events, np.int64).reshape(-1, 3)
     columns = columns[np.lexsort((-columns[:, 2], columns[:, 1], columns[:, 0]))]
     is_new = (np.diff(columns[:, :2], axis=0, prepend=-1) != 0).any(axis=1)  # some of those that have left are there, too

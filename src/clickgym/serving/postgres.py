@@ -162,6 +162,7 @@ class PostgresJournal:
     """
 
     shared = True
+    step = 100_000
 
     def __init__(self, address: str, durable: str) -> None:
         self.name = Address(address)
@@ -400,7 +401,7 @@ class PostgresJournal:
     # --------------------------------------------------------------------------------------------------------- retention
 
     @contextmanager
-    def leaving(self, before: int, most: int) -> Iterator[PostgresView]:
+    def leaving(self, before: int) -> Iterator[PostgresView]:
         """In the order of their times. Nothing is locked that other calls need: impressions that are learned change no more."""
         with self._safely():
             self._run("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
@@ -409,11 +410,17 @@ class PostgresJournal:
                 raise ValueError(f"{self.name} is pruned by another process")
             ((waits,),) = self._run("SELECT min(shown) FROM impressions WHERE learned IS NULL")
             last = before - 1 if waits is None else min(before, waits) - 1
-            some = self._run("SELECT shown FROM impressions WHERE shown <= %s ORDER BY shown OFFSET %s LIMIT 1", (last, most))
+            some = self._run(
+                "SELECT shown FROM impressions WHERE shown <= %s ORDER BY shown OFFSET %s LIMIT 1", (last, self.step)
+            )
             yield PostgresView(self._connection(), some[0][0] if some else last)
 
     def agents_of(self, view: View) -> list[int]:
-        return [row[0] for row in self._run("SELECT DISTINCT agent FROM impressions WHERE shown <= %s", (view.until,))]
+        rows = self._run(
+            "SELECT agent FROM impressions LEFT JOIN pruned p ON p.query = agent WHERE shown <= %s GROUP BY agent, p.tick "
+            "HAVING max(learned) > coalesce(p.tick, 0)", (view.until,),
+        )  # fmt: skip
+        return [row[0] for row in rows]
 
     def forget(self, view: View, beginnings: Iterable[tuple[int, int, int, bytes]], totals: Iterable[tuple[int, str]]) -> None:
         for row in beginnings:

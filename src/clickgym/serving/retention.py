@@ -12,9 +12,6 @@ from .journal import Journal
 from .memory import Agents
 from .totals import Totals
 
-STEP = 100_000
-"""About so many impressions leave in one transaction."""
-
 
 class Pruned(NamedTuple):
     """What has left a store.
@@ -63,14 +60,14 @@ def _step(journal: Journal, agents: Agents, before: int) -> tuple[int, int] | No
     """The impressions and clicks that have left; None if there is nothing more."""
 
     def beginnings() -> Iterator[tuple[int, int, int, bytes]]:
-        for agent in journal.agents_of(view):
-            served = agents.load(agent)
+        for agent in journal.agents_of(view):  # what is in memory is what the store says only where nobody else writes
+            served = agents.load(agent) if journal.shared else agents.get(agent)
             state = None if served is None else served.to_bytes()
             assert served is not None
             assert state is not None
             yield agent, served.tick, served.version, state
 
-    with journal.call(), journal.leaving(before, STEP) as view:
+    with journal.call(), journal.leaving(before) as view:
         totals = Totals(view.settings(), view.totals())
         clicks = totals.clicks
         columns = totals.add(view, view.worths())
@@ -79,5 +76,5 @@ def _step(journal: Journal, agents: Agents, before: int) -> tuple[int, int] | No
             return None
         totals.until = max(totals.until or 0, int(shown.max()))
         totals.number = max(totals.number, int(numbers.max()))
-        journal.forget(view, beginnings(), totals.to_rows({*columns["query"].tolist(), *journal.agents_of(view)}))
+        journal.forget(view, beginnings(), totals.to_rows({*columns["query"].tolist(), *({0} & totals.queries.keys())}))
         return len(numbers), totals.clicks - clicks

@@ -54,6 +54,7 @@ class SqliteJournal(Store):
     """
 
     shared = False
+    step = 2000  # other calls wait meanwhile
 
     def __init__(self, path: Path | None, durable: str, on_abort: Callable[[], None]) -> None:
         super().__init__(path, durable, self._abort)
@@ -208,7 +209,7 @@ class SqliteJournal(Store):
     # --------------------------------------------------------------------------------------------------------- retention
 
     @contextmanager
-    def leaving(self, before: int, most: int) -> Iterator[SqliteView]:
+    def leaving(self, before: int) -> Iterator[SqliteView]:
         """In the order of their numbers. The lock is that of the call."""
         self.touch()
         ends = [
@@ -217,13 +218,17 @@ class SqliteJournal(Store):
         ]
         end = min((end for end in ends if end is not None), default=LATER)
         some = scalar(
-            self.connection, "SELECT number FROM impressions WHERE number < ? ORDER BY number LIMIT 1 OFFSET ?", end, most
+            self.connection, "SELECT number FROM impressions WHERE number < ? ORDER BY number LIMIT 1 OFFSET ?", end, self.step
         )
         yield SqliteView(self.connection, end if some is None else some)
 
     def agents_of(self, view: View) -> list[int]:
-        agent = "DISTINCT CASE WHEN features IS NULL THEN query ELSE 0 END"
-        return [row[0] for row in self.connection.execute(f"SELECT {agent} FROM impressions WHERE number < ?", (view.until,))]
+        rows = self.connection.execute(
+            "SELECT CASE WHEN features IS NULL THEN query ELSE 0 END AS agent, max(learned) FROM impressions WHERE number < ? "
+            "GROUP BY agent", (view.until,),
+        )  # fmt: skip
+        ticks = dict(self.connection.execute("SELECT query, tick FROM pruned")) if self._was_pruned else {}
+        return [agent for agent, learned in rows if ticks.get(agent, -1) < learned]
 
     def forget(self, view: View, beginnings: Iterable[tuple[int, int, int, bytes]], totals: Iterable[tuple[int, str]]) -> None:
         self._keep(beginnings, totals)

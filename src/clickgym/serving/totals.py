@@ -44,7 +44,7 @@ class Totals:
         self.first: int | None = None
         self.last: int | None = None
         self.clicks = self.late = self.number = 0
-        self.trial, self.credit = list[float](), [0, 0, 0, 0.0, 0.0, 0.0]
+        self.trial, self.credit = list[float](), list[Any]([0, 0, 0, 0.0, 0.0, 0.0])
         vars(self).update(stored.get(STORE, {}))
         self.queries = {query: [*values] for query, values in stored.items() if query != STORE}
 
