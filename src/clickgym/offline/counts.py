@@ -155,7 +155,7 @@ class Counts:
         """Which cells are of a query."""
         if query not in self.query_labels:
             raise ValueError(f"the counts have no query {query!r}; expected one of theirs, as {self.query_labels[0]!r}")
-        return (self.codes // len(self.item_labels))[self.pair] == self.query_labels.index(query)
+        return (self.codes // len(self.item_labels) == self.query_labels.index(query))[self.pair]
 
     def cells(self, after_click: bool) -> tuple[Long, NDArray[np.int32], NDArray[Any], NDArray[Any]]:
         """What `counting.count_cells` returns of a log."""
@@ -252,10 +252,13 @@ def read_counts(path: str | PathLike[str]) -> Counts:
         OSError: if there is no such file.
     """
     file = check_path("counts", path)
+    return Counts.from_frame(_frame(file), file)  # held by no name, so that it can be dropped column by column
+
+
+def _frame(file: Path) -> pl.DataFrame:
     with reading(file, *DAMAGED):
         check_file(file)
-        frame = pl.read_parquet(file, glob=False)
-    return Counts.from_frame(frame, file)
+        return pl.read_parquet(file, glob=False)
 
 
 def check_columns_counted(counts: Counts, model: str, columns: tuple[str, ...] | None) -> None:

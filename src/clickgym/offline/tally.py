@@ -341,6 +341,7 @@ def count_log(
         counting.read(table)
         all_facts.append(counting.facts(table))
         total.merge(counting.cells.cells, counting.cells.counts)
+        del counting.cells  # the facts hold on to what read the file
         on_step(f"counted {counting.n_sessions:,} sessions of {file.name} in {time.perf_counter() - start:.1f} s")
         for note in notes:
             on_step(note if len(files) == 1 else f"{file.name}: {note}")
