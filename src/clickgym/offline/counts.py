@@ -129,6 +129,16 @@ class Counts:
         """The sessions that were counted: each list has one item at position 1."""
         return int(self.displays[self.position == 1].sum())
 
+    @property
+    def query(self) -> Long:
+        """``(P,)`` the query of each pair."""
+        return self.codes // len(self.item_labels)
+
+    def sessions(self, position: int = 1) -> NDArray[np.float64]:
+        """``(Q,)`` the sessions of each query, of which there is one display at the first position; or those that reach another."""
+        here = self.by_pair(np.where(self.position == position, self.displays, 0))[:-1]
+        return np.bincount(self.query, here, len(self.query_labels))
+
     @cached_property
     def pair(self) -> NDArray[np.int32]:
         """``(C,)`` the pair of each cell."""
@@ -155,7 +165,7 @@ class Counts:
         """Which cells are of a query."""
         if query not in self.query_labels:
             raise ValueError(f"the counts have no query {query!r}; expected one of theirs, as {self.query_labels[0]!r}")
-        return (self.codes // len(self.item_labels) == self.query_labels.index(query))[self.pair]
+        return (self.query == self.query_labels.index(query))[self.pair]
 
     def cells(self, after_click: bool) -> tuple[Long, NDArray[np.int32], NDArray[Any], NDArray[Any]]:
         """What `counting.count_cells` returns of a log."""

@@ -71,9 +71,8 @@ def fit_counted(
     check_callable("on_step", on_step)
     for name in models:
         check_columns_counted(counts, name, MODEL_ESTIMATORS[name].counted)
-    at_top = counts.by_pair(np.where(counts.position == 1, counts.displays, 0))[:-1]
-    first = np.bincount(counts.codes // len(counts.item_labels), at_top)
-    shown = {label: _shown(counts, label, n_items) for label in queries or [counts.query_labels[int(first.argmax())]]}
+    most_frequent = counts.query_labels[int(counts.sessions().argmax())]
+    shown = {label: _shown(counts, label, n_items) for label in queries or [most_frequent]}
     held_out = np.zeros(len(counts.position), np.bool_) if counts.fold is None else counts.fold == 1
     train = counts.part(~held_out) if held_out.any() and not held_out.all() else counts
     test = counts.part(held_out) if train is not counts else None
