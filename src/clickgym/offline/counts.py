@@ -135,7 +135,7 @@ class Counts:
         return self.codes // len(self.item_labels)
 
     def sessions(self, position: int = 1) -> NDArray[np.float64]:
-        """``(Q,)`` the sessions of each query, of which there is one display at the first position; or those that reach another."""
+        """``(Q,)`` the sessions of each query: those whose lists reach a position."""
         here = self.by_pair(np.where(self.position == position, self.displays, 0))[:-1]
         return np.bincount(self.query, here, len(self.query_labels))
 
