@@ -25,18 +25,8 @@ from ..estimation.settings import ITERATIONS, TOL
 from ..fitting import Fitted, fit_models
 from ..fitting_counts import counted_attractions, fit_counted
 from ..postgres import without_password
-from .logs import (
-    LOG_FORMAT,
-    BadRows,
-    ClickAction,
-    Columns,
-    Duplicates,
-    MaxMemory,
-    Repeated,
-    SessionsPerFile,
-    Time,
-    reading_of,
-)
+from ..reading import Reading
+from .logs import LOG_FORMAT, reads_logs
 
 CONFOUNDED = 0.8
 """The share of displays of items at their usual positions above which the table has a caution."""
@@ -51,6 +41,7 @@ UNTOLD = {
 """By click models, why parameters are marked with an asterisk."""
 
 
+@reads_logs()
 def fit(
     log: Annotated[list[str], typer.Argument(
         metavar="LOG...", help="The click log, before the options: a file, a folder of files, or several; text files may be "
@@ -68,14 +59,6 @@ def fit(
         help="[bold]tidy[/] is a table, one row per session and position: text, JSON lines or Parquet with the columns "
         "session, query, position, item, clicked.",
     )] = "auto",
-    columns: Columns = "",
-    time: Time = None,
-    duplicates: Duplicates = "refuse",
-    bad_rows: BadRows = "strict",
-    repeated: Repeated = "keep",
-    max_memory: MaxMemory = "4GB",
-    click_action: ClickAction = "click",
-    sessions_per_file: SessionsPerFile = False,
     queries: Annotated[list[str] | None, typer.Option(
         "--queries", "-q", metavar="QUERY...", show_default="the most frequent",
         help="The queries to write as instances. The fit uses all sessions of the log, because queries share the parameters of "
@@ -105,6 +88,8 @@ def fit(
         "--skip-malformed", help="Deprecated: means [bold]--bad-rows skip:100%[/].",
     )] = False,
     as_json: Json = False,
+    *,
+    reading: Reading,
 ) -> None:  # fmt: skip
     """Fit click models to a click log, report how well they predict clicks, and write an instance file.
 
@@ -130,6 +115,9 @@ def fit(
     if attractions is not None and (attractions.suffix != ".csv" or not attractions.absolute().parent.is_dir()):
         raise ValueError(f"--attractions is {attractions}; expected the name of a .csv file in a folder that exists")
     console, status = output(as_json), errors()
+    if skip_malformed:
+        reading["bad_rows"] = "skip:100%"
+        say(status, f"--skip-malformed is deprecated; write --bad-rows {reading['bad_rows']}")
     progress = partial(say, status)
     settings: dict[str, Any] = {
         "n_items": items, "iterations": iterations, "tol": tol, "per_query": per_query, "on_step": progress,
@@ -141,9 +129,7 @@ def fit(
         fitted = fit_models(
             log, model, queries or (), test_share=test_share, seed=seed, bootstrap=bootstrap,
             coec=None if attractions is None else "sum", log_format=log_format, **settings,
-            **reading_of(
-                columns, time, duplicates, bad_rows, repeated, max_memory, click_action, skip_malformed, sessions_per_file,
-            ),
+            **reading,
         )  # fmt: skip
     _say_not_converged(fitted.estimators, iterations)
     start = perf_counter()
