@@ -17,7 +17,7 @@ BUDGET = {
     "envs": 6215,
     "agents": 8935,
     "src/clickgym/runner": 6699,
-    "src/clickgym/offline": 11_516,
+    "src/clickgym/offline": 11_488,
     "src/clickgym/serving": 3114,
     "src/clickgym": 377,
     "lab/src": 7265,

@@ -169,5 +169,5 @@ def test_the_page_says_where_examination_comes_from(log, tmp_path, monkeypatch, 
     how = ["--query", "query 3", "--counts", "counts.parquet", "--horizon", "500", "--runs", "1", "--agents", "TopRank"]
     assert not main(["decide", str(log), *how, "--out", "page"])
     page = (tmp_path / "page" / "decision.html").read_text()
-    assert "comes from the counts counts.parquet of the other queries" in page
+    assert "comes from the counts counts.parquet of the most frequent other queries" in page
     assert "--counts counts.parquet" in page

@@ -129,6 +129,16 @@ class Counts:
         """The sessions that were counted: each list has one item at position 1."""
         return int(self.displays[self.position == 1].sum())
 
+    @property
+    def query(self) -> Long:
+        """``(P,)`` the query of each pair."""
+        return self.codes // len(self.item_labels)
+
+    def sessions(self, position: int = 1) -> NDArray[np.float64]:
+        """``(Q,)`` the sessions of each query: those whose lists reach a position."""
+        here = self.by_pair(np.where(self.position == position, self.displays, 0))[:-1]
+        return np.bincount(self.query, here, len(self.query_labels))
+
     @cached_property
     def pair(self) -> NDArray[np.int32]:
         """``(C,)`` the pair of each cell."""
@@ -155,7 +165,7 @@ class Counts:
         """Which cells are of a query."""
         if query not in self.query_labels:
             raise ValueError(f"the counts have no query {query!r}; expected one of theirs, as {self.query_labels[0]!r}")
-        return (self.codes // len(self.item_labels))[self.pair] == self.query_labels.index(query)
+        return (self.query == self.query_labels.index(query))[self.pair]
 
     def cells(self, after_click: bool) -> tuple[Long, NDArray[np.int32], NDArray[Any], NDArray[Any]]:
         """What `counting.count_cells` returns of a log."""
@@ -252,10 +262,13 @@ def read_counts(path: str | PathLike[str]) -> Counts:
         OSError: if there is no such file.
     """
     file = check_path("counts", path)
+    return Counts.from_frame(_frame(file), file)  # held by no name, so that it can be dropped column by column
+
+
+def _frame(file: Path) -> pl.DataFrame:
     with reading(file, *DAMAGED):
         check_file(file)
-        frame = pl.read_parquet(file, glob=False)
-    return Counts.from_frame(frame, file)
+        return pl.read_parquet(file, glob=False)
 
 
 def check_columns_counted(counts: Counts, model: str, columns: tuple[str, ...] | None) -> None:

@@ -126,13 +126,9 @@ def fit_models(
         >>> fitted.instances["q"].model("CM").attraction.round(2), fitted.scored["SDBN"].score(fitted.test) < 0
         (array([0.92, 0.14]), True)
     """
-    models, queries = check_labels("models", models), check_labels("queries", queries)
-    models = check_fitted_models(models, per_query)
+    models, queries = check_fitting(models, queries, n_items, iterations, tol, per_query, on_step)
     test_share = check_share("test_share", test_share)
     check_choice("log format", log_format, ["auto", *LOG_FORMATS])
-    check_count("n_items", n_items)
-    check_count("iterations", iterations)
-    check_at_least("tol", tol, 0, strictly=True)
     check_seed(seed)
     if check_count("bootstrap", bootstrap, 0) == 1:
         raise ValueError("bootstrap is 1; expected 0 or at least 2 refits, as one has no spread")
@@ -141,7 +137,6 @@ def fit_models(
     with_attraction = [] if coec is None else rated(models)
     origin = "estimated by clickgym from a click log"
     check_reading(**reading)
-    check_callable("on_step", on_step)
     if not isinstance(log, ClickLog):
         origin = f"estimated by clickgym from the click log {log_name(log)}"
         log = _read(log, log_format, reading, on_step)
@@ -280,8 +275,11 @@ def _told(model: ClickModel, name: str, errors: Any, displays: Any) -> Any:
     return told.tolist()
 
 
-def check_fitted_models(models: tuple[str, ...], per_query: bool) -> tuple[str, ...]:
-    """The models to fit; those that cannot be fitted so are refused."""
+def check_fitting(
+    models: Any, queries: Any, n_items: Any, iterations: Any, tol: Any, per_query: Any, on_step: Any
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The models to fit, and the labels of queries; models that cannot be fitted so are refused, and other wrong settings."""
+    models, queries = check_labels("models", models), check_labels("queries", queries)
     models = tuple(MODEL_ESTIMATORS) if models == ("all",) else models
     check_flag("per_query", per_query)
     for name in models:
@@ -289,7 +287,11 @@ def check_fitted_models(models: tuple[str, ...], per_query: bool) -> tuple[str, 
         if per_query and not MODEL_ESTIMATORS[name].offers_per_query:
             offered = [other for other, estimator in MODEL_ESTIMATORS.items() if estimator.offers_per_query]
             raise ValueError(f"{name} has no examination probabilities per query; {' and '.join(offered)} have")
-    return models
+    check_count("n_items", n_items)
+    check_count("iterations", iterations)
+    check_at_least("tol", tol, 0, strictly=True)
+    check_callable("on_step", on_step)
+    return models, queries
 
 
 def _one_of_each(scored: Mapping[str, Estimator], log: ClickLog, on_step: Callable[[str], object]) -> list[str]:

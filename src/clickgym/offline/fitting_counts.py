@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from ..core.checks import check_at_least, check_callable, check_count, check_kind, check_labels
+from ..core.checks import check_kind
 from ..envs.instances import Instance
 from .attraction import LEAST_SESSIONS, rated
 from .counts import Counts, check_columns_counted
 from .estimation.estimator import MODEL_ESTIMATORS, Estimator
 from .estimation.settings import ITERATIONS, TOL, FitSettings
-from .fitting import check_fitted_models, fit_each, make_instance, method_of
+from .fitting import check_fitting, fit_each, make_instance, method_of
 
 
 @dataclass(frozen=True)
@@ -64,17 +64,11 @@ def fit_counted(
         ConvergenceWarning: as `Estimator.fit`.
     """
     check_kind("counts", counts, Counts, "the counts of a log")
-    models, queries = check_fitted_models(check_labels("models", models), per_query), check_labels("queries", queries)
-    check_count("n_items", n_items)
-    check_count("iterations", iterations)
-    check_at_least("tol", tol, 0, strictly=True)
-    check_callable("on_step", on_step)
+    models, queries = check_fitting(models, queries, n_items, iterations, tol, per_query, on_step)
     for name in models:
         check_columns_counted(counts, name, MODEL_ESTIMATORS[name].counted)
-    first = np.bincount(
-        (counts.codes // len(counts.item_labels))[counts.pair], np.where(counts.position == 1, counts.displays, 0)
-    )
-    shown = {label: _shown(counts, label, n_items) for label in queries or [counts.query_labels[int(first.argmax())]]}
+    most_frequent = counts.query_labels[int(counts.sessions().argmax())]
+    shown = {label: _shown(counts, label, n_items) for label in queries or [most_frequent]}
     held_out = np.zeros(len(counts.position), np.bool_) if counts.fold is None else counts.fold == 1
     train = counts.part(~held_out) if held_out.any() and not held_out.all() else counts
     test = counts.part(held_out) if train is not counts else None

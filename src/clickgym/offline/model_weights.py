@@ -113,7 +113,11 @@ def filled_lists(lists: Integers, n_items: int) -> tuple[Integers, Integers]:
 def _examinations(users: ClickModel, lists: Integers) -> Floats:
     """``(N, K)`` probabilities that each position of each list is examined; 0 below its end."""
     distinct, index = filled_lists(lists, users.n_items)
-    return np.array([users.examination_probabilities(ranking) for ranking in distinct])[index] * (lists >= 0)
+    examined, (clicked, scratch) = np.empty(distinct.shape), np.empty((2, distinct.shape[1] + 1))
+    # The kernel itself, for these lists need no check: it takes most of the time of `examination_probabilities`.
+    for ranking, row in zip(distinct, examined, strict=True):
+        users.marginals_kernel(users.parameters, ranking, row, clicked[:-1], scratch)
+    return examined[index] * (lists >= 0)
 
 
 def _examinations_of_items(

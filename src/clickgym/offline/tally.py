@@ -11,6 +11,7 @@ import hashlib
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Unpack
 
 import numpy as np
@@ -325,9 +326,8 @@ def count_log(
     check_reading(**reading)
     if reading.get("repeated", "keep") != "keep":
         raise ValueError("repeated sessions cannot be left out of counts; expected repeated 'keep'")
-    columns, files = check_columns(reading.get("columns")), log_files(log)
-    if (kind := format_of(files, log_format, columns)) != "tidy":
-        raise ValueError(f"{files[0]} is read as {kind}; counts are of tidy tables, which write_tidy makes of other logs")
+    columns = check_columns(reading.get("columns"))
+    files = _tidy_files(log, log_format, columns)
     most = check_size("max_memory", reading.get("max_memory", MAX_MEMORY))
     pairs, width = Pairs(), 4 if "examined" in needed else 2
     total, all_facts = Cells(width), list[Facts]()
@@ -341,11 +341,19 @@ def count_log(
         counting.read(table)
         all_facts.append(counting.facts(table))
         total.merge(counting.cells.cells, counting.cells.counts)
+        del counting.cells  # the facts hold on to what read the file
         on_step(f"counted {counting.n_sessions:,} sessions of {file.name} in {time.perf_counter() - start:.1f} s")
         for note in notes:
             on_step(note if len(files) == 1 else f"{file.name}: {note}")
     check_together(files, all_facts, reading.get("sessions_per_file", False))
     return _counts(pairs, total, needed, limit is not None)
+
+
+def _tidy_files(log: Paths, log_format: str, columns: dict[str, str]) -> list[Path]:
+    files = log_files(log)
+    if (kind := format_of(files, log_format, columns)) != "tidy":
+        raise ValueError(f"{files[0]} is read as {kind}; counts are of tidy tables, which write_tidy makes of other logs")
+    return files
 
 
 def _counts(pairs: Pairs, total: Cells, needed: set[str], has_fold: bool) -> Counts:
@@ -397,9 +405,7 @@ def statement(
         out: the file that the statement writes.
     """
     needed, limit = columns_for(models), hold_out_limit(check_share("hold_out", hold_out)) if hold_out else None
-    files = log_files(log)
-    if (kind := format_of(files, log_format, check_columns(columns))) != "tidy":
-        raise ValueError(f"{files[0]} is read as {kind}; counts are of tidy tables, which write_tidy makes of other logs")
+    files = _tidy_files(log, log_format, check_columns(columns))
     table = table_of(files[0], columns, None, [], sys.maxsize)
     names = {role: '"{}"'.format(name.replace('"', '""')) for role, name in table.names.items()}
     first = next(iter(table())).rows

@@ -11,9 +11,11 @@ from ...core.terminal import Column, print_table, say
 from ..left_out import MODELS, check_models
 from ..postgres import without_password
 from ..readers import read_log
-from .logs import BadRows, ClickAction, Columns, Duplicates, LogFormat, MaxMemory, Repeated, Time, reading_of
+from ..reading import Reading
+from .logs import LogFormat, reads_logs
 
 
+@reads_logs("sessions_per_file")
 def check(
     log: Annotated[str, typer.Argument(
         metavar="LOG", help="The click log, before the options, in any format that [bold]clickgym fit[/] reads.",
@@ -24,15 +26,10 @@ def check(
     )] = None,
     least_sessions: Annotated[int, typer.Option(metavar="N", help="Sessions of a list that is left out, at least.")] = 100,
     log_format: LogFormat = "auto",
-    columns: Columns = "",
-    time: Time = None,
-    duplicates: Duplicates = "refuse",
-    bad_rows: BadRows = "strict",
-    repeated: Repeated = "keep",
-    max_memory: MaxMemory = "4GB",
-    click_action: ClickAction = "click",
     seed: Annotated[int, typer.Option(metavar="N", help="The same seed gives the same intervals.")] = 0,
     as_json: Json = False,
+    *,
+    reading: Reading,
 ) -> None:  # fmt: skip
     """Check whether simulations of a click log can be trusted to order lists.
 
@@ -47,9 +44,8 @@ def check(
 
       clickgym check-models logs/ubi --model PBM UBM
     """
-    how = reading_of(columns, time, duplicates, bad_rows, repeated, max_memory, click_action)
     with compiling_told(console := errors()):
-        sessions = read_log(log, log_format, **how)
+        sessions = read_log(log, log_format, **reading)
         for note in sessions.notes:
             say(console, note)
         checked = check_models(sessions, model or MODELS, least_sessions=least_sessions, seed=seed)

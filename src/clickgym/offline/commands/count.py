@@ -12,12 +12,14 @@ from ...core.console import bold, compiling_told, errors, output
 from ...core.terminal import say
 from ..counts import check_counts_path
 from ..estimation.estimator import MODEL_ESTIMATORS
+from ..reading import Reading
 from ..tally import count_log, statement
-from .logs import BadRows, Columns, Duplicates, LogFormat, MaxMemory, SessionsPerFile, Time, reading_of
+from .logs import LogFormat, reads_logs
 
 COUNTED = [name for name, estimator in MODEL_ESTIMATORS.items() if estimator.counted is not None]
 
 
+@reads_logs("repeated", "click_action")
 def count(
     log: Annotated[list[Path], typer.Argument(
         metavar="LOG...", help="The click log, before the options: a tidy table, a folder of them, or several.",
@@ -35,12 +37,8 @@ def count(
         "--sql", help="Count nothing: print the statement that does the same in DuckDB.",
     )] = False,
     log_format: LogFormat = "auto",
-    columns: Columns = "",
-    time: Time = None,
-    duplicates: Duplicates = "refuse",
-    bad_rows: BadRows = "strict",
-    max_memory: MaxMemory = "4GB",
-    sessions_per_file: SessionsPerFile = False,
+    *,
+    reading: Reading,
 ) -> None:  # fmt: skip
     """Count the clicks of a log that may be larger than memory, for clickgym fit and clickgym decide.
 
@@ -58,13 +56,12 @@ def count(
     the position-based and the user browsing model take from a log, but no sessions: no intervals follow from them.
     """
     check_counts_path(out)
-    how = reading_of(columns, time, duplicates, bad_rows, "keep", max_memory, "click", sessions_per_file=sessions_per_file)
     if sql:
-        of = {"columns": how["columns"], "sessions_per_file": sessions_per_file}
+        of = {name: reading[name] for name in ("columns", "sessions_per_file")}  # type: ignore[literal-required]
         print(statement(log, model, str(out), hold_out=hold_out, log_format=log_format, **of), end="")  # type: ignore[arg-type]
         return
     with compiling_told(console := errors()):
-        counts = count_log(log, model, hold_out=hold_out, log_format=log_format, on_step=partial(say, console), **how)
+        counts = count_log(log, model, hold_out=hold_out, log_format=log_format, on_step=partial(say, console), **reading)
     counts.write(out)
     say(
         output(),

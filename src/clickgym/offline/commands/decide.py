@@ -20,24 +20,13 @@ from ..decision.decide import decide as decide_
 from ..decision.evidence import LEVEL
 from ..decision.page import write_decision
 from ..decision.records import Decision
-from .logs import (
-    BadRows,
-    ClickAction,
-    Columns,
-    Cutoff,
-    Duplicates,
-    LogFormat,
-    MaxMemory,
-    Repeated,
-    Reward,
-    SessionsPerFile,
-    Time,
-    reading_of,
-)
+from ..reading import Reading
+from .logs import Cutoff, LogFormat, Reward, reads_logs
 
 MOST_ROWS = 20
 
 
+@reads_logs()
 def decide(
     context: typer.Context,
     log: Annotated[list[str], typer.Argument(
@@ -79,16 +68,10 @@ def decide(
         "sessions of the [bold]--query[/] are read, and how users examine positions comes from the counts of the others.",
     )] = None,
     log_format: LogFormat = "auto",
-    columns: Columns = "",
-    time: Time = None,
-    duplicates: Duplicates = "refuse",
-    bad_rows: BadRows = "strict",
-    repeated: Repeated = "keep",
-    max_memory: MaxMemory = "4GB",
-    click_action: ClickAction = "click",
-    sessions_per_file: SessionsPerFile = False,
     seed: Annotated[int, typer.Option(metavar="N", help="The same seed gives the same decision.")] = 0,
     pdf: Pdf = False,
+    *,
+    reading: Reading,
 ) -> None:  # fmt: skip
     """Recommend a list for a query of a click log, with the expected gain and the objections.
 
@@ -118,9 +101,7 @@ def decide(
     how: dict[str, Any] = {
         "agents": agents or AGENTS, "horizon": number(horizon), "runs": runs, "reward": reward, "cutoff": cutoff,
         "level": level, "seed": seed, "log_format": log_format, "on_step": partial(say, errors()),
-        **reading_of(
-            columns, time, duplicates, bad_rows, repeated, max_memory, click_action, sessions_per_file=sessions_per_file,
-        ),
+        **reading,
     }  # fmt: skip
     if all_queries or top is not None:
         if pdf:

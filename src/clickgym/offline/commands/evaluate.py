@@ -20,25 +20,14 @@ from ..comparison import Comparison, compare, read_sessions
 from ..evaluation import ESTIMATORS, Evaluation
 from ..log import ClickLog
 from ..postgres import without_password
+from ..reading import Reading
 from ..verdict import REFITS
-from .logs import (
-    LOG_FORMAT,
-    BadRows,
-    ClickAction,
-    Columns,
-    Cutoff,
-    Duplicates,
-    MaxMemory,
-    Repeated,
-    Reward,
-    SessionsPerFile,
-    Time,
-    reading_of,
-)
+from .logs import LOG_FORMAT, Cutoff, Reward, reads_logs
 
 EARNED = {"clicks": "Clicks", "any_click": "Lists with a click", "satisfaction": "Satisfied users"}
 
 
+@reads_logs()
 def evaluate(
     log: Annotated[list[str], typer.Argument(
         metavar="LOG...", help="The click log, before the options: a file, a folder of files, or several.", show_default=False,
@@ -59,14 +48,6 @@ def evaluate(
         "--format", metavar=f"{LOG_FORMAT}|obd",
         help="Format of the log, see [bold]clickgym fit --help[/]; [bold]obd[/] is the Open Bandit Dataset.",
     )] = "auto",
-    columns: Columns = "",
-    time: Time = None,
-    duplicates: Duplicates = "refuse",
-    bad_rows: BadRows = "strict",
-    repeated: Repeated = "keep",
-    max_memory: MaxMemory = "4GB",
-    click_action: ClickAction = "click",
-    sessions_per_file: SessionsPerFile = False,
     query: Annotated[str | None, typer.Option(
         metavar="NAME", help="Only the sessions of one query.", show_default="all",
     )] = None,
@@ -84,6 +65,8 @@ def evaluate(
     level: Annotated[float, typer.Option(metavar="P", help="Confidence level of the intervals.")] = 0.95,
     seed: Annotated[int, typer.Option(metavar="N", help="The same seed gives the same intervals.")] = 0,
     as_json: Json = False,
+    *,
+    reading: Reading,
 ) -> None:  # fmt: skip
     """Estimate from a click log the reward of another ranking policy, and whether it is better than the logged one.
 
@@ -111,9 +94,7 @@ def evaluate(
     their weight would be infinite. The column [bold]better[/] is the share of bootstrap resamples in which the policy gains.
     """
     with compiling_told(console := errors()):
-        how = reading_of(columns, time, duplicates, bad_rows, repeated, max_memory, click_action,
-                         sessions_per_file=sessions_per_file)  # fmt: skip
-        logged = read_sessions(log, log_format, query, **how)
+        logged = read_sessions(log, log_format, query, **reading)
         for note in logged.notes:
             tell(console, note)
         compared = compare(

@@ -25,21 +25,13 @@ from ..estimation.settings import ITERATIONS, TOL
 from ..fitting import Fitted, fit_models
 from ..fitting_counts import counted_attractions, fit_counted
 from ..postgres import without_password
-from .logs import (
-    LOG_FORMAT,
-    BadRows,
-    ClickAction,
-    Columns,
-    Duplicates,
-    MaxMemory,
-    Repeated,
-    SessionsPerFile,
-    Time,
-    reading_of,
-)
+from ..reading import Reading
+from .logs import LOG_FORMAT, reads_logs
 
 CONFOUNDED = 0.8
 """The share of displays of items at their usual positions above which the table has a caution."""
+HEADINGS = ("log-likelihood", "log_likelihood"), ("conditional", "conditional_perplexity"), ("perplexity", "perplexity")
+"""Of the figures of a model on held-out sessions, and their names."""
 UNTOLD = {
     "PBM UBM": "PBM, UBM: clicks tell only products of attraction and examination. Examination at position 1 is the prior's "
     "choice, and the intervals hold for it; multiply attraction by it and divide examination by it to have 1 there.",
@@ -49,6 +41,7 @@ UNTOLD = {
 """By click models, why parameters are marked with an asterisk."""
 
 
+@reads_logs()
 def fit(
     log: Annotated[list[str], typer.Argument(
         metavar="LOG...", help="The click log, before the options: a file, a folder of files, or several; text files may be "
@@ -66,14 +59,6 @@ def fit(
         help="[bold]tidy[/] is a table, one row per session and position: text, JSON lines or Parquet with the columns "
         "session, query, position, item, clicked.",
     )] = "auto",
-    columns: Columns = "",
-    time: Time = None,
-    duplicates: Duplicates = "refuse",
-    bad_rows: BadRows = "strict",
-    repeated: Repeated = "keep",
-    max_memory: MaxMemory = "4GB",
-    click_action: ClickAction = "click",
-    sessions_per_file: SessionsPerFile = False,
     queries: Annotated[list[str] | None, typer.Option(
         "--queries", "-q", metavar="QUERY...", show_default="the most frequent",
         help="The queries to write as instances. The fit uses all sessions of the log, because queries share the parameters of "
@@ -103,6 +88,8 @@ def fit(
         "--skip-malformed", help="Deprecated: means [bold]--bad-rows skip:100%[/].",
     )] = False,
     as_json: Json = False,
+    *,
+    reading: Reading,
 ) -> None:  # fmt: skip
     """Fit click models to a click log, report how well they predict clicks, and write an instance file.
 
@@ -128,6 +115,9 @@ def fit(
     if attractions is not None and (attractions.suffix != ".csv" or not attractions.absolute().parent.is_dir()):
         raise ValueError(f"--attractions is {attractions}; expected the name of a .csv file in a folder that exists")
     console, status = output(as_json), errors()
+    if skip_malformed:
+        reading["bad_rows"] = "skip:100%"
+        say(status, f"--skip-malformed is deprecated; write --bad-rows {reading['bad_rows']}")
     progress = partial(say, status)
     settings: dict[str, Any] = {
         "n_items": items, "iterations": iterations, "tol": tol, "per_query": per_query, "on_step": progress,
@@ -139,9 +129,7 @@ def fit(
         fitted = fit_models(
             log, model, queries or (), test_share=test_share, seed=seed, bootstrap=bootstrap,
             coec=None if attractions is None else "sum", log_format=log_format, **settings,
-            **reading_of(
-                columns, time, duplicates, bad_rows, repeated, max_memory, click_action, skip_malformed, sessions_per_file,
-            ),
+            **reading,
         )  # fmt: skip
     _say_not_converged(fitted.estimators, iterations)
     start = perf_counter()
@@ -178,17 +166,12 @@ def _fit_counts(
     rows = []
     for name, estimator in fitted.scored.items():
         score, by_rank = fitted.scores[name] or (None, np.empty(0))
-        rows.append({
-            "model": name, "steps": getattr(estimator, "n_iter_", None), "converged": getattr(estimator, "converged_", None),
-            "log_likelihood": score, "conditional_perplexity_by_rank": by_rank.tolist(),
-        })  # fmt: skip
-    columns, title = [Column("model"), Column("EM steps", rank=1, right=True)], "none held out"
-    if fitted.n_test:
-        columns += [Column(name, right=True) for name in ("log-likelihood", "conditional")]
-        columns += [Column(f"at {k + 1}", rank=2 + k, right=True) for k in range(counts.n_positions)]
-        title = f"per session and by rank on {fitted.n_test:,} held out"
-    cells = [_counted_cells(row, len(columns)) for row in rows]
-    print_table(console, columns, cells, title=f"Fitted to counts of {fitted.n_train:,} sessions; {title}")
+        mean = None if score is None else float(np.nanmean(by_rank))
+        told = {"log_likelihood": score, "conditional_perplexity": mean, "conditional_perplexity_by_rank": by_rank.tolist()}
+        rows.append(_course(name, estimator) | told)
+    title = f"per session and by rank on {fitted.n_test:,} held out" if fitted.n_test else "none held out"
+    title = f"Fitted to counts of {fitted.n_train:,} sessions; {title}"
+    _print_rows(console, rows, HEADINGS[:2], "conditional_perplexity_by_rank", counts.n_positions * bool(fitted.n_test), title)
     if fitted.n_test and None in fitted.scores.values():
         without = ", ".join(name for name, score in fitted.scores.items() if score is None)
         say(console, f"{without}: no likelihood, for which whole sessions are needed")
@@ -201,15 +184,6 @@ def _fit_counts(
     if as_json:
         sizes = {"train_sessions": fitted.n_train, "test_sessions": fitted.n_test}
         print_json({"counts": str(file), **sizes, "models": rows, "instances": written})
-
-
-def _counted_cells(row: dict[str, Any], n_columns: int) -> list[str]:
-    """A row of the table of a fit to counts."""
-    steps = _steps(row)
-    if row["log_likelihood"] is None:
-        return [row["model"], steps, *["–"] * (n_columns - 2)]
-    by_rank = row["conditional_perplexity_by_rank"]
-    return [row["model"], steps, f"{row['log_likelihood']:.5f}", f"{np.nanmean(by_rank):.5f}", *(f"{x:.4f}" for x in by_rank)]
 
 
 def _say_not_converged(estimators: Mapping[str, Any], iterations: int) -> None:
@@ -273,15 +247,17 @@ def _file_name(label: str) -> str:
     return "".join(letter if letter.isalnum() or letter in "-_ ." else "_" for letter in label).strip(" .") or "query"
 
 
+def _course(name: str, estimator: Any) -> dict[str, Any]:
+    """How a model's EM went."""
+    return {"model": name, "steps": getattr(estimator, "n_iter_", None), "converged": getattr(estimator, "converged_", None)}
+
+
 def _scores(fitted: Fitted) -> list[dict[str, Any]]:
     """Of each model: convergence, and likelihood and perplexities on the held-out sessions, if there are any."""
     rows = []
     for name, estimator in fitted.scored.items():
         by_rank = estimator.perplexity_by_rank(fitted.test) if len(fitted.test) else None
-        rows.append({
-            "model": name,
-            "steps": getattr(estimator, "n_iter_", None),
-            "converged": getattr(estimator, "converged_", None),
+        rows.append(_course(name, estimator) | {
             "log_likelihood": None if by_rank is None else estimator.score(fitted.test),
             "conditional_perplexity": None if by_rank is None else estimator.conditional_perplexity(fitted.test),
             "perplexity": None if by_rank is None else float(np.nanmean(by_rank)),
@@ -293,17 +269,35 @@ def _scores(fitted: Fitted) -> list[dict[str, Any]]:
 def _print_scores(console: Console, fitted: Fitted, scores: Sequence[dict[str, Any]]) -> None:
     """One row per model."""
     train, test = fitted.train, fitted.test
-    columns = [Column("model"), Column("EM steps", rank=1, right=True)]
-    title = f"Fitted to {len(train):,} sessions; none held out"
-    if len(test):
-        columns += [Column(name, right=True) for name in ("log-likelihood", "conditional", "perplexity")]
-        columns += [Column(f"at {k + 1}", rank=2 + k, right=True) for k in range(test.n_positions)]
-        title = f"Fitted to {len(train):,} sessions; per session and by rank on {len(test):,} held out"
-    print_table(console, columns, [_cells(row) for row in scores], title=title)
+    title = f"per session and by rank on {len(test):,} held out" if len(test) else "none held out"
+    title = f"Fitted to {len(train):,} sessions; {title}"
+    _print_rows(console, scores, HEADINGS, "perplexity_by_rank", test.n_positions * bool(len(test)), title)
     several = float((test.clicks.sum(axis=1) > 1).mean()) if len(test) else 0.0
     if "CM" in fitted.scored and several:
         excluded = f"CM excludes the {several:.1%} of sessions with several clicks"
         say(console, f"{excluded}: likelihood 0, conditional perplexity infinite")
+
+
+def _print_rows(
+    console: Console,
+    rows: Sequence[dict[str, Any]],
+    headings: Sequence[tuple[str, str]],
+    by_rank: str,
+    n_ranks: int,
+    title: str,
+) -> None:
+    """A table of models: the steps of EM and, with ranks, the figures under their headings and those by rank."""
+    columns = [Column("model"), Column("EM steps", rank=1, right=True)]
+    if n_ranks:
+        columns += [Column(heading, right=True) for heading, _ in headings]
+        columns += [Column(f"at {k + 1}", rank=2 + k, right=True) for k in range(n_ranks)]
+    cells = []
+    for row in rows:
+        steps = "closed form" if row["steps"] is None else f"{row['steps']}{'' if row['converged'] else ', not converged'}"
+        told = [] if row["log_likelihood"] is None else [f"{row[name]:.5f}" for _, name in headings]
+        told += [f"{value:.4f}" for value in row[by_rank]]
+        cells.append([row["model"], steps, *told, *["–"] * (len(columns) - 2 - len(told))])
+    print_table(console, columns, cells, title=title)
 
 
 def _print_parameters(console: Console, fitted: Fitted) -> None:
@@ -348,17 +342,3 @@ def _parameters(model: ClickModel, items: Sequence[str], told: Mapping[str, Any]
             for j, (column, of_column) in enumerate(zip(values.T, zip(*of_name, strict=True), strict=True)):
                 title = f"{name} after {f'a click at {j}' if j else 'no click'}"
                 yield title, zip((f"{k + 1} " for k in range(j, len(values))), column[j:], of_column[j:], strict=True)
-
-
-def _cells(score: dict[str, Any]) -> list[str]:
-    """The figures of a model; without held-out sessions only the steps."""
-    steps = _steps(score)
-    if score["log_likelihood"] is None:
-        return [score["model"], steps]
-    figures = [f"{score[name]:.5f}" for name in ("log_likelihood", "conditional_perplexity", "perplexity")]
-    return [score["model"], steps, *figures, *(f"{value:.4f}" for value in score["perplexity_by_rank"])]
-
-
-def _steps(score: Mapping[str, Any]) -> str:
-    """The steps of EM."""
-    return "closed form" if score["steps"] is None else f"{score['steps']}{'' if score['converged'] else ', not converged'}"

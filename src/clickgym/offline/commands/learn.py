@@ -18,7 +18,8 @@ from ..learning.learn import METHODS, SCORERS
 from ..learning.learn import learn as learn_
 from ..learning.ranker import Key, LearnedRanker
 from ..readers import read_log
-from .logs import BadRows, ClickAction, Columns, Duplicates, LogFormat, MaxMemory, Repeated, Time, reading_of
+from ..reading import Reading
+from .logs import LogFormat, reads_logs
 
 DIFFERENCE = (
     "Learned from the whole log at once, corrected for what its policy showed, and fixed from now on; agent.learn(log) shows "
@@ -31,6 +32,7 @@ MOST_LISTS = 5
 """Queries whose lists are printed."""
 
 
+@reads_logs("sessions_per_file")
 def learn(
     log: Annotated[str, typer.Argument(
         metavar="LOG", help="The click log, before the options, in any format that [bold]clickgym fit[/] reads.",
@@ -65,14 +67,9 @@ def learn(
         "--held-out", metavar="P", help="Share of the sessions by which it is decided when to stop.",
     )] = 0.2,
     log_format: LogFormat = "auto",
-    columns: Columns = "",
-    time: Time = None,
-    duplicates: Duplicates = "refuse",
-    bad_rows: BadRows = "strict",
-    repeated: Repeated = "keep",
-    max_memory: MaxMemory = "4GB",
-    click_action: ClickAction = "click",
     seed: Annotated[int, typer.Option(metavar="N", help="The same seed gives the same ranker.")] = 0,
+    *,
+    reading: Reading,
 ) -> None:  # fmt: skip
     """Learn a ranker from a click log, corrected for what its policy showed (agent.learn feeds a log to an online agent).
 
@@ -98,7 +95,7 @@ def learn(
         raise ValueError(f"--out is {out}; expected the name of a .npz file in a folder that exists")
     console, told, tasks = output(), errors(), dict[str, Any]()
     table = None if features is None else read_features(features)
-    logged = read_log(log, log_format, **reading_of(columns, time, duplicates, bad_rows, repeated, max_memory, click_action))
+    logged = read_log(log, log_format, **reading)
     for note in logged.notes:
         say(told, note)
     bar = progress_bar(told)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Callable
+from functools import wraps
+from inspect import Signature, signature
+from typing import Annotated, Any
 
 import typer
 
-from ...core.console import errors
-from ...core.terminal import say
 from ...envs import REWARDS
 from ..readers import LOG_FORMATS
 from ..reading import Reading
@@ -68,23 +69,46 @@ def _names(columns: str, time: str | None) -> dict[str, str]:
     return names
 
 
-def reading_of(
-    columns: str, time: str | None, duplicates: str, bad_rows: str, repeated: str, max_memory: str, click_action: str,
-    skip_malformed: bool = False, sessions_per_file: bool = False,
-) -> Reading:  # fmt: skip
-    """What the options say, as keywords of `read_log`.
+def _reading(
+    columns: Columns = "",
+    time: Time = None,
+    duplicates: Duplicates = "refuse",
+    bad_rows: BadRows = "strict",
+    repeated: Repeated = "keep",
+    max_memory: MaxMemory = "4GB",
+    click_action: ClickAction = "click",
+    sessions_per_file: SessionsPerFile = False,
+) -> Reading:
+    """What the options say, as keywords of `read_log`."""
+    return {
+        "columns": _names(columns, time), "duplicates": duplicates, "bad_rows": bad_rows, "repeated": repeated,
+        "max_memory": max_memory, "click_action": click_action, "sessions_per_file": sessions_per_file,
+    }  # fmt: skip
+
+
+def reads_logs(*without: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command, below its option ``log_format``, those that say how a log is read; it gets them as ``reading``.
 
     Args:
-        columns: as ``item=doc_id,clicked=is_click``.
-        time: the name of one more column.
-        duplicates, bad_rows, repeated, max_memory, click_action, sessions_per_file: as they are.
-        skip_malformed: what ``--bad-rows skip:100%`` was in version 2.
+        without: names of options that it has not.
     """
-    names = _names(columns, time)
-    if skip_malformed:
-        bad_rows = "skip:100%"
-        say(errors(), f"--skip-malformed is deprecated; write --bad-rows {bad_rows}")
-    return {
-        "columns": names, "duplicates": duplicates, "bad_rows": bad_rows, "repeated": repeated, "max_memory": max_memory,
-        "click_action": click_action, "sessions_per_file": sessions_per_file,
-    }  # fmt: skip
+    options = {name: option for name, option in signature(_reading, eval_str=True).parameters.items() if name not in without}
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        @wraps(command)
+        def run(**keywords: Any) -> None:
+            told = {name: keywords.pop(name) for name in options}
+            command(**keywords, reading=_reading(**told))
+
+        own = signature(command, eval_str=True).parameters
+        all_of_them = [
+            each
+            for name, option in own.items()
+            for each in ([option, *options.values()] if name == "log_format" else [option])
+            if name != "reading"
+        ]
+        run.__signature__ = Signature(all_of_them)  # type: ignore[attr-defined]
+        run.__annotations__ = {each.name: each.annotation for each in all_of_them}
+        return run
+
+    return decorate

@@ -104,8 +104,8 @@ def decide(
         out: the folder for ``instance.json`` and the agents' results; created if missing. None leaves no files.
             `write_decision` writes the page.
         counts: of the log, as `count_log` makes them, or their file: then only the sessions of the query are read, from tidy
-            tables. Examination of PBM and UBM and continuation of the DCM come from the counts of the other queries, and all
-            parameters of the other models from the query.
+            tables. Examination of PBM and UBM and continuation of the DCM come from the counts of the most frequent other
+            queries, and all parameters of the other models from the query.
         log_format: of a file, as for `read_log`.
         truth: the true users of a simulated log, over its item indices.
         callback: receives the progress of the agents.
@@ -222,12 +222,12 @@ def conclude(models: Models, weighed: Weighed, task: Task) -> Decision:
     winner = next(agent for agent in regret if agent in settings.agents)
     task.on_step(f"{winner} loses least to them in {settings.horizon:,} sessions")
     grounds = [each for each in (ground, larger_step(evidence.grounds, ground, task.level)) if each is not None]
-    candidates = _candidates(arena.lists(winner, evidence, grounds), instance, weighed, task)
+    sizes, valued = (len(sessions.own), len(sessions.test)), sessions.own.values is not None
+    subject = Subject(task.log, sessions.query, models.n_sessions, models.n_queries, *sizes, valued, task.counts)
+    candidates = _candidates(arena.lists(winner, evidence, grounds), instance, weighed, task, subject.n_resamples)
     task.on_step(f"{len(candidates)} lists estimated from the held-out sessions")
     trial = _try_estimators(sessions.own, settings.reward, settings.cutoff)
     task.on_step(f"{len(trial.checks)} estimators tried on {len(trial.earned)} logged lists")
-    sizes, valued = (len(sessions.own), len(sessions.test)), sessions.own.values is not None
-    subject = Subject(task.log, sessions.query, models.n_sessions, models.n_queries, *sizes, valued, task.counts)
     logged = logged_reward(sessions.test, settings.reward, settings.cutoff)
     play = Play(instance, regret, curves)
     decision = Decision(settings, subject, evidence, task.n_decided, play, candidates, logged, trial)
@@ -343,7 +343,9 @@ def _users(instance: Instance) -> ClickModel:
 # ------------------------------------------------------------------------------------------------------------ estimates
 
 
-def _candidates(lists: dict[str, NDArray[np.int64]], instance: Instance, weighed: Weighed, task: Task) -> tuple[Candidate, ...]:
+def _candidates(
+    lists: dict[str, NDArray[np.int64]], instance: Instance, weighed: Weighed, task: Task, n_resamples: int
+) -> tuple[Candidate, ...]:
     """What each list would have earned in the held-out sessions of the query, and how much more than that in production."""
     labels, reward, cutoff = instance.estimation["items"], task.settings.reward, task.settings.cutoff
     log, truth, own = weighed.sessions.test, task.truth, weighed.sessions.own
@@ -351,7 +353,8 @@ def _candidates(lists: dict[str, NDArray[np.int64]], instance: Instance, weighed
         truth = truth.with_item_values(own.values_of(own.query_labels[0]))
     number = {label: item for item, label in enumerate(log.item_labels)}
     items = np.array([number[label] for label in labels])
-    estimate = _estimates(log, weighed.estimators, FixedPolicy(items[lists["in production"]]), task.settings)
+    production = FixedPolicy(items[lists["in production"]])
+    estimate = _estimates(log, weighed.estimators, production, task.settings, n_resamples)
     return tuple(
         Candidate(
             name,
@@ -365,7 +368,7 @@ def _candidates(lists: dict[str, NDArray[np.int64]], instance: Instance, weighed
 
 
 def _estimates(
-    log: ClickLog, estimators: Mapping[str, Estimator], production: FixedPolicy, settings: Settings
+    log: ClickLog, estimators: Mapping[str, Estimator], production: FixedPolicy, settings: Settings, n_resamples: int
 ) -> Callable[[tuple[int, ...], bool], tuple[dict[str, Evaluation], dict[str, str]]]:
     """Estimates lists by all estimators that can tell the reward, from the held-out sessions."""
     names = [name for name in JUDGES if name in CAN_ESTIMATE[settings.reward]]
@@ -384,7 +387,7 @@ def _estimates(
                 estimates[name] = evaluate(
                     log, FixedPolicy(ranking), name, model=model, reward=settings.reward, cutoff=settings.cutoff,
                     logging=None if name in models or recorded.get(plain) is not None else counted,
-                    against=production if compare else None, seed=settings.seed,
+                    against=production if compare else None, bootstrap=n_resamples, seed=settings.seed,
                 )  # fmt: skip
             except ValueError as error:
                 refused[name] = str(error)

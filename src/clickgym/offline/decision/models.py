@@ -84,8 +84,8 @@ class Models:
         reward: what a list earns; only models that know it are fitted.
         seed: of the held-out sessions.
         counts: of a larger log, of which ``log`` has the sessions of one query. Examination of PBM and UBM and probabilities of
-            leaving of the DCM come from its other queries. All else, such as how users of the DBN go on, is estimated from this
-            query alone.
+            leaving of the DCM come from its most frequent other queries. All else, such as how users of the DBN go on, is
+            estimated from this query alone.
 
     Attributes:
         n_sessions, n_queries: of the log.

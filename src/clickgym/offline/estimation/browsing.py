@@ -91,7 +91,7 @@ class _BrowsingEstimator(EMEstimator):
             check_columns_counted(counts, self.short, self.counted)
             context = context * self.n_positions_ + counts.last_click
         query_of, _ = self._renumber(counts.labels)
-        rows = self._rows(query_of[counts.codes // len(counts.item_labels)].astype(np.int32))[counts.pair]
+        rows = self._rows(query_of[counts.query].astype(np.int32))[counts.pair]
         probability: Floats = self.attraction_[pairs] * self._flat()[rows, context]
         return probability
 

@@ -11,12 +11,14 @@ from ..counts import Counts, check_columns_counted
 from .browsing import PBMEstimator, UBMEstimator
 from .settings import CONVERGED
 
+MOST_CELLS = 200_000
+"""Of the most frequent other queries: what is shown often tells of examination, what is shown rarely mostly of the prior."""
 CERTAIN = 1 - 1e-9
 """The examination of a position below which no other was clicked, where users scan; 1 has no prior."""
 
 
 def shared_parameters(counts: Counts, query: str, n_positions: int) -> dict[str, NDArray[np.float64]]:
-    """Examination of PBM and UBM, and probabilities of leaving of the DCM, from all queries but one.
+    """Examination of PBM and UBM, and probabilities of leaving of the DCM, from the most frequent queries but one.
 
     Args:
         counts: of a log, with the last click above.
@@ -37,11 +39,21 @@ def shared_parameters(counts: Counts, query: str, n_positions: int) -> dict[str,
     others = counts.part(~counts.of_query(query))
     if not len(others.codes):
         raise ValueError(f"the counts have no other query than {query!r}, from which examination could be known")
+    others = _most_frequent(others, n_positions)
     pbm, ubm = CONVERGED.fit(PBMEstimator, others), CONVERGED.fit(UBMEstimator, others)
     table = np.full((n_positions, n_positions), np.nan)
     reached = np.tril_indices(n_positions)
     table[reached] = ubm.examination_[reached]  # type: ignore[attr-defined]
     return {"PBM": pbm.examination_[:n_positions], "UBM": table.ravel(), "DCM": leaving(others)[:n_positions]}  # type: ignore[attr-defined]
+
+
+def _most_frequent(counts: Counts, n_positions: int) -> Counts:
+    """The query with most lists of so many positions, and the next ones as long as all have at most `MOST_CELLS` cells."""
+    cells = np.bincount(counts.query, np.diff(counts.first_cell), len(counts.query_labels))
+    order = np.argsort(-counts.sessions(n_positions), kind="stable")
+    wanted = np.zeros(len(order), np.bool_)
+    wanted[order[: max(1, int(np.searchsorted(cells[order].cumsum(), MOST_CELLS, side="right")))]] = True
+    return counts.part(wanted[counts.query][counts.pair])
 
 
 def leaving(counts: Counts) -> NDArray[np.float64]:
