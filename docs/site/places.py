@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from posixpath import normpath, relpath
@@ -20,17 +21,8 @@ ELSEWHERE = {  # pages that do not lie in docs/, by their place in the site
     "migration.md": "MIGRATION.md",
     "judgments.md": "lab/results/judgments.md",
 }
-MOVED = {
-    "errata": "studies.html#errata-of-the-papers",
-    "own_models_and_agents": "own_agent.html#compiled-agents-and-click-models",
-    "referee": "scorecard.html#before-a-referee",
-    "results_folders": "report.html#the-folder",
-    "scoreboard": "report.html#what-make-run-makes",
-    "scorecard_policy": "taking_part.html#policy",
-    "ubm_ts": "mix_ts.html",
-    "when_rl_pays": "environments.html#users-with-a-memory",
-}
-"""Where pages are that had an address of their own; the old one leads there."""
+MOVED: Mapping[str, str] = tomllib.loads((Path(__file__).parent / "moved.toml").read_text(encoding="utf-8"))
+"""The new address of a page, by the old one."""
 
 
 def pages() -> dict[str, Path]:
