@@ -164,8 +164,8 @@ class Present:
         attraction = self.items[0] if "attraction" in names else np.ones(n_items)
         best, optimum = np.arange(n_positions), np.zeros(1)
         if isinstance(task, RoundTask):
-            shared = {"attraction": attraction, "others": self.items[1:], "best": best, "optimum": optimum}
-            self.round, self.next_round = task.round._replace(**shared), deal_round
+            self.round = task.round._replace(attraction=attraction, others=self.items[1:], best=best, optimum=optimum)
+            self.next_round = deal_round
         else:
             self.round, self.next_round = Unchanged(np.zeros((0, 0)), optimum), same_round
         self._originals = self.items.copy()
