@@ -26,11 +26,11 @@ from ..core.checks import (
 )
 from ..core.files import parse_json, read_arrays, write_whole
 from ..core.kernels import kernel, specialise, static_kernels
+from ..core.state import Declared, declared, first_arrays
 from ..core.trust import UntrustedError
 from ..envs.spaces import check_ranking
 from .codes import codes_of, codes_of_log, flags, with_void
 from .search_space import SearchSpace
-from .state import Declared, declared, first_arrays
 
 Seed = int | np.random.SeedSequence | None
 SavedArrays = Mapping[str, NDArray[Any]]
@@ -172,7 +172,7 @@ class CompiledAgent(Agent):
     """An agent that consists of two compiled kernels and a named tuple of arrays; the base class of the published algorithms.
 
     A subclass sets ``rank_kernel(state, rng, ranking)``, which writes the list, and ``update_kernel(state, ranking, clicks)``,
-    and ``state_type``, the class of its named tuple, whose fields declare their first values (see `clickgym.agents.state`); or
+    and ``state_type``, the class of its named tuple, whose fields declare their first values (see `clickgym.core.state`); or
     it builds the first state in `_initial_state` from ``self.n_items``, ``self.n_positions`` and ``self.hyperparameters``.
     The runner's compiled loop calls the same kernels as `rank` and `update`, so both give the same lists bit for bit.
 

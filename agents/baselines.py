@@ -10,11 +10,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..core.checks import as_array, check_positions, probability
 from ..core.kernels import inner, kernel
+from ..core.state import Floats, Ints
 from ..envs.spaces import check_ranking
 from .agent import ANY_LIST, CompiledAgent, Seed, rates
 from .kernels import rank_available, rank_by_index, show, shuffle_front
 from .search_space import Range
-from .state import Floats, Ints
 
 
 class ListState(NamedTuple):

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from ..core.checks import check_horizon
 from ..core.kernels import inner, kernel
+from ..core.state import Flags, Floats, Ints
 from .agent import ITS_DISPLAYS, CompiledAgent, SavedArrays, Seed, rates
 from .kernels import kl_lower, kl_upper, shuffle_front, sort_stably
-from .state import Flags, Floats, Ints
 
 
 class State(NamedTuple):

@@ -10,11 +10,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..core.checks import as_array, check_between, check_horizon, check_positions
 from ..core.kernels import inner, kernel
+from ..core.state import Flags, Floats, Ints
 from ..envs.spaces import named_ranking
 from .agent import ITS_DISPLAYS, CompiledAgent, SavedArrays, Seed
 from .kernels import count_session
 from .search_space import Range
-from .state import Flags, Floats, Ints
 
 
 class State(NamedTuple):

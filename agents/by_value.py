@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..core.checks import check_at_least, check_flag, check_item_values, check_within, numbers
 from ..core.kernels import inner, kernel, specialise
+from ..core.state import Floats, joined
 from . import cascade, kl_ucb, position_based, position_based_ts
 from .agent import CompiledAgent, checked_features
 from .cascade import bound_means as bound_ucb1
@@ -25,7 +26,6 @@ from .linear import LinearTS, PBMLinUCB, rank_by_posterior, rank_optimistic, sho
 from .position_based import bound_means as bound_pbm_ucb
 from .position_based import show_by_examination
 from .position_based_ts import draw_posterior
-from .state import Floats, joined
 
 # Left open in the templates below; `specialise` binds them to an agent's kernels.
 rank: Callable[..., None]

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ..core.checks import check_at_least, unknown
 from ..core.kernels import inner, kernel
+from ..core.state import Floats, Ints
 from .agent import ANY_LIST, CompiledAgent, Seed, TakesValues, rates
 from .kernels import (
     FEEDBACK,
@@ -22,7 +23,6 @@ from .kernels import (
     show,
 )
 from .search_space import Range
-from .state import Floats, Ints
 
 
 class CascadeAgent(CompiledAgent):

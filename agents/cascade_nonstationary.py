@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from ..core.checks import check_at_least, check_between, check_count, check_horizon
 from ..core.kernels import inner, kernel
+from ..core.state import Floats, Ints
 from .agent import SavedArrays, Seed
 from .cascade import CascadeAgent
 from .kernels import count_session, examined_positions, rank_available, rank_by_index, show
 from .search_space import Range
-from .state import Floats, Ints
 
 LEAST_WEIGHT = 1e-200
 """Of a display: one that has faded more is as good as forgotten."""

@@ -19,13 +19,13 @@ import numpy as np
 
 from ..core.checks import check_between, check_count, check_horizon, probability
 from ..core.kernels import inner, kernel
+from ..core.state import Flags, Floats, Ints, joined
 from . import kl_ucb
 from .agent import SavedArrays, Seed
 from .cascade import CascadeAgent, UCB1State, rank_ucb1, rank_ucb1_available, replace_ucb1, update_ucb1
 from .kernels import count_session, examined_positions, x_log_x
 from .kl_ucb import LadderedState, doubt_order, rank_klucb, rank_klucb_available, replace_klucb, update_klucb
 from .search_space import Range
-from .state import Flags, Floats, Ints, joined
 
 REMEMBERED = 1000
 """The restarts whose steps are kept, the last ones."""

@@ -10,11 +10,11 @@ from numpy.typing import ArrayLike
 
 from ..core.checks import check_at_least, check_count, numbers
 from ..core.kernels import inner, kernel
+from ..core.state import Floats, Ints
 from ..envs.scan import scan
 from .agent import Seed, StateAgent
 from .kernels import exploration, kl_upper
 from .search_space import Range
-from .state import Floats, Ints
 
 C = 3.0
 """The constant in the level of confidence, log t + 3 log log t, as in CascadeKL-UCB."""

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from ..core.checks import check_at_least, check_count
 from ..core.kernels import inner, kernel
+from ..core.state import Flags, Floats, Ints
 from .agent import ITS_DISPLAYS, ContextualAgent, Seed
 from .linear import TIE, dot
 from .pdgd import measure_rests, rank
 from .search_space import Range
-from .state import Flags, Floats, Ints
 from .streams import draw_direction, new_stream
 
 

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from ..core.checks import Choices, check_at_least, check_between, check_choice, check_count
 from ..core.kernels import inner, kernel
+from ..core.state import Flags, Floats, Ints
 from .agent import ITS_DISPLAYS, ContextualAgent, Seed
 from .kernels import shuffle_front
 from .linear import dot, show_largest
 from .search_space import Range
-from .state import Flags, Floats, Ints
 from .streams import draw_direction
 
 LEAVING = Choices(("team", "probabilistic"))

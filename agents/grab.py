@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from ..core.checks import check_count, check_horizon
 from ..core.kernels import inner, kernel
+from ..core.state import Floats, Ints
 from .agent import ANY_LIST, Seed
 from .assignment import ROUNDING, assign, lead
 from .kernels import exploration, kl_upper, rank_by_index, shuffle_front, x_log_x
 from .leaders import LeaderAgent, find_leader
 from .search_space import Range
-from .state import Floats, Ints
 
 TIE = 1e-10  # sums of indices this close are equal
 NOTHING, ENTROPY, INDEX = 0, 1, 2  # what is known of a pair

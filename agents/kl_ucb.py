@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..core.checks import check_at_least, check_positions
 from ..core.kernels import inner, kernel
+from ..core.state import Flags, Floats, Ints, joined
 from ..envs.spaces import check_ranking
 from .agent import ANY_LIST, CompiledAgent, Seed, TakesValues, rates
 from .cascade import CascadeAgent
@@ -36,7 +37,6 @@ from .kernels import (
     x_log_x,
 )
 from .search_space import Range
-from .state import Flags, Floats, Ints, joined
 
 C = 3.0  # of the papers' exploration term, log t + 3 log log t
 FRONT = 16  # items in front of a new floor beside those of the list, at least

@@ -29,11 +29,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..core.checks import browsing_probabilities, check_at_least, check_positions, probability
 from ..core.kernels import inner, kernel
+from ..core.state import Floats, Ints
 from .agent import ANY_LIST, ContextualAgent, SavedArrays, Seed, TakesValues
 from .kernels import FIRST_CLICK, LAST_CLICK, count_session, examined_positions, show, shuffle_front
 from .position_based import check_examination
 from .search_space import Range
-from .state import Floats, Ints
 
 ALL_POSITIONS = 2  # beside FIRST_CLICK and LAST_CLICK
 TIE = 1e-10  # indices closer than this are equal: they differ by rounding, as at a cold start, where θ = 0

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from ..core.checks import check_at_least, unknown
 from ..core.kernels import inner, kernel
+from ..core.state import Floats, Ints
 from .agent import ITS_DISPLAYS, ContextualAgent, Seed
 from .kernels import FEEDBACK, count_session, examined_positions
 from .linear import REFRESH, add_sample, dot, multiply, refresh, show_largest
 from .search_space import Range
-from .state import Floats, Ints
 
 RIDGE = 1.0  # λ
 DEVIATION = 0.5  # of a click, at most

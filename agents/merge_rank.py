@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from ..core.checks import check_horizon
 from ..core.kernels import inner, kernel
+from ..core.state import Floats, Ints
 from .agent import ITS_DISPLAYS, CompiledAgent, Seed, rates
 from .kernels import count_session, kl_lower, kl_upper, show, shuffle_front, sort_stably
-from .state import Floats, Ints
 
 
 class State(NamedTuple):

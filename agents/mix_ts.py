@@ -25,13 +25,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..core.checks import check_between, check_flag
 from ..core.kernels import inner, kernel
+from ..core.state import Flags, Floats, Ints
 from ..envs.scan import scan
 from .agent import ANY_LIST, CompiledAgent, Seed, TakesValues
 from .bubble_rank import check_initial
 from .codes import NOT_SHOWN
 from .kernels import choose_largest, rank_available, rank_by_draw
 from .linear import cholesky
-from .state import Flags, Floats, Ints
 
 PBM, UBM, DBN, DCM, TPBM = range(5)
 HYPOTHESES = ("PBM", "UBM", "DBN", "DCM", "TPBM")

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.kernels import inner, kernel
+from ..core.state import joined
 from ..envs.scan import scan
 from .by_value import ByValue, Values
 from .kernels import choose_largest, rank_available
@@ -34,7 +35,6 @@ from .mix_ts import (
     take_parameters,
     vary,
 )
-from .state import joined
 
 MixTSValues = joined("MixTSValues", State, Values)
 

@@ -18,10 +18,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..core.checks import check_at_least, check_count, integers
 from ..core.kernels import inner
+from ..core.state import Floats, Ints
 from .agent import ANY_LIST, Seed, checked_features
 from .generic_rl import one_thread
 from .growing import GrowingAgent
-from .state import Floats, Ints
 from .streams import new_stream
 
 

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..core.checks import check_at_least, check_choice, check_positions, probability
 from ..core.kernels import inner, kernel
+from ..core.state import Floats, Ints, joined
 from .agent import Seed
 from .growing import FEW
 from .kernels import FEEDBACK, examined_positions, show, shuffle_front
@@ -20,7 +21,6 @@ from .linear import ALL_POSITIONS, cholesky, dot, show_largest, solve_lower, sol
 from .networks import NetworkAgent, NetworkState, evaluate, layers, outputs, train
 from .position_based import check_examination
 from .search_space import Range
-from .state import Floats, Ints, joined
 from .streams import next_uniform
 
 START = 100  # samples before which lists are random

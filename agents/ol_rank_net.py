@@ -13,13 +13,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..core.checks import Choices, check_at_least, check_choice, check_count, check_flag
 from ..core.kernels import inner, kernel
+from ..core.state import Flags, Floats, Ints, joined
 from .agent import MAX_OPEN, Seed
 from .growing import FEW
 from .linear import LEAST_RIDGE
 from .networks import NetworkAgent, NetworkState, evaluate, first_network, layers, outputs, train
 from .pair_rank import INSIDE, add_square, count_pairs, find_certain, find_pairs, pair_of, scale_by_factor, show_blocks
 from .search_space import Range
-from .state import Flags, Floats, Ints, joined
 from .streams import next_uniform
 
 COVARIANCE = Choices(("diagonal", "full"))

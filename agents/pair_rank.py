@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 
 from ..core.checks import Choices, check_at_least, check_choice, check_flag
 from ..core.kernels import inner, kernel
+from ..core.state import Flags, Floats, Ints
 from .agent import ANY_LIST, Seed
 from .growing import FEW, GrowingAgent
 from .kernels import show, shuffle_front, sort_by_index
 from .linear import LEAST_RIDGE, TIE, cholesky, dot, solve_lower, solve_upper
 from .search_space import Range
-from .state import Flags, Floats, Ints
 from .streams import new_stream, shuffle
 
 LOSS, INSIDE = Choices(("mean", "sum")), Choices(("random", "certain"))

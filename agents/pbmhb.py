@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from ..core.checks import check_at_least, check_count, check_flag
 from ..core.kernels import inner, kernel
+from ..core.state import Floats, Ints
 from .agent import ANY_LIST, CompiledAgent, Seed, rates
 from .kernels import count_session, rank_available, rank_by_draw
 from .search_space import Range
-from .state import Floats, Ints
 
 WIDE = 0.5  # standard deviations from which on a step is drawn from the uniform law, and kept with its density
 

@@ -9,10 +9,10 @@ import numpy as np
 
 from ..core.checks import check_at_least
 from ..core.kernels import inner, kernel
+from ..core.state import Floats, Ints
 from .agent import ITS_DISPLAYS, ContextualAgent, Seed
 from .kernels import rank_by_draw, show
 from .search_space import Range
-from .state import Floats, Ints
 
 
 class State(NamedTuple):

@@ -9,10 +9,10 @@ import numpy as np
 
 from ..core.checks import check_horizon
 from ..core.kernels import kernel
+from ..core.state import Floats, Ints
 from .agent import Seed
 from .cascade import CascadeAgent
 from .kernels import examined_positions, kl, rank_by_index, show
-from .state import Floats, Ints
 
 
 class State(NamedTuple):

@@ -273,12 +273,12 @@ def _check_spaces(name: str, observation_space: Space, action_space: Space) -> N
 
 def _fault_of(entry: str, space: Space, n_items: int) -> str:
     """Why the policy cannot read an entry of the observation; empty if it can."""
+    shape = space.shape or ()
     if not isinstance(space, Box | Discrete | MultiBinary | MultiDiscrete):
         return "expected Box, Discrete, MultiBinary or MultiDiscrete"
-    if entry == "available" and space.shape != (n_items,):
-        return f"expected one entry for each of {n_items} items"
-    if entry == "features" and (len(space.shape) != 2 or space.shape[0] != n_items):
-        return f"expected one row for each of {n_items} items"
+    what, n_axes = {"available": ("entry", 1), "features": ("row", 2)}.get(entry, ("", 0))
+    if what and (len(shape) != n_axes or shape[0] != n_items):
+        return f"expected one {what} for each of {n_items} items"
     if entry != "replaced" and isinstance(space, Box) and space.dtype == np.int64:
         return (
             "numbers of items and displays are no quantities (clicks that come late: clickgym.run with "

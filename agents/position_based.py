@@ -10,10 +10,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..core.checks import check_at_least, check_count, check_horizon, probabilities
 from ..core.kernels import inner, kernel
+from ..core.state import Flags, Floats, Ints
 from .agent import ANY_LIST, CompiledAgent, Seed, TakesValues, rates
 from .kernels import count_session, rank_available, rank_by_index, x_log_x
 from .search_space import Range
-from .state import Flags, Floats, Ints
 
 LEAST = 1e-100  # below, quotients by κ leave the range of floats
 

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..core.kernels import inner, kernel
+from ..core.state import Flags, Floats, Ints
 from .agent import Seed, TakesValues
 from .kernels import rank_available, rank_by_draw
 from .position_based import ExaminationAgent, show_by_examination
-from .state import Flags, Floats, Ints
 
 # ------------------------------------------------------------------------------------------------------------------ PBM-TS
 

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from ..core.checks import check_between, check_horizon
 from ..core.kernels import inner, kernel, specialise
+from ..core.state import Flags, Floats, Ints
 from .agent import ITS_DISPLAYS, CompiledAgent, SavedArrays, Seed, rates
 from .kernels import count_session, exploration, kl_upper, x_log_x
 from .kl_ucb import C, KLUCBState, show_by_klucb
 from .search_space import Range
-from .state import Flags, Floats, Ints
 
 # --------------------------------------------------------------------------------------------------------------- the shell
 

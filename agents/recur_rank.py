@@ -10,11 +10,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..core.checks import check_at_least, check_horizon
 from ..core.kernels import inner, kernel
+from ..core.state import Flags, Floats, Ints
 from .agent import ITS_DISPLAYS, ContextualAgent, Seed, checked_features
 from .kernels import shuffle_front
 from .linear import TIE, cholesky, dot, multiply, show_largest, solve_lower, solve_upper
 from .search_space import Range
-from .state import Flags, Floats, Ints
 
 DEPENDENT = 1e-10  # what is left of a row below this part of the largest one is rounding: it is in the span of the others
 OPTIMAL = 1.001  # a design is good if no candidate's norm is larger than this times the rank

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from ..core.checks import check_between, check_horizon
 from ..core.kernels import kernel
+from ..core.state import Flags, Ints
 from .agent import ITS_DISPLAYS, CompiledAgent, SavedArrays, Seed
 from .kernels import gather_parts, mark_unbeaten, show, shuffle_front, unmark
 from .search_space import Range
-from .state import Flags, Ints
 
 # The paper's constant c; the value 3.43 in circulation is a slip for 3.3437.
 C = 4.0 * math.sqrt(2.0 / math.pi) / math.erf(math.sqrt(2.0))

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from ..core.checks import check_horizon
 from ..core.kernels import inner, kernel
+from ..core.state import Flags, Floats, Ints
 from .agent import ITS_DISPLAYS, SavedArrays, Seed
 from .kernels import exploration, gather_parts, kl_upper, mark_unbeaten, show, shuffle_front, unmark
 from .leaders import LeaderAgent, find_leader
-from .state import Flags, Floats, Ints
 
 TIE = 1e-10  # indices this close are equal
 UNKNOWN = -1.0

@@ -8,7 +8,7 @@ sessions with the same remainder by W at whose end they are due. In every sessio
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from gymnasium.spaces import Box, Discrete
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from ..core.checks import MOST, check_at_least, check_count, check_share
 from ..core.files import check_memory
 from ..core.kernels import inner, kernel
+from ..core.state import Flags, Floats, Ints, first_arrays
 from .options import Options
 
 IMMEDIATE, BATCH, DELAY, GEOMETRIC = range(4)
@@ -33,25 +34,27 @@ class ArrivalState(NamedTuple):
     size: int  # B or D
     log_stay: float  # log(1 - ρ) of geometric delays
     lost: float
-    uniforms: NDArray[np.float64]  # (S, 2) of the present session: delay, loss
-    counts: NDArray[np.int64]  # (S, 3): how many are open, slots ever used, the first free slot (-1: none)
-    displayed: NDArray[np.int32]  # (S, 2) the first and the last of all, by display (-1: none)
-    waiting: NDArray[np.int32]  # (S, 2) of those that are due
-    wheel: NDArray[np.int32]  # (S, W, 2) of the others
-    links: NDArray[np.int32]  # (S, C, 4) the slots of the displays before and after; those in the same list before and after
-    due: NDArray[np.int64]  # (S, C)
-    display: NDArray[np.int64]  # (S, C)
-    ranking: NDArray[np.int32]  # (S, C, K)
-    click: NDArray[np.int8]  # (S, C, K)
-    reward: NDArray[np.float64]  # (S, C)
-    dropped: NDArray[np.int64]  # (S,) displays that were given up
-    n_arrived: NDArray[np.int64]  # (S,) how many rows of the following count
-    slots: NDArray[np.int32]  # (S, M) in which they were until now
-    displays: NDArray[np.int64]  # (S, M)
-    rankings: NDArray[np.int64]  # (S, M, K)
-    clicks: NDArray[np.int8]  # (S, M, K)
-    void: NDArray[np.bool_]  # (S, M, K) whether the item was replaced since
-    rewards: NDArray[np.float64]  # (S, M)
+    uniforms: Annotated[Floats, "S 2"]  # of the present session: delay, loss
+    counts: Annotated[Ints, "S 3", (0, 0, -1)]  # how many are open, slots ever used, the first free slot (-1: none)
+    displayed: Annotated[NDArray[np.int32], "S 2", -1]  # the first and the last of all, by display (-1: none)
+    waiting: Annotated[NDArray[np.int32], "S 2", -1]  # of those that are due
+    wheel: Annotated[NDArray[np.int32], "S W 2", -1]  # of the others
+    links: Annotated[
+        NDArray[np.int32], "S C 4"
+    ]  # the slots of the displays before and after; those in the same list before and after
+    due: Annotated[Ints, "S C"]
+    display: Annotated[Ints, "S C"]
+    ranking: Annotated[NDArray[np.int32], "S C K"]
+    click: Annotated[NDArray[np.int8], "S C K"]
+    reward: Annotated[Floats, "S C"]
+    dropped: Annotated[Ints, "S"]  # displays that were given up
+    n_arrived: Annotated[Ints, "S"]  # how many rows of the following count
+    slots: Annotated[NDArray[np.int32], "S M"]  # in which they were until now
+    displays: Annotated[Ints, "S M"]
+    rankings: Annotated[Ints, "S M K"]
+    clicks: Annotated[NDArray[np.int8], "S M K"]
+    void: Annotated[Flags, "S M K"]  # whether the item was replaced since
+    rewards: Annotated[Floats, "S M"]
 
 
 class Arrival:
@@ -130,35 +133,11 @@ class Arrival:
         """The state at the start of S streams; ``n_features`` numbers are kept for each display beside its list."""
         max_open = self.max_open or min(MAX_OPEN, MAX_BYTES // max(1, 8 * n_features))
         needed = {IMMEDIATE: 1, BATCH: self.size, DELAY: self.size + 1}.get(self.kind, max_open)
-        slots = (n_streams, max(1, min(needed, max_open // n_streams)))
-        rows = (n_streams, self.max_arrivals)
+        slots = max(1, min(needed, max_open // n_streams))
         longest = needed if self.kind != GEOMETRIC else 4 * self.mean
         turns = 1 << max(0, math.ceil(math.log2(max(1.0, min(longest, MAX_OPEN / n_streams)))))
-        return ArrivalState(
-            kind=self.kind,
-            size=self.size,
-            log_stay=self.log_stay,
-            lost=self.lost,
-            uniforms=np.empty((n_streams, 2)),
-            counts=np.tile([0, 0, -1], (n_streams, 1)),
-            displayed=np.full((n_streams, 2), -1, np.int32),
-            waiting=np.full((n_streams, 2), -1, np.int32),
-            wheel=np.full((n_streams, turns, 2), -1, np.int32),
-            links=np.empty((*slots, 4), np.int32),
-            due=np.empty(slots, np.int64),
-            display=np.empty(slots, np.int64),
-            ranking=np.empty((*slots, n_positions), np.int32),
-            click=np.empty((*slots, n_positions), np.int8),
-            reward=np.empty(slots),
-            dropped=np.zeros(n_streams, np.int64),
-            n_arrived=np.zeros(n_streams, np.int64),
-            slots=np.empty(rows, np.int32),
-            displays=np.empty(rows, np.int64),
-            rankings=np.empty((*rows, n_positions), np.int64),
-            clicks=np.empty((*rows, n_positions), np.int8),
-            void=np.empty((*rows, n_positions), np.bool_),
-            rewards=np.empty(rows),
-        )
+        sizes = {"S": n_streams, "C": slots, "K": n_positions, "M": self.max_arrivals, "W": turns}
+        return ArrivalState(self.kind, self.size, self.log_stay, self.lost, **first_arrays(ArrivalState, sizes))
 
 
 OPEN, USED, FREE = range(3)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..core.kernels import inner, kernel, specialise
+from ..core.state import Flags, Floats, Ints, first_arrays
 from .churn import ChurnState, NewItems, replace
 from .click_model import ClickModel
 from .contextual.round import RoundTask, deal, draw_rounds, insert, match_places, search_candidates, show_found
@@ -24,29 +25,30 @@ CACHED = 16_381
 
 
 class Choice(NamedTuple):
-    """The best list of the items that are there, and the working memory to find it."""
+    """The best list of the M items that are there, and the working memory to find it: m positions count, C candidates are
+    sorted, s items scanned, and the best lists of n sets kept."""
 
     attraction: NDArray[np.float64]  # (L,) of the present items, as the model's kernels read it
     best: NDArray[np.int64]  # (K,) the best list
     optimum: NDArray[np.float64]  # (1,) its expected reward
-    candidates: NDArray[np.int64]  # (K,) the most attractive available items, best first; where lists are searched all (M,)
+    candidates: Annotated[Ints, "C"]  # the K most attractive available items, best first; where lists are searched all
     places: NDArray[np.int64]  # (m,) which of them stands at each counted position, where a theorem says so
     bounds: NDArray[np.float64]  # (m, m) of the search: bounds on the examination of the positions k.., decreasing
-    gain: NDArray[np.float64]  # (L,) of a scan, like the seven that follow
-    continuation: NDArray[np.float64]  # (L,)
-    items: NDArray[np.int64]  # (M,) the available items
-    gain_of: NDArray[np.float64]  # (M,)
-    continuation_of: NDArray[np.float64]  # (M,)
-    ratio: NDArray[np.float64]  # (M,)
-    order: NDArray[np.int64]  # (M,)
-    values: NDArray[np.float64]  # (M + 1, m + 1)
-    head: NDArray[np.int64]  # (m,) working memory of the search ...
-    found: NDArray[np.int64]  # (m,)
-    choice: NDArray[np.int64]  # (m,)
-    used: NDArray[np.bool_]  # (L,)
-    keys: NDArray[np.int64]  # (n,) the sets whose best lists are kept, as bits; -1: none; empty where they change too often
-    lists: NDArray[np.int64]  # (n, K)
-    optima: NDArray[np.float64]  # (n,)
+    gain: Annotated[Floats, "L"]  # of a scan, like the seven that follow
+    continuation: Annotated[Floats, "L"]
+    items: Annotated[Ints, "M"]  # the available items
+    gain_of: Annotated[Floats, "s"]
+    continuation_of: Annotated[Floats, "s"]
+    ratio: Annotated[Floats, "s"]
+    order: Annotated[Ints, "s"]
+    values: Annotated[Floats, "s+1 m+1"]
+    head: Annotated[Ints, "m"]  # working memory of the search ...
+    found: Annotated[Ints, "m"]
+    choice: Annotated[Ints, "m", -1]
+    used: Annotated[Flags, "L"]
+    keys: Annotated[Ints, "n", -1]  # the sets whose best lists are kept, as bits; -1: none; empty where they change too often
+    lists: Annotated[Ints, "n K"]
+    optima: Annotated[Floats, "n"]
 
 
 # Left open in the templates below; `specialise` binds them to a model's kernels.
@@ -162,8 +164,8 @@ class Present:
         attraction = self.items[0] if "attraction" in names else np.ones(n_items)
         best, optimum = np.arange(n_positions), np.zeros(1)
         if isinstance(task, RoundTask):
-            shared = {"attraction": attraction, "others": self.items[1:], "best": best, "optimum": optimum}
-            self.round, self.next_round = task.round._replace(**shared), deal_round
+            self.round = task.round._replace(attraction=attraction, others=self.items[1:], best=best, optimum=optimum)
+            self.next_round = deal_round
         else:
             self.round, self.next_round = Unchanged(np.zeros((0, 0)), optimum), same_round
         self._originals = self.items.copy()
@@ -171,19 +173,13 @@ class Present:
         if reference is not None:
             best[:] = named_ranking("reference", reference, n_items, n_positions)
         pick, places, bounds = self._rule(n_available, reference is not None)
-        m, searched = self.cutoff, bool(bounds.any())
+        searched = bool(bounds.any())
         scanned = n_available if self.model.scan_kernel is not None else 0
         self._keeps_sets = keeps_sets
         n_kept = self._sets_worth_keeping(n_available, searched)
-        self.choice = Choice(
-            attraction=attraction, best=best, optimum=optimum,
-            candidates=np.zeros(n_available if searched else n_positions, np.int64), places=places, bounds=bounds,
-            gain=np.zeros(n_items), continuation=np.zeros(n_items), items=np.zeros(n_available, np.int64),
-            gain_of=np.zeros(scanned), continuation_of=np.zeros(scanned), ratio=np.zeros(scanned),
-            order=np.zeros(scanned, np.int64), values=np.zeros((scanned + 1, m + 1)),
-            head=np.zeros(m, np.int64), found=np.zeros(m, np.int64), choice=np.full(m, -1), used=np.zeros(n_items, np.bool_),
-            keys=np.full(n_kept, -1), lists=np.zeros((n_kept, n_positions), np.int64), optima=np.zeros(n_kept),
-        )  # fmt: skip
+        sizes = {"L": n_items, "K": n_positions, "M": n_available, "m": self.cutoff, "s": scanned, "n": n_kept}
+        sizes["C"] = n_available if searched else n_positions
+        self.choice = Choice(attraction, best, optimum, places=places, bounds=bounds, **first_arrays(Choice, sizes))
         self.find_kernel = None if pick is None else specialise(_find, pick=pick, expected=self.model.expected_kernel)
         self._kept: dict[bytes, tuple[NDArray[np.int64], float]] = {}
 

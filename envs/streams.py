@@ -140,18 +140,18 @@ class Streams:
             raise
         except Exception as error:
             raise SessionError(f"{name_of(self)}, step {self._steps + 1}: {cause(error)}, in {self._culprit()}") from error
-        axes, reported, rewards, changed = self.axes, clicks, realised, None
+        axes, reported, rewards = self.axes, clicks, realised
         beside: dict[str, NDArray[Any]] = {}
         if axes is not None:
             self._displays += 1 if idle is None else ~idle
             reported, rewards, beside = axes.settle(self.task, self._displays, sessions, optimum)
-            changed = axes.change_items(self._displays, self._batch) if axes.changes_items else None
+            changed = axes.change_items(self._displays, self._batch)
         regret = optimum - expectation
         if idle is not None:
             for nothing in (reported, rewards, regret, expectation):
                 nothing[idle] = 0
         entered = self._count(1, regret)
-        if axes is not None and changed is not None and not entered:
+        if axes is not None and not entered:
             axes.find(self._batch, changed)
         return reported, rewards, {"expected_reward": expectation, "regret": regret, "optimal_reward": optimum, **beside}
 

@@ -13,9 +13,9 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 LIBRARY = ROOT / "src" / "clickgym"
 BUDGET = {
-    "src/clickgym/core": 1528,
-    "envs": 6215,
-    "agents": 8935,
+    "src/clickgym/core": 1580,
+    "envs": 6111,
+    "agents": 8907,
     "src/clickgym/runner": 6699,
     "src/clickgym/offline": 11_488,
     "src/clickgym/serving": 3114,

@@ -9,13 +9,14 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from gymnasium.spaces import Box, Dict, MultiBinary
 from numpy.typing import NDArray
 
 from ...core.kernels import inner, kernel, specialise
+from ...core.state import Flags, Floats, Ints, first_arrays
 from ..click_model import ClickModel
 from ..scan import scan
 from ..session import sessions_of_own_items
@@ -40,29 +41,30 @@ class Pool(NamedTuple):
 
 
 class Round(NamedTuple):
-    """The candidates of one session and their best list; and the working memory to draw them."""
+    """The candidates of one session and their best list; and the working memory to draw them. A user may meet D items, and m
+    positions count."""
 
-    user: NDArray[np.int64]  # (1,) who meets them
-    items: NDArray[np.int64]  # (L,) their numbers in the pool
+    user: Annotated[Ints, "1"]  # who meets them
+    items: Annotated[Ints, "L"]  # their numbers in the pool
     features: NDArray[np.float64]  # (L, d); where clicks have values (L, d + 1), the last of them the value
     attraction: NDArray[np.float64]  # (L,)
     others: NDArray[np.float64]  # (P, L) the further parameters that belong to items
-    best: NDArray[np.int64]  # (K,) the best list
-    optimum: NDArray[np.float64]  # (1,) its expected reward
-    deck: NDArray[np.int64]  # the numbers 0, 1, ... of all that a user may meet; dealt from and put back in every draw
-    swaps: NDArray[np.int64]  # (L,)
-    candidates: NDArray[np.int64]  # (L,) the candidates by decreasing attraction
-    places: NDArray[np.int64]  # (m,) which of them stands at each counted position of the best list; -1: to be searched for
-    bounds: NDArray[np.float64]  # (m, m) of the search: bounds on the examination of the positions k.., decreasing
-    gain: NDArray[np.float64]  # (L,) of a scan, like the four that follow
-    continuation: NDArray[np.float64]  # (L,)
-    ratio: NDArray[np.float64]  # (L,)
-    order: NDArray[np.int64]  # (L,)
-    values: NDArray[np.float64]  # (L + 1, m + 1)
-    head: NDArray[np.int64]  # (m,) working memory of the search ...
-    found: NDArray[np.int64]  # (m,)
-    choice: NDArray[np.int64]  # (m,)
-    used: NDArray[np.bool_]  # (L,)
+    best: Annotated[Ints, "K", range]  # the best list
+    optimum: Annotated[Floats, "1"]  # its expected reward
+    deck: Annotated[Ints, "D", range]  # the numbers of all that a user may meet; dealt from and put back in every draw
+    swaps: Annotated[Ints, "L"]
+    candidates: Annotated[Ints, "L"]  # the candidates by decreasing attraction
+    places: Annotated[Ints, "m", -1]  # which of them stands at each counted position of the best list; -1: to be searched for
+    bounds: Annotated[Floats, "m m"]  # of the search: bounds on the examination of the positions k.., decreasing
+    gain: Annotated[Floats, "L"]  # of a scan, like the four that follow
+    continuation: Annotated[Floats, "L"]
+    ratio: Annotated[Floats, "L"]
+    order: Annotated[Ints, "L"]
+    values: Annotated[Floats, "L+1 m+1"]
+    head: Annotated[Ints, "m"]  # working memory of the search ...
+    found: Annotated[Ints, "m"]
+    choice: Annotated[Ints, "m", -1]
+    used: Annotated[Flags, "L"]
 
 
 @inner
@@ -239,29 +241,10 @@ class RoundTask:
         n_features = pool.users.shape[1] + pool.items.shape[1] + len(pool.pairs)
         self.items = np.zeros((1 + len(pool.item_others), n_items))
         most = int(np.diff(pool.starts).max()) if len(pool.entries) else len(pool.items)
-        self.round = Round(
-            user=np.zeros(1, np.int64),
-            items=np.zeros(n_items, np.int64),
-            features=np.zeros((n_items, n_features + self.has_values)),
-            attraction=self.items[0],
-            others=self.items[1:],
-            best=np.arange(base.n_positions),
-            optimum=np.zeros(1),
-            deck=np.arange(most),
-            swaps=np.zeros(n_items, np.int64),
-            candidates=np.zeros(n_items, np.int64),
-            places=np.full(m, -1) if places is None else places,
-            bounds=bounds,
-            gain=np.zeros(n_items),
-            continuation=np.zeros(n_items),
-            ratio=np.zeros(n_items),
-            order=np.zeros(n_items, np.int64),
-            values=np.zeros((n_items + 1, m + 1)),
-            head=np.zeros(m, np.int64),
-            found=np.zeros(m, np.int64),
-            choice=np.full(m, -1),
-            used=np.zeros(n_items, np.bool_),
-        )
+        sizes = {"L": n_items, "K": base.n_positions, "m": m, "D": most}
+        arrays = first_arrays(Round, sizes) | {"bounds": bounds} | ({} if places is None else {"places": places})
+        arrays["features"] = np.zeros((n_items, n_features + self.has_values))
+        self.round = Round(attraction=self.items[0], others=self.items[1:], **arrays)
         self.parameters = base.parameters._replace(**dict(zip(base.item_parameters(), self.items, strict=True)))
         expected = base.expected_kernel
         if places is not None:

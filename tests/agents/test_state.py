@@ -13,7 +13,7 @@ from typing_extensions import TypeAliasType
 from clickgym.agents import CompiledAgent
 from clickgym.agents.cascade import UCB1State
 from clickgym.agents.cascade_restarts import Detection, RestartingUCB1State
-from clickgym.agents.state import Flags, Floats, Ints, declared, joined
+from clickgym.core.state import Flags, Floats, Ints, declared, joined
 from clickgym.envs import kernel
 
 

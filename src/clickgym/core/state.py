@@ -1,4 +1,4 @@
-"""First states of compiled agents: the fields of a state declare kind, shape and first value of their arrays.
+"""First states of agents and environments: the fields declare kind, shape and first value of their arrays.
 
 ::
 
@@ -10,7 +10,8 @@
         start: Annotated[Ints, "2L+1"]
         epsilon: float  # declares nothing: the hyper-parameter of this name, or what `_first_values` says
 
-Letters are sizes: L items, K positions, d features, S states of users, and those that the agent adds in `_state_sizes`.
+Letters are sizes: for agents L items, K positions, d features, S states of users, and those that the agent adds in
+`_state_sizes`.
 """
 
 from __future__ import annotations
