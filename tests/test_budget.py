@@ -16,15 +16,15 @@ BUDGET = {
     "src/clickgym/core": 1528,
     "envs": 6215,
     "agents": 8935,
-    "src/clickgym/runner": 6695,
+    "src/clickgym/runner": 6675,
     "src/clickgym/offline": 11_493,
     "src/clickgym/serving": 2793,
-    "src/clickgym": 377,
-    "lab/src": 7260,
+    "src/clickgym": 344,
+    "lab/src": 7028,
     "docs": 1735,
     "benchmarks": 3877,
     "tests": 38_882,
-    "lab/tests": 5989,
+    "lab/tests": 5982,
 }
 """Lines of each room; that of the library itself is of the files beside its rooms."""
 
