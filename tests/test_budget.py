@@ -16,15 +16,15 @@ BUDGET = {
     "src/clickgym/core": 1580,
     "envs": 6111,
     "agents": 8907,
-    "src/clickgym/runner": 6699,
+    "src/clickgym/runner": 6679,
     "src/clickgym/offline": 11_488,
     "src/clickgym/serving": 3114,
-    "src/clickgym": 377,
-    "lab/src": 7265,
+    "src/clickgym": 344,
+    "lab/src": 7033,
     "docs": 1735,
     "benchmarks": 3889,
     "tests": 39_322,
-    "lab/tests": 6016,
+    "lab/tests": 6009,
 }
 """Lines of each room; that of the library itself is of the files beside its rooms."""
 

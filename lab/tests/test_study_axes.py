@@ -8,7 +8,7 @@ import pytest
 
 from clickgym.agents import CascadeTS, TopRank
 from clickgym.runner.make import make_agent, make_env
-from clickgym_lab.studies import axes, churn, click_farms, late_clicks, warm_start
+from clickgym_lab.studies import STUDIES, axes, churn, late_clicks, warm_start
 from clickgym_lab.studies.study import CM, PBM, Curves
 
 LATE = f"{CM}:arrival=batch:100"
@@ -128,7 +128,6 @@ def test_an_untold_agent_keeps_what_it_has_learned(kind, forgets):
 
 
 def test_no_run_of_an_attack_or_of_batches_is_shortened():
-    studies = [each for module in (late_clicks, click_farms, churn, warm_start) for each in module.STUDIES.values()]
-    parts = [part for each in studies for part in each.parts]
+    parts = [part for name in ("late-clicks", "click-farms", "churn", "warm-start") for part in STUDIES[name].parts]
     assert len(parts) == 8
     assert all(part.least_horizon == part.horizon and part.runs == part.least_runs == 1 for part in parts)

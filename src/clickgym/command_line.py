@@ -78,7 +78,7 @@ COMMANDS = {
     "features": ("offline:features", "Make a contextual instance (items with features) from ratings or from judged documents."),
     "report": ("runner:report", "Write the table, the figure and reports of the results in a folder."),
 }
-"""The commands in the order of the help text: the room and the function of each, which lies in its ``commands/NAME.py``,
+"""The commands in the order of the help text: the room and the function of each, in ``commands/NAME.py`` of the room,
 or the package that adds it; and the first line of its docstring."""
 TRUST = (
     "show", "run", "watch", "tune", "study", "bench", "record", "evaluate", "compare-online", "decide", "features", "report",

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .plots import look_of
+from .plots import Axes, look_of
 from .study import Curves, Finding, PaperTable, estimate, number, ratio, versus
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 RANDOM = "Random"
 BARS = "bars: 95 % intervals of the mean over queries"

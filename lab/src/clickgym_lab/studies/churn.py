@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from clickgym.agents import PBMHB, CascadeKLUCB, CascadeSWUCB, CascadeTS, GLRCascadeKLUCB, Random, TopRank, UniRank
 
 from .axes import BARS, RANDOM, in_envs, lines, table_of, times
-from .plots import finish, grid
+from .plots import Figure, finish, grid
 from .study import CM, PBM, Curves, Evidence, Finding, PaperTable, less_regret
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 __all__ = ["times"]
 

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from .axes import BARS, RANDOM, in_envs, left, less_at_last, lines, table_of, times
-from .plots import finish, grid
+from .plots import Figure, finish, grid
 from .study import CM, PBM, Evidence, PaperTable
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 __all__ = ["left", "less_at_last", "times"]
 

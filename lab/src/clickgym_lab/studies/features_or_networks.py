@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import product
-from typing import TYPE_CHECKING
 
 from .axes import RANDOM, times
-from .plots import finish, grid, style_of
+from .plots import Figure, finish, grid, style_of
 from .study import Evidence, Finding, PaperTable, Values, estimate, less_regret, number, versus
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 WORLDS = {"personal": "personal:", "inner": "personal:form=inner,", "network": "network:"}
 """The beginning of the names of the instances of each world."""

@@ -12,18 +12,15 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import chain, product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from clickgym.envs import ContextualModel, Instance, LinearModel, UserBrowsingModel, load_instance
 from clickgym.runner.theory import BOUNDS
 
-from .plots import band, bands, colour_of, finish, grid, points
+from .plots import Figure, band, bands, colour_of, finish, grid, points
 from .study import Curves, Estimate, Evidence, Finding, PaperTable, Values, estimate, every, number, percent, saved
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 POSITIONS = (3, 4, 5, 6)
 SHORT, LONG = POSITIONS[0], POSITIONS[-1]

@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,11 +23,8 @@ from clickgym.core.statistics import POWER
 from clickgym.envs import ClickEnv, ClickModel, DependentClickModel, Instance, load_instance
 from clickgym.offline import click_law
 
-from .plots import finish, grid
+from .plots import Figure, finish, grid
 from .study import Curves, Evidence, Finding, PaperTable, Values, estimate, every, number, saved, several
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 MODELS = ("PBM", "TPBM", "UBM", "CM", "DCM", "DBN", "CCM")
 AGENT = "Fixed"

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from clickgym.runner.theory import BOUNDS
 
-from .plots import bands, finish, grid
+from .plots import Figure, bands, finish, grid
 from .study import PBM, Curves, Evidence, Finding, Values, estimate
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 LAGREE_AGENTS = (
     "PBMPIE", "PBMTS", "BCMPTS", "PBMUCB", "RankedKLUCB", "CascadeUCB1", "CascadeUCB1:feedback=first_click",

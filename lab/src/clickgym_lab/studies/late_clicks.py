@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from .axes import BARS, RANDOM, in_envs, left, lines, table_of, times
-from .plots import finish, grid
+from .plots import Figure, finish, grid
 from .study import CM, PBM, Curves, Evidence, Finding, PaperTable, estimate
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 __all__ = ["left", "times"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache, cached_property, lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,11 +15,8 @@ from clickgym.offline import ClickLog, learn
 from clickgym.runner import make_env
 
 from .axes import RANDOM
-from .plots import colour_of, finish, grid
+from .plots import Figure, colour_of, finish, grid
 from .study import Estimate, Evidence, Finding, PaperTable, Values, estimate, versus
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 Floats = NDArray[np.float64]
 NUMBERS = (1, 2, 3)

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from clickgym.envs import load_instance
 from clickgym.runner import wrong_pairs
 
-from .plots import BLACK, BLUE, GREEN, ORANGE, PURPLE, YELLOW, band, bands, finish, grid
+from .plots import BLACK, BLUE, GREEN, ORANGE, PURPLE, YELLOW, Figure, band, bands, finish, grid
 from .study import (
     FIRST,
     LAST,
@@ -35,9 +35,6 @@ from .study import (
     short,
     versus,
 )
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 TOP5 = "n_positions=10,cutoff=5"
 # Abandonment clicks, as the paper has it.

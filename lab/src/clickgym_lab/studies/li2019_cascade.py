@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from clickgym.runner.theory import BOUNDS
 
-from .plots import band, bands, finish, grid
+from .plots import Figure, band, bands, finish, grid
 from .study import LAST, LINEAR, Curves, Evidence, Finding, Values, estimate, every, number
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 CHANGING = "NonStationaryCMRank-v0"
 ADAPTIVE, STUBBORN = ("CascadeDUCB", "CascadeSWUCB"), ("RankedExp3", LAST, "BatchRank")

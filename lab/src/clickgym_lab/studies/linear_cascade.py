@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from .he2020 import LONG, contextual, ubm
-from .plots import band, finish, grid
+from .plots import Figure, band, finish, grid
 from .study import Evidence, Finding, PaperTable, estimate, less_regret
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 ENV = ubm(LONG)
 PART = "linear-cascade"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import product
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,11 +11,8 @@ from clickgym.core.statistics import worst_tenth
 
 from .axes import RANDOM, left, times
 from .features_or_networks import WORLDS
-from .plots import finish, grid, style_of
+from .plots import Figure, finish, grid, style_of
 from .study import Curves, Evidence, Finding, PaperTable, Values, estimate, less_regret, number, versus
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 WORLD = "ContextualPBMRank-v0"
 FEATURES = ("plain", "outer")

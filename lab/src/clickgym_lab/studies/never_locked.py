@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from clickgym.core.statistics import worst_tenth
 
-from .plots import regret_figure
+from .plots import Figure, regret_figure
 from .study import Estimate, Evidence, Finding, PaperTable, Values, estimate, number, short
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 SIX = ("CMRank-v0", "PBMRank-v0", "DCMRank-v0", "UBMRank-v0", "DBNRank-v0", "CCMRank-v0")
 TRUST = ("TPBMRank-v0",)

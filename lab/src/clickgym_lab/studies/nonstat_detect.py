@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,11 +13,8 @@ from numpy.typing import NDArray
 from clickgym import make_agent, run
 
 from .li2019_cascade import ADAPTIVE, CHANGING, switching
-from .plots import DASHED, band, colour_of, finish, grid, look_of
+from .plots import DASHED, Figure, band, colour_of, finish, grid, look_of
 from .study import LAST, Curves, Evidence, Finding, Values, estimate
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 __all__ = ["switching"]
 

@@ -6,15 +6,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from clickgym.envs import ContextualModel, GradedModel, Instance, load_instance
 
-from .plots import band, bands, finish, grid
+from .plots import Figure, band, bands, finish, grid
 from .study import Curves, Evidence, Finding, PaperTable, Values, estimate, less_regret, saved, versus
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 AGENTS = ("PDGD", "PDGD:learning_rate=3", "LinearTS", "UBMLinUCB", "C2UCB")
 RANKERS = (

@@ -15,8 +15,10 @@ from clickgym.core.colours import COLOURS
 from .study import Curves, Evidence, Values, estimate
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    from matplotlib.axes import Axes as Axes
+    from matplotlib.figure import Figure as Figure
+else:  # studies annotate with them, and who lists studies does not wait for matplotlib
+    Axes = Figure = Any
 
 Look = tuple[str, Any]
 """A colour, and dashes as matplotlib takes them."""

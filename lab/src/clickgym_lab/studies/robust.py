@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from .plots import finish, grid, style_of
+from .plots import Figure, finish, grid, style_of
 from .study import CM, Curves, Evidence, Finding, PaperTable, Values, estimate, every, number, ratio, versus
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 HORIZON = 100_000
 SHARES = {"0.1 %": 100, "1 %": 1_000, "5 %": 5_000}

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from .plots import DOTTED, LOOKS, band, finish, grid, look_of
+from .plots import DOTTED, LOOKS, Figure, band, finish, grid, look_of
 from .study import CM, PBM, Curves, Evidence, Finding, PaperTable, estimate, less_regret, ratio, short
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 IN_CM, IN_PBM = "unknown-examination-cm", "unknown-examination-pbm"
 PARTS = {CM: IN_CM, PBM: IN_PBM}

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from clickgym.envs import Instance, load_instance
 
-from .plots import regret_figure
+from .plots import Figure, regret_figure
 from .study import CM, PBM, Evidence, Finding, PaperTable, estimate, less_regret, linear, saved, short
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 AGENTS = ("CascadeUCBV", "CascadeUCB1", "CascadeKLUCB", "TSCascade", "CascadeTS")
 INDICES = ("CascadeUCBV", "CascadeUCB1", "CascadeKLUCB")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from functools import lru_cache
 from inspect import signature
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -26,11 +26,8 @@ from clickgym.envs import Users
 
 from ..production import EXCHANGED, Log, log_of_production
 from .axes import BARS, RANDOM, lines, table_of, times
-from .plots import finish, grid
+from .plots import Figure, finish, grid
 from .study import CM, PBM, Curves, Evidence, Finding, PaperTable, several, versus
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 EVERY, MANY = "warm-start", "warm-start-many"
 """All sizes of the log on the shipped queries; two sizes on all queries."""

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from .plots import band, finish, grid
+from .plots import Figure, band, finish, grid
 from .study import LINEAR, SLACK, Curves, Estimate, Evidence, Finding, PaperTable, Values, estimate, versus
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 ENV = "CascadeMDPRank-v0"
 FAMILIES = ("independent", "clickbait", "habit")

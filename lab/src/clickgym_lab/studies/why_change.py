@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from .li2019_cascade import ADAPTIVE, CHANGING, switching
-from .plots import bands, colour_of, finish, grid
+from .plots import Figure, bands, colour_of, finish, grid
 from .study import LAST, LINEAR, Curves, Evidence, Finding, Values, estimate
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 __all__ = ["switching"]
 

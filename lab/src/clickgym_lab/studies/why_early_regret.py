@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.typing import NDArray
 
 from .li2019_bubble import BUBBLE, BUBBLE_CM, WRONG_PAIRS, wrong_in_list
-from .plots import LOOKS, band, finish, grid
+from .plots import LOOKS, Figure, band, finish, grid
 from .study import LAST, SLACK, Curves, Evidence, Finding, Values, estimate, every, short
 from .why_violations import TOP_RANK, lists_with
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 __all__ = ["crossing", "lists_with", "wrong_in_list"]
 

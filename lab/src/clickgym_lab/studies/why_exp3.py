@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from clickgym.envs import Instance, load_instance
 
-from .plots import band, colour_of, finish, grid
+from .plots import Figure, band, colour_of, finish, grid
 from .study import LAST, PBM, Curves, Evidence, Finding, Values, estimate, saved
 from .zoghi2017 import PANELS
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 QUERY = PANELS["c"][1]
 EXP3 = "RankedExp3"

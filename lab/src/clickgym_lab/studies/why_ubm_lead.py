@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,11 +13,8 @@ from clickgym.agents import C2UCB, UBMLinUCB
 from clickgym.envs import Instance, LabelledModel, LinearModel, UserBrowsingModel, load_instance
 
 from .he2020 import BASELINE, CTR_SET, CTR_SUM, LONG, OURS, PUBLISHED_LIFT, contextual, ubm
-from .plots import COLOURS_OF_USERS, finish, grid
+from .plots import COLOURS_OF_USERS, Figure, finish, grid
 from .study import Curves, Estimate, Evidence, Finding, PaperTable, Values, estimate, saved
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 ENV = ubm(LONG)
 L, D = 12, 10

@@ -6,18 +6,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from clickgym.envs import load_instance
 
 from .li2019_bubble import BUBBLE, VIOLATIONS, WRONG_PAIRS, wrong_in_list
-from .plots import BLACK, colour_of, finish, grid, points
+from .plots import BLACK, Figure, colour_of, finish, grid, points
 from .study import FIRST, LAST, Curves, Evidence, Finding, Values, estimate, every, saved, short
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 __all__ = ["TOP_RANK", "lists_with", "wrong_in_list"]
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from inspect import signature
 from itertools import product, takewhile
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,12 +30,8 @@ from clickgym.core.checks import check_choice, check_count, probability
 from clickgym.envs import Users, sessions
 from clickgym.runner import make_env
 
-from .plots import finish, grid, style_of
+from .plots import Axes, Figure, finish, grid, style_of
 from .study import CM, PBM, Evidence, Finding, PaperTable, Values, estimate, number, ratio, short, versus
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 WRONG = ("flipped", "others", "earlier")
 """What is wrong in a log: clicks are flipped, or sessions are of other users, or of the same users before a change."""

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .plots import band, finish, grid, style_of
+from .plots import Axes, Figure, band, finish, grid, style_of
 from .study import (
     CM,
     CONVERGED,
@@ -28,10 +27,6 @@ from .study import (
     short,
     versus,
 )
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 BATCHRANKS = {"BatchRank": "as printed", "MergeRank": "as released"}
 """The paper's algorithm, as Algorithms 1-4 have it and as the authors' code does, which the figures were made with."""
