@@ -17,7 +17,7 @@ from clickgym.envs import load_instance
 from clickgym_lab.bench.anchors import Anchor
 from clickgym_lab.bench.leaderboard import leaderboard
 from clickgym_lab.bench.play import play, play_one, suited
-from clickgym_lab.bench.protocol import BESIDE, CURRENT
+from clickgym_lab.bench.protocol import BESIDE, BY_FEATURES, CURRENT
 from clickgym_lab.bench.reference import lines, processor, reference
 from clickgym_lab.bench.score import Estimate, Pair, better, improvement, pairs, scored, standing
 from clickgym_lab.bench.task import Task
@@ -58,7 +58,7 @@ def test_item_ids_tell_nothing():
     differences = []
     for task in tasks():
         env = task.make().unwrapped
-        if task.ability in ("contextual", "memory", "safety", "change", "churn"):
+        if task.ability in (*BY_FEATURES, "memory", "safety", "change", "churn", "drift"):
             continue
         best = env.task.optimal_reward
         ids = np.arange(env.model.n_items)
