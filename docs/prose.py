@@ -205,7 +205,8 @@ def linear_scale() -> str:
     best = {task.name: float(np.exp(-CURRENT.anchor(task).scale)) for task in CURRENT.tasks()}
     due = Counter(task.ability for task in CURRENT.tasks_of(board))
     linear = {}
-    for name, rows in tables_of(CURRENT, board, None, False).items():
+    for name, played in tables_of(CURRENT, board, None, False).items():
+        rows = played.filter(col("task").is_in(list(best)))
         share = col("task").replace_strict(best, return_dtype=polars.Float64)
         means = rows.group_by("task", "ability").agg(score=((1 - share ** col("score")) / (1 - share)).mean())
         sums = dict(means.group_by("ability").agg(col("score").sum()).iter_rows())
