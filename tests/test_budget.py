@@ -17,7 +17,7 @@ BUDGET = {
     "envs": 6215,
     "agents": 8935,
     "src/clickgym/runner": 6695,
-    "src/clickgym/offline": 11_465,
+    "src/clickgym/offline": 11_466,
     "src/clickgym/serving": 2793,
     "src/clickgym": 377,
     "lab/src": 7260,
