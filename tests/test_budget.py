@@ -17,7 +17,7 @@ BUDGET = {
     "envs": 6111,
     "agents": 8907,
     "src/clickgym/runner": 6679,
-    "src/clickgym/offline": 11_488,
+    "src/clickgym/offline": 11_489,
     "src/clickgym/serving": 3114,
     "src/clickgym": 344,
     "lab/src": 7033,

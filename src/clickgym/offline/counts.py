@@ -137,7 +137,8 @@ class Counts:
     def sessions(self, position: int = 1) -> NDArray[np.float64]:
         """``(Q,)`` the sessions of each query: those whose lists reach a position."""
         here = self.by_pair(np.where(self.position == position, self.displays, 0))[:-1]
-        return np.bincount(self.query, here, len(self.query_labels))
+        sessions: Any = np.bincount(self.query, here, len(self.query_labels))
+        return np.asarray(sessions, np.float64)
 
     @cached_property
     def pair(self) -> NDArray[np.int32]:

@@ -57,7 +57,7 @@ def count(
     """
     check_counts_path(out)
     if sql:
-        of = {name: reading[name] for name in ("columns", "sessions_per_file")}  # type: ignore[literal-required]
+        of = {name: reading[name] for name in ("columns", "sessions_per_file")}
         print(statement(log, model, str(out), hold_out=hold_out, log_format=log_format, **of), end="")  # type: ignore[arg-type]
         return
     with compiling_told(console := errors()):
