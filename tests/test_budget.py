@@ -20,11 +20,11 @@ BUDGET = {
     "src/clickgym/offline": 11_493,
     "src/clickgym/serving": 2793,
     "src/clickgym": 377,
-    "lab/src": 7265,
+    "lab/src": 7270,
     "docs": 1735,
     "benchmarks": 3889,
     "tests": 38_901,
-    "lab/tests": 5995,
+    "lab/tests": 6002,
 }
 """Lines of each room; that of the library itself is of the files beside its rooms."""
 
