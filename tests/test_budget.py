@@ -20,11 +20,11 @@ BUDGET = {
     "src/clickgym/offline": 11_489,
     "src/clickgym/serving": 3114,
     "src/clickgym": 344,
-    "lab/src": 7033,
+    "lab/src": 7038,
     "docs": 1735,
     "benchmarks": 3889,
     "tests": 39_322,
-    "lab/tests": 6009,
+    "lab/tests": 6016,
 }
 """Lines of each room; that of the library itself is of the files beside its rooms."""
 
