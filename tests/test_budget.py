@@ -24,7 +24,7 @@ BUDGET = {
     "docs": 1735,
     "benchmarks": 3877,
     "tests": 38_882,
-    "lab/tests": 6_045,
+    "lab/tests": 6045,
 }
 """Lines of each room; that of the library itself is of the files beside its rooms."""
 
