@@ -24,7 +24,7 @@ BUDGET = {
     "docs": 1735,
     "benchmarks": 3889,
     "tests": 39_322,
-    "lab/tests": 6016,
+    "lab/tests": 6072,
 }
 """Lines of each room; that of the library itself is of the files beside its rooms."""
 
