@@ -15,7 +15,7 @@ LIBRARY = ROOT / "src" / "clickgym"
 BUDGET = {
     "src/clickgym/core": 1580,
     "envs": 6111,
-    "agents": 8907,
+    "agents": 8897,
     "src/clickgym/runner": 6679,
     "src/clickgym/offline": 11_489,
     "src/clickgym/serving": 3114,
