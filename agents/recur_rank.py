@@ -140,14 +140,14 @@ def span(state, items):  # type: ignore[no-untyped-def]
     Norms by ``V⁺`` and estimates do not depend on the basis. This one is triangular with ones where the rest was largest and
     nothing larger elsewhere, so that no rescaling of the features matters.
     """
-    n_features, largest = state.items.shape[1], 0.0
+    largest = 0.0
     for i in items:
-        for j in range(n_features):
-            largest = max(largest, abs(state.items[i, j]))
+        for entry in state.items[i]:
+            largest = max(largest, abs(entry))
     if largest == 0.0:
         return 0
     for i in items:
-        for j in range(n_features):
+        for j in range(state.items.shape[1]):
             state.rest[i, j] = state.items[i, j] / largest
     rank, least = 0, 0.0
     while rank < state.place.shape[1]:
@@ -160,15 +160,21 @@ def span(state, items):  # type: ignore[no-untyped-def]
             break
         if rank == 0:
             least = DEPENDENT**2 * square
-        for i in items:
-            state.place[i, rank] = dot(state.rest[i], state.rest[pivot]) / square if i != pivot else 1.0
-        for i in items:
-            if i != pivot:
-                for j in range(n_features):
-                    state.rest[i, j] -= state.place[i, rank] * state.rest[pivot, j]
-        state.rest[pivot, :] = 0.0
+        eliminate(state, items, pivot, square, rank)
         rank += 1
     return rank
+
+
+@inner
+def eliminate(state, items, pivot, square, rank):  # type: ignore[no-untyped-def]
+    """The coordinate along the rest of a candidate, which is taken from the rests of all."""
+    for i in items:
+        if i != pivot:
+            state.place[i, rank] = dot(state.rest[i], state.rest[pivot]) / square
+            for j in range(state.rest.shape[1]):
+                state.rest[i, j] -= state.place[i, rank] * state.rest[pivot, j]
+    state.place[pivot, rank] = 1.0
+    state.rest[pivot, :] = 0.0
 
 
 @inner
@@ -219,42 +225,50 @@ def design(state, points, rank):  # type: ignore[no-untyped-def]
         return
     for i in points:
         state.weights[i] = 1.0 / len(points)
-    inverse, product = state.inverse[:rank, :rank], state.vector[:rank]
     exact, good = False, False
     for step in range(MOST_STEPS * rank):
         if good or step % REFRESH == 0:  # without the rounding errors of the steps
             measure_norms(state, points, rank)
             exact = True
-        far, near = points[0], -1
-        for i in points:
-            if state.norms[i] > state.norms[far]:
-                far = i
-            if state.weights[i] > 0.0 and (near < 0 or state.norms[i] < state.norms[near]):
-                near = i
+        far, near = extremes(state, points)
         good = state.norms[far] <= OPTIMAL * rank
         if good and exact:
             break
-        if good:
-            continue
-        exact = False
-        chosen = far if state.norms[far] - rank >= rank - state.norms[near] else near
-        norm = state.norms[chosen]
-        if chosen == far:
-            length = (norm - rank) / (rank * (norm - 1.0))
-        else:
-            length = -state.weights[near] / (1.0 - state.weights[near])  # all of its weight
-            if norm > 1.0:
-                length = max(length, (norm - rank) / (rank * (norm - 1.0)))
-        multiply(inverse, state.place[chosen, :rank], product)
-        ratio = length / (1.0 - length)
-        shrink = ratio / (1.0 + ratio * norm)
-        for i in points:
-            state.norms[i] = (state.norms[i] - shrink * dot(product, state.place[i, :rank]) ** 2) / (1.0 - length)
-            state.weights[i] *= 1.0 - length
-        state.weights[chosen] = max(state.weights[chosen] + length, 0.0)
-        for i in range(rank):
-            for j in range(rank):
-                inverse[i, j] = (inverse[i, j] - shrink * product[i] * product[j]) / (1.0 - length)
+        if not good:
+            exact = False
+            if state.norms[far] - rank >= rank - state.norms[near]:
+                move(state, points, rank, far, -np.inf)
+            else:
+                move(state, points, rank, near, -state.weights[near] / (1.0 - state.weights[near]))
+
+
+@inner
+def extremes(state, points):  # type: ignore[no-untyped-def]
+    """The point of largest norm, and that of smallest norm among those with weight."""
+    far, near = points[0], -1
+    for i in points:
+        if state.norms[i] > state.norms[far]:
+            far = i
+        if state.weights[i] > 0.0 and (near < 0 or state.norms[i] < state.norms[near]):
+            near = i
+    return far, near
+
+
+@inner
+def move(state, points, rank, chosen, least):  # type: ignore[no-untyped-def]
+    """Move weight to a point, or away from it: as makes det V largest, but no more than all of its weight."""
+    inverse, product, norm = state.inverse[:rank, :rank], state.vector[:rank], state.norms[chosen]
+    length = max(least, (norm - rank) / (rank * (norm - 1.0))) if norm > 1.0 else least
+    multiply(inverse, state.place[chosen, :rank], product)
+    ratio = length / (1.0 - length)
+    shrink = ratio / (1.0 + ratio * norm)
+    for i in points:
+        state.norms[i] = (state.norms[i] - shrink * dot(product, state.place[i, :rank]) ** 2) / (1.0 - length)
+        state.weights[i] *= 1.0 - length
+    state.weights[chosen] = max(state.weights[chosen] + length, 0.0)
+    for i in range(rank):
+        for j in range(rank):
+            inverse[i, j] = (inverse[i, j] - shrink * product[i] * product[j]) / (1.0 - length)
 
 
 # ------------------------------------------------------------------------------------------------------------------ phases
@@ -264,7 +278,6 @@ def design(state, points, rank):  # type: ignore[no-untyped-def]
 def begin_phase(state, rng, p):  # type: ignore[no-untyped-def]
     """Design the phase of a part: how often each of its candidates has to be seen on its first position."""
     items = state.order[state.first[p] : state.first[p] + state.size[p]]
-    n, n_points = len(items), 0
     state.n_numbers[0] += 1
     state.part[p] = state.n_numbers[0]
     state.waiting[p] = NOTHING_LEFT
@@ -272,12 +285,20 @@ def begin_phase(state, rng, p):  # type: ignore[no-untyped-def]
         state.weights[i] = state.targets[i] = 0.0
         state.displays[i] = state.arrived[i] = state.clicks[i] = 0
         state.chosen[state.point[i]] = -1
-    if n == 1:
+    if len(items) == 1:
         return
-    rank = state.rank[p] = span(state, items)
-    if rank == 0:
-        return
-    for i in items:  # of candidates with the same features a random one stands for all
+    state.rank[p] = span(state, items)
+    if state.rank[p] > 0:
+        points = state.positions[: choose_points(state, rng, items)]
+        design(state, points, state.rank[p])
+        set_targets(state, points, p)
+
+
+@inner
+def choose_points(state, rng, items):  # type: ignore[no-untyped-def]
+    """Write the candidates of the design into `positions`: of those with the same features a random one; returns how many."""
+    n_points = 0
+    for i in items:
         point = state.point[i]
         state.norms[point] = state.norms[point] + 1.0 if state.chosen[point] >= 0 else 1.0
         if state.chosen[point] < 0 or rng.random() * state.norms[point] < 1.0:
@@ -286,16 +307,20 @@ def begin_phase(state, rng, p):  # type: ignore[no-untyped-def]
         if state.chosen[state.point[i]] == i:
             state.positions[n_points] = i
             n_points += 1
-    points = state.positions[:n_points]
-    design(state, points, rank)
-    total = 0.0
+    return n_points
+
+
+@inner
+def set_targets(state, points, p):  # type: ignore[no-untyped-def]
+    """How many samples the phase of a part needs of each point, by the weights of the design."""
+    n, total = state.size[p], 0.0
     for i in points:
         if state.weights[i] < NEGLIGIBLE / n:
             state.weights[i] = 0.0
         total += state.weights[i]
     phase = float(state.phase[p])
     log_term = math.log(2.0 * n * len(state.size) * phase * (phase + 1.0) * state.root_horizon)
-    budget = math.pow(4.0, phase) * rank * log_term
+    budget = math.pow(4.0, phase) * state.rank[p] * log_term
     state.waiting[p] = 0
     for i in points:
         state.weights[i] /= total
@@ -376,22 +401,25 @@ def rank(state, rng, features, ranking):  # type: ignore[no-untyped-def]
     for k in range(n_positions):
         state.shown_part[k] = -1
     for p in range(state.n_parts[0]):
-        begin, stop = state.first[p], state.first[p + 1]
-        items = state.order[begin : begin + state.size[p]]
-        shown = items[0]
-        if state.waiting[p] > 0:
-            shown = choose(state, rng, items)
-            state.displays[shown] += 1
-            state.shown_part[begin] = state.part[p]
-            state.shown_item[begin] = shown
-        ranking[begin] = state.row[shown]
-        k = begin + 1
-        for i in items:
-            if k == stop:
-                break
-            if i != shown:
-                ranking[k] = state.row[i]
-                k += 1
+        show_part(state, rng, p, ranking)
+
+
+@inner
+def show_part(state, rng, p, ranking):  # type: ignore[no-untyped-def]
+    """Show at the first position of a part the candidate that lacks most samples, then the others in their order."""
+    k, stop = state.first[p], state.first[p + 1]
+    items = state.order[k : k + state.size[p]]
+    shown = items[0]
+    if state.waiting[p] > 0:
+        shown = choose(state, rng, items)
+        state.displays[shown] += 1
+        state.shown_part[k] = state.part[p]
+        state.shown_item[k] = shown
+    ranking[k] = state.row[shown]
+    for i in items:
+        if i != shown and k + 1 < stop:
+            k += 1
+            ranking[k] = state.row[i]
 
 
 @inner
