@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..core.checks import check_path, is_sequence
 from ..core.files import is_draft
@@ -100,37 +102,43 @@ def check_together(files: Sequence[Path], facts: Sequence[Facts], sessions_per_f
                     )
 
 
+BELOW = {"items": -1, "clicks": 0, "propensities": 1, "context": 0, "values": 0}
+"""What stands below the end of a list."""
+OPTIONAL = ("propensities", "list_propensities", "context", "times", "values")
+
+
 def joined(files: Sequence[Path], logs: Sequence[ClickLog], max_memory: int | str = MAX_MEMORY) -> ClickLog:
     """The sessions of several logs as one, in their order, as if they had been read from one file."""
     if len(logs) == 1:
         return logs[0]
     n_positions = max(log.n_positions for log in logs)
-    labels: dict[str, dict[str, int]] = {"items": {}, "queries": {}}
+    items, queries = dict[str, int](), dict[str, int]()
     columns: dict[str, list[Any]] = {name: [] for name in ("items", "clicks", "queries")}
-    below = {"items": -1, "clicks": 0, "propensities": 1, "context": 0, "values": 0}
-    optional = ("propensities", "list_propensities", "context", "times", "values")
-    columns |= {name: [] for name in optional if getattr(logs[0], name) is not None}
+    columns |= {name: [] for name in OPTIONAL if getattr(logs[0], name) is not None}
+    skipped = Counter[str]()
     for log in logs:
-        for name, values in columns.items():
-            array = getattr(log, name)
-            if name in labels:
-                own = log.item_labels if name == "items" else log.query_labels
-                index = labels[name]
-                new = np.array([*(index.setdefault(label, len(index)) for label in own), -1], np.int32)
-                array = new[array]
-            if name in below:
-                room = [(0, 0), (0, n_positions - log.n_positions), (0, 0)][: array.ndim]
-                array = np.pad(array, room, constant_values=below[name]) if room[1][1] else array
-            values.append(array)
-        size = sum(array.nbytes for arrays in columns.values() for array in arrays)
+        arrays = {name: getattr(log, name) for name in columns}
+        arrays["items"] = _numbered(log.item_labels, items)[log.items]
+        arrays["queries"] = _numbered(log.query_labels, queries)[log.queries]
+        for name, array in arrays.items():
+            columns[name].append(_widened(array, n_positions - log.n_positions, BELOW[name]) if name in BELOW else array)
+        skipped.update(log.skipped)
+        size = sum(array.nbytes for arrays_of in columns.values() for array in arrays_of)
         check_kept(files[0].parent, size, check_size("max_memory", max_memory), f"the sessions of the first {len(logs)} files")
-    skipped: dict[str, int] = {}
-    for reason, n in (pair for log in logs for pair in log.skipped.items()):
-        skipped[reason] = skipped.get(reason, 0) + n
     own_notes = {(note if all(note in each.notes for each in logs) else f"{file.name}: {note}"): None
                  for file, log in zip(files, logs, strict=True) for note in log.notes}  # fmt: skip
     return ClickLog(
         **{name: np.concatenate(values) for name, values in columns.items()},
-        item_labels=tuple(labels["items"]), query_labels=tuple(labels["queries"]), skipped=skipped, notes=tuple(own_notes),
+        item_labels=tuple(items), query_labels=tuple(queries), skipped=dict(skipped), notes=tuple(own_notes),
         off_list_clicks=sum(log.off_list_clicks for log in logs),
     )  # fmt: skip
+
+
+def _numbered(labels: Sequence[str], numbers: dict[str, int]) -> NDArray[np.int32]:
+    """The number of each label, new ones if need be; behind them -1, which stands for none."""
+    return np.array([*(numbers.setdefault(label, len(numbers)) for label in labels), -1], np.int32)
+
+
+def _widened(array: NDArray[Any], more: int, below: int) -> NDArray[Any]:
+    """Lists with more positions, in which nothing was shown."""
+    return np.pad(array, [(0, 0), (0, more), (0, 0)][: array.ndim], constant_values=below) if more else array

@@ -88,10 +88,7 @@ def leaderboard(
     """
     board = board or protocol.boards[0]
     tables = tables_of(protocol, board, stage, quick)
-    if quick:  # over what generic RL has played, too
-        learned = {name: rows for name, rows in tables.items() if lines(protocol)[name].learns}
-        played = {ability for rows in learned.values() for ability in rows["ability"].unique()}
-        board = board._replace(abilities=tuple(name for name in board.abilities if name in played or not played))
+    board = _played_by_generic(board, tables, protocol) if quick else board
     places = [
         _place(name, rows_of(board, rows), protocol, standing(rows, protocol, board, quick, stage))
         for name, rows in tables.items()
@@ -111,6 +108,13 @@ def leaderboard(
     ]
     best = None if quick else _recommended(places)
     return [place._replace(recommended=place.agent == best) for place in places]
+
+
+def _played_by_generic(board: Board, tables: Mapping[str, polars.DataFrame], protocol: Protocol) -> Board:
+    """A board with the abilities that generic RL has played, too; as it is where that has played none."""
+    learned = (rows for name, rows in tables.items() if lines(protocol)[name].learns)
+    played = {ability for rows in learned for ability in rows["ability"].unique()}
+    return board._replace(abilities=tuple(name for name in board.abilities if name in played or not played))
 
 
 def _recommended(places: Sequence[Place]) -> str | None:
