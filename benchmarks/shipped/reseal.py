@@ -140,8 +140,10 @@ def _query(name: str, folder: Path | None) -> str:
 
 
 def _of_line(shipped: Shipped) -> Original:
-    """A block of tasks: the first run of the line in the first of them, at the steps that ship as they are."""
-    task = blocks(CURRENT.by_name.values())[shipped.part][0]._replace(horizon=shipped.made["horizon"])
+    """A block of tasks: the first run of the line in the first that it has played, at the steps that ship as they are."""
+    played = set(shipped.table["env"])
+    task = next(task for task in blocks(CURRENT.by_name.values())[shipped.part] if task.name in played)
+    task = task._replace(horizon=shipped.made["horizon"])
     [agent], steps = shipped.made["agents"], tuple(CURRENT.stages(task))
     rows = shipped.table.filter(col("env") == task.name, col("run") == 0, col("step").is_in(steps))
     metrics = () if task.measure == "regret" else (task.measure,)
