@@ -88,6 +88,9 @@ class Counts:
             elif not frame[name].dtype.is_integer():
                 raise ValueError(f"{source}: the column {name!r} holds {frame[name].dtype}; expected whole numbers")
         _check_rows(frame, source)
+        queries, items = (frame[name].unique().sort() for name in ("query", "item"))
+        for name, labels in (("query", queries), ("item", items)):  # numbers in place of texts, in the same order
+            frame = frame.with_columns(pl.col(name).cast(pl.Enum(labels)).to_physical())
         keys = [name for name in KEYS if name in frame.columns]
         same_pair = (pl.col("query") == pl.col("query").shift()) & (pl.col("item") == pl.col("item").shift())
         above = (pl.col("query") > pl.col("query").shift()) | (
@@ -100,15 +103,12 @@ class Counts:
             frame = frame.sort(keys)
             twice = frame.select((same_pair & (cell == cell.shift())).fill_null(False).arg_true()).to_series()
             if len(twice):
-                row = ", ".join(map(str, frame.select(keys).row(int(twice[0]))))
+                query, item, *rest = frame.select(keys).row(int(twice[0]))
+                row = ", ".join(map(str, (queries[query], items[item], *rest)))
                 raise ValueError(f"{source}: two rows of {row}; expected one of each cell")
         first = frame.select((~same_pair).fill_null(True).arg_true()).to_series().to_numpy().astype(np.int64)
         heads = frame.select("query", "item")[first]
-        queries, items = (heads[name].unique().sort() for name in ("query", "item"))
-        query, item = (
-            heads[name].cast(pl.Enum(labels)).to_physical() for name, labels in (("query", queries), ("item", items))
-        )
-        codes = query.to_numpy().astype(np.int64) * len(items) + item.to_numpy()
+        codes = heads["query"].to_numpy().astype(np.int64) * len(items) + heads["item"].to_numpy()
         frame = frame.drop("query", "item")
         types = {"position": np.int32, "last_click": np.int32, "fold": np.int8}
         columns: dict[str, Any] = {
