@@ -97,7 +97,8 @@ def test_what_is_recommended_is_shown_with_its_bad_runs():
     assert f"{scores[: len(scores) // 10].mean():.2f}" in said[1]
     assert worst(take["change"], "change") == pytest.approx(scores[: len(scores) // 10].mean())
     lists = reference(CURRENT).filter(agent=take["safety"], ability="safety")["loss"]
-    assert f"{100 * (lists > 0).mean():.0f} % of its {len(lists)} runs" in said[2]
+    assert f"its {len(lists)} runs" in said[2]
+    assert f"{100 * (lists > 0).mean():.0f} % of its runs have some" in said[2]
     assert f"{lists.max():,.0f} at most" in said[2]
 
 
