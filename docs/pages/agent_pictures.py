@@ -15,6 +15,7 @@ from matplotlib.ticker import LogLocator
 from polars import col
 
 from clickgym import run
+from clickgym.agents.mix_ts import HYPOTHESES
 from clickgym.core.colours import COLOURS
 from clickgym.runner.reports import drawn
 from clickgym_lab.bench.protocol import CURRENT, Protocol
@@ -139,7 +140,6 @@ STEPS = (
     "five hypotheses foretold these clicks:\nthe better, the larger a share",
 )
 """What `MixTS` does in a session."""
-HYPOTHESES = ("PBM", "UBM", "DBN", "DCM", "TPBM")
 
 
 def idea_figure() -> Figure:
