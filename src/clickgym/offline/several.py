@@ -115,16 +115,17 @@ def joined(files: Sequence[Path], logs: Sequence[ClickLog], max_memory: int | st
     items, queries = dict[str, int](), dict[str, int]()
     columns: dict[str, list[Any]] = {name: [] for name in ("items", "clicks", "queries")}
     columns |= {name: [] for name in OPTIONAL if getattr(logs[0], name) is not None}
-    skipped = Counter[str]()
+    skipped, size, most = Counter[str](), 0, check_size("max_memory", max_memory)
     for log in logs:
         arrays = {name: getattr(log, name) for name in columns}
         arrays["items"] = _numbered(log.item_labels, items)[log.items]
         arrays["queries"] = _numbered(log.query_labels, queries)[log.queries]
         for name, array in arrays.items():
-            columns[name].append(_widened(array, n_positions - log.n_positions, BELOW[name]) if name in BELOW else array)
+            whole = _widened(array, n_positions - log.n_positions, BELOW[name]) if name in BELOW else array
+            columns[name].append(whole)
+            size += whole.nbytes
         skipped.update(log.skipped)
-        size = sum(array.nbytes for arrays_of in columns.values() for array in arrays_of)
-        check_kept(files[0].parent, size, check_size("max_memory", max_memory), f"the sessions of the first {len(logs)} files")
+        check_kept(files[0].parent, size, most, f"the sessions of the first {len(logs)} files")
     own_notes = {(note if all(note in each.notes for each in logs) else f"{file.name}: {note}"): None
                  for file, log in zip(files, logs, strict=True) for note in log.notes}  # fmt: skip
     return ClickLog(

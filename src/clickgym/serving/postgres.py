@@ -176,7 +176,8 @@ class PostgresJournal:
     def _create(self) -> None:
         """Make the tables, unless another process has made them."""
         connection, schema = self._connection(), self.name.schema
-        if self.name.version(connection) is None:
+        version = self.name.version(connection)
+        if version is None:
             with self._safely():
                 connection.execute("SELECT pg_advisory_xact_lock(hashtext(%s))", (f"clickgym {schema}",))
                 if self.name.version(connection) is None:
@@ -184,7 +185,7 @@ class PostgresJournal:
                         connection.execute(f"CREATE SCHEMA {schema}")
                     connection.execute(TABLES)
                     connection.execute(f"INSERT INTO settings VALUES ('version', '{VERSION}')")
-        if self.name.version(connection) == 1:
+        elif version == 1:
             with self._safely():
                 connection.execute(TABLES[TABLES.index("CREATE TABLE pruned") :].replace("TABLE", "TABLE IF NOT EXISTS"))
                 connection.execute(f"UPDATE settings SET value = '{VERSION}' WHERE name = 'version'")

@@ -62,8 +62,8 @@ def _step(journal: Journal, agents: Agents, before: int) -> tuple[int, int] | No
     def beginnings() -> Iterator[tuple[int, int, int, bytes]]:
         for agent in journal.agents_of(view):  # what is in memory is what the store says only where nobody else writes
             served = agents.load(agent) if journal.shared else agents.get(agent)
-            state = None if served is None else served.to_bytes()
             assert served is not None
+            state = served.to_bytes()
             assert state is not None
             yield agent, served.tick, served.version, state
 
