@@ -27,16 +27,15 @@ from clickgym.serving.moving import move
 from clickgym.serving.postgres import PostgresJournal
 from clickgym.serving.sqlite import SqliteJournal
 
-SETTINGS = {
+BASE = {
     "n_positions": 2,
     "production": lambda query, items: items,
     "production_share": 0.3,
     "by": "team_draft",
     "interleaved_share": 0.3,
-    "item_values": {item: 1.0 + item for item in range(9)},
     "capacity": 7,
-    "update_every": 3,
 }
+SETTINGS = BASE | {"item_values": {item: 1.0 + item for item in range(9)}, "update_every": 3}
 FEATURES = np.random.default_rng(1).random((6, 3))
 
 
@@ -44,10 +43,11 @@ def made(store, agent="CascadeTS", **settings):
     return Ranker(agent, **{**SETTINGS, "seed": 0, "store": store, **settings})
 
 
-def play(ranker, sessions, seed=0, shown=(), **features):
+def play(ranker, sessions, seed=0, shown=(), each=lambda: None, **features):
     """Users of some queries who click late and on closed lists, too; items lose their slots; some impressions stay open."""
     rng, shown = random.Random(seed), [*shown]
     for _ in range(sessions):
+        each()
         shown.append(ranker.rank(f"q{rng.randrange(3)}", rng.sample(range(9), 6), **features))
         impression = rng.choice(shown[-10:])
         ranker.click(impression.id, rng.choice(impression.items))

@@ -13,7 +13,8 @@ from datetime import UTC, datetime
 import numpy as np
 import pytest
 from service_kills import state_of
-from test_move import places  # noqa: F401  (a fixture)
+from test_move import BASE, FEATURES, places  # noqa: F401  (places is a fixture)
+from test_move import play as users_play
 from test_store import Mine
 
 from clickgym import Ranker
@@ -25,16 +26,7 @@ from clickgym.serving.moving import move
 from clickgym.serving.postgres import PostgresJournal
 from clickgym.serving.served import ReplayError, Served
 
-SETTINGS = {
-    "n_positions": 2,
-    "production": lambda query, items: items,
-    "production_share": 0.3,
-    "by": "team_draft",
-    "interleaved_share": 0.3,
-    "capacity": 7,
-    "patience": 50,
-}
-FEATURES = np.random.default_rng(1).random((6, 3))
+SETTINGS = BASE | {"patience": 50}
 
 
 class Clock:
@@ -45,6 +37,9 @@ class Clock:
 
     def __call__(self) -> float:
         return self.now
+
+    def tick(self) -> None:
+        self.now += 1
 
 
 @pytest.fixture
@@ -62,16 +57,8 @@ def made(store, clock, agent="CascadeTS", **settings):
 
 
 def play(ranker, clock, sessions, seed=0, **features):
-    """A session each second; users click, some of them late, and close in most cases."""
-    rng, shown = random.Random(seed), []
-    for _ in range(sessions):
-        clock.now += 1
-        shown.append(ranker.rank(f"q{rng.randrange(3)}", rng.sample(range(9), 6), **features))
-        impression = rng.choice(shown[-10:])
-        ranker.click(impression.id, rng.choice(impression.items))
-        if rng.random() < 0.8:
-            ranker.close(rng.choice(shown[-10:]).id)
-    return shown
+    """A session each second."""
+    return users_play(ranker, sessions, seed, each=clock.tick, **features)
 
 
 GOES = {"time", "compared", "changed", "pruned", "pruned_until"}
