@@ -39,9 +39,8 @@ class ArrivalState(NamedTuple):
     displayed: Annotated[NDArray[np.int32], "S 2", -1]  # the first and the last of all, by display (-1: none)
     waiting: Annotated[NDArray[np.int32], "S 2", -1]  # of those that are due
     wheel: Annotated[NDArray[np.int32], "S W 2", -1]  # of the others
-    links: Annotated[
-        NDArray[np.int32], "S C 4"
-    ]  # the slots of the displays before and after; those in the same list before and after
+    # The slots of the displays before and after; those in the same list before and after.
+    links: Annotated[NDArray[np.int32], "S C 4"]
     due: Annotated[Ints, "S C"]
     display: Annotated[Ints, "S C"]
     ranking: Annotated[NDArray[np.int32], "S C K"]
