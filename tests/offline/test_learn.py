@@ -338,6 +338,14 @@ def test_the_held_out_estimate_is_that_of_the_list():
     assert held["gain_interval"][0] > 0.2
 
 
+def test_the_estimate_of_held_out_sessions_counts_candidates_that_only_they_have():
+    """Here four of five of them; as above, the interval covers the true value at about 95 %."""
+    log, env = random_log(3000, "ContextualPBMRank-v0", instance="personal:seed=100,features=outer")
+    ranker = learn(log, features=env.unwrapped.model, steps=1000)
+    low, high = ranker.facts["held_out"]["interval"]
+    assert low < ranker.evaluate(env).value < high
+
+
 def test_clicks_that_fit_no_position_based_model_are_told():
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -193,7 +193,11 @@ class _Task:
         exposed = exposures(log, sessions, logging, χ, x, seed)
         self.train, self.held_out = (evidence(sessions, exposed, χ, part) for part in (~test, test))
         self.usable = self.train.judged & has
-        self.cases = np.where((sessions.cases >= 0) & self.usable[sessions.cases], sessions.cases, -1)
+        # Learned from are the pairs that the other part judges; of a list that is valued, those that either part does.
+        self.cases, self.valued = (
+            np.where((sessions.cases >= 0) & (judged & has)[sessions.cases], sessions.cases, -1)
+            for judged in (self.train.judged, self.train.judged | self.held_out.judged)
+        )
         self.weights = sessions.weights(~test) * ((self.cases >= 0).sum(axis=1) > 1)
         if not self.weights.any():
             raise ValueError("no session has two candidates that can be judged; expected a log that shows two items of a query")
@@ -234,14 +238,13 @@ class _Task:
             return (softmax_gradient(f, r) if method == "softmax" else to_go_gradient(f, r, self.χ, self.rng))[there]
 
         def value() -> float:
-            lists = self.lists(model, held_out)
+            lists = self.lists(model, self.cases[held_out])
             return float(weights[held_out] @ (np.where(lists < 0, 0.0, known[lists]) @ self.χ[: lists.shape[1]]))
 
         climb(model, step, value, steps, on_progress)
 
-    def lists(self, model: Scorer, part: Any = slice(None)) -> Indices:
-        """``(C, K')`` the pairs of the ranker's list of each case, or of a part of the cases, -1 below its end."""
-        cases = self.cases[part]
+    def lists(self, model: Scorer, cases: Indices) -> Indices:
+        """``(C, K')`` the pairs of the ranker's list of each of these cases, -1 below its end."""
         f = np.where(cases < 0, -np.inf, scores_of(model.layers, self.x)[cases])
         return np.take_along_axis(cases, np.argsort(-f, axis=1, kind="stable")[:, : len(self.χ)], axis=1)
 
@@ -250,7 +253,7 @@ class _Task:
 
         A session counts by what it adds to the estimates of the items that it shows; intervals are normal, at 95 %.
         """
-        of, n, lists = self.held_out, int(self.test.sum()), self.lists(model)
+        of, n, lists = self.held_out, int(self.test.sum()), self.lists(model, self.valued)
         weights = self.sessions.weights(self.test)[:, None] * self.χ[: lists.shape[1]]
         wanted = np.bincount(lists[lists >= 0], weights[lists >= 0], len(of.n)) * of.judged
         share = wanted / np.maximum(of.n * np.maximum(of.exposure, self.least), 1e-300)
