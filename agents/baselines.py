@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.checks import as_array, check_positions, probability
+from ..core.checks import as_array, probability
 from ..core.kernels import inner, kernel
 from ..core.state import Floats, Ints
 from ..envs.spaces import check_ranking
 from .agent import ANY_LIST, CompiledAgent, Seed, rates
+from .hyperparameters import hyperparameter
 from .kernels import rank_available, rank_by_index, show, shuffle_front
 from .search_space import Range
 
@@ -46,6 +47,12 @@ def show_random(items, rng, available, ranking):  # type: ignore[no-untyped-def]
             count += 1
     shuffle_front(rng, items, 0, count, len(ranking))
     show(items, ranking)
+
+
+def check_top(name: str, ranking: Any, n_items: int, n_positions: int) -> NDArray[np.int64]:
+    """Return the first K items of a list, checked."""
+    items = ranking if isinstance(ranking, list | tuple) else np.atleast_1d(as_array(name, ranking))
+    return check_ranking(items[:n_positions], n_items, n_positions)
 
 
 class Fixed(CompiledAgent):
@@ -89,16 +96,14 @@ class Fixed(CompiledAgent):
 
     paper = "Li et al. 2019 (BubbleRank), Baseline"
     stands: ClassVar = {"late clicks": ""}  # it learns nothing
-    told: ClassVar = {"ranking": "initial_ranking"}
     learns_from = ANY_LIST
     rank_kernel = show_front
     update_kernel = ignore
     replace_kernel: ClassVar[Callable[..., None] | None] = nothing_to_forget
 
-    def __init__(self, n_items: int, n_positions: int, *, ranking: ArrayLike, seed: Seed = None) -> None:
-        n_positions = check_positions(n_positions, n_items)
-        items = ranking if isinstance(ranking, list | tuple) else np.atleast_1d(as_array("ranking", ranking))
-        super().__init__(n_items, n_positions, seed, ranking=check_ranking(items[:n_positions], n_items, n_positions))
+    ranking: ArrayLike = hyperparameter(  # type: ignore[assignment]
+        check=check_top, sizes=("n_items", "n_positions"), told="initial_ranking"
+    )
 
     def best(self) -> NDArray[np.int64]:
         return self.state.items[: self.n_positions].copy()
@@ -297,10 +302,7 @@ class EpsilonGreedy(CompiledAgent):
     update_kernel = update_greedy
     replace_kernel = replace_greedy
 
-    search_space: ClassVar = {"epsilon": Range(0.001, 0.5, log=True)}
-
-    def __init__(self, n_items: int, n_positions: int, *, epsilon: float = 0.1, seed: Seed = None) -> None:
-        super().__init__(n_items, n_positions, seed, epsilon=probability("epsilon", epsilon))
+    epsilon: float = hyperparameter(0.1, probability, search=Range(0.001, 0.5, log=True))
 
     def best(self) -> NDArray[np.int64]:
         return self._best_by(rates(self.state.clicks, self.state.displays))
