@@ -61,7 +61,7 @@ def hyperparameter(
     """Declare a hyper-parameter: ``name: type = hyperparameter(...)`` in the body of a `CompiledAgent`.
 
     Args:
-        default: without one, the hyper-parameter is required. None is never checked.
+        default: without one, the hyper-parameter is required. If it is None, None is not checked.
         check: ``(name, value, *sizes)``, returns the value as the agent keeps it, or raises an error that names it; None takes
             every value.
         sizes: what else the check needs, names of attributes of the agent: ``"n_items"``, ``"n_positions"``, ``"n_states"``.
