@@ -254,7 +254,7 @@ class CompiledAgent(Agent):
         if "__init__" not in vars(cls) and (own or hasattr(cls.__init__, "is_declared")):
             cls.__init__ = constructor(cls, cls._declared, CompiledAgent.__init__)  # type: ignore[method-assign]
 
-    def __init__(self, n_items: int, n_positions: int, seed: Seed, **hyperparameters: Any) -> None:
+    def __init__(self, n_items: int, n_positions: int, seed: Seed = None, **hyperparameters: Any) -> None:
         self.n_items = check_count("n_items", n_items)
         self.n_positions = check_positions(n_positions, self.n_items)
         self.hyperparameters = hyperparameters
@@ -697,7 +697,7 @@ class ContextualAgent(CompiledAgent):
 
     n_features: int = hyperparameter(check=count(), doc="d, the number of features of a candidate.")
 
-    def __init__(self, n_items: int, n_positions: int, n_features: int, seed: Seed, **hyperparameters: Any) -> None:
+    def __init__(self, n_items: int, n_positions: int, n_features: int, seed: Seed = None, **hyperparameters: Any) -> None:
         super().__init__(n_items, n_positions, seed, n_features=n_features, **hyperparameters)
 
     def _state_sizes(self) -> dict[str, int]:
@@ -759,7 +759,7 @@ class StateAgent(CompiledAgent):
     n_states: int = hyperparameter(check=count(), doc="S, the number of states.")
     _is_first = True
 
-    def __init__(self, n_items: int, n_positions: int, n_states: int, seed: Seed, **hyperparameters: Any) -> None:
+    def __init__(self, n_items: int, n_positions: int, n_states: int, seed: Seed = None, **hyperparameters: Any) -> None:
         super().__init__(n_items, n_positions, seed, n_states=n_states, **hyperparameters)
 
     def _state_sizes(self) -> dict[str, int]:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from clickgym.agents import (
+    C2UCB,
     PBMUCB,
     PIE,
     CascadeTS,
@@ -112,6 +113,7 @@ def test_the_search_space_and_what_agents_are_told_follow():
     ("agent", "arguments", "hyperparameters", "message"),
     [
         (CascadeTS, (5, 3), {"x": 1}, "CascadeTS.__init__() got an unexpected keyword argument 'x'"),
+        (C2UCB, (5, 3), {"n_features": 2, "x": 1}, "C2UCB.__init__() got an unexpected keyword argument 'x'"),
         (PIE, (5, 3), {}, "PIE.__init__() missing 1 required keyword-only argument: 'horizon'"),
         (CascadeUCB1, (5, 3, 0), {}, "CascadeUCB1.__init__() takes 3 positional arguments but 4 were given"),
         (CascadeUCB1, (5, 3), {"n_items": 5}, "CascadeUCB1.__init__() got multiple values for argument 'n_items'"),
