@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.checks import as_array, probability
+from ..core.checks import as_array, check_positions, probability
 from ..core.kernels import inner, kernel
 from ..core.state import Floats, Ints
 from ..envs.spaces import check_ranking
@@ -47,12 +47,6 @@ def show_random(items, rng, available, ranking):  # type: ignore[no-untyped-def]
             count += 1
     shuffle_front(rng, items, 0, count, len(ranking))
     show(items, ranking)
-
-
-def check_top(name: str, ranking: Any, n_items: int, n_positions: int) -> NDArray[np.int64]:
-    """Return the first K items of a list, checked."""
-    items = ranking if isinstance(ranking, list | tuple) else np.atleast_1d(as_array(name, ranking))
-    return check_ranking(items[:n_positions], n_items, n_positions)
 
 
 class Fixed(CompiledAgent):
@@ -96,14 +90,16 @@ class Fixed(CompiledAgent):
 
     paper = "Li et al. 2019 (BubbleRank), Baseline"
     stands: ClassVar = {"late clicks": ""}  # it learns nothing
+    told: ClassVar = {"ranking": "initial_ranking"}
     learns_from = ANY_LIST
     rank_kernel = show_front
     update_kernel = ignore
     replace_kernel: ClassVar[Callable[..., None] | None] = nothing_to_forget
 
-    ranking: ArrayLike = hyperparameter(  # type: ignore[assignment]
-        check=check_top, sizes=("n_items", "n_positions"), told="initial_ranking"
-    )
+    def __init__(self, n_items: int, n_positions: int, *, ranking: ArrayLike, seed: Seed = None) -> None:
+        n_positions = check_positions(n_positions, n_items)
+        items = ranking if isinstance(ranking, list | tuple) else np.atleast_1d(as_array("ranking", ranking))
+        super().__init__(n_items, n_positions, seed, ranking=check_ranking(items[:n_positions], n_items, n_positions))
 
     def best(self) -> NDArray[np.int64]:
         return self.state.items[: self.n_positions].copy()

@@ -17,7 +17,6 @@ from clickgym.agents import (
     CascadeUCBV,
     CompiledAgent,
     ContextualAgent,
-    Fixed,
     Range,
     UBMLinUCB,
 )
@@ -39,6 +38,7 @@ class Further(Base):
 
     window: int = hyperparameter(7, count(2))
     horizon: int = hyperparameter(check=sessions(3), doc="T.")
+    ranking: str = hyperparameter("", one_of(("", "best")))
 
 
 def parameters(agent):
@@ -62,14 +62,22 @@ def test_values_are_checked_and_kept_in_one_place():
     agent = Further(5, 3, weights=0.5, prior=2, horizon=1e3, seed=0)
     weights = agent.hyperparameters.pop("weights")
     assert weights.tolist() == [0.5] * 3
-    assert agent.hyperparameters == {"feedback": "last_click", "prior": 2.0, "window": 7, "known": "", "horizon": 1000}
+    assert agent.hyperparameters == {
+        "feedback": "last_click",
+        "prior": 2.0,
+        "window": 7,
+        "known": "",
+        "horizon": 1000,
+        "ranking": "",
+    }
     assert agent.horizon == 1000
     assert not hasattr(agent, "prior")
     assert Base(5, 3, weights=1).hyperparameters["window"] is None
     with pytest.raises(ValueError, match=re.escape("window is None; expected an integer of at least 2")):
         Further(5, 3, weights=1, horizon=10, window=None)
-    ranking = Fixed(5, 3, ranking=[4, 3, 2, 1, 0])  # whose attribute of this name is the last list
-    assert ranking.ranking.tolist() == [-1] * 3
+    assert Further(5, 3, weights=1, horizon=10, ranking="best").ranking.tolist() == [-1] * 3, (
+        "the last list, which is of every agent"
+    )
 
 
 @pytest.mark.parametrize(
