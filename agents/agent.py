@@ -30,7 +30,7 @@ from ..core.state import Declared, declared, first_arrays
 from ..core.trust import UntrustedError
 from ..envs.spaces import check_ranking
 from .codes import codes_of, codes_of_log, flags, with_void
-from .hyperparameters import Hyperparameter, constructor, count, hyperparameter, take_declarations
+from .hyperparameters import Hyperparameter, constructor, count, hyperparameter, replaced_by, take_declarations
 from .search_space import SearchSpace
 
 Seed = int | np.random.SeedSequence | None
@@ -246,11 +246,10 @@ class CompiledAgent(Agent):
         """Make the constructor, `search_space` and `told` from the declarations, where the class does not define them."""
         cls.declarations = tuple(own.items())
         cls._declared = {name: each for base in cls.__mro__[::-1] for name, each in vars(base).get("declarations", ())}
-        for attribute, source in (("search_space", "search"), ("told", "told")):
-            if own and attribute not in vars(cls):
-                inherited = {name: value for name, value in getattr(cls, attribute).items() if name not in own}
-                values = {name: getattr(each, source) for name, each in own.items()}
-                setattr(cls, attribute, inherited | {name: value for name, value in values.items() if value is not None})
+        if own and "search_space" not in vars(cls):
+            cls.search_space = replaced_by(own, cls.search_space, "search")
+        if own and "told" not in vars(cls):
+            cls.told = replaced_by(own, cls.told, "told")
         if "__init__" not in vars(cls) and (own or hasattr(cls.__init__, "is_declared")):
             cls.__init__ = constructor(cls, cls._declared, CompiledAgent.__init__)  # type: ignore[method-assign]
 

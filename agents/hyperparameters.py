@@ -87,6 +87,12 @@ def _value(name: str, agent: Any) -> Any:
     return agent.hyperparameters[name]
 
 
+def replaced_by(own: Mapping[str, Hyperparameter], inherited: Mapping[str, Any], field: str) -> dict[str, Any]:
+    """Return what is inherited of other hyper-parameters, and what a field of the own ones says unless it is None."""
+    others = {name: value for name, value in inherited.items() if name not in own}
+    return others | {name: value for name, each in own.items() if (value := getattr(each, field)) is not None}
+
+
 def constructor(cls: type, declared: Mapping[str, Hyperparameter], begin: Callable[..., None]) -> Any:
     """Return ``__init__(self, n_items, n_positions, *, ..., seed=None)``, which hands the hyper-parameters on to ``begin``.
 
