@@ -30,6 +30,7 @@ from ..core.state import Declared, declared, first_arrays
 from ..core.trust import UntrustedError
 from ..envs.spaces import check_ranking
 from .codes import codes_of, codes_of_log, flags, with_void
+from .hyperparameters import Hyperparameter, constructor, count, hyperparameter, replaced_by, take_declarations
 from .search_space import SearchSpace
 
 Seed = int | np.random.SeedSequence | None
@@ -174,6 +175,9 @@ class CompiledAgent(Agent):
     A subclass sets ``rank_kernel(state, rng, ranking)``, which writes the list, and ``update_kernel(state, ranking, clicks)``,
     and ``state_type``, the class of its named tuple, whose fields declare their first values (see `clickgym.core.state`); or
     it builds the first state in `_initial_state` from ``self.n_items``, ``self.n_positions`` and ``self.hyperparameters``.
+    It declares its hyper-parameters in its body (see `clickgym.agents.hyperparameters`) and gets a constructor ``(n_items,
+    n_positions, *, ..., seed=None)``, which takes these and those of its bases; or it writes its own, which checks them and
+    calls ``super().__init__(n_items, n_positions, seed, **hyperparameters)``.
     The runner's compiled loop calls the same kernels as `rank` and `update`, so both give the same lists bit for bit.
 
     Attributes:
@@ -221,6 +225,10 @@ class CompiledAgent(Agent):
     rank_kernel: ClassVar[Callable[..., None]]
     update_kernel: ClassVar[Callable[..., None]]
 
+    declarations: ClassVar[tuple[tuple[str, Hyperparameter], ...]] = ()
+    """The hyper-parameters that the class itself declares."""
+    _declared: ClassVar[dict[str, Hyperparameter]] = {}  # those of its bases, too
+
     _classes: ClassVar[dict[tuple[str, str], type[CompiledAgent]]] = {}  # by module and name
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -230,17 +238,33 @@ class CompiledAgent(Agent):
             cls.declared = declared(cls.state_type)
             names = [array.name for array in cls.declared]
             cls.undeclared = tuple(field for field in cls.state_type._fields if field not in names)
+        cls._collect_hyperparameters(take_declarations(cls))
         static_kernels(cls, ("rank_kernel", "update_kernel", "count_kernel", "replace_kernel", "rank_available_kernel"))
 
-    def __init__(self, n_items: int, n_positions: int, seed: Seed, **hyperparameters: Any) -> None:
+    @classmethod
+    def _collect_hyperparameters(cls, own: dict[str, Hyperparameter]) -> None:
+        """Make the constructor, `search_space` and `told` from the declarations, where the class does not define them."""
+        cls.declarations = tuple(own.items())
+        cls._declared = {name: each for base in cls.__mro__[::-1] for name, each in vars(base).get("declarations", ())}
+        if own and "search_space" not in vars(cls):
+            cls.search_space = replaced_by(own, cls.search_space, "search")
+        if own and "told" not in vars(cls):
+            cls.told = replaced_by(own, cls.told, "told")
+        if "__init__" not in vars(cls) and (own or hasattr(cls.__init__, "is_declared")):
+            cls.__init__ = constructor(cls, cls._declared, CompiledAgent.__init__)  # type: ignore[method-assign]
+
+    def __init__(self, n_items: int, n_positions: int, seed: Seed = None, **hyperparameters: Any) -> None:
         self.n_items = check_count("n_items", n_items)
         self.n_positions = check_positions(n_positions, self.n_items)
         self.hyperparameters = hyperparameters
+        for name, each in self._declared.items():
+            if name in hyperparameters:
+                hyperparameters[name] = each.checked(name, hyperparameters[name], self)
         self.rng = generator(seed)
+        self.display, self.dropped, self.max_open = 0, 0, MAX_OPEN
         self.state = self._initial_state()
         # The last list, as long as it waits for its clicks; -1 in front where it does not.
         self.ranking = np.full(self.n_positions, -1, np.int64)
-        self.display, self.dropped, self.max_open = 0, 0, MAX_OPEN
         self._open: dict[int, bytes] = {}  # the other displays that wait: list, and what is remembered
         self._replaced = np.zeros(self.n_items, np.int64)  # the last display before an id became another item
 
@@ -670,13 +694,10 @@ class ContextualAgent(CompiledAgent):
     mapping with ``"features"``.
     """
 
-    def __init__(self, n_items: int, n_positions: int, n_features: int, seed: Seed, **hyperparameters: Any) -> None:
-        super().__init__(n_items, n_positions, seed, n_features=check_count("n_features", n_features), **hyperparameters)
+    n_features: int = hyperparameter(check=count(), doc="d, the number of features of a candidate.")
 
-    @property
-    def n_features(self) -> int:
-        """d, the number of features of a candidate."""
-        return self.hyperparameters["n_features"]
+    def __init__(self, n_items: int, n_positions: int, n_features: int, seed: Seed = None, **hyperparameters: Any) -> None:
+        super().__init__(n_items, n_positions, seed, n_features=n_features, **hyperparameters)
 
     def _state_sizes(self) -> dict[str, int]:
         return {"L": self.n_items, "K": self.n_positions, "d": self.hyperparameters["n_features"]}
@@ -734,15 +755,11 @@ class StateAgent(CompiledAgent):
     """
 
     flags = ("_is_first",)
+    n_states: int = hyperparameter(check=count(), doc="S, the number of states.")
+    _is_first = True
 
-    def __init__(self, n_items: int, n_positions: int, n_states: int, seed: Seed, **hyperparameters: Any) -> None:
-        self._is_first = True
-        super().__init__(n_items, n_positions, seed, n_states=check_count("n_states", n_states), **hyperparameters)
-
-    @property
-    def n_states(self) -> int:
-        """S, the number of states."""
-        return self.hyperparameters["n_states"]
+    def __init__(self, n_items: int, n_positions: int, n_states: int, seed: Seed = None, **hyperparameters: Any) -> None:
+        super().__init__(n_items, n_positions, seed, n_states=n_states, **hyperparameters)
 
     def _state_sizes(self) -> dict[str, int]:
         return super()._state_sizes() | {"S": self.n_states}

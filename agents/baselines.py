@@ -13,6 +13,7 @@ from ..core.kernels import inner, kernel
 from ..core.state import Floats, Ints
 from ..envs.spaces import check_ranking
 from .agent import ANY_LIST, CompiledAgent, Seed, rates
+from .hyperparameters import hyperparameter
 from .kernels import rank_available, rank_by_index, show, shuffle_front
 from .search_space import Range
 
@@ -297,10 +298,7 @@ class EpsilonGreedy(CompiledAgent):
     update_kernel = update_greedy
     replace_kernel = replace_greedy
 
-    search_space: ClassVar = {"epsilon": Range(0.001, 0.5, log=True)}
-
-    def __init__(self, n_items: int, n_positions: int, *, epsilon: float = 0.1, seed: Seed = None) -> None:
-        super().__init__(n_items, n_positions, seed, epsilon=probability("epsilon", epsilon))
+    epsilon: float = hyperparameter(0.1, probability, search=Range(0.001, 0.5, log=True))
 
     def best(self) -> NDArray[np.int64]:
         return self._best_by(rates(self.state.clicks, self.state.displays))

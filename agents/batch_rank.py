@@ -8,10 +8,10 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.checks import check_horizon
 from ..core.kernels import inner, kernel
 from ..core.state import Flags, Floats, Ints
-from .agent import ITS_DISPLAYS, CompiledAgent, SavedArrays, Seed, rates
+from .agent import ITS_DISPLAYS, CompiledAgent, SavedArrays, rates
+from .hyperparameters import hyperparameter, sessions
 from .kernels import kl_lower, kl_upper, shuffle_front, sort_stably
 
 
@@ -257,8 +257,7 @@ class BatchRank(CompiledAgent):
     update_kernel = update
     replace_kernel = replace
 
-    def __init__(self, n_items: int, n_positions: int, *, horizon: int, seed: Seed = None) -> None:
-        super().__init__(n_items, n_positions, seed, horizon=check_horizon(horizon, least=5))
+    horizon: int = hyperparameter(check=sessions(5))
 
     def best(self) -> NDArray[np.int64]:
         state = self.state

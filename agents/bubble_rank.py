@@ -8,11 +8,12 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.checks import as_array, check_between, check_horizon, check_positions
+from ..core.checks import as_array
 from ..core.kernels import inner, kernel
 from ..core.state import Flags, Floats, Ints
 from ..envs.spaces import named_ranking
-from .agent import ITS_DISPLAYS, CompiledAgent, SavedArrays, Seed
+from .agent import ITS_DISPLAYS, CompiledAgent, SavedArrays
+from .hyperparameters import between, hyperparameter, sessions
 from .kernels import count_session
 from .search_space import Range
 
@@ -162,13 +163,10 @@ def replace(state, rng, item):  # type: ignore[no-untyped-def]
     state.since[item] = state.t[0] + 1
 
 
-def check_initial(initial: ArrayLike | None, n_items: int, n_positions: int) -> NDArray[np.int64] | None:
+def check_initial(name: str, initial: ArrayLike, n_items: int, n_positions: int) -> NDArray[np.int64]:
     """Return the checked production list, of K items or of all."""
-    if initial is None:
-        return None
-    n_positions = check_positions(n_positions, n_items)
-    length = n_positions if as_array("initial", initial).shape == (n_positions,) else n_items
-    return named_ranking("initial", initial, n_items, length)
+    length = n_positions if as_array(name, initial).shape == (n_positions,) else n_items
+    return named_ranking(name, initial, n_items, length)
 
 
 class BubbleRank(CompiledAgent):
@@ -240,7 +238,6 @@ class BubbleRank(CompiledAgent):
     paper = "Li et al. 2019, BubbleRank, Algorithm 1"
     stands: ClassVar = {"bots": "click-farms", "late clicks": "late-clicks"}
     click_models = "CM, DCM, PBM and alike"
-    told: ClassVar = {"initial": "initial_ranking"}
     learns_from = ITS_DISPLAYS
     remembered = ("shown_at", "randomised", "undecided", "rivals")
     state_type = State
@@ -248,22 +245,10 @@ class BubbleRank(CompiledAgent):
     update_kernel = update
     count_kernel = count_session
     replace_kernel = replace
-    search_space: ClassVar = {"delta": Range(1e-30, 0.5, log=True)}
 
-    def __init__(
-        self,
-        n_items: int,
-        n_positions: int,
-        *,
-        initial: ArrayLike | None = None,
-        delta: float | None = None,
-        horizon: int | None = None,
-        seed: Seed = None,
-    ) -> None:
-        initial = check_initial(initial, n_items, n_positions)
-        delta = None if delta is None else check_between("delta", delta, 0, 1)
-        horizon = None if horizon is None else check_horizon(horizon, least=2)
-        super().__init__(n_items, n_positions, seed, initial=initial, delta=delta, horizon=horizon)
+    initial: ArrayLike | None = hyperparameter(None, check_initial, sizes=("n_items", "n_positions"), told="initial_ranking")
+    delta: float | None = hyperparameter(None, between(0, 1), search=Range(1e-30, 0.5, log=True))
+    horizon: int | None = hyperparameter(None, sessions(2))
 
     def best(self) -> NDArray[np.int64]:
         return self.state.base[: self.n_positions].copy()

@@ -8,10 +8,10 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.checks import check_at_least, unknown
 from ..core.kernels import inner, kernel
 from ..core.state import Floats, Ints
-from .agent import ANY_LIST, CompiledAgent, Seed, TakesValues, rates
+from .agent import ANY_LIST, CompiledAgent, TakesValues, rates
+from .hyperparameters import at_least, hyperparameter, one_of
 from .kernels import (
     FEEDBACK,
     count_session,
@@ -30,14 +30,8 @@ class CascadeAgent(CompiledAgent):
 
     click_models = "CM; others by the feedback rule"
     learns_from = ANY_LIST
-    search_space: ClassVar = {"feedback": FEEDBACK}
 
-    def __init__(
-        self, n_items: int, n_positions: int, seed: Seed, *, feedback: str = "last_click", **hyperparameters: Any
-    ) -> None:
-        if feedback not in FEEDBACK:
-            raise ValueError(unknown("feedback", feedback, FEEDBACK))
-        super().__init__(n_items, n_positions, seed, feedback=feedback, **hyperparameters)
+    feedback: str = hyperparameter("last_click", one_of(FEEDBACK), search=FEEDBACK)
 
     def _first_values(self) -> dict[str, Any]:
         return {"feedback": FEEDBACK.index(self.hyperparameters["feedback"])}
@@ -166,11 +160,7 @@ class CascadeUCB1(CascadeAgent, TakesValues):
     count_kernel = count_session
     replace_kernel = replace_ucb1
 
-    def __init__(
-        self, n_items: int, n_positions: int, *, feedback: str = "last_click", corruption: float = 0.0, seed: Seed = None
-    ) -> None:
-        corruption = check_at_least("corruption", corruption, 0)
-        super().__init__(n_items, n_positions, seed, feedback=feedback, corruption=corruption)
+    corruption: float = hyperparameter(0.0, at_least(0))
 
 
 # ----------------------------------------------------------------------------------------------------------- CascadeUCBV
@@ -297,25 +287,10 @@ class CascadeUCBV(CascadeAgent):
     update_kernel = update_ucbv
     count_kernel = count_session
     replace_kernel = replace_ucbv
-    search_space: ClassVar = CascadeAgent.search_space | {
-        "variance": Range(0.01, 10.0, log=True),
-        "bias": Range(0.01, 10.0, log=True),
-    }
 
-    def __init__(
-        self,
-        n_items: int,
-        n_positions: int,
-        *,
-        variance: float = 4.0,
-        bias: float = 6.0,
-        feedback: str = "last_click",
-        corruption: float = 0.0,
-        seed: Seed = None,
-    ) -> None:
-        variance, bias = check_at_least("variance", variance, 0), check_at_least("bias", bias, 0)
-        corruption = check_at_least("corruption", corruption, 0)
-        super().__init__(n_items, n_positions, seed, variance=variance, bias=bias, feedback=feedback, corruption=corruption)
+    variance: float = hyperparameter(4.0, at_least(0), search=Range(0.01, 10.0, log=True))
+    bias: float = hyperparameter(6.0, at_least(0), search=Range(0.01, 10.0, log=True))
+    corruption: float = hyperparameter(0.0, at_least(0))
 
 
 # ------------------------------------------------------------------------------------------------------------- CascadeTS
@@ -416,9 +391,6 @@ class CascadeTS(CascadeAgent, TakesValues):
     rank_available_kernel = rank_ts_available
     update_kernel = update_ts
     replace_kernel = replace_ts
-
-    def __init__(self, n_items: int, n_positions: int, *, feedback: str = "last_click", seed: Seed = None) -> None:
-        super().__init__(n_items, n_positions, seed, feedback=feedback)
 
 
 # ------------------------------------------------------------------------------------------------------------- TSCascade
@@ -535,6 +507,3 @@ class TSCascade(CascadeAgent):
     update_kernel = update_one_draw
     count_kernel = count_session
     replace_kernel = replace_one_draw
-
-    def __init__(self, n_items: int, n_positions: int, *, feedback: str = "last_click", seed: Seed = None) -> None:
-        super().__init__(n_items, n_positions, seed, feedback=feedback)

@@ -8,11 +8,12 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.checks import check_at_least, check_between, check_count, check_horizon
+from ..core.checks import check_at_least, check_count
 from ..core.kernels import inner, kernel
 from ..core.state import Floats, Ints
-from .agent import SavedArrays, Seed
+from .agent import SavedArrays
 from .cascade import CascadeAgent
+from .hyperparameters import above, between, hyperparameter, sessions
 from .kernels import count_session, examined_positions, rank_available, rank_by_index, show
 from .search_space import Range
 
@@ -203,26 +204,14 @@ class CascadeDUCB(CascadeAgent):
     update_kernel = update_discounted
     count_kernel = count_discounted
     replace_kernel = replace_discounted
-    search_space: ClassVar = CascadeAgent.search_space | {
-        "gamma": (None, 0.9, 0.97, 0.99, 0.997, 0.999, 0.9997, 0.9999, 1.0),  # by 1 - γ, on a logarithmic scale
-        "epsilon": Range(0.01, 2.0, log=True),
-    }
 
-    def __init__(
-        self,
-        n_items: int,
-        n_positions: int,
-        *,
-        gamma: float | None = None,
-        epsilon: float = 0.5,
-        horizon: int | None = None,
-        feedback: str = "last_click",
-        seed: Seed = None,
-    ) -> None:
-        gamma = None if gamma is None else check_between("gamma", gamma, 0, 1, closed=True)
-        epsilon = check_at_least("epsilon", epsilon, 0, strictly=True)
-        horizon = None if horizon is None else check_horizon(horizon)
-        super().__init__(n_items, n_positions, seed, gamma=gamma, epsilon=epsilon, horizon=horizon, feedback=feedback)
+    gamma: float | None = hyperparameter(
+        None,
+        between(0, 1, closed=True),
+        search=(None, 0.9, 0.97, 0.99, 0.997, 0.999, 0.9997, 0.9999, 1.0),  # by 1 - γ, on a logarithmic scale
+    )
+    epsilon: float = hyperparameter(0.5, above(0), search=Range(0.01, 2.0, log=True))
+    horizon: int | None = hyperparameter(None, sessions())
 
     def _upgrade(self, arrays: SavedArrays, waits: bool) -> None:
         super()._upgrade(arrays, waits)
@@ -359,6 +348,11 @@ def replace_window(state, rng, item):  # type: ignore[no-untyped-def]
     count(state, item, -state.clicks[item], -state.examined[item])
 
 
+def check_window(name: str, tau: Any) -> int:
+    """Return the checked window, a number of sessions, rounded up."""
+    return check_count(name, math.ceil(check_at_least(name, tau, 1)))
+
+
 class CascadeSWUCB(CascadeAgent):
     """CascadeSWUCB: a cascade UCB agent that counts only the last τ sessions, for users who change.
 
@@ -423,26 +417,10 @@ class CascadeSWUCB(CascadeAgent):
     update_kernel = update_window
     count_kernel = count_window
     replace_kernel = replace_window
-    search_space: ClassVar = CascadeAgent.search_space | {
-        "tau": Range(50, 100_000, log=True),
-        "epsilon": Range(0.01, 2.0, log=True),
-    }
 
-    def __init__(
-        self,
-        n_items: int,
-        n_positions: int,
-        *,
-        tau: int | None = None,
-        epsilon: float = 0.5,
-        horizon: int | None = None,
-        feedback: str = "last_click",
-        seed: Seed = None,
-    ) -> None:
-        tau = None if tau is None else check_count("tau", math.ceil(check_at_least("tau", tau, 1)))
-        epsilon = check_at_least("epsilon", epsilon, 0, strictly=True)
-        horizon = None if horizon is None else check_horizon(horizon)
-        super().__init__(n_items, n_positions, seed, tau=tau, epsilon=epsilon, horizon=horizon, feedback=feedback)
+    tau: int | None = hyperparameter(None, check_window, search=Range(50, 100_000, log=True))
+    epsilon: float = hyperparameter(0.5, above(0), search=Range(0.01, 2.0, log=True))
+    horizon: int | None = hyperparameter(None, sessions())
 
     def _upgrade(self, arrays: SavedArrays, waits: bool) -> None:
         super()._upgrade(arrays, waits)

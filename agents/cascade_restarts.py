@@ -17,12 +17,13 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from ..core.checks import check_between, check_count, check_horizon, probability
+from ..core.checks import probability
 from ..core.kernels import inner, kernel
 from ..core.state import Flags, Floats, Ints, joined
 from . import kl_ucb
-from .agent import SavedArrays, Seed
+from .agent import SavedArrays
 from .cascade import CascadeAgent, UCB1State, rank_ucb1, rank_ucb1_available, replace_ucb1, update_ucb1
+from .hyperparameters import between, count, hyperparameter, sessions
 from .kernels import count_session, examined_positions, x_log_x
 from .kl_ucb import LadderedState, doubt_order, rank_klucb, rank_klucb_available, replace_klucb, update_klucb
 from .search_space import Range
@@ -266,35 +267,12 @@ class _RestartingAgent(CascadeAgent):
     click_models = "CM that changes"
     remembered = ("displayed",)
     count_kernel = count_foreign
-    search_space: ClassVar = CascadeAgent.search_space | {  # n_segments only makes the default of exploration
-        "delta": Range(1e-10, 0.5, log=True),
-        "exploration": Range(0.0003, 0.3, log=True),
-    }
 
-    def __init__(
-        self,
-        n_items: int,
-        n_positions: int,
-        *,
-        horizon: int,
-        n_segments: int = 1,
-        delta: float | None = None,
-        exploration: float | None = None,
-        n_vertices: int = 1000,
-        feedback: str = "last_click",
-        seed: Seed = None,
-    ) -> None:
-        super().__init__(
-            n_items,
-            n_positions,
-            seed,
-            feedback=feedback,
-            horizon=check_horizon(horizon, least=2),
-            n_segments=check_count("n_segments", n_segments),
-            delta=None if delta is None else check_between("delta", delta, 1e-300, 1),
-            exploration=None if exploration is None else probability("exploration", exploration),
-            n_vertices=check_count("n_vertices", n_vertices, 4),
-        )
+    horizon: int = hyperparameter(check=sessions(2))
+    n_segments: int = hyperparameter(1, count())  # it only makes the default of exploration
+    delta: float | None = hyperparameter(None, between(1e-300, 1), search=Range(1e-10, 0.5, log=True))
+    exploration: float | None = hyperparameter(None, probability, search=Range(0.0003, 0.3, log=True))
+    n_vertices: int = hyperparameter(1000, count(4))
 
     def _upgrade(self, arrays: SavedArrays, waits: bool) -> None:
         super()._upgrade(arrays, waits)

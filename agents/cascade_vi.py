@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from ..core.checks import check_at_least, check_count, numbers
+from ..core.checks import numbers
 from ..core.kernels import inner, kernel
 from ..core.state import Floats, Ints
 from ..envs.scan import scan
-from .agent import Seed, StateAgent
+from .agent import StateAgent
+from .hyperparameters import at_least, hyperparameter
 from .kernels import exploration, kl_upper
 from .search_space import Range
 
@@ -128,6 +129,11 @@ def update(state, user, ranking, clicks):  # type: ignore[no-untyped-def]
     state.t[0] += 1
 
 
+def check_rewards(name: str, click_rewards: Any, n_states: int, n_items: int) -> NDArray[np.float64]:
+    """Return the checked rewards of clicks, by state and item."""
+    return numbers(name, click_rewards, (n_states, n_items), 0.0, expected="a finite number from 0")
+
+
 class CascadeVI(StateAgent):
     """CascadeVI: learn attractions and transitions of the user's state, and plan the best list of each state optimistically.
 
@@ -196,33 +202,13 @@ class CascadeVI(StateAgent):
 
     paper = "after Du et al. 2024, CascadingVI"
     click_models = "users with a memory"
-    told = {"mean_sessions": "mean_sessions", "click_rewards": "click_rewards"}  # noqa: RUF012 (a ClassVar of the base)
     state_type = State
     rank_kernel = rank
     update_kernel = update
-    search_space: ClassVar = {"bonus": Range(0.0, 2.0)}
 
-    def __init__(
-        self,
-        n_items: int,
-        n_positions: int,
-        *,
-        n_states: int,
-        mean_sessions: float,
-        click_rewards: ArrayLike,
-        bonus: float = 0.5,
-        seed: Seed = None,
-    ) -> None:
-        size = (check_count("n_states", n_states), check_count("n_items", n_items))
-        super().__init__(
-            n_items,
-            n_positions,
-            n_states,
-            seed,
-            mean_sessions=check_at_least("mean_sessions", mean_sessions, 1),
-            click_rewards=numbers("click_rewards", click_rewards, size, 0.0, expected="a finite number from 0"),
-            bonus=check_at_least("bonus", bonus, 0),
-        )
+    mean_sessions: float = hyperparameter(check=at_least(1), told="mean_sessions")
+    click_rewards: ArrayLike = hyperparameter(check=check_rewards, sizes=("n_states", "n_items"), told="click_rewards")
+    bonus: float = hyperparameter(0.5, at_least(0), search=Range(0.0, 2.0))
 
     def _first_values(self) -> dict[str, Any]:
         rewards, sessions = self.hyperparameters["click_rewards"], self.hyperparameters["mean_sessions"]

@@ -8,10 +8,10 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.checks import check_at_least, check_count
 from ..core.kernels import inner, kernel
 from ..core.state import Flags, Floats, Ints
-from .agent import ITS_DISPLAYS, ContextualAgent, Seed
+from .agent import ITS_DISPLAYS, ContextualAgent
+from .hyperparameters import above, at_least, count, hyperparameter
 from .linear import TIE, dot
 from .pdgd import measure_rests, rank
 from .search_space import Range
@@ -199,35 +199,11 @@ class COLTR(ContextualAgent):
     weights = "weights"
     learns_from = ITS_DISPLAYS
     remembered = ("scores", "scored")
-    search_space: ClassVar = {
-        "learning_rate": Range(0.001, 3.0, log=True),
-        "unit": Range(0.03, 30.0, log=True),
-        "n_candidates": (10, 20, 50, 100),
-        "variance_weight": Range(0.0, 3.0),
-    }
 
-    def __init__(
-        self,
-        n_items: int,
-        n_positions: int,
-        *,
-        n_features: int,
-        learning_rate: float = 0.05,
-        unit: float = 1.0,
-        n_candidates: int = 50,
-        variance_weight: float = 1.0,
-        seed: Seed = None,
-    ) -> None:
-        super().__init__(
-            n_items,
-            n_positions,
-            n_features,
-            seed,
-            learning_rate=check_at_least("learning_rate", learning_rate, 0, strictly=True),
-            unit=check_at_least("unit", unit, 0, strictly=True),
-            n_candidates=check_count("n_candidates", n_candidates),
-            variance_weight=check_at_least("variance_weight", variance_weight, 0),
-        )
+    learning_rate: float = hyperparameter(0.05, above(0), search=Range(0.001, 3.0, log=True))
+    unit: float = hyperparameter(1.0, above(0), search=Range(0.03, 30.0, log=True))
+    n_candidates: int = hyperparameter(50, count(), search=(10, 20, 50, 100))
+    variance_weight: float = hyperparameter(1.0, at_least(0), search=Range(0.0, 3.0))
 
     def _state_sizes(self) -> dict[str, int]:
         return super()._state_sizes() | {"n": self.hyperparameters["n_candidates"]}

@@ -13,10 +13,11 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.checks import Choices, check_at_least, check_between, check_choice, check_count
+from ..core.checks import Choices
 from ..core.kernels import inner, kernel
 from ..core.state import Flags, Floats, Ints
-from .agent import ITS_DISPLAYS, ContextualAgent, Seed
+from .agent import ITS_DISPLAYS, ContextualAgent
+from .hyperparameters import above, between, count, hyperparameter, one_of
 from .kernels import shuffle_front
 from .linear import dot, show_largest
 from .search_space import Range
@@ -209,38 +210,12 @@ class _DuelingAgent(ContextualAgent):
     weights = "weights"
     learns_from = ITS_DISPLAYS
     remembered = ("drawn", "credit")
-    search_space: ClassVar = {
-        "learning_rate": Range(3e-4, 1.0, log=True),
-        "unit": Range(0.03, 30.0, log=True),
-        "leaving": LEAVING,
-        "tau": Range(0.5, 10.0, log=True),
-    }
 
-    def __init__(
-        self,
-        n_items: int,
-        n_positions: int,
-        n_features: int,
-        seed: Seed,
-        learning_rate: float,
-        decay: float,
-        unit: float,
-        leaving: str,
-        tau: float,
-        **hyperparameters: int | None,
-    ) -> None:
-        super().__init__(
-            n_items,
-            n_positions,
-            n_features,
-            seed,
-            learning_rate=check_at_least("learning_rate", learning_rate, 0, strictly=True),
-            decay=check_between("decay", decay, 0, 1, closed=True),
-            unit=check_at_least("unit", unit, 0, strictly=True),
-            leaving=check_choice("leaving", leaving, LEAVING),
-            tau=check_between("tau", tau, 0, 50, closed=True),
-            **hyperparameters,
-        )
+    learning_rate: float = hyperparameter(0.01, above(0), search=Range(3e-4, 1.0, log=True))
+    decay: float = hyperparameter(1.0, between(0, 1, closed=True))
+    unit: float = hyperparameter(1.0, above(0), search=Range(0.03, 30.0, log=True))
+    leaving: str = hyperparameter("team", one_of(LEAVING), search=LEAVING)
+    tau: float = hyperparameter(3.0, between(0, 50, closed=True), search=Range(0.5, 10.0, log=True))
 
     def _n_candidates(self) -> int:
         """The number n of rankers beside the present one."""
@@ -324,28 +299,6 @@ class DBGD(_DuelingAgent):
 
     paper = "Yue and Joachims 2009, Algorithm 1"
 
-    def __init__(
-        self,
-        n_items: int,
-        n_positions: int,
-        *,
-        n_features: int,
-        learning_rate: float = 0.01,
-        decay: float = 1.0,
-        unit: float = 1.0,
-        leaving: str = "team",
-        tau: float = 3.0,
-        seed: Seed = None,
-    ) -> None:
-        settings: dict[str, Any] = {
-            "learning_rate": learning_rate,
-            "decay": decay,
-            "unit": unit,
-            "leaving": leaving,
-            "tau": tau,
-        }
-        super().__init__(n_items, n_positions, n_features, seed, **settings)
-
 
 class MGD(_DuelingAgent):
     """MGD, multileave gradient descent: `DBGD` with many variations of the ranker in one list.
@@ -408,31 +361,8 @@ class MGD(_DuelingAgent):
     """
 
     paper = "Schuth et al. 2016, Algorithm 1"
-    search_space: ClassVar = _DuelingAgent.search_space | {"n_candidates": (None, 2, 4, 9, 19, 49)}
 
-    def __init__(
-        self,
-        n_items: int,
-        n_positions: int,
-        *,
-        n_features: int,
-        learning_rate: float = 0.01,
-        decay: float = 1.0,
-        unit: float = 1.0,
-        leaving: str = "team",
-        n_candidates: int | None = None,
-        tau: float = 3.0,
-        seed: Seed = None,
-    ) -> None:
-        n_candidates = None if n_candidates is None else check_count("n_candidates", n_candidates)
-        settings: dict[str, Any] = {
-            "learning_rate": learning_rate,
-            "decay": decay,
-            "unit": unit,
-            "leaving": leaving,
-            "tau": tau,
-        }
-        super().__init__(n_items, n_positions, n_features, seed, **settings, n_candidates=n_candidates)
+    n_candidates: int | None = hyperparameter(None, count(), search=(None, 2, 4, 9, 19, 49))
 
     def _n_candidates(self) -> int:
         n = self.hyperparameters["n_candidates"]

@@ -8,11 +8,11 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.checks import check_count, check_horizon
 from ..core.kernels import inner, kernel
 from ..core.state import Floats, Ints
-from .agent import ANY_LIST, Seed
+from .agent import ANY_LIST
 from .assignment import ROUNDING, assign, lead
+from .hyperparameters import count, hyperparameter, sessions
 from .kernels import exploration, kl_upper, rank_by_index, shuffle_front, x_log_x
 from .leaders import LeaderAgent, find_leader
 from .search_space import Range
@@ -288,14 +288,9 @@ class GRAB(LeaderAgent):
     update_kernel = update
     replace_kernel = replace
     every: ClassVar[bool] = False
-    search_space: ClassVar = {"gamma": Range(1, 300, log=True)}
 
-    def __init__(
-        self, n_items: int, n_positions: int, *, horizon: int | None = None, gamma: int | None = None, seed: Seed = None
-    ) -> None:
-        horizon = None if horizon is None else check_horizon(horizon)
-        gamma = None if gamma is None else check_count("gamma", gamma)
-        super().__init__(n_items, n_positions, seed, horizon=horizon, gamma=gamma)
+    horizon: int | None = hyperparameter(None, sessions())
+    gamma: int | None = hyperparameter(None, count(), search=Range(1, 300, log=True))
 
     def _neighbours(self) -> int:
         """How many neighbours a list has."""

@@ -19,12 +19,12 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.checks import check_at_least, check_positions
 from ..core.kernels import inner, kernel
 from ..core.state import Flags, Floats, Ints, joined
 from ..envs.spaces import check_ranking
-from .agent import ANY_LIST, CompiledAgent, Seed, TakesValues, rates
+from .agent import ANY_LIST, CompiledAgent, TakesValues, rates
 from .cascade import CascadeAgent
+from .hyperparameters import at_least, hyperparameter
 from .kernels import (
     LAST_CLICK,
     choose_largest,
@@ -609,20 +609,17 @@ class CascadeKLUCB(CascadeAgent, TakesValues):
     update_kernel = update_klucb
     count_kernel = count_session
     replace_kernel = replace_klucb
-    search_space: ClassVar = CascadeAgent.search_space | {"c": Range(0.0, 6.0)}
 
-    def __init__(
-        self,
-        n_items: int,
-        n_positions: int,
-        *,
-        feedback: str = "last_click",
-        c: float = C,
-        corruption: float = 0.0,
-        seed: Seed = None,
-    ) -> None:
-        c, corruption = check_at_least("c", c, 0), check_at_least("corruption", corruption, 0)
-        super().__init__(n_items, n_positions, seed, feedback=feedback, c=c, corruption=corruption)
+    c: float = hyperparameter(C, at_least(0), search=Range(0.0, 6.0))
+    corruption: float = hyperparameter(0.0, at_least(0))
+
+
+def check_position_order(name: str, position_order: Any, n_positions: int) -> NDArray[np.int64]:
+    """Return the checked order of the positions."""
+    try:
+        return check_ranking(position_order, n_positions, n_positions)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must be a permutation of the positions: {error}") from None
 
 
 class DCMKLUCB(CompiledAgent):
@@ -685,14 +682,7 @@ class DCMKLUCB(CompiledAgent):
     count_kernel = count_session
     replace_kernel = replace_klucb
 
-    def __init__(self, n_items: int, n_positions: int, *, position_order: ArrayLike | None = None, seed: Seed = None) -> None:
-        if position_order is not None:
-            n_positions = check_positions(n_positions, n_items)
-            try:
-                position_order = check_ranking(position_order, n_positions, n_positions)
-            except (TypeError, ValueError) as error:
-                raise ValueError(f"position_order must be a permutation of the positions: {error}") from None
-        super().__init__(n_items, n_positions, seed, position_order=position_order)
+    position_order: ArrayLike | None = hyperparameter(None, check_position_order, sizes=("n_positions",))
 
     def best(self) -> NDArray[np.int64]:
         return self._best_by(rates(self.state.clicks, self.state.examined))

@@ -20,17 +20,17 @@ from __future__ import annotations
 
 import math
 import warnings
-from abc import abstractmethod
 from collections.abc import Callable
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.checks import browsing_probabilities, check_at_least, check_positions, probability
+from ..core.checks import browsing_probabilities, probability
 from ..core.kernels import inner, kernel
 from ..core.state import Floats, Ints
-from .agent import ANY_LIST, ContextualAgent, SavedArrays, Seed, TakesValues
+from .agent import ANY_LIST, ContextualAgent, SavedArrays, TakesValues
+from .hyperparameters import at_least, hyperparameter
 from .kernels import FIRST_CLICK, LAST_CLICK, count_session, examined_positions, show, shuffle_front
 from .position_based import check_examination
 from .search_space import Range
@@ -270,13 +270,8 @@ class _RidgeAgent(ContextualAgent):
     rank_kernel: ClassVar[Callable[..., None]] = rank_optimistic
     update_kernel: ClassVar[Callable[..., None]] = update_ridge
     count_kernel: ClassVar[Callable[..., None]] = count_session
-    search_space: ClassVar = {"ridge": Range(0.01, 100.0, log=True)}
 
-    def __init__(
-        self, n_items: int, n_positions: int, n_features: int, seed: Seed, ridge: float | None, **hyperparameters: Any
-    ) -> None:
-        ridge = None if ridge is None else check_at_least("ridge", ridge, LEAST_RIDGE)
-        super().__init__(n_items, n_positions, n_features, seed, ridge=ridge, **hyperparameters)
+    ridge: float | None = hyperparameter(None, at_least(LEAST_RIDGE), search=Range(0.01, 100.0, log=True))
 
     def _weights(self) -> NDArray[np.float64]:
         """``(K, K)`` the weight of a sample by its position and the last click above it."""
@@ -300,52 +295,24 @@ class _RidgeAgent(ContextualAgent):
 class _LinUCB(_RidgeAgent):
     """Base class of the LinUCB agents."""
 
-    search_space: ClassVar = _RidgeAgent.search_space | {"alpha": Range(0.01, 30.0, log=True)}
-
-    def __init__(
-        self,
-        n_items: int,
-        n_positions: int,
-        *,
-        n_features: int,
-        alpha: float | None = None,
-        ridge: float | None = None,
-        seed: Seed = None,
-        **known: NDArray[np.float64],
-    ) -> None:
-        alpha = None if alpha is None else check_at_least("alpha", alpha, 0)
-        super().__init__(n_items, n_positions, n_features, seed, ridge, alpha=alpha, **known)
+    alpha: float | None = hyperparameter(None, at_least(0), search=Range(0.01, 30.0, log=True))
 
 
 class _WeightedLinUCB(_LinUCB):
     """Base class of the LinUCB agents that are given examination probabilities, by which they weight their samples."""
 
-    def __init__(
-        self,
-        n_items: int,
-        n_positions: int,
-        *,
-        n_features: int,
-        examination: ArrayLike,
-        alpha: float | None = None,
-        ridge: float | None = None,
-        seed: Seed = None,
-    ) -> None:
-        weights = self._checked(examination, check_positions(n_positions, n_items))
-        first = weights if weights.ndim == 1 else weights[:, 0]  # before any click
+    def _initial_state(self) -> Any:
+        examination = self.hyperparameters["examination"]
+        first = examination if examination.ndim == 1 else examination[:, 0]  # before any click
         rises = np.flatnonzero(np.diff(first) > 0)
         if len(rises):
             k = int(rises[0])
             warnings.warn(
                 f"position {k + 1} is likelier to be examined before any click ({first[k + 1]:g}) than position {k} "
                 f"({first[k]:g}); the agent shows the k-th best candidate at position k, which is then not the best list",
-                stacklevel=2,
+                stacklevel=4,  # of whoever makes the agent
             )
-        super().__init__(n_items, n_positions, n_features=n_features, alpha=alpha, ridge=ridge, seed=seed, examination=weights)
-
-    @abstractmethod
-    def _checked(self, examination: ArrayLike, n_positions: int) -> NDArray[np.float64]:
-        """Return the checked examination probabilities."""
+        return super()._initial_state()
 
 
 class UBMLinUCB(_WeightedLinUCB):
@@ -413,10 +380,8 @@ class UBMLinUCB(_WeightedLinUCB):
 
     paper = "He et al. 2020, Algorithm 1"
     click_models = "UBM, with linear attraction"
-    told: ClassVar = {"examination": "browsing"}
 
-    def _checked(self, examination: ArrayLike, n_positions: int) -> NDArray[np.float64]:
-        return browsing_probabilities("examination", examination, n_positions)
+    examination: ArrayLike = hyperparameter(check=browsing_probabilities, sizes=("n_positions",), told="browsing")
 
     def _weights(self) -> NDArray[np.float64]:
         return self.hyperparameters["examination"].copy()
@@ -645,10 +610,8 @@ class PBMLinUCB(_WeightedLinUCB, TakesValues):
 
     paper = "He et al. 2020, Algorithm 1, with the weights of a PBM"
     click_models = "PBM, with linear attraction"
-    told: ClassVar = {"examination": "examination"}
 
-    def _checked(self, examination: ArrayLike, n_positions: int) -> NDArray[np.float64]:
-        return check_examination(examination, n_positions)
+    examination: ArrayLike = hyperparameter(check=check_examination, sizes=("n_positions",), told="examination")
 
     def _weights(self) -> NDArray[np.float64]:
         return np.tile(self.hyperparameters["examination"][:, None], self.n_positions)
@@ -700,19 +663,8 @@ class LinearEpsilonGreedy(_RidgeAgent):
 
     paper = "baseline"
     rank_kernel = rank_greedily
-    search_space: ClassVar = _RidgeAgent.search_space | {"epsilon": Range(0.001, 0.5, log=True)}
 
-    def __init__(
-        self,
-        n_items: int,
-        n_positions: int,
-        *,
-        n_features: int,
-        epsilon: float = 0.1,
-        ridge: float | None = None,
-        seed: Seed = None,
-    ) -> None:
-        super().__init__(n_items, n_positions, n_features, seed, ridge, epsilon=probability("epsilon", epsilon))
+    epsilon: float = hyperparameter(0.1, probability, search=Range(0.001, 0.5, log=True))
 
     def _exploration(self) -> float:
         return self.hyperparameters["epsilon"]
@@ -767,16 +719,5 @@ class LinearTS(_RidgeAgent, TakesValues):
 
     paper = "Agrawal and Goyal 2013"
     rank_kernel = rank_by_posterior
-    search_space: ClassVar = _RidgeAgent.search_space | {"alpha": Range(0.01, 5.0, log=True)}
 
-    def __init__(
-        self,
-        n_items: int,
-        n_positions: int,
-        *,
-        n_features: int,
-        alpha: float = 0.5,
-        ridge: float | None = None,
-        seed: Seed = None,
-    ) -> None:
-        super().__init__(n_items, n_positions, n_features, seed, ridge, alpha=check_at_least("alpha", alpha, 0))
+    alpha: float = hyperparameter(0.5, at_least(0), search=Range(0.01, 5.0, log=True))

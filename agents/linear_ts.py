@@ -7,14 +7,14 @@ Both draw one θ from a normal posterior for all candidates of a session, and ra
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..core.checks import check_at_least, check_positions, unknown
 from ..core.kernels import kernel
-from .agent import ANY_LIST, ContextualAgent, Seed
+from .agent import ANY_LIST, ContextualAgent
+from .hyperparameters import above, at_least, hyperparameter, one_of
 from .kernels import FEEDBACK, count_session
 from .linear import ALL_POSITIONS, LEAST_RIDGE, LinearState, rank_by_posterior, regression, update_ridge
 from .position_based import check_examination
@@ -109,24 +109,10 @@ class CascadeLinTS(_Sampling):
 
     paper = "Zong et al. 2016, CascadeLinTS; Zhong et al. 2021, LinTS-Cascade"
     click_models = "CM, with linear attraction"
-    search_space: ClassVar = {"sigma": Range(0.01, 5.0, log=True), "feedback": FEEDBACK}
 
-    def __init__(
-        self,
-        n_items: int,
-        n_positions: int,
-        *,
-        n_features: int,
-        sigma: float = 1.0,
-        inflation: float | None = None,
-        feedback: str = "last_click",
-        seed: Seed = None,
-    ) -> None:
-        sigma = check_at_least("sigma", sigma, math.sqrt(LEAST_RIDGE))
-        inflation = None if inflation is None else check_at_least("inflation", inflation, 0, strictly=True)
-        if feedback not in FEEDBACK:
-            raise ValueError(unknown("feedback", feedback, FEEDBACK))
-        super().__init__(n_items, n_positions, n_features, seed, sigma=sigma, inflation=inflation, feedback=feedback)
+    sigma: float = hyperparameter(1.0, at_least(math.sqrt(LEAST_RIDGE)), search=Range(0.01, 5.0, log=True))
+    inflation: float | None = hyperparameter(None, above(0))
+    feedback: str = hyperparameter("last_click", one_of(FEEDBACK), search=FEEDBACK)
 
     def _first_values(self) -> dict[str, Any]:
         # A = σ²M: then A⁻¹b is the mean, and σ A^{-1/2} = M^{-1/2}.
@@ -192,22 +178,9 @@ class PBMLinTS(_Sampling):
 
     paper = "Ermis et al. 2020, LinTS-PBMRank"
     click_models = "PBM, with linear attraction"
-    told: ClassVar = {"examination": "examination"}
-    search_space: ClassVar = {"scale": Range(0.01, 5.0, log=True)}
 
-    def __init__(
-        self,
-        n_items: int,
-        n_positions: int,
-        *,
-        n_features: int,
-        examination: ArrayLike,
-        scale: float = 1.0,
-        seed: Seed = None,
-    ) -> None:
-        weights = check_examination(examination, check_positions(n_positions, n_items))
-        scale = check_at_least("scale", scale, 0)
-        super().__init__(n_items, n_positions, n_features, seed, examination=weights, scale=scale)
+    examination: ArrayLike = hyperparameter(check=check_examination, sizes=("n_positions",), told="examination")
+    scale: float = hyperparameter(1.0, at_least(0), search=Range(0.01, 5.0, log=True))
 
     def _first_values(self) -> dict[str, Any]:
         weights = np.tile(self.hyperparameters["examination"][:, None], self.n_positions)

@@ -8,10 +8,10 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.checks import check_at_least, unknown
 from ..core.kernels import inner, kernel
 from ..core.state import Floats, Ints
-from .agent import ITS_DISPLAYS, ContextualAgent, Seed
+from .agent import ITS_DISPLAYS, ContextualAgent
+from .hyperparameters import at_least, hyperparameter, one_of
 from .kernels import FEEDBACK, count_session, examined_positions
 from .linear import REFRESH, add_sample, dot, multiply, refresh, show_largest
 from .search_space import Range
@@ -181,22 +181,9 @@ class CascadeWOFUL(ContextualAgent):
     rank_kernel = rank
     update_kernel = update
     count_kernel = count_session
-    search_space: ClassVar = {"bonus": Range(0.003, 3.0, log=True), "feedback": FEEDBACK}
 
-    def __init__(
-        self,
-        n_items: int,
-        n_positions: int,
-        *,
-        n_features: int,
-        bonus: float = 1.0,
-        feedback: str = "last_click",
-        seed: Seed = None,
-    ) -> None:
-        bonus = check_at_least("bonus", bonus, 0)
-        if feedback not in FEEDBACK:
-            raise ValueError(unknown("feedback", feedback, FEEDBACK))
-        super().__init__(n_items, n_positions, n_features, seed, bonus=bonus, feedback=feedback)
+    bonus: float = hyperparameter(1.0, at_least(0), search=Range(0.003, 3.0, log=True))
+    feedback: str = hyperparameter("last_click", one_of(FEEDBACK), search=FEEDBACK)
 
     def _first_values(self) -> dict[str, Any]:
         identity = np.eye(self.n_features)

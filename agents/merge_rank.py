@@ -8,10 +8,10 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.checks import check_horizon
 from ..core.kernels import inner, kernel
 from ..core.state import Floats, Ints
-from .agent import ITS_DISPLAYS, CompiledAgent, Seed, rates
+from .agent import ITS_DISPLAYS, CompiledAgent, rates
+from .hyperparameters import hyperparameter, sessions
 from .kernels import count_session, kl_lower, kl_upper, show, shuffle_front, sort_stably
 
 
@@ -232,8 +232,7 @@ class MergeRank(CompiledAgent):
     count_kernel = count_session
     replace_kernel = replace
 
-    def __init__(self, n_items: int, n_positions: int, *, horizon: int, seed: Seed = None) -> None:
-        super().__init__(n_items, n_positions, seed, horizon=check_horizon(horizon))
+    horizon: int = hyperparameter(check=sessions())
 
     def best(self) -> NDArray[np.int64]:
         state = self.state

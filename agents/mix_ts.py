@@ -18,18 +18,19 @@ examined, and therefore with its own estimates of the attractions:
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.checks import check_between, check_flag
+from ..core.checks import check_flag
 from ..core.kernels import inner, kernel
 from ..core.state import Flags, Floats, Ints
 from ..envs.scan import scan
-from .agent import ANY_LIST, CompiledAgent, Seed, TakesValues
+from .agent import ANY_LIST, CompiledAgent, TakesValues
 from .bubble_rank import check_initial
 from .codes import NOT_SHOWN
+from .hyperparameters import between, hyperparameter
 from .kernels import choose_largest, rank_available, rank_by_draw
 from .linear import cholesky
 
@@ -953,7 +954,6 @@ class MixTS(CompiledAgent, TakesValues):
     """
 
     paper = "ours, 2026"
-    told: ClassVar = {"initial": "initial_ranking"}
     learns_from = ANY_LIST
     state_type = State
     rank_kernel = rank
@@ -962,26 +962,10 @@ class MixTS(CompiledAgent, TakesValues):
     count_kernel = count_display
     replace_kernel = replace
 
-    def __init__(
-        self,
-        n_items: int,
-        n_positions: int,
-        *,
-        initial: ArrayLike | None = None,
-        safe: bool = False,
-        tolerance: float = 0.2,
-        detect: bool = True,
-        seed: Seed = None,
-    ) -> None:
-        super().__init__(
-            n_items,
-            n_positions,
-            seed,
-            initial=check_initial(initial, n_items, n_positions),
-            safe=check_flag("safe", safe),
-            tolerance=check_between("tolerance", tolerance, 0.0, 1.0, closed=True),
-            detect=check_flag("detect", detect),
-        )
+    initial: ArrayLike | None = hyperparameter(None, check_initial, sizes=("n_items", "n_positions"), told="initial_ranking")
+    safe: bool = hyperparameter(False, check_flag)
+    tolerance: float = hyperparameter(0.2, between(0, 1, closed=True))
+    detect: bool = hyperparameter(True, check_flag)
 
     def beliefs(self) -> dict[str, float]:
         """Return the share of each hypothesis by the short name of its click model; they sum to 1."""

@@ -16,12 +16,14 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.checks import check_at_least, check_count, integers
+from ..core.checks import integers
 from ..core.kernels import inner
 from ..core.state import Floats, Ints
-from .agent import ANY_LIST, Seed, checked_features
+from .agent import ANY_LIST, checked_features
 from .generic_rl import one_thread
 from .growing import GrowingAgent
+from .hyperparameters import above, at_least, count, hyperparameter
+from .search_space import Range
 from .streams import new_stream
 
 
@@ -118,27 +120,29 @@ def train(
             optimizer.param_groups[0]["lr"] *= decay
 
 
+def check_widths(name: str, widths: Any) -> tuple[int, ...]:
+    """Return the checked widths of the hidden layers."""
+    return tuple(integers(name, widths, (None,), 1, 10_001).tolist())
+
+
 class NetworkAgent(GrowingAgent):
     """Base class of the agents that score candidates by a network. Their state is that of `NetworkState` and more."""
 
     learns_from = ANY_LIST
 
-    def __init__(
-        self, n_items: int, n_positions: int, n_features: int, seed: Seed, hidden: ArrayLike, learning_rate: float, epochs: int,
-        batch_size: int, growth: float, **others: Any,
-    ) -> None:  # fmt: skip
-        widths = tuple(integers("hidden", hidden, (None,), 1, 10_001).tolist())
+    hidden: ArrayLike = hyperparameter((64, 64), check_widths)
+    learning_rate: float = hyperparameter(0.003, above(0), search=Range(1e-4, 0.03, log=True))
+    epochs: int = hyperparameter(10, count())
+    batch_size: int = hyperparameter(512, count())
+    growth: float = hyperparameter(0.2, at_least(0), search=Range(0.05, 1.0, log=True))
+
+    def _initial_state(self) -> Any:
         try:
             importlib.import_module("torch")
         except ImportError as error:
             what = f'{type(self).__name__} trains a network by PyTorch; install it: pip install "clickgym[rl]"'
             raise ImportError(what, name=error.name) from None
-        super().__init__(
-            n_items, n_positions, n_features, seed, hidden=widths,
-            learning_rate=check_at_least("learning_rate", learning_rate, 0, strictly=True),
-            epochs=check_count("epochs", epochs), batch_size=check_count("batch_size", batch_size),
-            growth=check_at_least("growth", growth, 0), **others,
-        )  # fmt: skip
+        return super()._initial_state()
 
     @property
     def sizes(self) -> list[int]:

@@ -11,11 +11,11 @@ import numpy as np
 from numba import objmode
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.checks import check_at_least, check_choice, check_positions, probability
+from ..core.checks import probability
 from ..core.kernels import inner, kernel
 from ..core.state import Floats, Ints, joined
-from .agent import Seed
 from .growing import FEW
+from .hyperparameters import at_least, hyperparameter, one_of
 from .kernels import FEEDBACK, examined_positions, show, shuffle_front
 from .linear import ALL_POSITIONS, cholesky, dot, show_largest, solve_lower, solve_upper
 from .networks import NetworkAgent, NetworkState, evaluate, layers, outputs, train
@@ -172,19 +172,11 @@ def update_regression(state, features, ranking, clicks):  # type: ignore[no-unty
 class _NeuralBandit(NetworkAgent):
     """Base class of the two agents: the network, and the samples that it is trained with."""
 
-    told: ClassVar = {"examination": "examination"}
     growing: ClassVar = frozenset({"samples"})
     counts: ClassVar = {"samples": "n_samples"}
-    search_space: ClassVar = {"learning_rate": Range(1e-4, 0.03, log=True), "growth": Range(0.05, 1.0, log=True)}
 
-    def __init__(
-        self, n_items: int, n_positions: int, n_features: int, seed: Seed, examination: ArrayLike | None, feedback: str,
-        **others: Any,
-    ) -> None:  # fmt: skip
-        if examination is not None:
-            examination = check_examination(examination, check_positions(n_positions, n_items))
-        feedback = check_choice("feedback", feedback, FEEDBACK)
-        super().__init__(n_items, n_positions, n_features, seed, examination=examination, feedback=feedback, **others)
+    examination: ArrayLike | None = hyperparameter(None, check_examination, sizes=("n_positions",), told="examination")
+    feedback: str = hyperparameter("last_click", one_of(FEEDBACK))
 
     def _rows(self) -> dict[str, int]:
         return {"samples": self.n_positions}
@@ -261,17 +253,8 @@ class NeuralGreedy(_NeuralBandit):
     state_type = GreedyState
     rank_kernel = rank_greedily
     update_kernel = update_network
-    search_space: ClassVar = _NeuralBandit.search_space | {"epsilon": Range(0.001, 0.3, log=True)}
 
-    def __init__(
-        self, n_items: int, n_positions: int, *, n_features: int, examination: ArrayLike | None = None,
-        feedback: str = "last_click", hidden: ArrayLike = (64, 64), epsilon: float = 0.05, learning_rate: float = 0.003,
-        epochs: int = 10, batch_size: int = 512, growth: float = 0.2, seed: Seed = None,
-    ) -> None:  # fmt: skip
-        super().__init__(
-            n_items, n_positions, n_features, seed, examination, feedback, hidden=hidden, learning_rate=learning_rate,
-            epochs=epochs, batch_size=batch_size, growth=growth, epsilon=probability("epsilon", epsilon),
-        )  # fmt: skip
+    epsilon: float = hyperparameter(0.05, probability, search=Range(0.001, 0.3, log=True))
 
 
 class NeuralLinearTS(_NeuralBandit):
@@ -346,17 +329,8 @@ class NeuralLinearTS(_NeuralBandit):
     state_type = LinearState
     rank_kernel = rank_by_draw
     update_kernel = update_regression
-    search_space: ClassVar = _NeuralBandit.search_space | {"scale": Range(0.01, 5.0, log=True)}
 
-    def __init__(
-        self, n_items: int, n_positions: int, *, n_features: int, examination: ArrayLike | None = None,
-        feedback: str = "last_click", hidden: ArrayLike = (64, 64), scale: float = 0.5, learning_rate: float = 0.003,
-        epochs: int = 10, batch_size: int = 512, growth: float = 0.2, seed: Seed = None,
-    ) -> None:  # fmt: skip
-        super().__init__(
-            n_items, n_positions, n_features, seed, examination, feedback, hidden=hidden, learning_rate=learning_rate,
-            epochs=epochs, batch_size=batch_size, growth=growth, scale=check_at_least("scale", scale, 0),
-        )  # fmt: skip
+    scale: float = hyperparameter(0.5, at_least(0), search=Range(0.01, 5.0, log=True))
 
     def _first_values(self) -> dict[str, Any]:
         return super()._first_values() | {"gram": np.eye(self.sizes[-2] + 1)}

@@ -11,13 +11,14 @@ import numpy as np
 from numba import objmode
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.checks import Choices, check_at_least, check_choice, check_count, check_flag
+from ..core.checks import Choices, check_flag
 from ..core.kernels import inner, kernel
 from ..core.state import Flags, Floats, Ints, joined
-from .agent import MAX_OPEN, Seed
+from .agent import MAX_OPEN
 from .growing import FEW
+from .hyperparameters import above, at_least, count, hyperparameter, one_of
 from .linear import LEAST_RIDGE
-from .networks import NetworkAgent, NetworkState, evaluate, first_network, layers, outputs, train
+from .networks import NetworkAgent, NetworkState, check_widths, evaluate, first_network, layers, outputs, train
 from .pair_rank import INSIDE, add_square, count_pairs, find_certain, find_pairs, pair_of, scale_by_factor, show_blocks
 from .search_space import Range
 from .streams import next_uniform
@@ -260,30 +261,25 @@ class OLRankNet(NetworkAgent):
     remembered = ("shown",)
     growing: ClassVar[frozenset[str]] = frozenset({"documents", "pairs"})
     counts: ClassVar = {"documents": "n_documents", "pairs": "n_pairs"}
-    search_space: ClassVar = {
-        "alpha": Range(0.003, 3.0, log=True),
-        "l2": Range(1e-4, 10.0, log=True),
-        "learning_rate": Range(1e-3, 0.3, log=True),
-    }
     is_weighted: ClassVar[bool] = False
 
-    def __init__(
-        self, n_items: int, n_positions: int, *, n_features: int, hidden: ArrayLike = (100,), alpha: float = 0.1,
-        l2: float = 0.1, covariance: str = "diagonal", learning_rate: float = 0.1, epochs: int = 20, batch_size: int = 1024,
-        max_batches: int | None = None, disjoint: bool = False, inside: str = "random", one_below: bool = False,
-        growth: float = 0.0, seed: Seed = None,
-    ) -> None:  # fmt: skip
-        super().__init__(
-            n_items, n_positions, n_features, seed, hidden, learning_rate, epochs, batch_size, growth,
-            alpha=check_at_least("alpha", alpha, 0),
-            l2=check_at_least("l2", l2, LEAST_RIDGE),
-            covariance=check_choice("covariance", covariance, COVARIANCE),
-            max_batches=None if max_batches is None else check_count("max_batches", max_batches),
-            disjoint=check_flag("disjoint", disjoint),
-            inside=check_choice("inside", inside, INSIDE),
-            one_below=check_flag("one_below", one_below),
-        )  # fmt: skip
-        self.max_open = min(MAX_OPEN, MEMORY // self.state.shown.nbytes)
+    alpha: float = hyperparameter(0.1, at_least(0), search=Range(0.003, 3.0, log=True))
+    l2: float = hyperparameter(0.1, at_least(LEAST_RIDGE), search=Range(1e-4, 10.0, log=True))
+    covariance: str = hyperparameter("diagonal", one_of(COVARIANCE))
+    max_batches: int | None = hyperparameter(None, count())
+    disjoint: bool = hyperparameter(False, check_flag)
+    inside: str = hyperparameter("random", one_of(INSIDE))
+    one_below: bool = hyperparameter(False, check_flag)
+    hidden: ArrayLike = hyperparameter((100,), check_widths)
+    learning_rate: float = hyperparameter(0.1, above(0), search=Range(1e-3, 0.3, log=True))
+    epochs: int = hyperparameter(20, count())
+    batch_size: int = hyperparameter(1024, count())
+    growth: float = hyperparameter(0.0, at_least(0))
+
+    def _initial_state(self) -> Any:
+        state = super()._initial_state()
+        self.max_open = min(MAX_OPEN, MEMORY // state.shown.nbytes)
+        return state
 
     def _rows(self) -> dict[str, int]:
         return {"documents": self.n_positions, "pairs": self.n_positions**2 // 4}

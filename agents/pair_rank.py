@@ -15,11 +15,12 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.checks import Choices, check_at_least, check_choice, check_flag
+from ..core.checks import Choices, check_flag
 from ..core.kernels import inner, kernel
 from ..core.state import Flags, Floats, Ints
-from .agent import ANY_LIST, Seed
+from .agent import ANY_LIST
 from .growing import FEW, GrowingAgent
+from .hyperparameters import at_least, hyperparameter, one_of
 from .kernels import show, shuffle_front, sort_by_index
 from .linear import LEAST_RIDGE, TIE, cholesky, dot, solve_lower, solve_upper
 from .search_space import Range
@@ -439,42 +440,14 @@ class PairRank(GrowingAgent):
     learns_from = ANY_LIST
     growing: ClassVar[frozenset[str]] = frozenset({"pairs"})
     counts: ClassVar = {"pairs": "n_pairs"}
-    search_space: ClassVar = {
-        "alpha": Range(0.003, 3.0, log=True),
-        "l2": Range(1e-4, 10.0, log=True),
-        "loss": LOSS,
-        "disjoint": (True, False),
-        "inside": INSIDE,
-    }
 
-    def __init__(
-        self,
-        n_items: int,
-        n_positions: int,
-        *,
-        n_features: int,
-        alpha: float = 0.1,
-        l2: float = 0.1,
-        loss: str = "mean",
-        disjoint: bool = True,
-        inside: str = "random",
-        one_below: bool = False,
-        growth: float = 0.0,
-        seed: Seed = None,
-    ) -> None:
-        super().__init__(
-            n_items,
-            n_positions,
-            n_features,
-            seed,
-            alpha=check_at_least("alpha", alpha, 0),
-            l2=check_at_least("l2", l2, LEAST_RIDGE),
-            loss=check_choice("loss", loss, LOSS),
-            disjoint=check_flag("disjoint", disjoint),
-            inside=check_choice("inside", inside, INSIDE),
-            one_below=check_flag("one_below", one_below),
-            growth=check_at_least("growth", growth, 0),
-        )
+    alpha: float = hyperparameter(0.1, at_least(0), search=Range(0.003, 3.0, log=True))
+    l2: float = hyperparameter(0.1, at_least(LEAST_RIDGE), search=Range(1e-4, 10.0, log=True))
+    loss: str = hyperparameter("mean", one_of(LOSS), search=LOSS)
+    disjoint: bool = hyperparameter(True, check_flag, search=(True, False))
+    inside: str = hyperparameter("random", one_of(INSIDE), search=INSIDE)
+    one_below: bool = hyperparameter(False, check_flag)
+    growth: float = hyperparameter(0.0, at_least(0))
 
     def _rows(self) -> dict[str, int]:
         return {"pairs": self.n_positions // 2 if self.state.is_disjoint else self.n_positions**2 // 4}

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.checks import check_at_least, check_count, check_flag
+from ..core.checks import check_flag
 from ..core.kernels import inner, kernel
 from ..core.state import Floats, Ints
-from .agent import ANY_LIST, CompiledAgent, Seed, rates
+from .agent import ANY_LIST, CompiledAgent, rates
+from .hyperparameters import above, count, hyperparameter
 from .kernels import count_session, rank_available, rank_by_draw
 from .search_space import Range
 
@@ -230,20 +231,10 @@ class PBMHB(CompiledAgent):
     update_kernel = update
     count_kernel = count_session
     replace_kernel = replace
-    search_space: ClassVar = {"c": Range(10.0, 10_000.0, log=True), "n_sweeps": (1, 2, 4)}  # fix_first is about the users
 
-    def __init__(
-        self,
-        n_items: int,
-        n_positions: int,
-        *,
-        c: float = 1000.0,
-        n_sweeps: int = 1,
-        fix_first: bool = True,
-        seed: Seed = None,
-    ) -> None:
-        c, n_sweeps = check_at_least("c", c, 0, strictly=True), check_count("n_sweeps", n_sweeps)
-        super().__init__(n_items, n_positions, seed, c=c, n_sweeps=n_sweeps, fix_first=check_flag("fix_first", fix_first))
+    c: float = hyperparameter(1000.0, above(0), search=Range(10.0, 10_000.0, log=True))
+    n_sweeps: int = hyperparameter(1, count(), search=(1, 2, 4))
+    fix_first: bool = hyperparameter(True, check_flag)  # it is about the users
 
     def best(self) -> NDArray[np.int64]:
         """As `CompiledAgent.best`, by the estimates of θ and κ that fit the counts best, not by the last draw."""

@@ -7,10 +7,10 @@ from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
 
-from ..core.checks import check_at_least
 from ..core.kernels import inner, kernel
 from ..core.state import Floats, Ints
-from .agent import ITS_DISPLAYS, ContextualAgent, Seed
+from .agent import ITS_DISPLAYS, ContextualAgent
+from .hyperparameters import above, hyperparameter
 from .kernels import rank_by_draw, show
 from .search_space import Range
 
@@ -175,10 +175,5 @@ class PDGD(ContextualAgent):
     weights = "weights"
     learns_from = ITS_DISPLAYS
     remembered = ("scores", "scored")
-    search_space: ClassVar = {"learning_rate": Range(0.003, 10.0, log=True)}
 
-    def __init__(
-        self, n_items: int, n_positions: int, *, n_features: int, learning_rate: float = 0.1, seed: Seed = None
-    ) -> None:
-        learning_rate = check_at_least("learning_rate", learning_rate, 0, strictly=True)
-        super().__init__(n_items, n_positions, n_features, seed, learning_rate=learning_rate)
+    learning_rate: float = hyperparameter(0.1, above(0), search=Range(0.003, 10.0, log=True))

@@ -7,11 +7,10 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from ..core.checks import check_horizon
 from ..core.kernels import kernel
 from ..core.state import Floats, Ints
-from .agent import Seed
 from .cascade import CascadeAgent
+from .hyperparameters import hyperparameter, sessions
 from .kernels import examined_positions, kl, rank_by_index, show
 
 
@@ -117,10 +116,7 @@ class PIE(CascadeAgent):
     update_kernel = update
     replace_kernel = replace
 
-    def __init__(
-        self, n_items: int, n_positions: int, *, horizon: int, feedback: str = "last_click", seed: Seed = None
-    ) -> None:
-        super().__init__(n_items, n_positions, seed, horizon=check_horizon(horizon, least=3), feedback=feedback)
+    horizon: int = hyperparameter(check=sessions(3))
 
     def _first_values(self) -> dict[str, Any]:
         log_horizon = math.log(self.hyperparameters["horizon"])

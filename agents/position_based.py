@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.checks import check_at_least, check_count, check_horizon, probabilities
+from ..core.checks import probabilities
 from ..core.kernels import inner, kernel
 from ..core.state import Flags, Floats, Ints
-from .agent import ANY_LIST, CompiledAgent, Seed, TakesValues, rates
+from .agent import ANY_LIST, CompiledAgent, TakesValues, rates
+from .hyperparameters import at_least, hyperparameter, sessions
 from .kernels import count_session, rank_available, rank_by_index, x_log_x
 from .search_space import Range
 
 LEAST = 1e-100  # below, quotients by κ leave the range of floats
 
 
-def check_examination(examination: ArrayLike, n_positions: int) -> NDArray[np.float64]:
+def check_examination(name: str, examination: ArrayLike, n_positions: int) -> NDArray[np.float64]:
     """Return the checked examination probabilities κ ``(K,)``: above 0, because a position with κ = 0 teaches nothing."""
-    return probabilities("examination", examination, (check_count("n_positions", n_positions),), least=LEAST)
+    return probabilities(name, examination, (n_positions,), least=LEAST)
 
 
 @inner
@@ -34,12 +35,9 @@ class ExaminationAgent(CompiledAgent):
     """Base class of the agents for the position-based model: they are given the examination probabilities κ."""
 
     click_models = "PBM"
-    told: ClassVar = {"examination": "examination"}
     learns_from = ANY_LIST
 
-    def __init__(self, n_items: int, n_positions: int, seed: Seed, *, examination: ArrayLike, **hyperparameters: float) -> None:
-        examination = check_examination(examination, n_positions)
-        super().__init__(n_items, n_positions, seed, examination=examination, **hyperparameters)
+    examination: ArrayLike = hyperparameter(check=check_examination, sizes=("n_positions",), told="examination")
 
     def best(self) -> NDArray[np.int64]:
         return self._best_by(rates(self.state.clicks, self.state.weight))
@@ -165,12 +163,8 @@ class PBMUCB(ExaminationAgent, TakesValues):
     update_kernel = update_ucb
     count_kernel = count_session
     replace_kernel = replace_ucb
-    search_space: ClassVar = {"epsilon": Range(0.0, 1.0)}
 
-    def __init__(
-        self, n_items: int, n_positions: int, *, examination: ArrayLike, epsilon: float = 0.0, seed: Seed = None
-    ) -> None:
-        super().__init__(n_items, n_positions, seed, examination=examination, epsilon=check_at_least("epsilon", epsilon, 0))
+    epsilon: float = hyperparameter(0.0, at_least(0), search=Range(0.0, 1.0))
 
 
 # ---------------------------------------------------------------------------------------------------------------- PBM-PIE
@@ -333,20 +327,9 @@ class PBMPIE(ExaminationAgent):
     update_kernel = update_pie
     count_kernel = count_session
     replace_kernel = replace_pie
-    search_space: ClassVar = {"epsilon": Range(0.0, 1.0)}
 
-    def __init__(
-        self,
-        n_items: int,
-        n_positions: int,
-        *,
-        examination: ArrayLike,
-        horizon: int,
-        epsilon: float = 0.0,
-        seed: Seed = None,
-    ) -> None:
-        horizon, epsilon = check_horizon(horizon), check_at_least("epsilon", epsilon, 0)
-        super().__init__(n_items, n_positions, seed, examination=examination, horizon=horizon, epsilon=epsilon)
+    horizon: int = hyperparameter(check=sessions())
+    epsilon: float = hyperparameter(0.0, at_least(0), search=Range(0.0, 1.0))
 
     def best(self) -> NDArray[np.int64]:
         return self._best_by(self.state.mean)

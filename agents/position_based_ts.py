@@ -6,11 +6,11 @@ import math
 from typing import Annotated, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from ..core.kernels import inner, kernel
 from ..core.state import Flags, Floats, Ints
-from .agent import Seed, TakesValues
+from .agent import TakesValues
 from .kernels import rank_available, rank_by_draw
 from .position_based import ExaminationAgent, show_by_examination
 
@@ -262,9 +262,6 @@ class PBMTS(ExaminationAgent, TakesValues):
     update_kernel = update_ts
     replace_kernel = replace_ts
 
-    def __init__(self, n_items: int, n_positions: int, *, examination: ArrayLike, seed: Seed = None) -> None:
-        super().__init__(n_items, n_positions, seed, examination=examination)
-
     def best(self) -> NDArray[np.int64]:
         copies = self.state._replace(**{name: array.copy() for name, array in self._arrays().items()})
         for item in np.flatnonzero(copies.stale):
@@ -367,6 +364,3 @@ class BCMPTS(ExaminationAgent):
     rank_available_kernel = rank_bc_available
     update_kernel = update_bc
     replace_kernel = replace_bc
-
-    def __init__(self, n_items: int, n_positions: int, *, examination: ArrayLike, seed: Seed = None) -> None:
-        super().__init__(n_items, n_positions, seed, examination=examination)

@@ -9,10 +9,10 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.checks import check_between, check_horizon
 from ..core.kernels import inner, kernel, specialise
 from ..core.state import Flags, Floats, Ints
 from .agent import ITS_DISPLAYS, CompiledAgent, SavedArrays, Seed, rates
+from .hyperparameters import between, hyperparameter, sessions
 from .kernels import count_session, exploration, kl_upper, x_log_x
 from .kl_ucb import C, KLUCBState, show_by_klucb
 from .search_space import Range
@@ -237,11 +237,8 @@ class RankedExp3(CompiledAgent):
     count_kernel = count_session
     replace_kernel = replace_exp3
 
-    search_space: ClassVar = {"gamma": Range(0.0003, 1.0, log=True)}
-
-    def __init__(self, n_items: int, n_positions: int, *, horizon: int, gamma: float | None = None, seed: Seed = None) -> None:
-        gamma = None if gamma is None else check_between("gamma", gamma, 0, 1, closed=True)
-        super().__init__(n_items, n_positions, seed, horizon=check_horizon(horizon), gamma=gamma)
+    horizon: int = hyperparameter(check=sessions())
+    gamma: float | None = hyperparameter(None, between(0, 1, closed=True), search=Range(0.0003, 1.0, log=True))
 
     def best(self) -> NDArray[np.int64]:
         return best_choices(self.state.log_weight)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.checks import check_at_least, check_horizon
 from ..core.kernels import inner, kernel
 from ..core.state import Flags, Floats, Ints
-from .agent import ITS_DISPLAYS, ContextualAgent, Seed, checked_features
+from .agent import ITS_DISPLAYS, ContextualAgent, checked_features
+from .hyperparameters import above, hyperparameter, sessions
 from .kernels import shuffle_front
 from .linear import TIE, cholesky, dot, multiply, show_largest, solve_lower, solve_upper
 from .search_space import Range
@@ -530,13 +530,9 @@ class RecurRank(ContextualAgent):
     state_type = State
     rank_kernel = rank
     update_kernel = update
-    search_space: ClassVar = {"scale": Range(0.001, 2.0, log=True)}
 
-    def __init__(
-        self, n_items: int, n_positions: int, *, n_features: int, horizon: int, scale: float = 1.0, seed: Seed = None
-    ) -> None:
-        horizon, scale = check_horizon(horizon), check_at_least("scale", scale, 0, strictly=True)
-        super().__init__(n_items, n_positions, n_features, seed, horizon=horizon, scale=scale)
+    horizon: int = hyperparameter(check=sessions())
+    scale: float = hyperparameter(1.0, above(0), search=Range(0.001, 2.0, log=True))
 
     def best(self, features: ArrayLike) -> NDArray[np.int64]:  # type: ignore[override]  # as ContextualAgent has it
         """The order of candidates by what was learned so far, without exploration; the agent stays as it is.

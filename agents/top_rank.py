@@ -8,10 +8,10 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.checks import check_between, check_horizon
 from ..core.kernels import kernel
 from ..core.state import Flags, Ints
-from .agent import ITS_DISPLAYS, CompiledAgent, SavedArrays, Seed
+from .agent import ITS_DISPLAYS, CompiledAgent, SavedArrays
+from .hyperparameters import between, hyperparameter, sessions
 from .kernels import gather_parts, mark_unbeaten, show, shuffle_front, unmark
 from .search_space import Range
 
@@ -216,12 +216,8 @@ class TopRank(CompiledAgent):
     update_kernel = update
     replace_kernel = replace
 
-    search_space: ClassVar = {"delta": Range(1e-10, 0.5, log=True)}
-
-    def __init__(self, n_items: int, n_positions: int, *, horizon: int, delta: float | None = None, seed: Seed = None) -> None:
-        horizon = check_horizon(horizon, least=2)
-        delta = None if delta is None else check_between("delta", delta, LEAST, 1)
-        super().__init__(n_items, n_positions, seed, horizon=horizon, delta=delta)
+    horizon: int = hyperparameter(check=sessions(2))
+    delta: float | None = hyperparameter(None, between(LEAST, 1), search=Range(1e-10, 0.5, log=True))
 
     def best(self) -> NDArray[np.int64]:
         state = self.state

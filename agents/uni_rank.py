@@ -8,10 +8,10 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.checks import check_horizon
 from ..core.kernels import inner, kernel
 from ..core.state import Flags, Floats, Ints
-from .agent import ITS_DISPLAYS, SavedArrays, Seed
+from .agent import ITS_DISPLAYS, SavedArrays
+from .hyperparameters import hyperparameter, sessions
 from .kernels import exploration, gather_parts, kl_upper, mark_unbeaten, show, shuffle_front, unmark
 from .leaders import LeaderAgent, find_leader
 
@@ -353,8 +353,7 @@ class UniRank(LeaderAgent):
     update_kernel = update
     replace_kernel = replace
 
-    def __init__(self, n_items: int, n_positions: int, *, horizon: int | None = None, seed: Seed = None) -> None:
-        super().__init__(n_items, n_positions, seed, horizon=None if horizon is None else check_horizon(horizon))
+    horizon: int | None = hyperparameter(None, sessions())
 
     def best(self) -> NDArray[np.int64]:
         state = self.state

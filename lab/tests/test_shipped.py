@@ -13,6 +13,7 @@ from polars.testing import assert_frame_equal
 from reseal import Original, renewed, reseal
 
 from clickgym.agents import CascadeKLUCB, MergeRank, TopRank, kl_ucb, merge_rank
+from clickgym.agents.hyperparameters import at_least, hyperparameter
 from clickgym.core.kernels import inner
 from clickgym.envs import ENVIRONMENTS, CascadeModel, PositionBasedModel
 from clickgym.runner.sweep import sweep
@@ -162,9 +163,17 @@ def test_imports_and_modules_are_not_part_of_a_digest(monkeypatch):
     texts = [shipped._without_words(function).replace("first", "second") for function in (first, second)]
     assert texts[0] == texts[1]
     before = kernel_digest(TopRank)
-    for function in (TopRank.__init__, TopRank._first_values, TopRank.rank_kernel.py_func):
+    for function in (TopRank._first_values, TopRank.rank_kernel.py_func):
         monkeypatch.setattr(function, "__module__", "clickgym.elsewhere")
     assert kernel_digest(TopRank) == before
+
+
+def test_default_and_check_of_a_hyperparameter_are_part_of_a_digest():
+    def digest_with(*declared, **searched):
+        return kernel_digest(type("Mine", (TopRank,), {"prior": hyperparameter(*declared, **searched)}))
+
+    assert len({digest_with(1.0, at_least(0)), digest_with(2.0, at_least(0)), digest_with(1.0, at_least(0.5))}) == 3
+    assert digest_with(1.0, at_least(0), search=(1, 2)) == digest_with(1.0, at_least(0))
 
 
 def test_two_constants_of_one_name_are_told_apart(monkeypatch):

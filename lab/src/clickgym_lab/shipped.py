@@ -35,7 +35,7 @@ KEYS = ("env", "instance", "agent", "run", "step")
 ALWAYS = ("regret", "reward")
 """What is kept of the ends of each instance, beside the curves' columns and the facts."""
 MADE = "clickgym_made"
-STARTS = ("__init__", "_initial_state", "_first_values", "_state_sizes", "declared")
+STARTS = ("__init__", "declarations", "_initial_state", "_first_values", "_state_sizes", "declared")
 """What says how an agent or users start, beside kernels."""
 
 
