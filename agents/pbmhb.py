@@ -14,6 +14,7 @@ from ..core.state import Floats, Ints
 from .agent import ANY_LIST, CompiledAgent, Seed, rates
 from .kernels import count_session, rank_available, rank_by_draw
 from .search_space import Range
+from .templates import from_shown
 
 WIDE = 0.5  # standard deviations from which on a step is drawn from the uniform law, and kept with its density
 
@@ -149,15 +150,10 @@ def replace(state, rng, item):  # type: ignore[no-untyped-def]
         state.log_miss[item, k] = math.log1p(-state.theta[item] * state.kappa[k])
 
 
-@kernel
-def update(state, ranking, clicks):  # type: ignore[no-untyped-def]
-    for k in range(len(ranking)):
-        if clicks[k] > 1:
-            continue
-        if clicks[k]:
-            state.clicks[ranking[k], k] += 1
-        else:
-            state.misses[ranking[k], k] += 1
+@inner
+def learn(state, item, k, click):  # type: ignore[no-untyped-def]
+    state.clicks[item, k] += click
+    state.misses[item, k] += 1 - click
 
 
 class PBMHB(CompiledAgent):
@@ -227,7 +223,7 @@ class PBMHB(CompiledAgent):
     state_type = State
     rank_kernel = rank
     rank_available_kernel = rank_among
-    update_kernel = update
+    update_kernel = from_shown(learn)
     count_kernel = count_session
     replace_kernel = replace
     search_space: ClassVar = {"c": Range(10.0, 10_000.0, log=True), "n_sweeps": (1, 2, 4)}  # fix_first is about the users
