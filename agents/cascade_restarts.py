@@ -173,9 +173,9 @@ def force(state, available, ranking):  # type: ignore[no-untyped-def]
     ranking[0] = item
 
 
-# --------------------------------------------------------------------------------------------------- of an agent that detects
+# ------------------------------------------------------------------------------------------------------------ the kernels
 
-# Left open in the templates below; `restarting` binds them to the kernels of the agent that stays as it is.
+# Left open in the templates below; `restarting` binds them to the kernels of an agent that knows of no change.
 rank: Callable[..., None]
 rank_available: Callable[..., None]
 update: Callable[..., None]
@@ -213,11 +213,11 @@ def _update(state, ranking, clicks):  # type: ignore[no-untyped-def]
             forget_item(state, item)
 
 
-def restarting(kind: type[CascadeAgent]) -> tuple[Callable[..., None], ...]:
+def restarting(kind: Any) -> tuple[Callable[..., None], ...]:
     """Return the kernels of an agent that restarts: `rank_kernel`, `rank_available_kernel`, `update_kernel`, `replace_kernel`.
 
     Args:
-        kind: the agent that stays as it is until something has changed.
+        kind: the class of the agent that knows of no change; it ranks among available items, and forgets them.
     """
     return (
         specialise(_rank, rank=kind.rank_kernel),
