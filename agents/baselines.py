@@ -14,8 +14,9 @@ from ..core.state import Floats, Ints
 from ..envs.spaces import check_ranking
 from .agent import ANY_LIST, CompiledAgent, Seed, rates
 from .hyperparameters import hyperparameter
-from .kernels import rank_available, rank_by_index, show, shuffle_front
+from .kernels import rank_available, rank_by_index, show, show_any, shuffle_front
 from .search_space import Range
+from .templates import from_shown
 
 
 class ListState(NamedTuple):
@@ -143,8 +144,7 @@ class Oracle(Fixed):
 
 @kernel
 def rank_random(state, rng, ranking):  # type: ignore[no-untyped-def]
-    shuffle_front(rng, state.items, 0, len(state.items), len(ranking))
-    show(state.items, ranking)
+    show_any(state.items, rng, ranking)
 
 
 @kernel
@@ -210,8 +210,7 @@ class GreedyState(NamedTuple):
 @kernel
 def rank_greedy(state, rng, ranking):  # type: ignore[no-untyped-def]
     if rng.random() < state.epsilon:
-        shuffle_front(rng, state.random, 0, len(state.random), len(ranking))
-        show(state.random, ranking)
+        show_any(state.random, rng, ranking)
     else:
         rank_by_index(state.rate, state.order, rng, len(ranking))
         show(state.order, ranking)
@@ -228,15 +227,11 @@ def rank_greedy_available(state, rng, available, ranking):  # type: ignore[no-un
         show(state.order, ranking)
 
 
-@kernel
-def update_greedy(state, ranking, clicks):  # type: ignore[no-untyped-def]
-    for k in range(len(ranking)):
-        if clicks[k] > 1:
-            continue
-        item = ranking[k]
-        state.clicks[item] += clicks[k]
-        state.displays[item] += 1
-        state.rate[item] = state.clicks[item] / state.displays[item]
+@inner
+def learn_greedy(state, item, k, click):  # type: ignore[no-untyped-def]
+    state.clicks[item] += click
+    state.displays[item] += 1
+    state.rate[item] = state.clicks[item] / state.displays[item]
 
 
 @kernel
@@ -295,7 +290,7 @@ class EpsilonGreedy(CompiledAgent):
     state_type = GreedyState
     rank_kernel = rank_greedy
     rank_available_kernel = rank_greedy_available
-    update_kernel = update_greedy
+    update_kernel = from_shown(learn_greedy)
     replace_kernel = replace_greedy
 
     epsilon: float = hyperparameter(0.1, probability, search=Range(0.001, 0.5, log=True))

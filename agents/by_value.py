@@ -24,11 +24,12 @@ from .cascade import draw_means
 from .kernels import count_session, exploration, kl_upper, rank_available, rank_by_draw, rank_by_index, sort_stably
 from .linear import LinearTS, PBMLinUCB, rank_by_posterior, rank_optimistic, show_largest, update_ridge
 from .position_based import bound_means as bound_pbm_ucb
-from .position_based import show_by_examination
 from .position_based_ts import draw_posterior
+from .templates import largest, put_by_position
 
 # Left open in the templates below; `specialise` binds them to an agent's kernels.
 rank: Callable[..., None]
+score: Callable[..., Any]
 update: Callable[..., None]
 
 
@@ -109,66 +110,34 @@ def plan_list(values, index, order, plan, ranking):  # type: ignore[no-untyped-d
         i += 1
 
 
-@inner
-def show_plan(state, index, rng, ranking):  # type: ignore[no-untyped-def]
-    """`plan_list`; items of equal values by index, ties of both in random order."""
-    rank_by_index(index, state.order, rng, len(state.order))
-    sort_stably(state.item_values, state.order)
-    plan_list(state.item_values, index, state.order, state.plan, ranking)
+def _rank_plan(state, rng, ranking):  # type: ignore[no-untyped-def]
+    index, order = score(state, rng)
+    rank_by_index(index, order, rng, len(order))  # items of equal values by index, ties of both in random order
+    sort_stably(state.item_values, order)
+    plan_list(state.item_values, index, order, state.plan, ranking)
+
+
+def _rank_plan_available(state, rng, available, ranking):  # type: ignore[no-untyped-def]
+    index, order = score(state, rng)
+    present = order[: available.sum()]
+    rank_available(index, order, rng, available, len(present))
+    sort_stably(state.item_values, present)
+    plan_list(state.item_values, index, present, state.plan, ranking)
+
+
+def planned(score: Callable[..., Any]) -> tuple[Callable[..., None], Callable[..., None]]:
+    """As `largest`, but of the list of most expected value."""
+    return specialise(_rank_plan, score=score), specialise(_rank_plan_available, score=score)
 
 
 @inner
-def show_plan_among(state, index, rng, available, ranking):  # type: ignore[no-untyped-def]
-    """`show_plan` of some of the items; the indices of the others become -inf."""
-    n = available.sum()
-    rank_available(index, state.order, rng, available, n)
-    sort_stably(state.item_values, state.order[:n])
-    plan_list(state.item_values, index, state.order[:n], state.plan, ranking)
-
-
-@inner
-def bound_klucb(state):  # type: ignore[no-untyped-def]
+def bound_klucb(state, rng):  # type: ignore[no-untyped-def]
     count_session(state)
     bound = exploration(state.t[0], state.c)
     for item in range(len(state.indices)):
         n = state.examined[item]
         state.indices[item] = kl_upper(state.clicks[item] / n, bound / n) + state.corruption / n if n > 0 else np.inf
-
-
-@kernel
-def rank_ucb1(state, rng, ranking):  # type: ignore[no-untyped-def]
-    bound_ucb1(state)
-    show_plan(state, state.indices, rng, ranking)
-
-
-@kernel
-def rank_ucb1_among(state, rng, available, ranking):  # type: ignore[no-untyped-def]
-    bound_ucb1(state)
-    show_plan_among(state, state.indices, rng, available, ranking)
-
-
-@kernel
-def rank_klucb(state, rng, ranking):  # type: ignore[no-untyped-def]
-    bound_klucb(state)
-    show_plan(state, state.indices, rng, ranking)
-
-
-@kernel
-def rank_klucb_among(state, rng, available, ranking):  # type: ignore[no-untyped-def]
-    bound_klucb(state)
-    show_plan_among(state, state.indices, rng, available, ranking)
-
-
-@kernel
-def rank_ts(state, rng, ranking):  # type: ignore[no-untyped-def]
-    draw_means(state, rng)
-    show_plan(state, state.draws, rng, ranking)
-
-
-@kernel
-def rank_ts_among(state, rng, available, ranking):  # type: ignore[no-untyped-def]
-    draw_means(state, rng)
-    show_plan_among(state, state.draws, rng, available, ranking)
+    return state.indices, state.order
 
 
 class _Scanning(ByValue):
@@ -189,69 +158,40 @@ class CascadeUCB1ByValue(_Scanning, cascade.CascadeUCB1):
     """`CascadeUCB1` that maximises the values of clicks; made by ``CascadeUCB1(..., item_values=...)``."""
 
     state_type = UCB1Plan
-    rank_kernel = rank_ucb1
-    rank_available_kernel = rank_ucb1_among
+    rank_kernel, rank_available_kernel = planned(bound_ucb1)
 
 
 class CascadeKLUCBByValue(_Scanning, kl_ucb.CascadeKLUCB):
     """`CascadeKLUCB` that maximises the values of clicks; made by ``CascadeKLUCB(..., item_values=...)``."""
 
     state_type = KLUCBPlan
-    rank_kernel = rank_klucb
-    rank_available_kernel = rank_klucb_among
+    rank_kernel, rank_available_kernel = planned(bound_klucb)
 
 
 class CascadeTSByValue(_Scanning, cascade.CascadeTS):
     """`CascadeTS` that maximises the values of clicks; made by ``CascadeTS(..., item_values=...)``."""
 
     state_type = TSPlan
-    rank_kernel = rank_ts
-    rank_available_kernel = rank_ts_among
+    rank_kernel, rank_available_kernel = planned(draw_means)
 
 
 # ------------------------------------------------------------------------------------------------------ known examination
 
 
 @inner
-def value_bounds(state):  # type: ignore[no-untyped-def]
-    bound_pbm_ucb(state)
-    for item in range(len(state.indices)):
+def bound_values(state, rng):  # type: ignore[no-untyped-def]
+    index, order = bound_pbm_ucb(state, rng)
+    for item in range(len(index)):
         value = state.item_values[item]
-        state.indices[item] = value * state.indices[item] if value > 0.0 else 0.0  # an index may be infinite
+        index[item] = value * index[item] if value > 0.0 else 0.0  # an index may be infinite
+    return index, order
 
 
 @inner
-def value_draws(state, rng):  # type: ignore[no-untyped-def]
+def draw_values(state, rng):  # type: ignore[no-untyped-def]
     for item in range(len(state.draws)):
         state.draws[item] = state.item_values[item] * draw_posterior(state, item, rng)
-
-
-@kernel
-def rank_pbm_ucb(state, rng, ranking):  # type: ignore[no-untyped-def]
-    value_bounds(state)
-    rank_by_index(state.indices, state.order, rng, len(ranking))
-    show_by_examination(state, ranking)
-
-
-@kernel
-def rank_pbm_ucb_among(state, rng, available, ranking):  # type: ignore[no-untyped-def]
-    value_bounds(state)
-    rank_available(state.indices, state.order, rng, available, len(ranking))
-    show_by_examination(state, ranking)
-
-
-@kernel
-def rank_pbm_ts(state, rng, ranking):  # type: ignore[no-untyped-def]
-    value_draws(state, rng)
-    rank_by_draw(state.draws, state.order, rng, len(ranking))
-    show_by_examination(state, ranking)
-
-
-@kernel
-def rank_pbm_ts_among(state, rng, available, ranking):  # type: ignore[no-untyped-def]
-    value_draws(state, rng)
-    rank_available(state.draws, state.order, rng, available, len(ranking))
-    show_by_examination(state, ranking)
+    return state.draws, state.order
 
 
 class PBMUCBByValue(ByValue, position_based.PBMUCB):
@@ -259,16 +199,14 @@ class PBMUCBByValue(ByValue, position_based.PBMUCB):
     0, whose index counts as 0."""
 
     state_type = PBMUCBValues
-    rank_kernel = rank_pbm_ucb
-    rank_available_kernel = rank_pbm_ucb_among
+    rank_kernel, rank_available_kernel = largest(bound_values, put=put_by_position)
 
 
 class PBMTSByValue(ByValue, position_based_ts.PBMTS):
     """`PBMTS` by value times draw; made by ``PBMTS(..., item_values=...)``."""
 
     state_type = PBMTSValues
-    rank_kernel = rank_pbm_ts
-    rank_available_kernel = rank_pbm_ts_among
+    rank_kernel, rank_available_kernel = largest(draw_values, rank_by_draw, put_by_position)
 
 
 # ---------------------------------------------------------------------------------------------------------------- features

@@ -9,20 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.kernels import inner, kernel
-from ..core.state import Floats, Ints
+from ..core.state import Floats, Ints, joined
 from .agent import ANY_LIST, CompiledAgent, TakesValues, rates
 from .hyperparameters import at_least, hyperparameter, one_of
 from .kernels import (
     FEEDBACK,
     count_session,
-    examined_positions,
-    rank_available,
     rank_by_draw,
-    rank_by_index,
     rank_by_tied_draw,
-    show,
 )
 from .search_space import Range
+from .templates import from_examined, largest
 
 
 class CascadeAgent(CompiledAgent):
@@ -43,7 +40,9 @@ class CascadeAgent(CompiledAgent):
 # ----------------------------------------------------------------------------------------------------------- CascadeUCB1
 
 
-class UCB1State(NamedTuple):
+class Bounds(NamedTuple):
+    """State of agents whose index is a mean and the width of an interval."""
+
     clicks: Annotated[Ints, "L"]
     examined: Annotated[Ints, "L"]  # N
     mean: Annotated[Floats, "L", np.inf]  # ŵ + C / N, infinite before the first examination
@@ -52,41 +51,30 @@ class UCB1State(NamedTuple):
     order: Annotated[Ints, "L", range]  # items by index
     t: Annotated[Ints, "1"]  # displays
     feedback: int
+
+
+class Corruption(NamedTuple):
     corruption: float  # C
 
 
+UCB1State = joined("UCB1State", Bounds, Corruption)
+
+
 @inner
-def bound_means(state):  # type: ignore[no-untyped-def]
+def bound_means(state, rng):  # type: ignore[no-untyped-def]
     count_session(state)
     radius = math.sqrt(1.5 * math.log(state.t[0]))
     for item in range(len(state.indices)):
         state.indices[item] = state.mean[item] + radius * state.width[item]
+    return state.indices, state.order
 
 
-@kernel
-def rank_ucb1(state, rng, ranking):  # type: ignore[no-untyped-def]
-    bound_means(state)
-    rank_by_index(state.indices, state.order, rng, len(ranking))
-    show(state.order, ranking)
-
-
-@kernel
-def rank_ucb1_available(state, rng, available, ranking):  # type: ignore[no-untyped-def]
-    bound_means(state)
-    rank_available(state.indices, state.order, rng, available, len(ranking))
-    show(state.order, ranking)
-
-
-@kernel
-def update_ucb1(state, ranking, clicks):  # type: ignore[no-untyped-def]
-    for k in range(examined_positions(clicks, state.feedback)):
-        if clicks[k] > 1:
-            continue
-        item = ranking[k]
-        state.clicks[item] += clicks[k]
-        state.examined[item] += 1
-        state.mean[item] = (state.clicks[item] + state.corruption) / state.examined[item]
-        state.width[item] = 1.0 / math.sqrt(state.examined[item])
+@inner
+def learn_ucb1(state, item, click):  # type: ignore[no-untyped-def]
+    state.clicks[item] += click
+    state.examined[item] += 1
+    state.mean[item] = (state.clicks[item] + state.corruption) / state.examined[item]
+    state.width[item] = 1.0 / math.sqrt(state.examined[item])
 
 
 @kernel
@@ -154,9 +142,8 @@ class CascadeUCB1(CascadeAgent, TakesValues):
     paper = "Kveton et al. 2015, Algorithm 1"
     stands: ClassVar = {"bots": "robust, with corruption="}
     state_type = UCB1State
-    rank_kernel = rank_ucb1
-    rank_available_kernel = rank_ucb1_available
-    update_kernel = update_ucb1
+    rank_kernel, rank_available_kernel = largest(bound_means)
+    update_kernel = from_examined(learn_ucb1)
     count_kernel = count_session
     replace_kernel = replace_ucb1
 
@@ -182,40 +169,23 @@ class UCBVState(NamedTuple):
 
 
 @inner
-def bound_means_by_variance(state):  # type: ignore[no-untyped-def]
+def bound_means_by_variance(state, rng):  # type: ignore[no-untyped-def]
     count_session(state)
     log_t = math.log(state.t[0])
     radius, shift = math.sqrt(state.variance * log_t), state.bias * log_t
     for item in range(len(state.indices)):
         state.indices[item] = state.mean[item] + radius * state.deviation[item] + shift * state.share[item]
+    return state.indices, state.order
 
 
-@kernel
-def rank_ucbv(state, rng, ranking):  # type: ignore[no-untyped-def]
-    bound_means_by_variance(state)
-    rank_by_index(state.indices, state.order, rng, len(ranking))
-    show(state.order, ranking)
-
-
-@kernel
-def rank_ucbv_available(state, rng, available, ranking):  # type: ignore[no-untyped-def]
-    bound_means_by_variance(state)
-    rank_available(state.indices, state.order, rng, available, len(ranking))
-    show(state.order, ranking)
-
-
-@kernel
-def update_ucbv(state, ranking, clicks):  # type: ignore[no-untyped-def]
-    for k in range(examined_positions(clicks, state.feedback)):
-        if clicks[k] > 1:
-            continue
-        item = ranking[k]
-        state.clicks[item] += clicks[k]
-        state.examined[item] += 1
-        rate = state.clicks[item] / state.examined[item]
-        state.mean[item] = (state.clicks[item] + state.corruption) / state.examined[item]
-        state.deviation[item] = math.sqrt(rate * (1.0 - rate) / state.examined[item])
-        state.share[item] = 1.0 / state.examined[item]
+@inner
+def learn_ucbv(state, item, click):  # type: ignore[no-untyped-def]
+    state.clicks[item] += click
+    state.examined[item] += 1
+    rate = state.clicks[item] / state.examined[item]
+    state.mean[item] = (state.clicks[item] + state.corruption) / state.examined[item]
+    state.deviation[item] = math.sqrt(rate * (1.0 - rate) / state.examined[item])
+    state.share[item] = 1.0 / state.examined[item]
 
 
 @kernel
@@ -282,9 +252,8 @@ class CascadeUCBV(CascadeAgent):
     paper = "Vial et al. 2022, CascadeUCB-V"
     stands: ClassVar = {"bots": "robust, with corruption="}
     state_type = UCBVState
-    rank_kernel = rank_ucbv
-    rank_available_kernel = rank_ucbv_available
-    update_kernel = update_ucbv
+    rank_kernel, rank_available_kernel = largest(bound_means_by_variance)
+    update_kernel = from_examined(learn_ucbv)
     count_kernel = count_session
     replace_kernel = replace_ucbv
 
@@ -309,28 +278,13 @@ def draw_means(state, rng):  # type: ignore[no-untyped-def]
     for item in range(len(state.draws)):
         clicks = state.clicks[item]
         state.draws[item] = rng.beta(1.0 + clicks, 1.0 + state.examined[item] - clicks)
+    return state.draws, state.order
 
 
-@kernel
-def rank_ts(state, rng, ranking):  # type: ignore[no-untyped-def]
-    draw_means(state, rng)
-    rank_by_draw(state.draws, state.order, rng, len(ranking))
-    show(state.order, ranking)
-
-
-@kernel
-def rank_ts_available(state, rng, available, ranking):  # type: ignore[no-untyped-def]
-    draw_means(state, rng)
-    rank_available(state.draws, state.order, rng, available, len(ranking))
-    show(state.order, ranking)
-
-
-@kernel
-def update_ts(state, ranking, clicks):  # type: ignore[no-untyped-def]
-    for k in range(examined_positions(clicks, state.feedback)):
-        if clicks[k] <= 1:
-            state.clicks[ranking[k]] += clicks[k]
-            state.examined[ranking[k]] += 1
+@inner
+def learn_ts(state, item, click):  # type: ignore[no-untyped-def]
+    state.clicks[item] += click
+    state.examined[item] += 1
 
 
 @kernel
@@ -387,9 +341,8 @@ class CascadeTS(CascadeAgent, TakesValues):
 
     paper = "Hüyük and Tekin 2019, Algorithm 1; Zhong et al. 2021, section 3"
     state_type = TSState
-    rank_kernel = rank_ts
-    rank_available_kernel = rank_ts_available
-    update_kernel = update_ts
+    rank_kernel, rank_available_kernel = largest(draw_means, rank_by_draw)
+    update_kernel = from_examined(learn_ts)
     replace_kernel = replace_ts
 
 
@@ -415,33 +368,16 @@ def draw_together(state, rng):  # type: ignore[no-untyped-def]
     root = math.sqrt(log_t)
     for item in range(len(state.draws)):
         state.draws[item] = state.mean[item] + z * max(root * state.deviation[item], log_t * state.share[item])
+    return state.draws, state.order
 
 
-@kernel
-def rank_one_draw(state, rng, ranking):  # type: ignore[no-untyped-def]
-    draw_together(state, rng)
-    rank_by_tied_draw(state.draws, state.order, rng, len(ranking))
-    show(state.order, ranking)
-
-
-@kernel
-def rank_one_draw_available(state, rng, available, ranking):  # type: ignore[no-untyped-def]
-    draw_together(state, rng)
-    rank_available(state.draws, state.order, rng, available, len(ranking))
-    show(state.order, ranking)
-
-
-@kernel
-def update_one_draw(state, ranking, clicks):  # type: ignore[no-untyped-def]
-    for k in range(examined_positions(clicks, state.feedback)):
-        if clicks[k] > 1:
-            continue
-        item = ranking[k]
-        state.clicks[item] += clicks[k]
-        state.examined[item] += 1
-        rate = state.clicks[item] / state.examined[item]
-        state.mean[item], state.share[item] = rate, 1.0 / (state.examined[item] + 1)
-        state.deviation[item] = math.sqrt(rate * (1.0 - rate) * state.share[item])
+@inner
+def learn_one_draw(state, item, click):  # type: ignore[no-untyped-def]
+    state.clicks[item] += click
+    state.examined[item] += 1
+    rate = state.clicks[item] / state.examined[item]
+    state.mean[item], state.share[item] = rate, 1.0 / (state.examined[item] + 1)
+    state.deviation[item] = math.sqrt(rate * (1.0 - rate) * state.share[item])
 
 
 @kernel
@@ -502,8 +438,7 @@ class TSCascade(CascadeAgent):
 
     paper = "Cheung et al. 2019, Algorithm 1; Zhong et al. 2021"
     state_type = OneDrawState
-    rank_kernel = rank_one_draw
-    rank_available_kernel = rank_one_draw_available
-    update_kernel = update_one_draw
+    rank_kernel, rank_available_kernel = largest(draw_together, rank_by_tied_draw)
+    update_kernel = from_examined(learn_one_draw)
     count_kernel = count_session
     replace_kernel = replace_one_draw

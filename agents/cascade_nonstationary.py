@@ -10,12 +10,13 @@ from numpy.typing import NDArray
 
 from ..core.checks import check_at_least, check_count
 from ..core.kernels import inner, kernel
-from ..core.state import Floats, Ints
+from ..core.state import Floats, Ints, joined
 from .agent import SavedArrays
-from .cascade import CascadeAgent
+from .cascade import Bounds, CascadeAgent
 from .hyperparameters import above, between, hyperparameter, sessions
-from .kernels import count_session, examined_positions, rank_available, rank_by_index, show
+from .kernels import count_session, examined_positions
 from .search_space import Range
+from .templates import largest
 
 LEAST_WEIGHT = 1e-200
 """Of a display: one that has faded more is as good as forgotten."""
@@ -33,22 +34,19 @@ def doubling_horizon(t):  # type: ignore[no-untyped-def]
 # ----------------------------------------------------------------------------------------------------------- CascadeDUCB
 
 
-class DiscountedState(NamedTuple):
+class Discounts(NamedTuple):
     # Counts are stored divided by `scale` = γ^t (with the γ of each step), so that a step touches the examined items only.
     clicks: Annotated[Floats, "L"]  # X / scale
-    examined: Annotated[Floats, "L"]  # N / scale
-    mean: Annotated[Floats, "L", np.inf]  # X/N, infinite before the first examination
-    width: Annotated[Floats, "L"]  # 1 / sqrt(N / scale), 0 before it
+    examined: Annotated[Floats, "L"]  # N / scale; so the width is 1 / sqrt(N / scale)
     scale: Annotated[Floats, "1", 1.0]
-    indices: Annotated[Floats, "L", np.inf]
-    order: Annotated[Ints, "L", range]  # items by index
-    t: Annotated[Ints, "1"]  # displays
     faded: Annotated[Floats, "1"]  # the log of how much a display of the beginning has faded: Σ log γ
     displayed: Annotated[Floats, "1"]  # `faded` at the display
     gamma: Floats  # (1,) γ
     next_doubling: Ints  # (1,) the step at which γ changes; 0 if it does not
     epsilon: float
-    feedback: int
+
+
+DiscountedState = joined("DiscountedState", Bounds, Discounts)
 
 
 @kernel
@@ -68,16 +66,6 @@ def begin_discounted(state):  # type: ignore[no-untyped-def]
     return math.log(state.gamma[0])
 
 
-@inner
-def index_discounted(state, log_gamma):  # type: ignore[no-untyped-def]
-    # X/N + 2 sqrt(ε ln N_t(γ) / N) with N_t(γ) = (1 - γ^t) / (1 - γ)
-    t, gamma = state.t[0], state.gamma[0]
-    n_t = -math.expm1(t * log_gamma) / (1.0 - gamma) if gamma < 1.0 else float(t)
-    radius = 2.0 * math.sqrt(state.epsilon * max(math.log(n_t), 0.0) / state.scale[0])
-    for item in range(len(state.indices)):
-        state.indices[item] = state.mean[item] + radius * state.width[item]
-
-
 @kernel
 def fade(state, log_gamma):  # type: ignore[no-untyped-def]
     """Discount all counts by one display, before the clicks on the present one are added."""
@@ -94,27 +82,22 @@ def fade(state, log_gamma):  # type: ignore[no-untyped-def]
         state.scale[0] = 1.0
 
 
+@inner
+def bound_discounted(state, rng):  # type: ignore[no-untyped-def]
+    log_gamma = begin_discounted(state)
+    # X/N + 2 sqrt(ε ln N_t(γ) / N) with N_t(γ) = (1 - γ^t) / (1 - γ)
+    t, gamma = state.t[0], state.gamma[0]
+    n_t = -math.expm1(t * log_gamma) / (1.0 - gamma) if gamma < 1.0 else float(t)
+    radius = 2.0 * math.sqrt(state.epsilon * max(math.log(n_t), 0.0) / state.scale[0])
+    for item in range(len(state.indices)):
+        state.indices[item] = state.mean[item] + radius * state.width[item]
+    fade(state, log_gamma)
+    return state.indices, state.order
+
+
 @kernel
 def count_discounted(state):  # type: ignore[no-untyped-def]
     fade(state, begin_discounted(state))
-
-
-@kernel
-def rank_discounted(state, rng, ranking):  # type: ignore[no-untyped-def]
-    log_gamma = begin_discounted(state)
-    index_discounted(state, log_gamma)
-    rank_by_index(state.indices, state.order, rng, len(ranking))
-    show(state.order, ranking)
-    fade(state, log_gamma)
-
-
-@kernel
-def rank_discounted_available(state, rng, available, ranking):  # type: ignore[no-untyped-def]
-    log_gamma = begin_discounted(state)
-    index_discounted(state, log_gamma)
-    rank_available(state.indices, state.order, rng, available, len(ranking))
-    show(state.order, ranking)
-    fade(state, log_gamma)
 
 
 @kernel
@@ -199,8 +182,7 @@ class CascadeDUCB(CascadeAgent):
     click_models = "CM that changes"
     remembered = ("displayed",)
     state_type = DiscountedState
-    rank_kernel = rank_discounted
-    rank_available_kernel = rank_discounted_available
+    rank_kernel, rank_available_kernel = largest(bound_discounted)
     update_kernel = update_discounted
     count_kernel = count_discounted
     replace_kernel = replace_discounted
@@ -235,14 +217,9 @@ LONGEST_WINDOW_HORIZON = 2**26
 """With an unknown horizon the window grows no longer from this step on; its memory has to be set aside at the start."""
 
 
-class WindowState(NamedTuple):
-    clicks: Annotated[Ints, "L"]  # X in the window
-    examined: Annotated[Ints, "L"]  # N in the window
-    mean: Annotated[Floats, "L", np.inf]  # X/N, infinite where N = 0
-    width: Annotated[Floats, "L"]  # 1 / sqrt(N), 0 where N = 0
-    indices: Annotated[Floats, "L", np.inf]
-    order: Annotated[Ints, "L", range]  # items by index
-    t: Annotated[Ints, "1"]  # displays
+class Window(NamedTuple):
+    """State in addition to `Bounds`, whose counts X and N are those of the window."""
+
     displayed: Annotated[Ints, "1"]  # the number of the display
     tau: Ints  # (1,) τ
     next_doubling: Ints  # (1,) the step at which τ changes; 0 if it does not
@@ -250,7 +227,9 @@ class WindowState(NamedTuple):
     window: NDArray[np.int32]  # (capacity, K)
     oldest: Annotated[Ints, "1", 1]  # the first session still counted
     epsilon: float
-    feedback: int
+
+
+WindowState = joined("WindowState", Bounds, Window)
 
 
 @kernel
@@ -278,14 +257,6 @@ def begin_window(state):  # type: ignore[no-untyped-def]
         state.next_doubling[0] = 2 * t
 
 
-@inner
-def index_window(state):  # type: ignore[no-untyped-def]
-    # X/N + sqrt(ε ln(min(t, τ)) / N)
-    radius = math.sqrt(state.epsilon * math.log(min(state.t[0], state.tau[0])))
-    for item in range(len(state.indices)):
-        state.indices[item] = state.mean[item] + radius * state.width[item]
-
-
 @kernel
 def move_window(state):  # type: ignore[no-untyped-def]
     """Remove the displays that leave the window of the last τ displays, and add an empty row for the present one."""
@@ -302,27 +273,20 @@ def move_window(state):  # type: ignore[no-untyped-def]
     state.displayed[0] = t
 
 
+@inner
+def bound_window(state, rng):  # type: ignore[no-untyped-def]
+    begin_window(state)
+    # X/N + sqrt(ε ln(min(t, τ)) / N)
+    radius = math.sqrt(state.epsilon * math.log(min(state.t[0], state.tau[0])))
+    for item in range(len(state.indices)):
+        state.indices[item] = state.mean[item] + radius * state.width[item]
+    move_window(state)
+    return state.indices, state.order
+
+
 @kernel
 def count_window(state):  # type: ignore[no-untyped-def]
     begin_window(state)
-    move_window(state)
-
-
-@kernel
-def rank_window(state, rng, ranking):  # type: ignore[no-untyped-def]
-    begin_window(state)
-    index_window(state)
-    rank_by_index(state.indices, state.order, rng, len(ranking))
-    show(state.order, ranking)
-    move_window(state)
-
-
-@kernel
-def rank_window_available(state, rng, available, ranking):  # type: ignore[no-untyped-def]
-    begin_window(state)
-    index_window(state)
-    rank_available(state.indices, state.order, rng, available, len(ranking))
-    show(state.order, ranking)
     move_window(state)
 
 
@@ -412,8 +376,7 @@ class CascadeSWUCB(CascadeAgent):
     click_models = "CM that changes"
     remembered = ("displayed",)
     state_type = WindowState
-    rank_kernel = rank_window
-    rank_available_kernel = rank_window_available
+    rank_kernel, rank_available_kernel = largest(bound_window)
     update_kernel = update_window
     count_kernel = count_window
     replace_kernel = replace_window

@@ -13,19 +13,20 @@ one more observation raises it by at most the amount by which the log-likelihood
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from ..core.checks import probability
-from ..core.kernels import inner, kernel
+from ..core.kernels import inner, kernel, specialise
 from ..core.state import Flags, Floats, Ints, joined
 from . import kl_ucb
 from .agent import SavedArrays
-from .cascade import CascadeAgent, UCB1State, rank_ucb1, rank_ucb1_available, replace_ucb1, update_ucb1
+from .cascade import CascadeAgent, CascadeUCB1, UCB1State
 from .hyperparameters import between, count, hyperparameter, sessions
-from .kernels import count_session, examined_positions, x_log_x
-from .kl_ucb import LadderedState, doubt_order, rank_klucb, rank_klucb_available, replace_klucb, update_klucb
+from .kernels import count_session, examined_positions, log_likelihood
+from .kl_ucb import CascadeKLUCB, LadderedState
 from .search_space import Range
 
 REMEMBERED = 1000
@@ -55,12 +56,6 @@ class Detection(NamedTuple):
 
 
 # ------------------------------------------------------------------------------------------------------------- the test
-
-
-@inner
-def log_likelihood(successes, trials):  # type: ignore[no-untyped-def]
-    """The largest log-likelihood of some observations under one mean."""
-    return x_log_x(successes) + x_log_x(trials - successes) - x_log_x(trials)
 
 
 @inner
@@ -144,17 +139,11 @@ def must_restart(state, ranking, clicks):  # type: ignore[no-untyped-def]
 
 
 @inner
-def forget(state):  # type: ignore[no-untyped-def]
-    """Restart the tests of all items."""
+def restart(state):  # type: ignore[no-untyped-def]
+    """Begin another segment; the items are forgotten one by one."""
     state.restart_steps[state.n_restarts[0] % len(state.restart_steps)] = state.sessions[0]
     state.n_restarts[0] += 1
     state.t[0] = 0
-    state.clicks[:] = 0
-    state.examined[:] = 0
-    state.n_vertices[:] = 0
-    state.likelihood[:] = 0.0
-    state.at_most[:] = 0.0
-    state.threshold[:] = 0.0
 
 
 @inner
@@ -185,77 +174,58 @@ def force(state, available, ranking):  # type: ignore[no-untyped-def]
     ranking[0] = item
 
 
-# ----------------------------------------------------------------------------------------------------------- with UCB1
+# ------------------------------------------------------------------------------------------------------------ the kernels
+
+# Left open in the templates below; `restarting` binds them to the kernels of an agent that knows of no change.
+rank: Callable[..., None]
+rank_available: Callable[..., None]
+update: Callable[..., None]
+replace: Callable[..., None]
 
 RestartingUCB1State = joined("RestartingUCB1State", UCB1State, Detection)
-
-
-@kernel
-def rank_ucb1_or_force(state, rng, ranking):  # type: ignore[no-untyped-def]
-    count_restarting(state)
-    rank_ucb1(state, rng, ranking)
-    force(state, state.everything, ranking)
-
-
-@kernel
-def rank_ucb1_or_force_available(state, rng, available, ranking):  # type: ignore[no-untyped-def]
-    count_restarting(state)
-    rank_ucb1_available(state, rng, available, ranking)
-    force(state, available, ranking)
-
-
-@kernel
-def replace_restarting_ucb1(state, rng, item):  # type: ignore[no-untyped-def]
-    replace_ucb1(state, rng, item)
-    forget_item(state, item)
-
-
-@kernel
-def update_ucb1_or_restart(state, ranking, clicks):  # type: ignore[no-untyped-def]
-    if is_of_another_segment(state):
-        return
-    update_ucb1(state, ranking, clicks)
-    if must_restart(state, ranking, clicks):
-        forget(state)
-        state.mean[:] = np.inf
-        state.width[:] = 0.0
-
-
-# --------------------------------------------------------------------------------------------------------- with KL-UCB
-
 RestartingKLUCBState = joined("RestartingKLUCBState", LadderedState, Detection)
 
 
-@kernel
-def rank_klucb_or_force(state, rng, ranking):  # type: ignore[no-untyped-def]
+def _rank(state, rng, ranking):  # type: ignore[no-untyped-def]
     count_restarting(state)
-    rank_klucb(state, rng, ranking)
+    rank(state, rng, ranking)
     force(state, state.everything, ranking)
 
 
-@kernel
-def rank_klucb_or_force_available(state, rng, available, ranking):  # type: ignore[no-untyped-def]
+def _rank_available(state, rng, available, ranking):  # type: ignore[no-untyped-def]
     count_restarting(state)
-    rank_klucb_available(state, rng, available, ranking)
+    rank_available(state, rng, available, ranking)
     force(state, available, ranking)
 
 
-@kernel
-def replace_restarting_klucb(state, rng, item):  # type: ignore[no-untyped-def]
-    replace_klucb(state, rng, item)
+def _replace(state, rng, item):  # type: ignore[no-untyped-def]
+    replace(state, rng, item)
     forget_item(state, item)
 
 
-@kernel
-def update_klucb_or_restart(state, ranking, clicks):  # type: ignore[no-untyped-def]
+def _update(state, ranking, clicks):  # type: ignore[no-untyped-def]
     if is_of_another_segment(state):
         return
-    update_klucb(state, ranking, clicks)
+    update(state, ranking, clicks)
     if must_restart(state, ranking, clicks):
-        forget(state)
-        doubt_order(state)
-        state.indices[:] = np.inf
-        state.peak[:] = 0.0
+        restart(state)
+        for item in range(len(state.examined)):
+            replace(state, None, item)  # draws nothing
+            forget_item(state, item)
+
+
+def restarting(kind: Any) -> tuple[Callable[..., None], ...]:
+    """Return the kernels of an agent that restarts: `rank_kernel`, `rank_available_kernel`, `update_kernel`, `replace_kernel`.
+
+    Args:
+        kind: the class of the agent that knows of no change; it ranks among available items, and forgets them.
+    """
+    return (
+        specialise(_rank, rank=kind.rank_kernel),
+        specialise(_rank_available, rank_available=kind.rank_available_kernel),
+        specialise(_update, update=kind.update_kernel, replace=kind.replace_kernel),
+        specialise(_replace, replace=kind.replace_kernel),
+    )
 
 
 # -------------------------------------------------------------------------------------------------------------- agents
@@ -370,10 +340,7 @@ class GLRCascadeUCB(_RestartingAgent):
     paper = "Wang et al. 2019, Algorithm 1"
     stands: ClassVar = {"change": "nonstat-detect", "late clicks": "late-clicks"}
     state_type = RestartingUCB1State
-    rank_kernel = rank_ucb1_or_force
-    rank_available_kernel = rank_ucb1_or_force_available
-    update_kernel = update_ucb1_or_restart
-    replace_kernel = replace_restarting_ucb1
+    rank_kernel, rank_available_kernel, update_kernel, replace_kernel = restarting(CascadeUCB1)
 
     def _first_values(self) -> dict[str, Any]:
         return super()._first_values() | {"indices": np.zeros(self.n_items), "corruption": 0.0}
@@ -437,10 +404,7 @@ class GLRCascadeKLUCB(_RestartingAgent):
     paper = "Wang et al. 2019, Algorithm 1"
     stands: ClassVar = {"change": "nonstat-detect", "bots": "click-farms", "late clicks": "late-clicks"}
     state_type = RestartingKLUCBState
-    rank_kernel = rank_klucb_or_force
-    rank_available_kernel = rank_klucb_or_force_available
-    update_kernel = update_klucb_or_restart
-    replace_kernel = replace_restarting_klucb
+    rank_kernel, rank_available_kernel, update_kernel, replace_kernel = restarting(CascadeKLUCB)
 
     def _first_values(self) -> dict[str, Any]:
         return super()._first_values() | {"c": kl_ucb.C, "corruption": 0.0}

@@ -113,6 +113,15 @@ def draft(state, rng, ranking):  # type: ignore[no-untyped-def]
 
 
 @inner
+def share_left(state, r):  # type: ignore[no-untyped-def]
+    total = 0.0
+    for a in range(len(state.left)):
+        if state.left[a]:
+            total += state.share[r, a]
+    return total
+
+
+@inner
 def multileave(state, rng, ranking):  # type: ignore[no-untyped-def]
     """Probabilistic multileaving: each position draws a ranker, which draws among the candidates left by their ranks."""
     n_items, n_rankers = len(state.left), len(state.lists)
@@ -120,11 +129,8 @@ def multileave(state, rng, ranking):  # type: ignore[no-untyped-def]
         for place in range(n_items):
             state.share[r, state.lists[r, place]] = state.weight_of_rank[place]
     for k in range(len(ranking)):
-        r, total = int(rng.random() * n_rankers), 0.0
-        for a in range(n_items):
-            if state.left[a]:
-                total += state.share[r, a]
-        threshold, chosen = rng.random() * total, -1
+        r = int(rng.random() * n_rankers)
+        threshold, chosen = rng.random() * share_left(state, r), -1
         for a in range(n_items):
             if state.left[a]:
                 if chosen < 0 or threshold >= 0.0:
@@ -133,11 +139,7 @@ def multileave(state, rng, ranking):  # type: ignore[no-untyped-def]
         ranking[k] = chosen
         every = 0.0
         for r in range(n_rankers):
-            total = 0.0
-            for a in range(n_items):
-                if state.left[a]:
-                    total += state.share[r, a]
-            state.credit[k, r] = state.share[r, chosen] / total
+            state.credit[k, r] = state.share[r, chosen] / share_left(state, r)
             every += state.credit[k, r]
         for r in range(n_rankers):
             state.credit[k, r] /= every

@@ -13,9 +13,10 @@ from ..core.state import Floats, Ints
 from .agent import ANY_LIST
 from .assignment import ROUNDING, assign, lead
 from .hyperparameters import count, hyperparameter, sessions
-from .kernels import exploration, kl_upper, rank_by_index, shuffle_front, x_log_x
-from .leaders import LeaderAgent, find_leader
+from .kernels import kl_upper, log_likelihood, rank_by_index, shuffle_front
+from .leaders import LeaderAgent, find_leader, level_of
 from .search_space import Range
+from .templates import from_shown
 
 TIE = 1e-10  # sums of indices this close are equal
 NOTHING, ENTROPY, INDEX = 0, 1, 2  # what is known of a pair
@@ -113,8 +114,7 @@ def index(state, item, k, level):  # type: ignore[no-untyped-def]
         return 1.0
     if n > 0 and state.known[item, k] < INDEX:
         if state.known[item, k] == NOTHING:
-            clicks = state.clicks[item, k]
-            state.minus_entropy[item, k] = (x_log_x(clicks) + x_log_x(n - clicks) - x_log_x(n)) / n
+            state.minus_entropy[item, k] = log_likelihood(state.clicks[item, k], n) / n
         state.upper[item, k] = kl_upper_near(state.mean[item, k], state.minus_entropy[item, k], level / n, state.upper[item, k])
         state.known[item, k] = INDEX if state.log_horizon >= 0.0 else ENTROPY  # else the level is another one each time
     return state.upper[item, k]
@@ -188,10 +188,7 @@ def rank(state, rng, ranking):  # type: ignore[no-untyped-def]
     state.led[state.leading[0]] += 1
     if times % state.gamma == 0:
         return
-    level = state.log_horizon
-    if level < 0.0:
-        level = exploration(times + 1, 3.0) if times >= 2 else np.inf
-    chosen = choose_change(state, rng, add_neighbours(state, rng, level))
+    chosen = choose_change(state, rng, add_neighbours(state, rng, level_of(state, times + 1)))
     if chosen >= 0:
         k, item = state.change[chosen, 0], state.change[chosen, 1]
         if state.place_of[item] >= 0:
@@ -199,18 +196,14 @@ def rank(state, rng, ranking):  # type: ignore[no-untyped-def]
         ranking[k] = item
 
 
-@kernel
-def update(state, ranking, clicks):  # type: ignore[no-untyped-def]
-    for k in range(len(ranking)):
-        if clicks[k] > 1:
-            continue
-        item = ranking[k]
-        state.clicks[item, k] += clicks[k]
-        state.shown[item, k] += 1
-        state.mean[item, k] = state.clicks[item, k] / state.shown[item, k]
-        state.known[item, k] = NOTHING
-        if item != state.leader[k]:
-            state.won[k] = max(state.won[k], state.mean[item, k] - state.before[item, k])
+@inner
+def learn(state, item, k, click):  # type: ignore[no-untyped-def]
+    state.clicks[item, k] += click
+    state.shown[item, k] += 1
+    state.mean[item, k] = state.clicks[item, k] / state.shown[item, k]
+    state.known[item, k] = NOTHING
+    if item != state.leader[k]:
+        state.won[k] = max(state.won[k], state.mean[item, k] - state.before[item, k])
 
 
 @kernel
@@ -285,7 +278,7 @@ class GRAB(LeaderAgent):
     learns_from = ANY_LIST
     state_type = State
     rank_kernel = rank
-    update_kernel = update
+    update_kernel = from_shown(learn)
     replace_kernel = replace
     every: ClassVar[bool] = False
 

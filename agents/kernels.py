@@ -175,6 +175,13 @@ def show(order, ranking):  # type: ignore[no-untyped-def]
         ranking[k] = order[k]
 
 
+@inner
+def show_any(order, rng, ranking):  # type: ignore[no-untyped-def]
+    """Write a uniformly random list of the items of an order."""
+    shuffle_front(rng, order, 0, len(order), len(ranking))
+    show(order, ranking)
+
+
 @kernel
 def kl(p, q):  # type: ignore[no-untyped-def]
     """Kullback-Leibler divergence KL(p, q) between Bernoulli laws, in nats."""
@@ -220,6 +227,12 @@ def kl_lower(p, bound):  # type: ignore[no-untyped-def]
 def x_log_x(x):  # type: ignore[no-untyped-def]
     """x log x, with 0 log 0 = 0."""
     return x * math.log(x) if x > 0 else 0.0
+
+
+@inner
+def log_likelihood(clicks, displays):  # type: ignore[no-untyped-def]
+    """The log-likelihood of counts under the rate at which it is largest, their mean."""
+    return x_log_x(clicks) + x_log_x(displays - clicks) - x_log_x(displays)
 
 
 @kernel
@@ -272,6 +285,53 @@ def unmark(unbeaten, ranking, clicks):  # type: ignore[no-untyped-def]
             unbeaten[item] = False
     for k in range(len(ranking)):
         unbeaten[ranking[k]] = False
+
+
+@inner
+def is_beaten(beats, part, item, number):  # type: ignore[no-untyped-def]
+    """Whether an item is beaten by one that has no part yet, or this one."""
+    beaten = False
+    for other in range(len(part)):
+        if beats[other, item] and (part[other] < 0 or part[other] == number):
+            beaten = True
+            break
+    return beaten
+
+
+@inner
+def peel(beats, part, order, start):  # type: ignore[no-untyped-def]
+    """Divide the items into parts: those that no other item beats, then those that none of the rest beats, and so on.
+
+    Where there is only a circle left, it is one part.
+
+    Args:
+        beats: ``(L, L)`` whether the first item beats the second.
+        part: ``(L,)`` receives the part of each item.
+        order: ``(L,)`` receives the items, part by part.
+        start: ``(L + 1,)`` receives where each part begins in it; then where the last one ends.
+
+    Returns:
+        The number of parts.
+    """
+    n_items = len(order)
+    placed, n_parts = 0, 0
+    part[:] = -1
+    while placed < n_items:
+        start[n_parts] = placed
+        for item in range(n_items):
+            if part[item] < 0 and not is_beaten(beats, part, item, n_parts):
+                part[item] = n_parts
+                order[placed] = item
+                placed += 1
+        if placed == start[n_parts]:
+            for item in range(n_items):
+                if part[item] < 0:
+                    part[item] = n_parts
+                    order[placed] = item
+                    placed += 1
+        n_parts += 1
+    start[n_parts] = n_items
+    return n_parts
 
 
 @inner

@@ -32,11 +32,12 @@ from .kernels import (
     examined_positions,
     exploration,
     kl_upper,
+    log_likelihood,
     shuffle_ties,
     sort_by_index,
-    x_log_x,
 )
 from .search_space import Range
+from .templates import put_by_position
 
 C = 3.0  # of the papers' exploration term, log t + 3 log log t
 FRONT = 16  # items in front of a new floor beside those of the list, at least
@@ -388,8 +389,7 @@ def show_by_klucb(state, rng, ranking):  # type: ignore[no-untyped-def]
             shuffle_ties(state.indices, state.order[: state.tied[0] if tied else state.front[0]], rng, len(ranking))
         if not tied:
             put_fences(state)
-    for k in range(len(ranking)):
-        ranking[state.positions[k]] = state.order[k]
+    put_by_position(state, state.order, ranking)
 
 
 @inner
@@ -496,8 +496,7 @@ def rank_klucb(state, rng, ranking):  # type: ignore[no-untyped-def]
     if state.corruption > 0.0:
         sort_by_solving(state, exploration(state.t[0], state.c), state.order, len(ranking))
         shuffle_ties(state.indices, state.order, rng, len(ranking))
-        for k in range(len(ranking)):
-            ranking[state.positions[k]] = state.order[k]
+        put_by_position(state, state.order, ranking)
     else:
         show_by_klucb(state, rng, ranking)
 
@@ -520,8 +519,7 @@ def rank_klucb_available(state, rng, available, ranking):  # type: ignore[no-unt
             sort_by_solving(state, bound, state.present[:n_available], len(ranking))
         shuffle_ties(state.indices, state.present[:n_available], rng, len(ranking))
         doubt_order(state)
-    for k in range(len(ranking)):
-        ranking[state.positions[k]] = state.present[k]
+    put_by_position(state, state.present, ranking)
 
 
 @kernel
@@ -535,8 +533,7 @@ def update_klucb(state, ranking, clicks):  # type: ignore[no-untyped-def]
         item = ranking[k]
         state.clicks[item] += clicks[k]
         state.examined[item] += 1
-        c, n = state.clicks[item], state.examined[item]
-        state.peak[item] = x_log_x(c) + x_log_x(n - c) - x_log_x(n)
+        state.peak[item] = log_likelihood(state.clicks[item], state.examined[item])
         if difference != 0:
             reckon_with(state, item)
 

@@ -9,6 +9,7 @@ import numpy as np
 from ..core.checks import check_count
 from ..core.kernels import inner, kernel
 from .agent import CompiledAgent, SavedArrays, doubled
+from .kernels import exploration
 
 FEW = 64
 
@@ -44,6 +45,14 @@ def find_leader(state, leader):  # type: ignore[no-untyped-def]
             state.leaders[number, i] = leader[i]
         state.n_leaders[0] += 1
     return state.slots[slot]
+
+
+@inner
+def level_of(state, s):  # type: ignore[no-untyped-def]
+    """The level of confidence in the s-th session of a leader: log T, or ``log s + 3 log log s`` without a horizon."""
+    if state.log_horizon >= 0.0:
+        return state.log_horizon
+    return exploration(s, 3.0) if s >= 3 else np.inf
 
 
 @kernel

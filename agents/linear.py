@@ -28,10 +28,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..core.checks import browsing_probabilities, probability
 from ..core.kernels import inner, kernel
-from ..core.state import Floats, Ints
+from ..core.state import Floats, Ints, joined
 from .agent import ANY_LIST, ContextualAgent, SavedArrays, TakesValues
 from .hyperparameters import at_least, hyperparameter
-from .kernels import FIRST_CLICK, LAST_CLICK, count_session, examined_positions, show, shuffle_front
+from .kernels import FIRST_CLICK, LAST_CLICK, count_session, examined_positions, show_any
 from .position_based import check_examination
 from .search_space import Range
 
@@ -42,7 +42,9 @@ STEEP = 100.0  # w² xᵀA⁻¹x from which on the rank-one update of the invers
 REFRESH = 100  # sessions between two factorisations, which take away the rounding errors of the rank-one updates
 
 
-class LinearState(NamedTuple):
+class Ridge(NamedTuple):
+    """State of a ridge regression by which candidates are ranked."""
+
     gram: Floats  # (d, d) A
     inverse: Floats  # (d, d) A⁻¹
     moment: Annotated[Floats, "d"]  # b
@@ -53,11 +55,17 @@ class LinearState(NamedTuple):
     vector: Annotated[Floats, "d"]  # working memory
     indices: Annotated[Floats, "L"]
     order: Annotated[Ints, "L", range]
-    weights: Floats  # (K, K) of a sample, by position and last click above it (0: none, else from 1)
     feedback: int  # which positions are samples: FIRST_CLICK, LAST_CLICK or ALL_POSITIONS
     ridge: float  # λ
+
+
+class Weights(NamedTuple):
+    weights: Floats  # (K, K) of a sample, by position and last click above it (0: none, else from 1)
     phi: float  # φ', the most that the squared weights of one session add up to
     exploration: float  # α (negative: α_t of the theory), ε, or the scale of the posterior
+
+
+LinearState = joined("LinearState", Ridge, Weights)
 
 
 # ------------------------------------------------------------------------------------------------------ linear algebra
@@ -140,15 +148,21 @@ def add_sample(state, x, weight, click):  # type: ignore[no-untyped-def]
 
 
 @inner
+def invert(matrix, ridge, factor, inverse):  # type: ignore[no-untyped-def]
+    """``inverse`` becomes that of a matrix, by its `cholesky` factor."""
+    cholesky(matrix, ridge, factor)
+    for i in range(len(matrix)):
+        row = inverse[i]
+        row[:] = 0.0
+        row[i] = 1.0
+        solve_lower(factor, row)
+        solve_upper(factor, row)
+
+
+@inner
 def refresh(state):  # type: ignore[no-untyped-def]
-    """``A⁻¹`` anew from A, by its Cholesky factor."""
-    cholesky(state.gram, state.ridge, state.factor)
-    for i in range(len(state.gram)):
-        row = state.inverse[i]
-        for j in range(len(row)):
-            row[j] = 1.0 if i == j else 0.0
-        solve_lower(state.factor, row)
-        solve_upper(state.factor, row)
+    """``A⁻¹`` anew from A."""
+    invert(state.gram, state.ridge, state.factor, state.inverse)
 
 
 # ------------------------------------------------------------------------------------------------------------- the agents
@@ -177,6 +191,13 @@ def show_largest(index, order, rng, ranking):  # type: ignore[no-untyped-def]
 
 
 @inner
+def upper_bound(regression, x, radius):  # type: ignore[no-untyped-def]
+    """``θᵀx + radius sqrt(xᵀA⁻¹x)``"""
+    multiply(regression.inverse, x, regression.vector)
+    return dot(regression.theta, x) + radius * math.sqrt(max(dot(regression.vector, x), 0.0))
+
+
+@inner
 def confidence(state, n_positions):  # type: ignore[no-untyped-def]
     """``α_t = sqrt(d ln(1 + φ' t / (d λ)) + 2 ln(t K)) + sqrt(λ β)``, β = d; or the given alpha."""
     if state.exploration >= 0.0:
@@ -191,9 +212,7 @@ def rank_optimistic(state, rng, features, ranking):  # type: ignore[no-untyped-d
     count_session(state)
     alpha = confidence(state, len(ranking))
     for a in range(len(features)):
-        x = features[a]
-        multiply(state.inverse, x, state.vector)
-        state.indices[a] = dot(state.theta, x) + alpha * math.sqrt(max(dot(state.vector, x), 0.0))
+        state.indices[a] = upper_bound(state, features[a], alpha)
     show_largest(state.indices, state.order, rng, ranking)
 
 
@@ -203,8 +222,7 @@ def rank_greedily(state, rng, features, ranking):  # type: ignore[no-untyped-def
     if rng.random() < state.exploration:
         for a in range(len(features)):
             state.order[a] = a
-        shuffle_front(rng, state.order, 0, len(features), len(ranking))
-        show(state.order, ranking)
+        show_any(state.order, rng, ranking)
     else:
         for a in range(len(features)):
             state.indices[a] = dot(state.theta, features[a])

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.kernels import inner, kernel
-from ..core.state import Floats, Ints
+from ..core.state import Floats, joined
 from .agent import ITS_DISPLAYS, ContextualAgent
 from .hyperparameters import at_least, hyperparameter, one_of
 from .kernels import FEEDBACK, count_session, examined_positions
-from .linear import REFRESH, add_sample, dot, multiply, refresh, show_largest
+from .linear import REFRESH, Ridge, add_sample, multiply, refresh, show_largest, upper_bound
 from .search_space import Range
 
 RIDGE = 1.0  # λ
@@ -21,7 +21,7 @@ DEVIATION = 0.5  # of a click, at most
 
 
 class Regression(NamedTuple):
-    """One of the two regressions, with the fields that the kernels of `clickgym.agents.linear` read."""
+    """The plain regression, with the fields that the kernels of `clickgym.agents.linear` read."""
 
     gram: NDArray[np.float64]
     inverse: NDArray[np.float64]
@@ -32,31 +32,19 @@ class Regression(NamedTuple):
     ridge: float
 
 
-class State(NamedTuple):
-    # The weighted regression, by which lists are chosen.
-    gram: Floats  # (d, d) H
-    inverse: Floats  # (d, d) H⁻¹
-    moment: Annotated[Floats, "d"]  # h
-    theta: Annotated[Floats, "d"]  # H⁻¹h
+class Plain(NamedTuple):
+    """State in addition to that of the weighted regression, by which lists are chosen: H, H⁻¹, h and H⁻¹h."""
+
     # The plain one, which bounds how likely a click is.
     plain_gram: Floats  # (d, d) A
     plain_inverse: Floats  # (d, d) A⁻¹
     plain_moment: Annotated[Floats, "d"]  # b
     plain_theta: Annotated[Floats, "d"]  # A⁻¹b
     omega: Annotated[Floats, "K", 1.0]  # the weights of the shown candidates, of the display
-    t: Annotated[Ints, "1"]  # displays
-    updates: Annotated[Ints, "1"]  # of them learned
-    factor: Annotated[Floats, "d d"]  # working memory
-    vector: Annotated[Floats, "d"]  # working memory
-    indices: Annotated[Floats, "L"]
-    order: Annotated[Ints, "L", range]
-    feedback: int
     bonus: float
 
 
-@inner
-def weighted(state):  # type: ignore[no-untyped-def]
-    return Regression(state.gram, state.inverse, state.moment, state.theta, state.factor, state.vector, RIDGE)
+State = joined("State", Ridge, Plain)
 
 
 @inner
@@ -64,12 +52,6 @@ def plain(state):  # type: ignore[no-untyped-def]
     return Regression(
         state.plain_gram, state.plain_inverse, state.plain_moment, state.plain_theta, state.factor, state.vector, RIDGE
     )
-
-
-@inner
-def upper_bound(regression, x, radius):  # type: ignore[no-untyped-def]
-    multiply(regression.inverse, x, regression.vector)
-    return dot(regression.theta, x) + radius * math.sqrt(max(dot(regression.vector, x), 0.0))
 
 
 @inner
@@ -86,7 +68,7 @@ def rank(state, rng, features, ranking):  # type: ignore[no-untyped-def]
     n_positions = len(ranking)
     wide = radius(state, n_positions, 1.0, float(n_positions))  # β'_t: a weighted click has a variance of at most 1
     for a in range(len(features)):
-        state.indices[a] = upper_bound(weighted(state), features[a], wide)
+        state.indices[a] = upper_bound(state, features[a], wide)
     show_largest(state.indices, state.order, rng, ranking)
     narrow = radius(state, n_positions, DEVIATION, 1.0)  # β_t
     for k in range(n_positions):
@@ -101,11 +83,11 @@ def update(state, features, ranking, clicks):  # type: ignore[no-untyped-def]
         if clicks[k] <= 1:
             x, weight, click = features[ranking[k]], math.sqrt(state.omega[k]), float(clicks[k])
             safe = add_sample(plain(state), x, 1.0, click) and safe
-            safe = add_sample(weighted(state), x, weight, weight * click) and safe  # H += ω x xᵀ, h += ω c x
+            safe = add_sample(state, x, weight, weight * click) and safe  # H += ω x xᵀ, h += ω c x
     state.updates[0] += 1
     if state.updates[0] % REFRESH == 0 or not safe:
         refresh(plain(state))
-        refresh(weighted(state))
+        refresh(state)
     multiply(state.plain_inverse, state.plain_moment, state.plain_theta)
     multiply(state.inverse, state.moment, state.theta)
 
@@ -192,5 +174,6 @@ class CascadeWOFUL(ContextualAgent):
             "inverse": identity / RIDGE,
             "plain_gram": RIDGE * identity,
             "plain_inverse": identity / RIDGE,
+            "ridge": RIDGE,
             "feedback": FEEDBACK.index(self.hyperparameters["feedback"]),
         }

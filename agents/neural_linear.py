@@ -16,7 +16,7 @@ from ..core.kernels import inner, kernel
 from ..core.state import Floats, Ints, joined
 from .growing import FEW
 from .hyperparameters import at_least, hyperparameter, one_of
-from .kernels import FEEDBACK, examined_positions, show, shuffle_front
+from .kernels import FEEDBACK, examined_positions, show_any
 from .linear import ALL_POSITIONS, cholesky, dot, show_largest, solve_lower, solve_upper
 from .networks import NetworkAgent, NetworkState, evaluate, layers, outputs, train
 from .position_based import check_examination
@@ -85,8 +85,7 @@ def regress(state: Any) -> None:
 def rank_randomly(state, rng, ranking):  # type: ignore[no-untyped-def]
     for a in range(len(state.order)):
         state.order[a] = a
-    shuffle_front(rng, state.order, 0, len(state.order), len(ranking))
-    show(state.order, ranking)
+    show_any(state.order, rng, ranking)
 
 
 @kernel

@@ -15,6 +15,7 @@ from .agent import ANY_LIST, CompiledAgent, rates
 from .hyperparameters import above, count, hyperparameter
 from .kernels import count_session, rank_available, rank_by_draw
 from .search_space import Range
+from .templates import from_shown
 
 WIDE = 0.5  # standard deviations from which on a step is drawn from the uniform law, and kept with its density
 
@@ -150,15 +151,10 @@ def replace(state, rng, item):  # type: ignore[no-untyped-def]
         state.log_miss[item, k] = math.log1p(-state.theta[item] * state.kappa[k])
 
 
-@kernel
-def update(state, ranking, clicks):  # type: ignore[no-untyped-def]
-    for k in range(len(ranking)):
-        if clicks[k] > 1:
-            continue
-        if clicks[k]:
-            state.clicks[ranking[k], k] += 1
-        else:
-            state.misses[ranking[k], k] += 1
+@inner
+def learn(state, item, k, click):  # type: ignore[no-untyped-def]
+    state.clicks[item, k] += click
+    state.misses[item, k] += 1 - click
 
 
 class PBMHB(CompiledAgent):
@@ -228,7 +224,7 @@ class PBMHB(CompiledAgent):
     state_type = State
     rank_kernel = rank
     rank_available_kernel = rank_among
-    update_kernel = update
+    update_kernel = from_shown(learn)
     count_kernel = count_session
     replace_kernel = replace
 

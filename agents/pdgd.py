@@ -12,6 +12,7 @@ from ..core.state import Floats, Ints
 from .agent import ITS_DISPLAYS, ContextualAgent
 from .hyperparameters import above, hyperparameter
 from .kernels import rank_by_draw, show
+from .linear import dot
 from .search_space import Range
 
 
@@ -73,14 +74,10 @@ def preference(state, ranking, place, other):  # type: ignore[no-untyped-def]
 
 @kernel
 def rank(state, rng, features, ranking):  # type: ignore[no-untyped-def]
-    n_items, n_features = features.shape
     state.scored[0] = state.n_steps[0]
-    for item in range(n_items):
-        score = 0.0
-        for j in range(n_features):
-            score += state.weights[j] * features[item, j]
-        state.scores[item] = score
-        state.draws[item] = score - math.log(-math.log(1.0 - rng.random()))
+    for item in range(len(features)):
+        state.scores[item] = dot(state.weights, features[item])
+        state.draws[item] = state.scores[item] - math.log(-math.log(1.0 - rng.random()))
     rank_by_draw(state.draws, state.order, rng, len(ranking))
     show(state.order, ranking)
 
@@ -99,9 +96,7 @@ def update(state, features, ranking, clicks):  # type: ignore[no-untyped-def]
     for k in range(considered):
         state.slopes[k] = state.scores[ranking[k]]
         if state.scored[0] != state.n_steps[0]:
-            state.slopes[k] = 0.0
-            for j in range(len(state.weights)):
-                state.slopes[k] += state.weights[j] * features[ranking[k], j]
+            state.slopes[k] = dot(state.weights, features[ranking[k]])
     for k in range(considered):
         for other in range(considered):
             if clicks[k] == 1 and clicks[other] == 0:

@@ -7,11 +7,12 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from ..core.kernels import kernel
+from ..core.kernels import inner, kernel
 from ..core.state import Floats, Ints
 from .cascade import CascadeAgent
 from .hyperparameters import hyperparameter, sessions
-from .kernels import examined_positions, kl, rank_by_index, show
+from .kernels import kl, rank_by_index, show
+from .templates import from_examined
 
 
 class State(NamedTuple):
@@ -42,15 +43,11 @@ def rank(state, rng, ranking):  # type: ignore[no-untyped-def]
         ranking[n_positions - 1] = chosen
 
 
-@kernel
-def update(state, ranking, clicks):  # type: ignore[no-untyped-def]
-    for k in range(examined_positions(clicks, state.feedback)):
-        if clicks[k] > 1:
-            continue
-        item = ranking[k]
-        state.clicks[item] += clicks[k]
-        state.examined[item] += 1
-        state.mean[item] = state.clicks[item] / state.examined[item]
+@inner
+def learn(state, item, click):  # type: ignore[no-untyped-def]
+    state.clicks[item] += click
+    state.examined[item] += 1
+    state.mean[item] = state.clicks[item] / state.examined[item]
 
 
 @kernel
@@ -113,7 +110,7 @@ class PIE(CascadeAgent):
     click_models = "CM"
     state_type = State
     rank_kernel = rank
-    update_kernel = update
+    update_kernel = from_examined(learn)
     replace_kernel = replace
 
     horizon: int = hyperparameter(check=sessions(3))

@@ -13,8 +13,9 @@ from ..core.kernels import inner, kernel
 from ..core.state import Flags, Floats, Ints
 from .agent import ANY_LIST, CompiledAgent, TakesValues, rates
 from .hyperparameters import at_least, hyperparameter, sessions
-from .kernels import count_session, rank_available, rank_by_index, x_log_x
+from .kernels import count_session, log_likelihood, rank_by_index
 from .search_space import Range
+from .templates import from_shown, largest, put_by_position
 
 LEAST = 1e-100  # below, quotients by κ leave the range of floats
 
@@ -22,13 +23,6 @@ LEAST = 1e-100  # below, quotients by κ leave the range of floats
 def check_examination(name: str, examination: ArrayLike, n_positions: int) -> NDArray[np.float64]:
     """Return the checked examination probabilities κ ``(K,)``: above 0, because a position with κ = 0 teaches nothing."""
     return probabilities(name, examination, (n_positions,), least=LEAST)
-
-
-@inner
-def show_by_examination(state, ranking):  # type: ignore[no-untyped-def]
-    """Write the first items of the order, the first on the position that is examined most."""
-    for k in range(len(ranking)):
-        ranking[state.positions[k]] = state.order[k]
 
 
 class ExaminationAgent(CompiledAgent):
@@ -64,39 +58,22 @@ class PBMUCBState(NamedTuple):
 
 
 @inner
-def bound_means(state):  # type: ignore[no-untyped-def]
+def bound_means(state, rng):  # type: ignore[no-untyped-def]
     count_session(state)
     # S/Ñ + sqrt(N/Ñ) sqrt(δ/(2Ñ)) with δ = (1 + ε) log t
     radius = math.sqrt((1.0 + state.epsilon) * math.log(state.t[0]))
     for item in range(len(state.indices)):
         state.indices[item] = state.mean[item] + radius * state.width[item]
+    return state.indices, state.order
 
 
-@kernel
-def rank_ucb(state, rng, ranking):  # type: ignore[no-untyped-def]
-    bound_means(state)
-    rank_by_index(state.indices, state.order, rng, len(ranking))
-    show_by_examination(state, ranking)
-
-
-@kernel
-def rank_ucb_available(state, rng, available, ranking):  # type: ignore[no-untyped-def]
-    bound_means(state)
-    rank_available(state.indices, state.order, rng, available, len(ranking))
-    show_by_examination(state, ranking)
-
-
-@kernel
-def update_ucb(state, ranking, clicks):  # type: ignore[no-untyped-def]
-    for k in range(len(ranking)):
-        if clicks[k] > 1:
-            continue
-        item = ranking[k]
-        state.clicks[item] += clicks[k]
-        state.displays[item] += 1
-        state.weight[item] += state.examination[k]
-        state.mean[item] = state.clicks[item] / state.weight[item]
-        state.width[item] = math.sqrt(0.5 * state.displays[item]) / state.weight[item]
+@inner
+def learn_ucb(state, item, k, click):  # type: ignore[no-untyped-def]
+    state.clicks[item] += click
+    state.displays[item] += 1
+    state.weight[item] += state.examination[k]
+    state.mean[item] = state.clicks[item] / state.weight[item]
+    state.width[item] = math.sqrt(0.5 * state.displays[item]) / state.weight[item]
 
 
 @kernel
@@ -158,9 +135,8 @@ class PBMUCB(ExaminationAgent, TakesValues):
 
     paper = "Lagrée et al. 2016, section 4"
     state_type = PBMUCBState
-    rank_kernel = rank_ucb
-    rank_available_kernel = rank_ucb_available
-    update_kernel = update_ucb
+    rank_kernel, rank_available_kernel = largest(bound_means, put=put_by_position)
+    update_kernel = from_shown(learn_ucb)
     count_kernel = count_session
     replace_kernel = replace_ucb
 
@@ -218,7 +194,7 @@ def rank_pie(state, rng, ranking):  # type: ignore[no-untyped-def]
             ranking[k] = state.start[(state.t[0] - 1 + k) % n_items]
         return
     rank_by_index(state.mean, state.order, rng, n_positions)
-    show_by_examination(state, ranking)
+    put_by_position(state, state.order, ranking)
     x = state.mean[state.order[n_positions - 1]]
     if x > 1.0:
         return  # no index exceeds 1
@@ -231,8 +207,7 @@ def rank_pie(state, rng, ranking):  # type: ignore[no-untyped-def]
             state.stale[item] = False
             state.peak[item] = 0.0
             for k in range(n_positions):
-                c, n = state.clicks[item, k], state.displays[item, k]
-                state.peak[item] += x_log_x(c) + x_log_x(n - c) - x_log_x(n)
+                state.peak[item] += log_likelihood(state.clicks[item, k], state.displays[item, k])
         if is_promising(state, item, x):
             promising += 1
             if int(rng.random() * promising) == 0:  # each of those seen so far with equal probability
@@ -241,20 +216,16 @@ def rank_pie(state, rng, ranking):  # type: ignore[no-untyped-def]
         ranking[state.positions[n_positions - 1]] = chosen
 
 
-@kernel
-def update_pie(state, ranking, clicks):  # type: ignore[no-untyped-def]
-    for k in range(len(ranking)):
-        if clicks[k] > 1:
-            continue
-        item = ranking[k]
-        state.clicks[item, k] += clicks[k]
-        state.displays[item, k] += 1
-        state.weight[item] += state.examination[k]
-        state.stale[item] = True
-        total = 0
-        for other in range(len(ranking)):
-            total += state.clicks[item, other]
-        state.mean[item] = total / state.weight[item]
+@inner
+def learn_pie(state, item, k, click):  # type: ignore[no-untyped-def]
+    state.clicks[item, k] += click
+    state.displays[item, k] += 1
+    state.weight[item] += state.examination[k]
+    state.stale[item] = True
+    total = 0
+    for other in range(len(state.positions)):
+        total += state.clicks[item, other]
+    state.mean[item] = total / state.weight[item]
 
 
 @kernel
@@ -324,7 +295,7 @@ class PBMPIE(ExaminationAgent):
     paper = "Lagrée et al. 2016, Algorithm 1"
     state_type = PBMPIEState
     rank_kernel = rank_pie
-    update_kernel = update_pie
+    update_kernel = from_shown(learn_pie)
     count_kernel = count_session
     replace_kernel = replace_pie
 

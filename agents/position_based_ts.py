@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from ..core.kernels import inner, kernel
 from ..core.state import Flags, Floats, Ints
 from .agent import TakesValues
-from .kernels import rank_available, rank_by_draw
-from .position_based import ExaminationAgent, show_by_examination
+from .kernels import rank_by_draw
+from .position_based import ExaminationAgent
+from .templates import from_shown, largest, put_by_position
 
 # ------------------------------------------------------------------------------------------------------------------ PBM-TS
 
@@ -178,20 +179,11 @@ def draw_posterior(state, item, rng):  # type: ignore[no-untyped-def]
                 return x
 
 
-@kernel
-def rank_ts(state, rng, ranking):  # type: ignore[no-untyped-def]
+@inner
+def draw_posteriors(state, rng):  # type: ignore[no-untyped-def]
     for item in range(len(state.draws)):
         state.draws[item] = draw_posterior(state, item, rng)
-    rank_by_draw(state.draws, state.order, rng, len(ranking))
-    show_by_examination(state, ranking)
-
-
-@kernel
-def rank_ts_available(state, rng, available, ranking):  # type: ignore[no-untyped-def]
-    for item in range(len(state.draws)):
-        state.draws[item] = draw_posterior(state, item, rng)
-    rank_available(state.draws, state.order, rng, available, len(ranking))
-    show_by_examination(state, ranking)
+    return state.draws, state.order
 
 
 @kernel
@@ -201,14 +193,11 @@ def replace_ts(state, rng, item):  # type: ignore[no-untyped-def]
         state.misses[item, k] = 0
 
 
-@kernel
-def update_ts(state, ranking, clicks):  # type: ignore[no-untyped-def]
-    for k in range(len(ranking)):
-        if clicks[k] > 1:
-            continue
-        state.clicks[ranking[k]] += clicks[k]
-        state.misses[ranking[k], k] += 1 - clicks[k]
-        state.stale[ranking[k]] = True
+@inner
+def learn_ts(state, item, k, click):  # type: ignore[no-untyped-def]
+    state.clicks[item] += click
+    state.misses[item, k] += 1 - click
+    state.stale[item] = True
 
 
 class PBMTS(ExaminationAgent, TakesValues):
@@ -257,9 +246,8 @@ class PBMTS(ExaminationAgent, TakesValues):
 
     paper = "Lagrée et al. 2016, section 5"
     state_type = PBMTSState
-    rank_kernel = rank_ts
-    rank_available_kernel = rank_ts_available
-    update_kernel = update_ts
+    rank_kernel, rank_available_kernel = largest(draw_posteriors, rank_by_draw, put_by_position)
+    update_kernel = from_shown(learn_ts)
     replace_kernel = replace_ts
 
     def best(self) -> NDArray[np.int64]:
@@ -286,20 +274,7 @@ def draw_corrected(state, rng):  # type: ignore[no-untyped-def]
     for item in range(len(state.draws)):
         clicks = state.clicks[item]
         state.draws[item] = rng.beta(1.0 + clicks, 1.0 + max(0.0, state.weight[item] - clicks))
-
-
-@kernel
-def rank_bc(state, rng, ranking):  # type: ignore[no-untyped-def]
-    draw_corrected(state, rng)
-    rank_by_draw(state.draws, state.order, rng, len(ranking))
-    show_by_examination(state, ranking)
-
-
-@kernel
-def rank_bc_available(state, rng, available, ranking):  # type: ignore[no-untyped-def]
-    draw_corrected(state, rng)
-    rank_available(state.draws, state.order, rng, available, len(ranking))
-    show_by_examination(state, ranking)
+    return state.draws, state.order
 
 
 @kernel
@@ -307,13 +282,10 @@ def replace_bc(state, rng, item):  # type: ignore[no-untyped-def]
     state.clicks[item], state.weight[item] = 0, 0.0
 
 
-@kernel
-def update_bc(state, ranking, clicks):  # type: ignore[no-untyped-def]
-    for k in range(len(ranking)):
-        if clicks[k] > 1:
-            continue
-        state.clicks[ranking[k]] += clicks[k]
-        state.weight[ranking[k]] += state.examination[k]
+@inner
+def learn_bc(state, item, k, click):  # type: ignore[no-untyped-def]
+    state.clicks[item] += click
+    state.weight[item] += state.examination[k]
 
 
 class BCMPTS(ExaminationAgent):
@@ -360,7 +332,6 @@ class BCMPTS(ExaminationAgent):
 
     paper = "Lagrée et al. 2016, section 5"
     state_type = BCMPTSState
-    rank_kernel = rank_bc
-    rank_available_kernel = rank_bc_available
-    update_kernel = update_bc
+    rank_kernel, rank_available_kernel = largest(draw_corrected, rank_by_draw, put_by_position)
+    update_kernel = from_shown(learn_bc)
     replace_kernel = replace_bc

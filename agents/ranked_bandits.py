@@ -13,66 +13,70 @@ from ..core.kernels import inner, kernel, specialise
 from ..core.state import Flags, Floats, Ints
 from .agent import ITS_DISPLAYS, CompiledAgent, SavedArrays, Seed, rates
 from .hyperparameters import between, hyperparameter, sessions
-from .kernels import count_session, exploration, kl_upper, x_log_x
+from .kernels import count_session, exploration, kl_upper, log_likelihood
 from .kl_ucb import C, KLUCBState, show_by_klucb
 from .search_space import Range
 
 # --------------------------------------------------------------------------------------------------------------- the shell
 
-# Left open in the templates below; `specialise` binds them to a base bandit. ``choose(state, k, rng)`` is the choice of
-# the bandit of position k, ``learn(state, k, item, reward)`` tells it what its choice brought, and ``index(state, k, item,
-# level)`` is by what it chooses among candidates.
+# Left open in the templates below; `specialise` binds them to a base bandit. ``choose(state, k, available, rng)`` is the choice
+# of the bandit of position k, with the largest ``index(state, k, item, level)`` or by another rule; ``learn(state, k, item,
+# reward)`` tells it what its choice brought. ``available`` is None where all items can be shown.
 choose: Callable[..., int]
 learn: Callable[..., None]
 index: Callable[..., float]
 level: Callable[..., float]
+show_choices: Callable[..., None]
 
 
-def _rank(state, rng, ranking):  # type: ignore[no-untyped-def]
+@inner
+def can_show(available, item):  # type: ignore[no-untyped-def]
+    if available is None:
+        return True
+    return available[item]
+
+
+def _choose(state, k, available, rng):  # type: ignore[no-untyped-def]
+    at, best, best_index, ties = level(state), 0, -1.0, 0
+    for item in range(len(state.shown)):
+        if can_show(available, item):
+            value = index(state, k, item, at)
+            if value > best_index:
+                best, best_index, ties = item, value, 1
+            elif value == best_index:
+                ties += 1
+                if int(rng.random() * ties) == 0:  # each of those seen so far with equal probability
+                    best = item
+    return best
+
+
+def _show_choices(state, rng, available, ranking):  # type: ignore[no-untyped-def]
     count_session(state)
-    n_items, n_positions = len(state.shown), len(ranking)
-    for k in range(n_positions):
-        item = choose(state, k, rng)
+    n_left = 0
+    for item in range(len(state.shown)):
+        n_left += can_show(available, item)
+    for k in range(len(ranking)):
+        item = choose(state, k, available, rng)
         state.choice[k] = item
-        if state.shown[item]:  # replaced by a random one of the L - k items not shown above
-            skip = int(rng.random() * (n_items - k))
-            item = 0
-            while state.shown[item] or skip > 0:
-                skip -= not state.shown[item]
+        if state.shown[item]:  # replaced by a random one of those not shown above
+            skip, item = int(rng.random() * n_left), 0
+            while state.shown[item] or not can_show(available, item) or skip > 0:
+                skip -= can_show(available, item) and not state.shown[item]
                 item += 1
         state.shown[item] = True
         ranking[k] = item
-    for k in range(n_positions):
-        state.shown[ranking[k]] = False
-
-
-def _rank_available(state, rng, available, ranking):  # type: ignore[no-untyped-def]
-    count_session(state)
-    at, n_left = level(state), 0
-    for item in range(len(available)):
-        n_left += available[item]
-    for k in range(len(ranking)):
-        best, best_index, ties = 0, -1.0, 0
-        for item in range(len(available)):
-            if available[item]:
-                value = index(state, k, item, at)
-                if value > best_index:
-                    best, best_index, ties = item, value, 1
-                elif value == best_index:
-                    ties += 1
-                    if int(rng.random() * ties) == 0:
-                        best = item
-        state.choice[k] = best
-        if state.shown[best]:
-            skip, best = int(rng.random() * n_left), 0
-            while state.shown[best] or not available[best] or skip > 0:
-                skip -= available[best] and not state.shown[best]
-                best += 1
-        state.shown[best] = True
-        ranking[k] = best
         n_left -= 1
     for k in range(len(ranking)):
         state.shown[ranking[k]] = False
+
+
+def _rank(state, rng, ranking):  # type: ignore[no-untyped-def]
+    show_choices(state, rng, None, ranking)
+
+
+def chosen_by(choose: Callable[..., int]) -> Callable[..., None]:
+    """Return the `rank_kernel` by the choices of base bandits."""
+    return specialise(_rank, show_choices=specialise(_show_choices, choose=choose))
 
 
 @inner
@@ -138,7 +142,7 @@ def draw_exp3(state, k, rng):  # type: ignore[no-untyped-def]
 
 
 @inner
-def choose_exp3(state, k, rng):  # type: ignore[no-untyped-def]
+def choose_exp3(state, k, available, rng):  # type: ignore[no-untyped-def]
     item = draw_exp3(state, k, rng)
     state.chance[k] = (1.0 - state.gamma) * state.weight[k, item] / state.total[k] + state.gamma / state.weight.shape[1]
     return item
@@ -232,7 +236,7 @@ class RankedExp3(CompiledAgent):
     learns_from = ITS_DISPLAYS
     remembered = ("choice", "chance")
     state_type = Exp3State
-    rank_kernel = specialise(_rank, choose=choose_exp3)
+    rank_kernel = chosen_by(choose_exp3)
     update_kernel = specialise(_update, learn=learn_exp3)
     count_kernel = count_session
     replace_kernel = replace_exp3
@@ -279,19 +283,7 @@ def index_ucb1(state, k, item, radius):  # type: ignore[no-untyped-def]
     return state.mean[k, item] + radius * state.width[k, item]
 
 
-@inner
-def choose_ucb1(state, k, rng):  # type: ignore[no-untyped-def]
-    radius = level_ucb1(state)
-    best, best_index, ties = 0, -1.0, 0
-    for item in range(state.mean.shape[1]):
-        value = index_ucb1(state, k, item, radius)
-        if value > best_index:
-            best, best_index, ties = item, value, 1
-        elif value == best_index:
-            ties += 1
-            if int(rng.random() * ties) == 0:  # each of those seen so far with equal probability
-                best = item
-    return best
+choose_ucb1 = specialise(_choose, index=index_ucb1, level=level_ucb1)
 
 
 @inner
@@ -356,8 +348,8 @@ class RankedUCB1(CompiledAgent):
     learns_from = ITS_DISPLAYS
     remembered = ("choice",)
     state_type = UCB1State
-    rank_kernel = specialise(_rank, choose=choose_ucb1)
-    rank_available_kernel = specialise(_rank_available, index=index_ucb1, level=level_ucb1)
+    rank_kernel = chosen_by(choose_ucb1)
+    rank_available_kernel = specialise(_show_choices, choose=choose_ucb1)
     update_kernel = specialise(_update, learn=learn_ucb1)
     count_kernel = count_session
     replace_kernel = replace_ucb1
@@ -397,29 +389,12 @@ class RankedKLUCBState(NamedTuple):
 
 
 @inner
-def choose_klucb(state, k, rng):  # type: ignore[no-untyped-def]
+def choose_klucb(state, k, available, rng):  # type: ignore[no-untyped-def]
     bandit = KLUCBState(
-        state.clicks[k],
-        state.examined[k],
-        state.indices[k],
-        state.order[k],
-        state.t,
-        state.positions,
-        0,
-        C,
-        0.0,
-        state.fenced[k],
-        state.floored[k],
-        state.fence[k],
-        state.fence_log[k],
-        state.fence_log1m[k],
-        state.peak[k],
-        state.known,
-        state.rest[k],
-        state.front[k],
-        state.tied[k],
-        state.floor[k],
-    )
+        state.clicks[k], state.examined[k], state.indices[k], state.order[k], state.t, state.positions, 0, C, 0.0,
+        state.fenced[k], state.floored[k], state.fence[k], state.fence_log[k], state.fence_log1m[k], state.peak[k],
+        state.known, state.rest[k], state.front[k], state.tied[k], state.floor[k],
+    )  # fmt: skip
     show_by_klucb(bandit, rng, state.best)
     return state.best[0]
 
@@ -428,8 +403,7 @@ def choose_klucb(state, k, rng):  # type: ignore[no-untyped-def]
 def learn_klucb(state, k, item, reward):  # type: ignore[no-untyped-def]
     state.clicks[k, item] += reward
     state.examined[k, item] += 1
-    c, n = state.clicks[k, item], state.examined[k, item]
-    state.peak[k, item] = x_log_x(c) + x_log_x(n - c) - x_log_x(n)
+    state.peak[k, item] = log_likelihood(state.clicks[k, item], state.examined[k, item])
     if item != state.order[k, 0]:
         doubt(state, k)
 
@@ -510,8 +484,8 @@ class RankedKLUCB(CompiledAgent):
     learns_from = ITS_DISPLAYS
     remembered = ("choice",)
     state_type = RankedKLUCBState
-    rank_kernel = specialise(_rank, choose=choose_klucb)
-    rank_available_kernel = specialise(_rank_available, index=index_klucb, level=level_klucb)
+    rank_kernel = chosen_by(choose_klucb)
+    rank_available_kernel = specialise(_show_choices, choose=specialise(_choose, index=index_klucb, level=level_klucb))
     update_kernel = specialise(_update, learn=learn_klucb)
     count_kernel = count_session
     replace_kernel = replace_klucb

@@ -13,7 +13,7 @@ from ..core.state import Flags, Floats, Ints
 from .agent import ITS_DISPLAYS, ContextualAgent, checked_features
 from .hyperparameters import above, hyperparameter, sessions
 from .kernels import shuffle_front
-from .linear import TIE, cholesky, dot, multiply, show_largest, solve_lower, solve_upper
+from .linear import TIE, cholesky, dot, invert, multiply, show_largest, solve_lower, solve_upper
 from .search_space import Range
 
 DEPENDENT = 1e-10  # what is left of a row below this part of the largest one is rounding: it is in the span of the others
@@ -178,17 +178,6 @@ def eliminate(state, items, pivot, square, rank):  # type: ignore[no-untyped-def
 
 
 @inner
-def invert(spread, factor, inverse):  # type: ignore[no-untyped-def]
-    cholesky(spread, LEAST_PIVOT, factor)
-    for j in range(len(spread)):
-        row = inverse[j]
-        row[:] = 0.0
-        row[j] = 1.0
-        solve_lower(factor, row)
-        solve_upper(factor, row)
-
-
-@inner
 def add_point(spread, z, weight):  # type: ignore[no-untyped-def]
     for i in range(len(z)):
         for j in range(len(z)):
@@ -203,7 +192,7 @@ def measure_norms(state, points, rank):  # type: ignore[no-untyped-def]
     for i in points:
         if state.weights[i] > 0.0:
             add_point(spread, state.place[i, :rank], state.weights[i])
-    invert(spread, state.factor[:rank, :rank], inverse)
+    invert(spread, LEAST_PIVOT, state.factor[:rank, :rank], inverse)
     for i in points:
         multiply(inverse, state.place[i, :rank], product)
         state.norms[i] = dot(product, state.place[i, :rank])

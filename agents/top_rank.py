@@ -8,12 +8,13 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.kernels import kernel
+from ..core.kernels import inner, kernel
 from ..core.state import Flags, Ints
 from .agent import ITS_DISPLAYS, CompiledAgent, SavedArrays
 from .hyperparameters import between, hyperparameter, sessions
-from .kernels import gather_parts, mark_unbeaten, show, shuffle_front, unmark
+from .kernels import gather_parts, peel, show, shuffle_front
 from .search_space import Range
+from .templates import of_clicked
 
 # The paper's constant c; the value 3.43 in circulation is a slip for 3.3437.
 C = 4.0 * math.sqrt(2.0 / math.pi) / math.erf(math.sqrt(2.0))
@@ -43,33 +44,8 @@ class State(NamedTuple):
 
 @kernel
 def partition(state):  # type: ignore[no-untyped-def]
-    """Divide the items into blocks: first the items that no item beats, then those that no remaining item beats, and so on."""
-    n_items = len(state.order)
-    placed, n_blocks = 0, 0
-    state.block[:] = -1
-    while placed < n_items:
-        state.start[n_blocks] = placed
-        for item in range(n_items):
-            if state.block[item] >= 0:
-                continue
-            beaten = False
-            for other in range(n_items):
-                if state.beats[other, item] and (state.block[other] < 0 or state.block[other] == n_blocks):
-                    beaten = True
-                    break
-            if not beaten:
-                state.block[item] = n_blocks
-                state.order[placed] = item
-                placed += 1
-        if placed == state.start[n_blocks]:  # a cycle: what remains forms one block
-            for item in range(n_items):
-                if state.block[item] < 0:
-                    state.block[item] = n_blocks
-                    state.order[placed] = item
-                    placed += 1
-        n_blocks += 1
-    state.start[n_blocks] = n_items
-    state.n_blocks[0] = n_blocks
+    """Divide the items into blocks by what is known of them, and give the partition a number."""
+    state.n_blocks[0] = peel(state.beats, state.block, state.order, state.start)
     state.n_numbers[0] += 1
     state.number[0] = state.n_numbers[0]
 
@@ -109,33 +85,28 @@ def rank_available(state, rng, available, ranking):  # type: ignore[no-untyped-d
             n_shown += 1
 
 
+@inner
+def compare(state, i, j, log_c_delta):  # type: ignore[no-untyped-def]
+    """Count a click on i without one on j, and return whether i is now known to be better."""
+    state.wins[i, j] += 1
+    s = state.wins[i, j] - state.wins[j, i]  # S_ij
+    n = state.wins[i, j] + state.wins[j, i]  # N_ij
+    # S ≥ sqrt(2 N log(c sqrt(N) / δ)); the first comparison spares the logarithm of N ≥ 1.
+    if s <= 0 or s * s < 2.0 * n * log_c_delta or state.beats[i, j]:
+        return False
+    state.beats[i, j] = s * s >= 2.0 * n * (log_c_delta + 0.5 * math.log(n))
+    return state.beats[i, j]
+
+
+compare_clicked = of_clicked(compare)
+
+
 @kernel
 def update(state, ranking, clicks):  # type: ignore[no-untyped-def]
     if state.gathered[0] != state.shown_number[0]:
         state.gathered[0] = state.shown_number[0]
         gather_parts(state.shown_block, state.gathered[0], state.since, state.members, state.begin)
-    learned = False
-    mark_unbeaten(state.clicked, ranking, clicks)
-    for k in range(len(ranking)):
-        if clicks[k] != 1:
-            continue
-        i = ranking[k]
-        b = state.shown_block[i]
-        for place in range(state.begin[b], state.begin[b + 1]):
-            j = state.members[place]
-            if state.clicked[j]:
-                continue  # both clicked, or i itself: U_ij = 0
-            state.wins[i, j] += 1
-            s = state.wins[i, j] - state.wins[j, i]  # S_ij
-            n = state.wins[i, j] + state.wins[j, i]  # N_ij
-            # S ≥ sqrt(2 N log(c sqrt(N) / δ)); the first comparison spares the logarithm of N ≥ 1.
-            if s <= 0 or s * s < 2.0 * n * state.log_c_delta or state.beats[i, j]:
-                continue
-            if s * s >= 2.0 * n * (state.log_c_delta + 0.5 * math.log(n)):
-                state.beats[i, j] = True
-                learned = True
-    unmark(state.clicked, ranking, clicks)
-    if learned:
+    if compare_clicked(state, state.shown_block, state.members, state.begin, ranking, clicks, state.log_c_delta):
         partition(state)
 
 

@@ -12,8 +12,9 @@ from ..core.kernels import inner, kernel
 from ..core.state import Flags, Floats, Ints
 from .agent import ITS_DISPLAYS, SavedArrays
 from .hyperparameters import hyperparameter, sessions
-from .kernels import exploration, gather_parts, kl_upper, mark_unbeaten, show, shuffle_front, unmark
-from .leaders import LeaderAgent, find_leader
+from .kernels import gather_parts, kl_upper, peel, show, shuffle_front
+from .leaders import LeaderAgent, find_leader, level_of
+from .templates import of_clicked
 
 TIE = 1e-10  # indices this close are equal
 UNKNOWN = -1.0
@@ -66,37 +67,6 @@ def strength(state, i, j):  # type: ignore[no-untyped-def]
 
 
 @inner
-def peel(state):  # type: ignore[no-untyped-def]
-    """Divide the items into parts: those that no other item beats, then those of the rest, and so on; a circle is one part."""
-    n_items = len(state.order)
-    placed, n_parts = 0, 0
-    state.part[:] = -1
-    while placed < n_items:
-        state.start[n_parts] = placed
-        for item in range(n_items):
-            if state.part[item] >= 0:
-                continue
-            beaten = False
-            for other in range(n_items):
-                if state.beats[other, item] and (state.part[other] < 0 or state.part[other] == n_parts):
-                    beaten = True
-                    break
-            if not beaten:
-                state.part[item] = n_parts
-                state.order[placed] = item
-                placed += 1
-        if placed == state.start[n_parts]:
-            for item in range(n_items):
-                if state.part[item] < 0:
-                    state.part[item] = n_parts
-                    state.order[placed] = item
-                    placed += 1
-        n_parts += 1
-    state.start[n_parts] = n_items
-    state.n_parts[0] = n_parts
-
-
-@inner
 def choose_leader(state):  # type: ignore[no-untyped-def]
     """Find the leader partition of this session, and count the session for it."""
     if state.weakest[0] <= patience(state):  # what was certain may no longer be
@@ -110,7 +80,7 @@ def choose_leader(state):  # type: ignore[no-untyped-def]
                         state.beats[i, j] = False
                         state.settled[0] = False
     if not state.settled[0]:
-        peel(state)
+        state.n_parts[0] = peel(state.beats, state.part, state.order, state.start)
         state.leading[0] = find_leader(state, state.part)
         state.settled[0] = True
     state.led[state.leading[0]] += 1
@@ -200,9 +170,7 @@ def merge(state, rng, order, start, n_parts, level, n_positions):  # type: ignor
 @inner
 def show_parts(state, rng, order, start, n_parts, ranking):  # type: ignore[no-untyped-def]
     """Write the list that shows the parts of a leader, and count the display."""
-    n_positions, s, level = len(ranking), state.led[state.leading[0]], state.log_horizon
-    if level < 0.0:
-        level = exploration(s, 3.0) if s >= 3 else np.inf
+    n_positions, level = len(ranking), level_of(state, state.led[state.leading[0]])
     for b in range(merge(state, rng, order, start, n_parts, level, n_positions)):
         first, stop = state.shown_start[b], state.shown_start[b + 1]
         shuffle_front(rng, state.shown_order, first, stop, min(stop, n_positions) - first)
@@ -232,36 +200,35 @@ def rank_available(state, rng, available, ranking):  # type: ignore[no-untyped-d
     show_parts(state, rng, state.available_order, state.available_start, n_parts, ranking)
 
 
+@inner
+def compare(state, i, j, least):  # type: ignore[no-untyped-def]
+    """Count a click on i without one on j, and return whether this changes which of them is certainly better."""
+    state.difference[i, j] += 1
+    state.difference[j, i] -= 1
+    state.compared[i, j] += 1
+    state.compared[j, i] += 1
+    state.evidence[i, j] = UNKNOWN
+    state.evidence[j, i] = UNKNOWN
+    certain = strength(state, i, j) > least
+    if certain:
+        state.weakest[0] = min(state.weakest[0], strength(state, i, j))
+    i_beats, j_beats = certain and state.difference[i, j] > 0, certain and state.difference[i, j] < 0
+    changed = i_beats != state.beats[i, j] or j_beats != state.beats[j, i]
+    state.beats[i, j], state.beats[j, i] = i_beats, j_beats
+    return changed
+
+
+compare_clicked = of_clicked(compare)
+
+
 @kernel
 def update(state, ranking, clicks):  # type: ignore[no-untyped-def]
     if state.gathered[0] != state.shown_at[0]:
         state.gathered[0] = state.shown_at[0]
         gather_parts(state.shown_part, state.gathered[0], state.since, state.shown_order, state.shown_start)
     least = patience(state)
-    mark_unbeaten(state.clicked, ranking, clicks)
-    for k in range(len(ranking)):
-        if clicks[k] != 1:
-            continue
-        i = ranking[k]
-        b = state.shown_part[i]
-        for place in range(state.shown_start[b], state.shown_start[b + 1]):
-            j = state.shown_order[place]
-            if state.clicked[j]:
-                continue
-            state.difference[i, j] += 1
-            state.difference[j, i] -= 1
-            state.compared[i, j] += 1
-            state.compared[j, i] += 1
-            state.evidence[i, j] = UNKNOWN
-            state.evidence[j, i] = UNKNOWN
-            certain = strength(state, i, j) > least
-            i_beats, j_beats = certain and state.difference[i, j] > 0, certain and state.difference[i, j] < 0
-            if i_beats != state.beats[i, j] or j_beats != state.beats[j, i]:
-                state.beats[i, j], state.beats[j, i] = i_beats, j_beats
-                state.settled[0] = False
-            if certain:
-                state.weakest[0] = min(state.weakest[0], strength(state, i, j))
-    unmark(state.clicked, ranking, clicks)
+    if compare_clicked(state, state.shown_part, state.shown_order, state.shown_start, ranking, clicks, least):
+        state.settled[0] = False
 
 
 @kernel

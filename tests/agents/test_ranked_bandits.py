@@ -18,8 +18,8 @@ from slow import slow
 import clickgym
 from clickgym.agents import CascadeKLUCB, CompiledAgent
 from clickgym.agents.kernels import exploration, kl_upper, rank_by_index
-from clickgym.agents.ranked_bandits import RankedExp3, RankedKLUCB, RankedUCB1, _rank
-from clickgym.core.kernels import kernel, specialise
+from clickgym.agents.ranked_bandits import RankedExp3, RankedKLUCB, RankedUCB1, chosen_by
+from clickgym.core.kernels import kernel
 from clickgym.envs import CascadeModel, ClickEnv, ClickModel, PositionBasedModel
 
 FALSE_ALARM = 1e-5
@@ -83,7 +83,7 @@ def test_items_never_chosen_come_first_in_random_order(name):
 
 
 @kernel
-def choose_plainly(state, k, rng):
+def choose_plainly(state, k, available, rng):
     bound = exploration(state.t[0], 3.0)
     for item in range(state.indices.shape[1]):
         n = state.examined[k, item]
@@ -95,7 +95,7 @@ def choose_plainly(state, k, rng):
 class PlainRankedKLUCB(RankedKLUCB):
     """RankedKL-UCB that solves for every index at every step."""
 
-    rank_kernel = specialise(_rank, choose=choose_plainly)
+    rank_kernel = chosen_by(choose_plainly)
 
 
 @pytest.mark.parametrize(

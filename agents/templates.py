@@ -1,0 +1,101 @@
+"""Kernels made of the piece that is an agent's own: how it scores the items of a session, and what it learns of one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..core.kernels import inner, specialise
+from .kernels import examined_positions, mark_unbeaten, rank_available, rank_by_index, unmark
+
+# Left open in the templates below, which bind them to an agent's kernels.
+score: Callable[..., Any]
+rank_by: Callable[..., None]
+put: Callable[..., None]
+learn: Callable[..., None]
+compare: Callable[..., bool]
+
+
+def _rank(state, rng, ranking):  # type: ignore[no-untyped-def]
+    index, order = score(state, rng)
+    rank_by(index, order, rng, len(ranking))
+    put(state, order, ranking)
+
+
+def _rank_available(state, rng, available, ranking):  # type: ignore[no-untyped-def]
+    index, order = score(state, rng)
+    rank_available(index, order, rng, available, len(ranking))
+    put(state, order, ranking)
+
+
+@inner
+def put_in_order(state, order, ranking):  # type: ignore[no-untyped-def]
+    """Write the first items of an order into the list, from the top."""
+    for k in range(len(ranking)):
+        ranking[k] = order[k]
+
+
+@inner
+def put_by_position(state, order, ranking):  # type: ignore[no-untyped-def]
+    """Write the first items of an order into the list, the k-th on the k-th of ``state.positions``."""
+    for k in range(len(ranking)):
+        ranking[state.positions[k]] = order[k]
+
+
+def largest(
+    score: Callable[..., Any], rank_by: Callable[..., None] = rank_by_index, put: Callable[..., None] = put_in_order
+) -> tuple[Callable[..., None], Callable[..., None]]:
+    """Return the `rank_kernel` and the `rank_available_kernel` of an agent that shows the items of largest score.
+
+    Args:
+        score: ``(state, rng)``; counts the display, writes the index or the draw of each item, and returns these ``(L,)`` and
+            the array ``(L,)`` that holds the order of the items.
+        rank_by: `rank_by_index`, or for draws `rank_by_draw` or `rank_by_tied_draw`.
+        put: ``(state, order, ranking)``; writes the first items of the order into the list.
+    """
+    return specialise(_rank, score=score, rank_by=rank_by, put=put), specialise(_rank_available, score=score, put=put)
+
+
+def _update_examined(state, ranking, clicks):  # type: ignore[no-untyped-def]
+    for k in range(examined_positions(clicks, state.feedback)):
+        if clicks[k] <= 1:
+            learn(state, ranking[k], clicks[k])
+
+
+def _update_shown(state, ranking, clicks):  # type: ignore[no-untyped-def]
+    for k in range(len(ranking)):
+        if clicks[k] <= 1:
+            learn(state, ranking[k], k, clicks[k])
+
+
+def from_examined(learn: Callable[..., None]) -> Callable[..., None]:
+    """Return the `update_kernel` that calls ``learn(state, item, click)`` for each sample among the examined positions."""
+    return specialise(_update_examined, learn=learn)
+
+
+def from_shown(learn: Callable[..., None]) -> Callable[..., None]:
+    """Return the `update_kernel` that calls ``learn(state, item, k, click)`` for each sample, whatever its position k."""
+    return specialise(_update_shown, learn=learn)
+
+
+def _compare_clicked(state, part, members, start, ranking, clicks, level):  # type: ignore[no-untyped-def]
+    changed = False
+    mark_unbeaten(state.clicked, ranking, clicks)
+    for k in range(len(ranking)):
+        if clicks[k] == 1:
+            i = ranking[k]
+            for place in range(start[part[i]], start[part[i] + 1]):
+                j = members[place]
+                if not state.clicked[j]:  # nor i itself
+                    changed = compare(state, i, j, level) or changed
+    unmark(state.clicked, ranking, clicks)
+    return changed
+
+
+def of_clicked(compare: Callable[..., bool]) -> Callable[..., bool]:
+    """Return a kernel that compares each clicked item with the others of its part that were not clicked.
+
+    Args:
+        compare: ``(state, i, j, level)``; learns that i was clicked and j not, and returns whether this changes an order.
+    """
+    return specialise(_compare_clicked, compare=compare)
