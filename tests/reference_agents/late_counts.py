@@ -15,9 +15,8 @@ from clickgym.agents.pbmhb import step_within
 
 from .detection import GLRReference
 from .indices import DiscountedReference, IndexReference, PBMPIEReference, WindowReference
-from .late_displays import Clicks
 from .posterior import PBMHBReference
-from .reference import CLOSE, Reference, examined_positions, is_close
+from .reference import CLOSE, Clicks, Reference, examined_positions, is_close
 
 
 class LateCounts(Reference):
