@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 import pytest
 from reference_agents import (
     MODELS,
@@ -15,7 +14,6 @@ from reference_agents import (
     SGRABReference,
     TopRankReference,
     UniRankReference,
-    plain,
 )
 from reference_agents.draws import RankedExp3Reference, RankedKLUCBReference, RankedUCB1Reference
 from reference_agents.late_displays import at_once, at_random, follow_late, in_batches
@@ -173,22 +171,3 @@ def test_a_record_of_a_display_is_small(kind):
     """A million open displays of ten positions in 500 MB, with what Python needs beside."""
     agent = kind(10, 10, horizon=1000, seed=0)
     assert agent.ranking.nbytes + sum(array.nbytes for array in agent.remembered_arrays()) <= 300
-
-
-@pytest.mark.parametrize("kind", SESSIONS, ids=lambda kind: kind.__name__)
-def test_a_loaded_agent_takes_the_clicks_of_displays_made_before(kind, tmp_path):
-    agent, rng = kind()[0], np.random.default_rng(4)
-    for _ in range(60):
-        ranking = agent.rank()
-        if rng.random() < 0.7:
-            agent.update(None, ranking, USERS["PBM"].sample(ranking, rng))
-    waiting = {display: agent._list_of(display) for display in range(1, agent.display) if agent.is_open(display)}
-    agent.save(tmp_path / "agent.npz")
-    copy = type(agent).load(tmp_path / "agent.npz")
-    for display, ranking in reversed(waiting.items()):
-        clicks = USERS["PBM"].sample(ranking, rng)
-        for each in (agent, copy):
-            each.update(None, ranking, clicks, display=display)
-    assert len(waiting) > 5
-    assert plain(agent.state) == plain(copy.state)
-    assert [agent.rank().tolist() for _ in range(5)] == [copy.rank().tolist() for _ in range(5)]

@@ -251,29 +251,6 @@ def test_what_is_void_or_was_not_shown_is_no_sample(agent):
     assert plain(played.state) == plain(twin.state)
 
 
-@pytest.mark.parametrize("agent", EVERY)
-def test_a_saved_agent_goes_on_with_its_displays(agent, tmp_path):
-    played, rng = made(agent), np.random.default_rng(0)
-    waiting = {}
-    for _ in range(100):
-        seen = observed(rng)
-        ranking = played.rank(seen)
-        if rng.random() < 0.3:
-            waiting[played.display] = seen, ranking
-        else:
-            played.update(seen, ranking, rng.integers(0, 2, 3))
-    played.save(tmp_path / "agent.npz")
-    copy = agent.load(tmp_path / "agent.npz")
-    for display, (seen, ranking) in reversed(waiting.items()):
-        clicks = rng.integers(0, 2, 3)
-        for each in (played, copy):
-            each.update(seen, ranking, clicks, display=display)
-    assert play(played, 20, np.random.default_rng(9)) == play(copy, 20, np.random.default_rng(9))
-    assert plain(played.state) == plain(copy.state)
-    candidates = np.random.default_rng(2).random((7, 3))
-    assert played.best(candidates).tolist() == copy.best(candidates).tolist()
-
-
 @pytest.mark.parametrize("agent", [OLRankNet, NeuralLinearTS])
 def test_both_engines_and_two_runs_of_a_seed_are_equal(agent):
     label = (agent.__name__, SMALL | {"growth": 0.3})
