@@ -13,9 +13,8 @@ import numpy as np
 import pytest
 from reference_agents import MODELS, each_model, follow, upper_bound
 from reference_agents.indices import DCMReference, PIEReference
-from scipy.stats import beta, chisquare, kstest
+from scipy.stats import chisquare
 
-from clickgym.agents.cascade import CascadeTS
 from clickgym.agents.kl_ucb import DCMKLUCB
 from clickgym.agents.pie import PIE
 from clickgym.envs import DependentClickModel
@@ -24,20 +23,6 @@ FALSE_ALARM = 1e-5
 
 
 # -------------------------------------------------------------------------------------------------------------- CascadeTS
-
-
-def test_cascade_ts_draws_from_the_beta_posterior():
-    """Null: the draw of an item is Beta(1 + clicks, 1 + examined - clicks); 6000 draws for each of four counts."""
-    agent = CascadeTS(4, 2, seed=1)
-    agent.state.clicks[:], agent.state.examined[:] = [0, 3, 7, 500], [0, 5, 7, 4000]
-    draws = []
-    for _ in range(6000):
-        ranking = agent.rank(None)
-        draws.append(agent.state.draws.copy())
-        assert ranking.tolist() == np.argsort(-draws[-1])[:2].tolist()
-    for item, sample in enumerate(np.array(draws).T):
-        c, n = agent.state.clicks[item], agent.state.examined[item]
-        assert kstest(sample, beta(1 + c, 1 + n - c).cdf).pvalue > FALSE_ALARM
 
 
 # -------------------------------------------------------------------------------------------------------------------- PIE

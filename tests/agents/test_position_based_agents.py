@@ -14,10 +14,8 @@ import numpy as np
 import pytest
 from numpy.typing import ArrayLike, NDArray
 from reference_agents import bernoulli_kl, each_model, follow, reference_of
-from reference_agents.plain import draw_posteriors
 from scipy.optimize import brentq
-from scipy.stats import beta, chisquare, kstest
-from slow import slow
+from scipy.stats import chisquare, kstest
 
 from clickgym.agents.position_based import PBMPIE
 from clickgym.agents.position_based_ts import BCMPTS, PBMTS, build_hat
@@ -315,25 +313,6 @@ def test_an_update_outdates_the_hats_of_the_items_shown():
     assert set(np.flatnonzero(agent.state.stale)) == set(ranking.tolist())
 
 
-TRIED = ("nothing seen", "no clicks, fully examined", "one display", "no misses", "usual", "mode just below one", "many")
-
-
-@pytest.mark.parametrize("name", [*TRIED, *slow(*(name for name in POSTERIORS if name not in TRIED))])
-def test_ts_draws_from_the_exact_posterior(name):
-    """Null: the posterior under a uniform prior; Kolmogorov-Smirnov on 20000 draws."""
-    counts = POSTERIORS[name]
-    agent = with_counts(*counts)
-    draw_posteriors(agent.state, 0, agent.rng, draws := np.empty(20_000))
-    assert 0 < draws.min() <= draws.max() < 1
-    assert kstest(draws, posterior_cdf(*counts)).pvalue > FALSE_ALARM
-
-
-def test_ts_agrees_with_beta_where_examination_is_certain():
-    agent = with_counts([3, 0], [10, 0], [1.0, 0.5])
-    draw_posteriors(agent.state, 0, agent.rng, draws := np.empty(20_000))
-    assert kstest(draws, beta(4, 8).cdf).pvalue > FALSE_ALARM
-
-
 @pytest.mark.parametrize("agent_class", [PBMTS, BCMPTS])
 def test_ts_counts_and_places(agent_class):
     """Clicks by item, misses by item and position; the largest draw stands where κ is largest."""
@@ -360,18 +339,6 @@ def test_ts_draws_anew_after_every_update():
     for item in range(3):
         cdf = posterior_cdf(clicks[item], displays[item], kappa)
         assert kstest(np.array(draws)[:, item], cdf).pvalue > FALSE_ALARM
-
-
-@pytest.mark.parametrize(("clicks", "weight"), [(3, 7.5), (4, 2.2), *slow((0, 0.0), (0, 3.5), (50, 300.0))])
-def test_bc_mpts_draws_from_beta_on_corrected_counts(clicks, weight):
-    """Null: Beta(1 + S, 1 + max(0, Ñ - S)), defined also where Ñ < S; 20000 draws."""
-    agent = BCMPTS(2, 1, examination=[0.5], seed=14)
-    agent.state.clicks[0], agent.state.weight[0] = clicks, weight
-    draws = []
-    for _ in range(20_000):
-        agent.rank_kernel(agent.state, agent.rng, agent.ranking)
-        draws.append(agent.state.draws[0])
-    assert kstest(draws, beta(1 + clicks, 1 + max(0.0, weight - clicks)).cdf).pvalue > FALSE_ALARM
 
 
 @pytest.mark.parametrize("agent_class", [PBMPIE, PBMTS, BCMPTS])
