@@ -1,4 +1,4 @@
-"""CascadeTS, PIE and dcmKL-UCB: posteriors, candidates, indices and what counts as observed.
+"""PIE and dcmKL-UCB: candidates, indices and what counts as observed.
 
 Random choices are tested against their exact laws, with fixed seeds and a false-alarm rate of 1e-5 each.
 """
@@ -20,9 +20,6 @@ from clickgym.agents.pie import PIE
 from clickgym.envs import DependentClickModel
 
 FALSE_ALARM = 1e-5
-
-
-# -------------------------------------------------------------------------------------------------------------- CascadeTS
 
 
 # -------------------------------------------------------------------------------------------------------------------- PIE
@@ -70,16 +67,6 @@ def test_pie_explores_exactly_the_promising_items():
         assert {ranking[2] for ranking in shown} == {int(order[2])} | expected, (clicks, examined, bound)
         sizes[len(expected)] += 1
     assert all(sizes[size] > 10 for size in range(4))
-
-
-def test_pie_uses_the_horizon_not_the_step():
-    """A state of 60 examinations in all: log 60 + 4 log log 60 = 9.7 would let nobody in, the bound of 10⁶ (24.3) does."""
-    agent = PIE(3, 2, horizon=10**6, seed=3)
-    agent.state.clicks[:], agent.state.examined[:] = [20, 16, 0], [20, 20, 10]
-    agent.state.mean[:] = agent.state.clicks / agent.state.examined
-    divergence = 10 * math.log(1 / 0.2)  # 16.1: of item 2, never clicked, from the last leader's 0.8
-    assert math.log(60) + 4 * math.log(math.log(60)) < divergence < agent.state.bound
-    assert {int(agent.rank(None)[1]) for _ in range(200)} == {1, 2}
 
 
 def test_pie_explores_half_of_the_time_and_uniformly():
