@@ -105,6 +105,48 @@ class Remembering(Reference):
         self.arrive(self.memory, Clicks(ranking, clicks, [False] * self.n_positions))
 
 
+class Numbered(Reference):
+    """Base of the references of agents that learn from any list at any time, of which they remember the number of the display.
+
+    Of somebody else's session that is the number of a display made when it comes.
+    """
+
+    def __init__(self, *arguments: Any, **others: Any) -> None:
+        super().__init__(*arguments, **others)
+        self.n_displays = 0
+
+    def show(self, ranking: list[int], state: Any, available: set[int]) -> Any:
+        self.available = available
+        self.t = self.n_displays + 1
+        is_allowed = self.allows(ranking, state)
+        number = self.make_display()
+        return number if is_allowed else None
+
+    def make_display(self) -> int:
+        """The number of a display that is made; or of a session of somebody else."""
+        self.n_displays += 1
+        return self.n_displays
+
+    def arrive(self, memory: Any, arrived: Clicks) -> None:
+        number = self.make_display() if memory is None else memory
+        clicks = [click for click in arrived.clicks if click >= 0]
+        self.count(number, arrived.ranking, clicks, [k for k in self.examined(clicks) if not arrived.void[k]])
+
+    def learn(self, ranking: Sequence[int], clicks: Sequence[int]) -> None:
+        self.arrive(None, Clicks(ranking, clicks, [False] * self.n_positions))
+        self.t = self.n_displays + 1
+
+    def examined(self, clicks: Sequence[int]) -> range:
+        return range(len(clicks))
+
+    def count(self, number: int, ranking: Sequence[int], clicks: Sequence[int], positions: Sequence[int]) -> None:
+        """The clicks of a display on what stood at the positions that tell something."""
+        raise NotImplementedError
+
+    def replace(self, item: int) -> None:
+        raise NotImplementedError
+
+
 class Told(Reference):
     """Fixed and Oracle: the front of the list that they are told."""
 
