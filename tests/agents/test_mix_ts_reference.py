@@ -14,6 +14,8 @@ from clickgym.agents.mix_ts import MixTS
 from clickgym.envs import ClickEnv, DependentClickModel, DynamicBayesianModel, PositionBasedModel, TrustBiasModel
 
 TROUBLE = {"cut": 0.2, "void": 0.1, "churn": 0.02, "masked": 0.3, "foreign": 0.2}
+FEW_STAY = DependentClickModel([0.9, 0.8, 0.7, 0.05, 0.6], [0.99, 0.0, 0.0])
+"""Users of whom a click ends most sessions."""
 SLOW_KINDS = [kind for kind in MODELS if kind not in ("CM", "UBM")]
 
 
@@ -62,10 +64,7 @@ def test_one_position(kind):
 @pytest.mark.parametrize(
     ("model", "sessions"),
     [
-        (
-            DependentClickModel([0.9, 0.8, 0.7, 0.05, 0.6], [0.99, 0.0, 0.0]),
-            300,
-        ),  # a click ends most sessions
+        (FEW_STAY, 300),  # items enter the list from below
         (MODELS["CM"], 800),  # so long that shown items are exchanged at random
         (TrustBiasModel([0.2, 0.7, 0.1, 0.5, 0.3], [1.0, 0.6, 0.3]), 100),  # clicks that do not come from attraction
         (MODELS["DBN"], 100),  # the list is ordered by what goes on below a click

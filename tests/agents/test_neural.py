@@ -199,11 +199,8 @@ def probabilities(sure, n_positions, inside, begun=()):
 @pytest.mark.parametrize("inside", ["random", "certain"])
 def test_lists_have_the_law_of_their_blocks(inside):
     """Null: that of `probabilities`. The case with the most lists, of 60 in which not all lists are possible; 4,000 lists."""
-    agent, rng, cases = (
-        made(OLRankNet, seed=4, learning_rate=0.05, alpha=0.04, growth=0.3, inside=inside),
-        np.random.default_rng(4),
-        [],
-    )
+    agent = made(OLRankNet, seed=4, learning_rate=0.05, alpha=0.04, growth=0.3, inside=inside)
+    rng, cases = np.random.default_rng(4), []
     for session in range(100):
         x = {"features": rng.normal(size=(5, 3))}
         ranking = agent.rank(x)
