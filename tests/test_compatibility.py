@@ -1,6 +1,7 @@
 """Files that earlier versions wrote still open and go on as they did there.
 
-`data/v2.0/make.py` made those of 2.0 there; those of 0.1 and 1.0 were made likewise, of fewer kinds.
+Each folder was made once, by a program that ran with that version: ``git show 0a170695:tests/data/v2.0/make.py`` prints the one
+of 2.0, which is the pattern for the next version; those of 0.1 and 1.0 were made likewise, of fewer kinds.
 """
 
 from __future__ import annotations
@@ -395,7 +396,7 @@ def test_the_users_of_a_decision_click_as_they_did(tmp_path):
 
 
 def test_decisions_are_readable_and_another_version_does_not_go_on_with_them(tmp_path, monkeypatch):
-    """Its verdicts would stand beside those of other rules; 2.0 itself went on with them as `make.py` says."""
+    """Its verdicts would stand beside those of other rules; 2.0 itself went on with them."""
     then = content(V20 / "decision" / "then.json")
     monkeypatch.chdir(V20 / "decision")
     unpack(V20 / "decision" / "all.tar.xz", tmp_path / "all")

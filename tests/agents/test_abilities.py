@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from reference_agents import plain
 
 from clickgym.agents import AGENTS, ANY_LIST, CONTEXTUAL_AGENTS, ITS_DISPLAYS, LAST_DISPLAY, STATE_AGENTS, CompiledAgent
 from clickgym.runner.describe import abilities, needs, stands
@@ -56,8 +57,8 @@ def arguments_of(name):
     return arguments
 
 
-def made(name, seed=0):
-    return EVERY[name](L, K, seed=seed, **arguments_of(name))
+def made(name, seed=0, **given):
+    return EVERY[name](L, K, seed=seed, **arguments_of(name) | given)
 
 
 def observed(seed=0, same=False):
@@ -132,6 +133,32 @@ def test_clicks_come_late_or_are_refused(name):
     with pytest.raises(ValueError, match=r"display 9 was never made \(the last one is 2\)"):
         agent.update(seen[0], first, [0, 1, 0], display=9)
     assert agent.n_open == 1
+
+
+@pytest.mark.parametrize("name", AGENTS | CONTEXTUAL_AGENTS)
+def test_a_loaded_agent_takes_the_clicks_of_displays_made_before_and_goes_on(name, tmp_path):
+    small = {"hidden": [4], "epochs": 3, "growth": 0.5}
+    small = {key: value for key, value in small.items() if key in inspect.signature(EVERY[name]).parameters}
+    agent, rng, waiting = made(name, **small), np.random.default_rng(0), {}
+    for number in range(300):
+        seen = observed(number, same=getattr(agent, "same_candidates", False))
+        ranking = agent.rank(seen)
+        if rng.random() < 0.3 and number > 250:
+            waiting[agent.display] = seen, ranking
+        else:
+            agent.update(seen, ranking, rng.integers(0, 2, K))
+    agent.save(tmp_path / "agent.npz")
+    agents = agent, type(agent).load(tmp_path / "agent.npz")
+    for display, (seen, ranking) in reversed(waiting.items()):
+        clicks = rng.integers(0, 2, K)
+        for each in agents:
+            each.update(seen, ranking, clicks, display=display)
+    for _ in range(20):
+        lists, clicks = [each.rank(seen).tolist() for each in agents], rng.integers(0, 2, K)
+        assert lists[0] == lists[1]
+        for each in agents:
+            each.update(seen, lists[0], clicks)
+    assert plain(agent.state) == plain(agents[1].state)
 
 
 @by_name

@@ -6,30 +6,15 @@ import math
 
 import numpy as np
 import pytest
-from reference_agents import MODELS, DiscountedReference, WindowReference, doubled, each_model
+from reference_agents import MODELS, DiscountedReference, WindowReference, doubled, each_model, follow
 from reference_agents.reference import examined_positions
 from scipy.stats import chisquare
 from slow import slow
 
 import clickgym
-from clickgym.agents import CascadeUCB1, CompiledAgent
+from clickgym.agents import CascadeUCB1
 from clickgym.agents.cascade_nonstationary import CascadeDUCB, CascadeSWUCB
-from clickgym.envs import CascadeModel, ClickEnv, ClickModel, PiecewiseStationaryModel
-
-
-def follow(
-    agent: CompiledAgent, reference: DiscountedReference | WindowReference, model: ClickModel, n_sessions: int, seed: int = 5
-) -> None:
-    rng = np.random.default_rng(seed)
-    for session in range(1, n_sessions + 1):
-        ranking = agent.rank(None).tolist()
-        np.testing.assert_allclose(agent.state.indices, reference.indices(), rtol=1e-9, err_msg=f"session {session}")
-        assert reference.allows(ranking), f"session {session}"
-        clicks = model.sample(ranking, rng)
-        agent.update(None, ranking, clicks)
-        reference.learn(ranking, clicks.tolist())
-        assert reference.agrees(agent.state), f"session {session}"
-
+from clickgym.envs import CascadeModel, ClickEnv, PiecewiseStationaryModel
 
 # ------------------------------------------------------------------------------------------------------------ CascadeDUCB
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 
 import pytest
-from reference_agents import MODELS, doubled
-from reference_agents.late_counts import LateDUCB, LateGLR, LatePBMHB, LatePBMPIE, LateSWUCB
+from reference_agents import MODELS, DiscountedReference, GLRReference, WindowReference, doubled
+from reference_agents.late_counts import LatePBMHB, LatePBMPIE
 from reference_agents.late_displays import after, at_once, at_random, follow_late, in_batches
 from slow import slow
 
@@ -28,16 +28,16 @@ def changing(session):
 
 
 def ducb():
-    return CascadeDUCB(L, K, gamma=0.97, seed=3), LateDUCB(L, K, lambda t: 0.97, 0.5, "last_click")
+    return CascadeDUCB(L, K, gamma=0.97, seed=3), DiscountedReference(L, K, lambda t: 0.97, 0.5, "last_click")
 
 
 def doubling_ducb():
-    reference = LateDUCB(L, K, lambda t: 1 - 0.25 / math.sqrt(doubled(t)), 0.5, "first_click")
+    reference = DiscountedReference(L, K, lambda t: 1 - 0.25 / math.sqrt(doubled(t)), 0.5, "first_click")
     return CascadeDUCB(L, K, feedback="first_click", seed=3), reference
 
 
 def swucb():
-    return CascadeSWUCB(L, K, tau=40, seed=3), LateSWUCB(L, K, lambda t: 40, 0.5, "last_click")
+    return CascadeSWUCB(L, K, tau=40, seed=3), WindowReference(L, K, lambda t: 40, 0.5, "last_click")
 
 
 def doubling_swucb():
@@ -46,15 +46,15 @@ def doubling_swucb():
     def tau(t):
         return math.ceil(2 * math.sqrt(doubled(t) * math.log(doubled(t))))
 
-    return CascadeSWUCB(L, K, feedback="first_click", seed=3), LateSWUCB(L, K, tau, 0.5, "first_click")
+    return CascadeSWUCB(L, K, feedback="first_click", seed=3), WindowReference(L, K, tau, 0.5, "first_click")
 
 
 def glr_ucb():
-    return GLRCascadeUCB(L, K, horizon=300, delta=0.2, seed=3), LateGLR(L, K, "UCB1", 300, delta=0.2)
+    return GLRCascadeUCB(L, K, horizon=300, delta=0.2, seed=3), GLRReference(L, K, "UCB1", 300, delta=0.2)
 
 
 def glr_klucb():
-    return GLRCascadeKLUCB(L, K, horizon=300, delta=0.2, seed=3), LateGLR(L, K, "KL", 300, delta=0.2)
+    return GLRCascadeKLUCB(L, K, horizon=300, delta=0.2, seed=3), GLRReference(L, K, "KL", 300, delta=0.2)
 
 
 def pbm_pie():

@@ -62,18 +62,6 @@ def test_late_clicks_count_with_the_weights_of_their_display():
     assert not np.allclose(by_last, h, rtol=1e-3)
 
 
-def test_a_loaded_agent_takes_the_clicks_of_displays_made_before(tmp_path):
-    agent, features = CascadeWOFUL(L, K, n_features=D, seed=4), np.random.default_rng(4).random((3, L, D))
-    lists = [agent.rank({"features": each}) for each in features]
-    agent.save(tmp_path / "agent.npz")
-    copy = CascadeWOFUL.load(tmp_path / "agent.npz")
-    for display in (2, 1, 3):
-        for each in (agent, copy):
-            each.update({"features": features[display - 1]}, lists[display - 1], [0, 1, 0], display=display)
-    np.testing.assert_array_equal(agent.state.gram, copy.state.gram)
-    assert agent.best(features[0]).tolist() == copy.best(features[0]).tolist()
-
-
 def test_rare_clicks_weigh_more():
     """Where nothing is clicked, U falls and ω rises, up to K."""
     agent, observation = CascadeWOFUL(2, 2, n_features=1, bonus=0.1, seed=0), {"features": [[0.5], [0.5]]}

@@ -15,7 +15,6 @@ from scipy.stats import chisquare
 from slow import slow
 
 from clickgym.agents import MergeRank
-from clickgym.agents.merge_rank import cut
 from clickgym.envs import PositionBasedModel
 
 FALSE_ALARM = 1e-5
@@ -101,14 +100,3 @@ def test_an_item_hidden_at_the_horizon_is_never_tested():
         agent.update(None, agent.rank(None), [1, 0])
     assert sorted(agent.state.observed.tolist())[0] <= 1
     assert batches_of(agent.state)[0][1] == 0.5
-
-
-def test_a_batch_is_cut_above_all_items_that_are_certainly_worse():
-    """Not where only the next one is: an item further down may yet be better."""
-    state = MergeRank(3, 2, horizon=1000, seed=0).state
-    state.items[:] = [0, 1, 2]
-    state.lower[:], state.upper[:] = [0.5, 0.2, 0.1], [0.9, 0.4, 0.8]
-    assert cut(state, 0) == 1
-    state.upper[:] = [0.9, 0.4, 0.3]
-    assert cut(state, 0) == 2
-    assert state.first[:3].tolist() == [0, 1, 3]

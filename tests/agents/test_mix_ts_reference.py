@@ -1,15 +1,11 @@
-"""MixTS is its reference in plain Python: the same list and the same state in each session, whatever happens to the clicks.
-
-Each error that is planted in the reference must be noticed by the same comparison.
-"""
+"""MixTS is its reference in plain Python: the same list and the same state in each session, whatever happens to the clicks."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from reference_agents import MODELS, MixTSReference, follow, reference_of
+from reference_agents import MODELS, follow, reference_of
 from reference_agents.late_displays import Clicks, at_random, follow_late
-from reference_agents.mix_ts import DBN, WEIGHT
 from slow import slow
 
 import clickgym
@@ -18,19 +14,18 @@ from clickgym.agents.mix_ts import MixTS
 from clickgym.envs import ClickEnv, DependentClickModel, DynamicBayesianModel, PositionBasedModel, TrustBiasModel
 
 TROUBLE = {"cut": 0.2, "void": 0.1, "churn": 0.02, "masked": 0.3, "foreign": 0.2}
+FEW_STAY = DependentClickModel([0.9, 0.8, 0.7, 0.05, 0.6], [0.99, 0.0, 0.0])
+"""Users of whom a click ends most sessions."""
 SLOW_KINDS = [kind for kind in MODELS if kind not in ("CM", "UBM")]
 
 
-def made(model, reference=MixTSReference, **arguments):
-    """An agent and its reference, or one with an error."""
+def made(model, **arguments):
     agent = MixTS(model.n_items, model.n_positions, seed=3, **arguments)
-    right = reference_of(agent)
-    right.__class__ = reference
-    return agent, right
+    return agent, reference_of(agent)
 
 
-def follows(model, sessions, reference=MixTSReference, **arguments):
-    agent, right = made(model, reference, **arguments)
+def follows(model, sessions, **arguments):
+    agent, right = made(model, **arguments)
     follow(agent, right, model, sessions)
     assert right.best() == agent.best().tolist()
     assert right.rng.bit_generator.state == agent.rng.bit_generator.state
@@ -66,8 +61,19 @@ def test_one_position(kind):
     follows(MODELS[kind].with_positions(1), 60)
 
 
-def test_items_enter_a_list_where_a_click_ends_most_sessions():
-    follows(DependentClickModel([0.9, 0.8, 0.7, 0.05, 0.6], [0.99, 0.0, 0.0]), 300)
+@pytest.mark.parametrize(
+    ("model", "sessions"),
+    [
+        (FEW_STAY, 300),  # items enter the list from below
+        (MODELS["CM"], 800),  # so long that shown items are exchanged at random
+        (TrustBiasModel([0.2, 0.7, 0.1, 0.5, 0.3], [1.0, 0.6, 0.3]), 100),  # clicks that do not come from attraction
+        (MODELS["DBN"], 100),  # the list is ordered by what goes on below a click
+        (MODELS["DCM"], 100),
+    ],
+)
+def test_plays_as_its_reference_where_an_error_would_show(model, sessions):
+    """Each of six errors planted in the reference once was noticed in one of these runs."""
+    follows(model, sessions)
 
 
 def test_changes_are_noticed_alike():
@@ -122,77 +128,3 @@ def test_both_engines_play_as_the_reference(kind):
     assert right.t == 100
     assert right.differences(compiled.state) == {}
     assert right.rng.bit_generator.state == compiled.rng.bit_generator.state
-
-
-# ----------------------------------------------------------------------------------------------------- errors are noticed
-
-
-class WeightsOfTheOldPower(MixTSReference):
-    """Scanning weights that are not brought up to the new g."""
-
-    def move_weights(self, h, log_ratio):
-        super().move_weights(h, 0.0)
-
-
-class OrderedByAttraction(MixTSReference):
-    """The list of a DBN user holds the right items, the most attractive ones first."""
-
-    def arrange(self, h, merit, attraction, parameters, available, stay):
-        row = super().arrange(h, merit, attraction, parameters, available, stay)
-        return sorted(row, key=lambda i: -merit[i]) if h == DBN else row
-
-
-class NoOffset(MixTSReference):
-    """Clicks of the TPBM that do not come from attraction count for it."""
-
-    def clicks_on(self, h, i):
-        return self.total[i]
-
-
-class PriorCountedTwice(MixTSReference):
-    """The mean continuation pulls twice."""
-
-    def fit_continuation(self, h, mean):
-        before = list(self.S[h])
-        self.S[h] = [s + WEIGHT * (mean - c) for s, c in zip(self.S[h], self.c[h], strict=True)]
-        super().fit_continuation(h, mean)
-        self.S[h] = before
-
-
-class NoItemFromBelow(MixTSReference):
-    """Exchanges among the items of the list alone, none with an item that is not shown."""
-
-    def n_entering(self, row, attraction, p, n_available):
-        return 0
-
-
-class ExchangedWithAnUnshownItem(MixTSReference):
-    """The exchange at random brings an item in that the list does not show."""
-
-    def exchange_at_random(self, row):
-        before = list(row)
-        super().exchange_at_random(row)
-        if row != before:
-            place = next(k for k in range(len(row)) if row[k] != before[k])
-            row[place] = next(i for i in self.items if i not in row)
-
-
-FEW_STAY = DependentClickModel([0.9, 0.8, 0.7, 0.05, 0.6], [0.99, 0.0, 0.0])
-
-
-@pytest.mark.parametrize(
-    ("error", "model", "sessions"),
-    [
-        (WeightsOfTheOldPower, MODELS["CM"], 100),
-        (OrderedByAttraction, MODELS["DBN"], 100),
-        (NoOffset, TrustBiasModel([0.2, 0.7, 0.1, 0.5, 0.3], [1.0, 0.6, 0.3]), 100),
-        (PriorCountedTwice, MODELS["DCM"], 100),
-        (NoItemFromBelow, FEW_STAY, 300),
-        (ExchangedWithAnUnshownItem, MODELS["CM"], 800),
-    ],
-)
-def test_an_error_is_noticed(error, model, sessions):
-    """What follows the right reference departs from the wrong one."""
-    follows(model, sessions)
-    with pytest.raises(AssertionError, match="session"):
-        follows(model, sessions, error)

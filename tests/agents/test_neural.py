@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections import Counter
+from itertools import permutations
 from types import SimpleNamespace
 
 import gymnasium as gym
@@ -13,7 +15,7 @@ import torch
 from reference_agents import MODELS, follow, plain, reference_of
 from reference_agents.neural import Network
 from scipy.special import expit
-from scipy.stats import chi2, kstest
+from scipy.stats import chi2, chisquare, kstest
 
 import clickgym
 from clickgym.agents import NeuralGreedy, NeuralLinearTS, OLLambdaRank, OLRankNet, PairRank
@@ -183,7 +185,49 @@ def test_growth_spares_trainings():
     assert trained[seldom] < 15 < 25 < trained[often]
 
 
+def probabilities(sure, n_positions, inside, begun=()):
+    """Of each list: what comes next is uniform among the candidates of the topmost block that may come next."""
+    if len(begun) == n_positions:
+        return {begun: 1.0}
+    block = np.linalg.matrix_power((~(sure | sure.T)).astype(int), len(sure)) > 0
+    left = [i for i in range(len(sure)) if i not in begun]
+    above = sure if inside == "certain" else sure & ~block
+    top = [i for i in left if not any(above[j, i] for j in left)]
+    return {ranking: p / len(top) for i in top for ranking, p in probabilities(sure, n_positions, inside, (*begun, i)).items()}
+
+
+@pytest.mark.parametrize("inside", ["random", "certain"])
+def test_lists_have_the_law_of_their_blocks(inside):
+    """Null: that of `probabilities`. The case with the most lists, of 60 in which not all lists are possible; 4,000 lists."""
+    agent = made(OLRankNet, seed=4, learning_rate=0.05, alpha=0.04, growth=0.3, inside=inside)
+    rng, cases = np.random.default_rng(4), []
+    for session in range(100):
+        x = {"features": rng.normal(size=(5, 3))}
+        ranking = agent.rank(x)
+        if session < 40:
+            agent.update(x, ranking, rng.integers(0, 2, 3))
+        else:
+            cases.append((x, probabilities(agent.state.certain, 3, inside)))
+    x, law = max(cases, key=lambda case: len(case[1]) % 60)
+    count = Counter(tuple(agent.rank(x).tolist()) for _ in range(4000))
+    assert set(count) <= set(law)
+    assert 5 < len(law) < 60
+    assert chisquare([count[ranking] for ranking in law], 4000 * np.array([*law.values()])).pvalue > FALSE_ALARM
+
+
 # ------------------------------------------------------------------------------------------------------ the two bandits
+
+
+def test_epsilon_is_the_share_of_uniform_lists():
+    """Null: the best list with probability .6 + .4/60, each other of the 60 with .4/60; 4,000 lists."""
+    agent, rng = made(NeuralGreedy, seed=4, learning_rate=0.05, epsilon=0.4, examination=KAPPA), np.random.default_rng(0)
+    for _ in range(40):
+        x = {"features": rng.normal(size=(5, 3))}
+        agent.update(x, agent.rank(x), rng.integers(0, 2, 3))
+    best, lists = tuple(agent.best(x["features"])[:3].tolist()), [*permutations(range(5), 3)]
+    count = Counter(tuple(agent.rank(x).tolist()) for _ in range(4000))
+    law = np.array([0.4 / 60 + 0.6 * (ranking == best) for ranking in lists])
+    assert chisquare([count[ranking] for ranking in lists], 4000 * law).pvalue > FALSE_ALARM
 
 
 @pytest.mark.parametrize("agent", [NeuralLinearTS, NeuralGreedy])
@@ -249,29 +293,6 @@ def test_what_is_void_or_was_not_shown_is_no_sample(agent):
         twin.update(seen, ranking, [0, 1, -1, -1])
     assert played.state.n_fitted[0] > 0
     assert plain(played.state) == plain(twin.state)
-
-
-@pytest.mark.parametrize("agent", EVERY)
-def test_a_saved_agent_goes_on_with_its_displays(agent, tmp_path):
-    played, rng = made(agent), np.random.default_rng(0)
-    waiting = {}
-    for _ in range(100):
-        seen = observed(rng)
-        ranking = played.rank(seen)
-        if rng.random() < 0.3:
-            waiting[played.display] = seen, ranking
-        else:
-            played.update(seen, ranking, rng.integers(0, 2, 3))
-    played.save(tmp_path / "agent.npz")
-    copy = agent.load(tmp_path / "agent.npz")
-    for display, (seen, ranking) in reversed(waiting.items()):
-        clicks = rng.integers(0, 2, 3)
-        for each in (played, copy):
-            each.update(seen, ranking, clicks, display=display)
-    assert play(played, 20, np.random.default_rng(9)) == play(copy, 20, np.random.default_rng(9))
-    assert plain(played.state) == plain(copy.state)
-    candidates = np.random.default_rng(2).random((7, 3))
-    assert played.best(candidates).tolist() == copy.best(candidates).tolist()
 
 
 @pytest.mark.parametrize("agent", [OLRankNet, NeuralLinearTS])

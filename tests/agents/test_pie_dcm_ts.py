@@ -1,4 +1,4 @@
-"""CascadeTS, PIE and dcmKL-UCB: posteriors, candidates, indices and what counts as observed.
+"""PIE and dcmKL-UCB: candidates, indices and what counts as observed.
 
 Random choices are tested against their exact laws, with fixed seeds and a false-alarm rate of 1e-5 each.
 """
@@ -13,31 +13,13 @@ import numpy as np
 import pytest
 from reference_agents import MODELS, each_model, follow, upper_bound
 from reference_agents.indices import DCMReference, PIEReference
-from scipy.stats import beta, chisquare, kstest
+from scipy.stats import chisquare
 
-from clickgym.agents.cascade import CascadeTS
 from clickgym.agents.kl_ucb import DCMKLUCB
 from clickgym.agents.pie import PIE
 from clickgym.envs import DependentClickModel
 
 FALSE_ALARM = 1e-5
-
-
-# -------------------------------------------------------------------------------------------------------------- CascadeTS
-
-
-def test_cascade_ts_draws_from_the_beta_posterior():
-    """Null: the draw of an item is Beta(1 + clicks, 1 + examined - clicks); 6000 draws for each of four counts."""
-    agent = CascadeTS(4, 2, seed=1)
-    agent.state.clicks[:], agent.state.examined[:] = [0, 3, 7, 500], [0, 5, 7, 4000]
-    draws = []
-    for _ in range(6000):
-        ranking = agent.rank(None)
-        draws.append(agent.state.draws.copy())
-        assert ranking.tolist() == np.argsort(-draws[-1])[:2].tolist()
-    for item, sample in enumerate(np.array(draws).T):
-        c, n = agent.state.clicks[item], agent.state.examined[item]
-        assert kstest(sample, beta(1 + c, 1 + n - c).cdf).pvalue > FALSE_ALARM
 
 
 # -------------------------------------------------------------------------------------------------------------------- PIE
@@ -85,16 +67,6 @@ def test_pie_explores_exactly_the_promising_items():
         assert {ranking[2] for ranking in shown} == {int(order[2])} | expected, (clicks, examined, bound)
         sizes[len(expected)] += 1
     assert all(sizes[size] > 10 for size in range(4))
-
-
-def test_pie_uses_the_horizon_not_the_step():
-    """A state of 60 examinations in all: log 60 + 4 log log 60 = 9.7 would let nobody in, the bound of 10⁶ (24.3) does."""
-    agent = PIE(3, 2, horizon=10**6, seed=3)
-    agent.state.clicks[:], agent.state.examined[:] = [20, 16, 0], [20, 20, 10]
-    agent.state.mean[:] = agent.state.clicks / agent.state.examined
-    divergence = 10 * math.log(1 / 0.2)  # 16.1: of item 2, never clicked, from the last leader's 0.8
-    assert math.log(60) + 4 * math.log(math.log(60)) < divergence < agent.state.bound
-    assert {int(agent.rank(None)[1]) for _ in range(200)} == {1, 2}
 
 
 def test_pie_explores_half_of_the_time_and_uniformly():

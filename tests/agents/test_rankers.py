@@ -98,30 +98,6 @@ def test_a_void_click_tells_how_far_the_user_looked(agent):
 
 
 @pytest.mark.parametrize("agent", [PairRank, DBGD, MGD, COLTR])
-def test_a_saved_agent_goes_on_with_its_displays(agent, tmp_path):
-    played, rng = agent(5, 4, n_features=3, seed=1), np.random.default_rng(0)
-    waiting = {}
-    for _ in range(150):
-        seen = observed(rng)
-        ranking = played.rank(seen)
-        if rng.random() < 0.3:
-            waiting[played.display] = seen, ranking
-        else:
-            played.update(seen, ranking, rng.integers(0, 2, 4))
-    played.save(tmp_path / "agent.npz")
-    copy = agent.load(tmp_path / "agent.npz")
-    for display, (seen, ranking) in reversed(waiting.items()):
-        clicks = rng.integers(0, 2, 4)
-        for each in (played, copy):
-            each.update(seen, ranking, clicks, display=display)
-    for each in (played, copy):
-        each.rank(observed(np.random.default_rng(9)))
-    assert plain(played.state) == plain(copy.state)
-    candidates = np.eye(3)
-    assert played.best(candidates).tolist() == np.argsort(-played.state.weights, kind="stable").tolist()
-
-
-@pytest.mark.parametrize("agent", [PairRank, DBGD, MGD, COLTR])
 def test_candidates_that_were_never_seen_are_ordered(agent):
     """Clicks on candidates by their first feature."""
     played, rng = agent(6, 4, n_features=3, seed=2), np.random.default_rng(3)

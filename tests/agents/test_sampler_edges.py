@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import ArrayLike
 from reference_agents.plain import draw_posteriors
+from scipy.special import softmax
 from scipy.stats import beta, chi2, chisquare, kstest, norm
 from slow import slow
 from test_position_based_agents import hat, log_posterior, posterior_cdf
@@ -144,7 +145,11 @@ def test_the_chords_change_no_draw():
         assert 0 < min(draws[0]) < max(draws[0]) < 1
 
 
-EDGES = {
+EDGES = {  # Σ S_l, N_l - S_l, κ_l
+    "usual": (17, [18, 28], [0.9, 0.4]),
+    "usual, mode just below one": (11, [1, 9], [0.95, 0.1]),
+    "low weights": (3, [398, 899], [0.02, 0.005]),
+    "many": (49_000, [60_000, 51_000], [0.9, 0.35]),
     "never shown": (0, [0, 0], [1.0, 0.5]),
     "never clicked": (0, [10**4, 7], [1.0, 0.5]),
     "never clicked in 10⁷": (0, [10**7, 10**7], [0.9, 0.5]),
@@ -167,11 +172,11 @@ EDGES = {
 
 
 @pytest.mark.parametrize("counts", EDGES.values(), ids=EDGES)
-def test_pbmts_draws_from_the_exact_posterior_at_the_edges(counts):
-    """10,000 draws against the integrated density, where the last mode was next to 1."""
+def test_pbmts_draws_from_the_exact_posterior(counts):
+    """20,000 draws against the integrated density, where the last mode was next to 1."""
     clicks, misses, kappa = counts
     agent = pbmts(clicks, misses, kappa, BELOW_ONE)
-    draw_posteriors(agent.state, 0, agent.rng, draws := np.empty(10_000))
+    draw_posteriors(agent.state, 0, agent.rng, draws := np.empty(20_000))
     assert 0 < draws.min() < draws.max() < 1
     cdf = posterior_cdf([clicks, *np.zeros_like(misses)], [clicks, *misses], [0.5, *kappa])
     assert kstest(draws, cdf).pvalue > FALSE_ALARM
@@ -234,9 +239,9 @@ def test_the_largest_of_a_thousand_draws():
 
 
 def assert_beta(agent: CascadeTS | BCMPTS, a: ArrayLike, b: ArrayLike) -> None:
-    """5000 draws of every item."""
+    """20,000 draws of every item."""
     draws = []
-    for _ in range(5000):
+    for _ in range(20_000):
         ranking = agent.rank(None)
         draws.append(agent.state.draws.copy())
         assert ranking.tolist() == np.argsort(-draws[-1])[: agent.n_positions].tolist()
@@ -245,19 +250,19 @@ def assert_beta(agent: CascadeTS | BCMPTS, a: ArrayLike, b: ArrayLike) -> None:
         assert kstest(sample, beta(*parameters).cdf).pvalue > FALSE_ALARM, parameters
 
 
-def test_cascade_ts_draws_from_beta_at_the_edges():
-    agent = CascadeTS(8, 3, seed=5)
-    clicks = np.array([0, 0, 0, 1, 10**7, 10**7 - 1, 5 * 10**6, 1])
-    examined = np.array([0, 1, 10**7, 1, 10**7, 10**7, 10**7, 10**7])
+def test_cascade_ts_draws_from_beta_also_at_the_edges():
+    agent = CascadeTS(10, 3, seed=5)
+    clicks = np.array([0, 0, 0, 1, 10**7, 10**7 - 1, 5 * 10**6, 1, 3, 500])
+    examined = np.array([0, 1, 10**7, 1, 10**7, 10**7, 10**7, 10**7, 5, 4000])
     agent.state.clicks[:], agent.state.examined[:] = clicks, examined
     assert_beta(agent, 1 + clicks, 1 + examined - clicks)
 
 
-def test_bc_mpts_draws_from_beta_at_the_edges():
+def test_bc_mpts_draws_from_beta_also_at_the_edges():
     """Fractional weights, and Ñ < S, where the second parameter is 1."""
-    agent = BCMPTS(8, 3, examination=[1.0, 0.5, 1e-100], seed=6)
-    clicks = np.array([0, 0, 0, 1, 10**7, 10**7, 3, 7])
-    weight = np.array([0.0, 1e-100, 1e7, 1e-100, 1e7, 9.9e6, 3.0 + 1e-9, 7.25])
+    agent = BCMPTS(10, 3, examination=[1.0, 0.5, 1e-100], seed=6)
+    clicks = np.array([0, 0, 0, 1, 10**7, 10**7, 3, 7, 3, 4])
+    weight = np.array([0.0, 1e-100, 1e7, 1e-100, 1e7, 9.9e6, 3.0 + 1e-9, 7.25, 7.5, 2.2])
     agent.state.clicks[:], agent.state.weight[:] = clicks, weight
     assert_beta(agent, 1 + clicks, 1 + np.maximum(0.0, weight - clicks))
 
@@ -304,6 +309,7 @@ def test_exp3_stays_a_law_when_one_item_wins_a_million_times(gamma):
     clickgym.run(agent, ClickEnv(PositionBasedModel([1.0, 0.0, 0.0, 0.0], [1.0, 1.0])), 10**6, seed=9, checkpoints=[10**6])
     state = agent.state
     assert all(np.isfinite(values).all() for values in state)
+    np.testing.assert_allclose(state.weight / state.total[:, None], softmax(state.log_weight, axis=1), atol=1e-12)
     law = law_of(agent)
     np.testing.assert_allclose(law.sum(axis=1), 1.0, rtol=1e-12)
     counts = np.zeros((2, 4))

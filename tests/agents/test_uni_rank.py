@@ -65,12 +65,6 @@ def test_the_partition_and_what_is_shown_are_those_of_the_reference(n_items, see
     assert reference.allows(ranking.tolist(), agent.state)
 
 
-def test_in_a_circle_all_that_are_left_form_the_last_part():
-    circle = {(0, 1): (90, 100), (1, 2): (90, 100), (2, 0): (90, 100)} | {(i, 3): (-90, 100) for i in range(3)}
-    agent, _ = told(UniRank(4, 2, seed=0), UniRankReference(4, 2), circle)
-    assert parts_of(agent.state.part.tolist()) == (frozenset([3]), frozenset([0, 1, 2]))
-
-
 def test_what_was_certain_may_end_without_a_new_comparison():
     """τ² n = 36 / 25 exceeds log log(t + 3) until t = 64."""
     agent = UniRank(2, 1, seed=0)
@@ -107,30 +101,6 @@ def test_counts_of_partitions_survive_growth():
 # ----------------------------------------------------------------------------------------------------------- what is shown
 
 
-CLOSE = {"01": {(0, 1): (60, 1000)}, "23": {(2, 3): (60, 1000)}, "24": {(2, 4): (60, 1000)}, "12": {(1, 2): (60, 1000)}}
-
-
-@pytest.mark.parametrize(
-    ("close", "shown"),
-    [
-        ([], [[0], [1], [2]]),
-        (["01"], [[0, 1], [2]]),
-        (["23"], [[0], [1], [2, 3]]),  # a further item also where a part of one item holds position K
-        (["24"], [[0], [1], [2, 4]]),  # not from the next part, which has none
-        (["23", "24"], [[0], [1], [2, 3]]),  # from the nearest part
-        (["12", "23"], [[0], [1, 2]]),  # a merged part gets none
-        (["01", "12"], [[0, 1], [2]]),  # nor is it merged again
-    ],
-)
-def test_parts_are_merged_in_pairs_and_one_further_item_comes_in(close, shown):
-    """Items in a certain order, some so close that the lower may be better for all that T = 100 tells."""
-    sums = {(i, j): (10**6, 10**6) for i in range(5) for j in range(i + 1, 5)}
-    for pair in close:
-        sums |= CLOSE[pair]
-    agent, _ = told(UniRank(5, 3, horizon=100, seed=0), UniRankReference(5, 3, 100), sums)
-    assert displayed(agent) == tuple(map(frozenset, shown))
-
-
 def test_the_further_item_is_the_one_of_largest_index_not_the_first_and_ties_are_random():
     """Null: of two items with the same index each comes in as often; 2,000 sessions."""
     sums = {(0, 1): (70, 1000), (0, 2): (60, 1000), (0, 3): (60, 1000)}
@@ -138,29 +108,6 @@ def test_the_further_item_is_the_one_of_largest_index_not_the_first_and_ties_are
     came = Counter(displayed(agent) for _ in range(2000))
     assert set(came) == {(frozenset([0, 2]),), (frozenset([0, 3]),)}
     assert chisquare(list(came.values())).pvalue > FALSE_ALARM
-
-
-def test_all_pairs_of_two_parts_are_compared():
-    """Parts {0, 1} and {2, 3}: only 1 and 2 are close, which do not stand at the same place of their parts."""
-    sums = {(i, j): (900, 1000) for i in (0, 1) for j in (2, 3)} | {(1, 2): (60, 1000)}
-    agent, _ = told(UniRank(4, 3, horizon=10**4, seed=1), UniRankReference(4, 3), sums)
-    assert displayed(agent) == (frozenset([0, 1, 2, 3]),)
-
-
-def test_items_that_the_list_leaves_out_count_as_not_clicked():
-    agent = UniRank(4, 2, seed=0)
-    first, second = agent.rank(None).tolist()
-    agent.update(None, [first, second], [0, 1])
-    assert agent.state.compared[second].tolist() == [int(item != second) for item in range(4)]
-    assert agent.state.difference[second].tolist() == agent.state.compared[second].tolist()
-    assert agent.state.compared.sum() == 6
-
-
-@pytest.mark.parametrize(("led", "parts"), [(0, 1), (1, 1), (2, 2)])
-def test_a_partition_that_leads_for_the_first_two_times_allows_everything(led, parts):
-    sums = {(i, j): (10**6, 10**6) for i in range(4) for j in range(i + 1, 4)}
-    agent, _ = told(UniRank(4, 2, seed=0), UniRankReference(4, 2), sums, led=led)
-    assert len(displayed(agent)) == parts
 
 
 def test_lists_are_uniform_within_a_part():

@@ -1,6 +1,5 @@
 """Click logs: the readers, the laws and estimates of each click model, and the reference figures on the real log."""
 
-import gzip
 import itertools
 import json
 import runpy
@@ -330,54 +329,6 @@ def test_a_refused_fit_and_a_refused_score():
 def test_a_log_of_wrong_arrays_is_refused(arrays, message):
     with pytest.raises(ValueError, match=message):
         ClickLog(*arrays, ("a", "b"), ("q",))
-
-
-RELEVANCE = """\
-0\t0\tQ\t7\t1\t11\t12\t13
-0\t5\tC\t13
-0\t6\tC\t11
-0\t7\tC\t13
-0\t8\tC\t99
-1\t0\tQ\t7\t2\t12\t11\t13
-2\t0\tQ\t7\t1\t11\t12\t13
-2\t1\tQ\t8\t1\t12\t14\t15
-2\t2\tC\t11
-2\t3\tC\t12
-"""
-
-
-@pytest.mark.parametrize("compressed", [False, True])
-def test_yandex_reader_keeps_which_listed_urls_were_clicked(tmp_path, compressed):
-    path = tmp_path / ("log.tsv.gz" if compressed else "log.tsv")
-    path.write_bytes(gzip.compress(RELEVANCE.encode()) if compressed else RELEVANCE.encode())
-    log = read_yandex_relevance(path)
-    assert log.clicks.tolist() == [[1, 0, 1], [0, 0, 0], [1, 0, 0], [1, 0, 0]]
-    assert [[log.item_labels[i] for i in row] for row in log.items] == [
-        ["11", "12", "13"],
-        ["12", "11", "13"],
-        ["11", "12", "13"],
-        ["12", "14", "15"],
-    ]
-    assert [log.query_labels[q] for q in log.queries] == ["7-1", "7-2", "7-1", "8-1"]
-    assert log.off_list_clicks == 1
-
-
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ("0\t1\tX\t11", "line 11: expected 'session, time, Q or C"),
-        ("nonsense", "line 11: expected 'session, time, Q or C"),
-        ("2\t1\tC\t11\t12", "line 11: a click has 4 fields, got 5"),
-        ("9\t1\tC\t11", "line 11: a click before the first query of session 9"),
-        ("9\t0\tQ\t7\t1\t11\t12", "line 11: a query with 2 URLs; expected 3, as before"),
-        ("9\t0\tQ\t7\t1\t11\t12\t11", "line 11: a list contains a URL twice"),
-    ],
-)
-def test_yandex_reader_names_the_malformed_line(tmp_path, line, message):
-    path = tmp_path / "log.tsv"
-    path.write_text(RELEVANCE + line + "\n")
-    with pytest.raises(ValueError, match=message):
-        read_yandex_relevance(path)
 
 
 TIDY = """\

@@ -314,6 +314,24 @@ def test_personalized_reader_names_the_line_and_counting_leaves_the_session_out(
     assert sum(log.skipped.values()) == 1 + 1 + 2  # the test query, the bad line, and two more lines of session 1
 
 
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("1\t13\tX\t11", "line 7: expected 'session, time, Q or C"),
+        ("nonsense", "line 7: expected 'session, time, Q or C"),
+        ("1\t13\tC\t11\t12", "line 7: a click has 4 fields, got 5"),
+        ("9\t1\tC\t11", "line 7: a click before the first query of session 9"),
+        ("9\t0\tQ\t7\t1\t11\t12", "line 7: a query with 2 URLs; expected 3, as before"),
+        ("9\t0\tQ\t7\t1\t11\t12\t11", "line 7: a list contains a URL twice"),
+    ],
+)
+def test_relevance_reader_names_the_line(tmp_path, line, message):
+    path = tmp_path / "log.tsv"
+    path.write_text(RELEVANCE + line + "\n")
+    with pytest.raises(ValueError, match=message):
+        read_yandex_relevance(path)
+
+
 def test_relevance_reader_in_counting_mode_leaves_out_whole_sessions(tmp_path):
     path = tmp_path / "log.tsv"
     path.write_text(RELEVANCE + "1\t13\tC\t12\tx\n1\t14\tC\t12\n2\t0\tQ\t7\t1\t11\t12\t13\n2\t1\tC\t12\n")

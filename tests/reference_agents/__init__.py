@@ -33,7 +33,10 @@ from clickgym.envs import (
     UserBrowsingModel,
 )
 
-from .bounds import bernoulli_kl, exact_upper_bound, lower_bound, upper_bound
+from .bounds import bernoulli_kl as bernoulli_kl
+from .bounds import exact_upper_bound as exact_upper_bound
+from .bounds import lower_bound as lower_bound
+from .bounds import upper_bound as upper_bound
 from .comparisons import BatchRankReference, BubbleRankReference, MergeRankReference, TopRankReference
 from .detection import GLRReference
 from .draws import (
@@ -67,51 +70,12 @@ from .linear import (
 )
 from .mix_ts import MixTSReference
 from .neural import NeuralBanditReference, OLRankNetReference
-from .plain import KLUCBPlain
+from .plain import KLUCBPlain as KLUCBPlain
 from .posterior import PBMHBReference, PDGDReference
 from .rankers import COLTRReference, DuelingReference, PairRankReference
 from .recur_rank import RecurRankReference
 from .reference import Reference, Told
 from .unimodal import GRABReference, SGRABReference, UniRankReference
-
-__all__ = [
-    "MODELS",
-    "RANDOMISED",
-    "REFERENCES",
-    "BatchRankReference",
-    "BubbleRankReference",
-    "COLTRReference",
-    "CascadeReference",
-    "DiscountedReference",
-    "DuelingReference",
-    "GLRReference",
-    "GRABReference",
-    "GreedyReference",
-    "KLUCBPlain",
-    "MergeRankReference",
-    "MixTSReference",
-    "PBMHBReference",
-    "PBMUCBReference",
-    "PDGDReference",
-    "PairRankReference",
-    "Reference",
-    "SGRABReference",
-    "TSCascadeReference",
-    "TopRankReference",
-    "UCBVReference",
-    "UniRankReference",
-    "WindowReference",
-    "bernoulli_kl",
-    "doubled",
-    "each_model",
-    "exact_upper_bound",
-    "follow",
-    "lower_bound",
-    "make",
-    "plain",
-    "reference_of",
-    "upper_bound",
-]
 
 # --------------------------------------------------------------------------------------------------- models and agents
 

@@ -5,19 +5,22 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import pairwise, permutations
 from typing import Any
 
 import numpy as np
 
 from .bounds import lower_bound, upper_bound
-from .reference import Reference
+from .reference import Clicks, Remembering
 
 # ----------------------------------------------------------------------------------------------------------- BatchRank
 
 
-class BatchRankReference(Reference):
-    """BatchRank: Zoghi et al. 2017, Algorithms 1-4 line by line, with line 16 read as `if s = 0`."""
+class BatchRankReference(Remembering):
+    """BatchRank: Zoghi et al. 2017, Algorithms 1-4, with line 16 read as `if s = 0`.
+
+    Items take turns by displays; clicks count in the stage of their display.
+    """
 
     def __init__(self, n_items: int, n_positions: int, horizon: int) -> None:
         super().__init__(n_items, n_positions)
@@ -28,8 +31,9 @@ class BatchRankReference(Reference):
         self.positions = {1: (1, n_positions)}  # I_b
         self.stage = {1: 0}
         self.remaining = {(1, 0): set(range(n_items))}  # B_{b,l}
-        self.count: dict[tuple[int, int, int], int] = {}  # n_{b,l}(d)
-        self.clicked: dict[tuple[int, int, int], int] = {}  # c_{b,l}(d)
+        self.displays: Counter[tuple[int, int, int]] = Counter()
+        self.count: Counter[tuple[int, int, int]] = Counter()  # n_{b,l}(d)
+        self.clicked: Counter[tuple[int, int, int]] = Counter()  # c_{b,l}(d)
 
     def length(self, stage: int) -> int:
         return math.ceil(16 * (2.0**-stage) ** -2 * self.log_horizon)
@@ -42,45 +46,51 @@ class BatchRankReference(Reference):
             found.append((top - 1, bottom - top + 1, stage, frozenset(self.remaining[b, stage])))
         return sorted(found)
 
-    def _items(self, b: int) -> tuple[int, set[int], dict[int, int], int]:
+    def _items(self, b: int, count: Counter[tuple[int, int, int]]) -> tuple[int, set[int], dict[int, int], int]:
         stage = self.stage[b]
         items = self.remaining[b, stage]
-        counts = {d: self.count.get((b, stage, d), 0) for d in items}
+        counts = {d: count[b, stage, d] for d in items}
         return stage, items, counts, min(counts.values())
 
-    def allows(self, ranking: Sequence[int], drawn: Any = None, features: Any = None) -> bool:
-        if not super().allows(ranking):
-            return False
+    def show(self, ranking: list[int], state: Any, available: set[int]) -> Any:
+        memory = []
         for b in self.active:
             top, bottom = self.positions[b]
-            _, items, counts, _ = self._items(b)
-            shown = list(ranking[top - 1 : bottom])
-            least = sorted(counts.values())[: len(shown)]
-            if not set(shown) <= items or sorted(counts[d] for d in shown) != least:
-                return False
-        return True
-
-    def learn(self, ranking: Sequence[int], clicks: Sequence[int]) -> None:
-        for b in self.active:
-            top, bottom = self.positions[b]
-            stage, _, counts, n_min = self._items(b)
-            for k in range(top, bottom + 1):
-                d = ranking[k - 1]
+            stage, items, counts, n_min = self._items(b, self.displays)
+            shown = ranking[top - 1 : bottom]
+            if not set(shown) <= items or sorted(counts[d] for d in shown) != sorted(counts.values())[: len(shown)]:
+                return None
+            for k, d in enumerate(shown, top - 1):
+                memory.append((k, b, stage, counts[d] > n_min))
                 if counts[d] == n_min:
-                    self.clicked[b, stage, d] = self.clicked.get((b, stage, d), 0) + clicks[k - 1]
-                    self.count[b, stage, d] = counts[d] + 1
+                    self.displays[b, stage, d] += 1
+        return memory
+
+    def arrive(self, memory: Any, arrived: Clicks) -> None:
+        samples = arrived.samples()
+        for k, b, stage, is_filler in memory:
+            d = arrived.ranking[k]
+            is_present = b in self.active and self.stage[b] == stage
+            if d in samples and is_present and not is_filler and self.count[b, stage, d] < self.length(stage):
+                self.count[b, stage, d] += 1
+                self.clicked[b, stage, d] += samples[d]
         for b in list(self.active):
             self._update_batch(b)
 
+    def replace(self, item: int) -> None:
+        self.b_max += 1
+        self.active, self.positions[self.b_max], self.stage[self.b_max] = [self.b_max], (1, self.n_positions), 0
+        self.remaining[self.b_max, 0] = set(range(self.n_items))
+
     def _update_batch(self, b: int) -> None:
-        stage, items, _, n_min = self._items(b)
+        stage, items, _, n_min = self._items(b, self.count)
         top, bottom = self.positions[b]
         length, n = bottom - top + 1, self.length(stage)
         if n_min != n or len(items) == 1:
             return
         upper, lower = {}, {}
         for d in items:
-            estimate = self.clicked.get((b, stage, d), 0) / n
+            estimate = self.clicked[b, stage, d] / n
             upper[d], lower[d] = upper_bound(estimate, self.delta / n), lower_bound(estimate, self.delta / n)
         d_ = sorted(items, key=lambda d: -lower[d])
         s = 0
@@ -112,9 +122,9 @@ class BatchRankReference(Reference):
         if batches != self.batches():
             return False
         for b in self.active:
-            stage, items, counts, _ = self._items(b)
+            stage, items, counts, _ = self._items(b, self.count)
             if len(items) > 1 and any(
-                state.observed[d] != counts[d] or state.clicks[d] != self.clicked.get((b, stage, d), 0) for d in items
+                state.observed[d] != counts[d] or state.clicks[d] != self.clicked[b, stage, d] for d in items
             ):
                 return False
         return True
@@ -131,30 +141,36 @@ class Batch:
         self.counts = counts or dict.fromkeys(items, (0, 0))  # C and N
 
 
-class MergeRankReference(Reference):
-    """MergeRank, by what is known of the released code."""
+class MergeRankReference(Remembering):
+    """MergeRank, by what is known of the released code; late clicks go to counts that were not cleared since."""
 
     def __init__(self, n_items: int, n_positions: int, horizon: int) -> None:
         super().__init__(n_items, n_positions)
         self.batches = [Batch(range(n_items))]
         self.level = math.log(n_items * horizon)
 
-    def allows(self, ranking: Sequence[int], drawn: Any = None, features: Any = None) -> bool:
-        start, batches = 0, []
+    def show(self, ranking: list[int], state: Any, available: set[int]) -> Any:
+        start, at = 0, {}
         for batch in self.batches:
-            batches.append(set(ranking[start : start + len(batch.items)]) <= set(batch.items))
+            if not set(ranking[start : start + len(batch.items)]) <= set(batch.items):
+                return None
+            at |= dict.fromkeys(batch.items, batch.counts)
             start += len(batch.items)
-        return super().allows(ranking) and all(batches)
+        self.t += 1
+        return [at[item] for item in ranking]
 
-    def learn(self, ranking: Sequence[int], clicks: Sequence[int]) -> None:
-        batches: list[Batch] = []
+    def arrive(self, memory: Any, arrived: Clicks) -> None:
+        samples, batches = arrived.samples(), []
         for batch in self.batches:
-            for item, click in zip(ranking, clicks, strict=True):
-                if item in batch.counts and len(batch.items) > 1:
+            for item, counts in zip(arrived.ranking, memory, strict=True):
+                if item in samples and item in batch.counts and len(batch.items) > 1 and counts is batch.counts:
                     clicked, n = batch.counts[item]
-                    batch.counts[item] = clicked + int(click), n + 1
+                    batch.counts[item] = clicked + samples[item], n + 1
             batches += self._tested(batch, sum(len(other.items) for other in batches))
         self.batches = batches
+
+    def replace(self, item: int) -> None:
+        self.batches = [Batch(range(self.n_items))]
 
     def _tested(self, batch: Batch, first: int) -> list[Batch]:
         """What a batch that begins at place ``first`` becomes."""
@@ -179,7 +195,8 @@ class MergeRankReference(Reference):
         return [Batch(items[a:b]) for a, b in pairwise(bounds)]
 
     def agrees(self, state: Any) -> bool:
-        return batches_of(state) == [(dict(sorted(batch.counts.items())), batch.delta) for batch in self.batches]
+        batches = [(dict(sorted(batch.counts.items())), batch.delta) for batch in self.batches]
+        return batches_of(state) == batches and state.t[0] == self.t - 1
 
 
 def batches_of(state: Any) -> list[tuple[dict[int, tuple[int, int]], float]]:
@@ -195,8 +212,8 @@ def batches_of(state: Any) -> list[tuple[dict[int, tuple[int, int]], float]]:
 # ------------------------------------------------------------------------------------------------------------- TopRank
 
 
-class TopRankReference(Reference):
-    """TopRank: Lattimore et al. 2018, Algorithm 1, with all L² pairs updated and tested in every session."""
+class TopRankReference(Remembering):
+    """TopRank: Lattimore et al. 2018, Algorithm 1, by the pairs of items that were in one block of the display."""
 
     def __init__(self, n_items: int, n_positions: int, delta: float) -> None:
         super().__init__(n_items, n_positions)
@@ -214,28 +231,34 @@ class TopRankReference(Reference):
             left -= found[-1]
         return found
 
-    def allows(self, ranking: Sequence[int], drawn: Any = None, features: Any = None) -> bool:
-        if not super().allows(ranking):
-            return False
-        start = 0
-        for block in self.blocks():
+    def show(self, ranking: list[int], state: Any, available: set[int]) -> Any:
+        blocks, start = [block & available for block in self.blocks()], 0
+        for block in blocks:
             if not set(ranking[start : start + len(block)]) <= block:
-                return False
+                return None
             start += len(block)
-        return True
+        return blocks, list(self.age)
 
-    def learn(self, ranking: Sequence[int], clicks: Sequence[int]) -> None:
-        clicked = dict.fromkeys(self.items, 0) | dict(zip(ranking, clicks, strict=True))
-        for block in self.blocks():
-            for i in block:
-                for j in block:
-                    self.s[i, j] += clicked[i] - clicked[j]
-                    self.n[i, j] += abs(clicked[i] - clicked[j])
-        for i in self.items:
-            for j in self.items:
+    def arrive(self, memory: Any, arrived: Clicks) -> None:
+        blocks, age = memory
+        samples = arrived.samples()
+        for block in blocks:
+            for i, j in permutations(block, 2):
+                # What the list left out, unless it was cut off, is not clicked.
+                hidden = [item for item in (i, j) if item not in samples]
+                if any(arrived.is_cut or item in arrived.ranking or age[item] != self.age[item] for item in hidden):
+                    continue
+                difference = samples.get(i, 0) - samples.get(j, 0)
+                self.s[i, j] += difference
+                self.n[i, j] += abs(difference)
                 n = self.n[i, j]
                 if n > 0 and self.s[i, j] >= math.sqrt(2 * n * math.log(self.c * math.sqrt(n) / self.delta)):
                     self.better.add((i, j))
+
+    def replace(self, item: int) -> None:
+        self.age[item] += 1
+        self.s[item, :] = self.s[:, item] = self.n[item, :] = self.n[:, item] = 0
+        self.better = {pair for pair in self.better if item not in pair}
 
     def agrees(self, state: Any) -> bool:
         """Relation, blocks, S and N."""
@@ -252,20 +275,25 @@ class TopRankReference(Reference):
 # ---------------------------------------------------------------------------------------------------------- BubbleRank
 
 
-class BubbleRankReference(Reference):
-    """Algorithm 1 of Li et al. 2019 with the challenger of section 4.3, which is drawn."""
+class BubbleRankReference(Remembering):
+    """Algorithm 1 of Li et al. 2019 with the challenger of section 4.3, which is drawn.
+
+    Late clicks count for pairs that were not decided since.
+    """
 
     def __init__(self, base: Sequence[int], n_positions: int, log_delta: float, doubling: bool = False) -> None:
         super().__init__(len(base), n_positions)
         self.initial, self.base = list(base), list(base)
         self.log_delta, self.doubling, self.estimate = log_delta, doubling, 2
-        self.challenger: int | None = None
         self.s: Counter[tuple[int, int]] = Counter()
         self.n: Counter[tuple[int, int]] = Counter()
         self.n_exchanges = 0
 
     def better(self, i: int, j: int) -> bool:
         return self.s[i, j] > 2 * math.sqrt(self.n[i, j] * self.log_delta)
+
+    def is_decided(self, i: int, j: int) -> bool:
+        return self.better(i, j) or self.better(j, i)
 
     def pairs(self) -> list[tuple[int, int]]:
         """The neighbour positions that may be exchanged in this session."""
@@ -281,42 +309,61 @@ class BubbleRankReference(Reference):
         last = self.base[self.n_positions - 1]
         return [item for item in self.base[self.n_positions :] if not self.better(last, item)]
 
-    def allows(self, ranking: Sequence[int], drawn: Any = None, features: Any = None) -> bool:
+    def show(self, ranking: list[int], state: Any, available: set[int]) -> Any:
         if self.doubling and self.t - 1 == self.estimate:  # at time n + 1
             self.estimate *= 2
             self.log_delta = 4 * math.log(self.estimate)
             self.base = self.initial.copy()
-        challenger = self.challenger = None if drawn.rivals[1] < 0 else int(drawn.rivals[1])
+        challenger = None if state.rivals[1] < 0 else int(state.rivals[1])
         if (challenger is not None) != self.is_challenged() or (challenger is not None and challenger not in self.eligible()):
-            return False
+            return None
         expected = self.base[: self.n_positions]
         for k, below in self.pairs():
             if ranking[k] == expected[below]:
                 expected[k], expected[below] = expected[below], expected[k]
         if challenger is not None and ranking[-1] == challenger:
             expected[-1] = challenger
-        return list(ranking) == expected
+        if ranking != expected:
+            return None
+        pairs = [(self.base[k], self.base[below]) for k, below in self.pairs()]
+        if challenger is not None:
+            pairs.append((self.base[self.n_positions - 1], challenger))
+        self.t += 1
+        return [(i, j, self.is_decided(i, j)) for i, j in pairs], challenger, list(self.age)
 
-    def learn(self, ranking: Sequence[int], clicks: Sequence[int]) -> None:
-        challenger = self.challenger
-        compared = [(ranking[k], ranking[below], clicks[k], clicks[below]) for k, below in self.pairs()]
-        if challenger is not None:
-            last = self.base[self.n_positions - 1]
-            compared.append((last, challenger, clicks[-1] * (ranking[-1] == last), clicks[-1] * (ranking[-1] == challenger)))
-        for i, j, on_i, on_j in compared:
-            if on_i != on_j:
-                for pair, sign in (((i, j), 1), ((j, i), -1)):
-                    self.s[pair] += sign * (on_i - on_j)
-                    self.n[pair] += 1
-        base = self.base
-        opponents = [(k, k + 1) for k in range(self.n_positions - 1)]
-        if challenger is not None:
-            opponents.append((self.n_positions - 1, base.index(challenger)))
-        for k, below in opponents:
-            if self.better(base[below], base[k]):
-                base[k], base[below] = base[below], base[k]
+    def arrive(self, memory: Any, arrived: Clicks) -> None:
+        pairs, challenger, age = memory
+        samples = arrived.samples()
+        for i, j, was_decided in pairs:
+            hidden = [item for item in (i, j) if item not in arrived.ranking]  # of the challenger and who was challenged
+            shown = {i, j} - set(hidden)
+            if not shown <= set(samples) or any(age[item] != self.age[item] for item in hidden):
+                continue
+            if self.is_decided(i, j) and not was_decided:
+                continue
+            difference = samples.get(i, 0) - samples.get(j, 0)
+            for a, b, sign in ((i, j, 1), (j, i, -1)):
+                self.s[a, b] += sign * difference
+                self.n[a, b] += abs(difference)
+        base, last = self.base, self.n_positions - 1
+        for k in range(last):
+            if self.better(base[k + 1], base[k]):
+                base[k], base[k + 1] = base[k + 1], base[k]
                 self.n_exchanges += 1
-        super().learn(ranking, clicks)
+        for item in (challenger, pairs[-1][0]) if challenger is not None else ():
+            place = base.index(item)
+            if place > last and self.better(item, base[last]):
+                base[last], base[place] = base[place], base[last]
+                self.n_exchanges += 1
+
+    def replace(self, item: int) -> None:
+        self.age[item] += 1
+        for other in range(self.n_items):
+            for pair in ((item, other), (other, item)):
+                self.s[pair] = self.n[pair] = 0
+        for order in (self.base, self.initial):
+            order.remove(item)
+            order.append(item)
 
     def holds(self) -> dict[str, Any]:
         items = range(self.n_items)

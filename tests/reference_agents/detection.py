@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.special import rel_entr
 
-from .indices import CascadeReference
+from .indices import LateCascade
 from .reference import Reference, is_close
 
 
@@ -25,11 +25,11 @@ def _kl(p: np.ndarray, q: float) -> np.ndarray:
     return rel_entr(p, q) + rel_entr(1 - p, 1 - q)
 
 
-class GLRReference(CascadeReference):
+class GLRReference(LateCascade):
     """The cascade agent's index by the sessions since the last restart, forced exploration, and a full scan of all splits.
 
     The order of the items to explore is drawn once and not told: it is seen from the lists that show them, and must stay.
-    An exploration of 0 is none. An item that cannot be shown loses its turn.
+    An exploration of 0 is none. An item that cannot be shown loses its turn. Clicks are observed as they come.
 
     Args:
         kind: ``"UCB1"`` or ``"KL"``.
@@ -91,10 +91,18 @@ class GLRReference(CascadeReference):
         n = len(self.observations[item])
         return n > 1 and bool(glr_statistics(self.observations[item]).max() >= self.threshold(n))
 
-    def learn(self, ranking: Sequence[int], clicks: Sequence[int]) -> None:
+    def make_display(self) -> int:
         self.finished += 1
         self.u += 1
-        self.observe([(ranking[k], int(clicks[k])) for k in self.examined(clicks)])
+        return super().make_display()
+
+    def count(self, number: int, ranking: Sequence[int], clicks: Sequence[int], positions: Sequence[int]) -> None:
+        if not self.restarts or number > self.restarts[-1]:  # else its display was made before
+            self.observe([(ranking[k], clicks[k]) for k in positions])
+
+    def replace(self, item: int) -> None:
+        super().replace(item)
+        self.observations[item] = []
 
     def observe(self, examined: Sequence[tuple[int, int]]) -> None:
         """The items of a session that were examined, each with its click."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from .bounds import exploration, upper_bound
 from .indices import CascadeReference, IndexReference, PositionReference
-from .reference import Reference, is_close
+from .reference import Clicks, Reference, Remembering, is_close
 
 # --------------------------------------------------------------------------------------------------- Thompson sampling
 
@@ -78,37 +78,49 @@ class BCMPTSReference(Sampled, PositionReference):
 # ------------------------------------------------------------------------------------------------------ ranked bandits
 
 
-class RankedReference(Reference):
+class RankedReference(Remembering):
     """Radlinski et al. 2008, Algorithm 2: the choice of each position's bandit, unless it already stands above."""
 
     def __init__(self, n_items: int, n_positions: int) -> None:
         super().__init__(n_items, n_positions)
-        self.choice: list[int] = []
         self.rewards = [[0] * n_items for _ in range(n_positions)]
         self.pulls = [[0] * n_items for _ in range(n_positions)]
 
-    def may_choose(self, k: int, item: int) -> bool:
+    def may_choose(self, k: int, item: int, available: set[int]) -> bool:
         """Whether the bandit of position k may choose the item."""
-        index = [self.index(c, n) if n else math.inf for c, n in zip(self.rewards[k], self.pulls[k], strict=True)]
-        return is_close(index[item], max(index))
+        index = {i: self.index(self.rewards[k][i], n) if (n := self.pulls[k][i]) else math.inf for i in available}
+        return is_close(index[item], max(index.values()))
 
     def index(self, rewards: int, pulls: int) -> float:
         raise NotImplementedError
 
-    def allows(self, ranking: Sequence[int], drawn: Any = None, features: Any = None) -> bool:
-        self.choice = drawn.choice.tolist()
-        shown = all((ranking[k] == item) == (item not in ranking[:k]) for k, item in enumerate(self.choice))
-        chosen = all(0 <= item < self.n_items and self.may_choose(k, item) for k, item in enumerate(self.choice))
-        return super().allows(ranking) and shown and chosen
+    def show(self, ranking: list[int], state: Any, available: set[int]) -> Any:
+        choice = state.choice.tolist()
+        allowed = set(ranking) <= available and all(
+            (ranking[k] == item) == (item not in ranking[:k]) and item in available and self.may_choose(k, item, available)
+            for k, item in enumerate(choice)
+        )
+        self.t += 1
+        return [(item, self.chance(k, item)) for k, item in enumerate(choice)] if allowed else None
 
-    def learn(self, ranking: Sequence[int], clicks: Sequence[int]) -> None:
-        for k, item in enumerate(self.choice):
-            self.reward(k, item, clicks[k] if ranking[k] == item else 0)
-        super().learn(ranking, clicks)
+    def chance(self, k: int, item: int) -> float:
+        """The probability of a choice, if the reward depends on it."""
+        return 1.0
 
-    def reward(self, k: int, item: int, reward: int) -> None:
+    def arrive(self, memory: Any, arrived: Clicks) -> None:
+        samples = arrived.samples()
+        for k, (item, chance) in enumerate(memory):
+            # The item of the position counts, and the choice, which stands there or above.
+            if arrived.ranking[k] in samples and (item in samples or item not in arrived.ranking):
+                self.reward(k, item, samples[item] if arrived.ranking[k] == item else 0, chance)
+
+    def reward(self, k: int, item: int, reward: int, chance: float) -> None:
         self.pulls[k][item] += 1
         self.rewards[k][item] += reward
+
+    def replace(self, item: int) -> None:
+        for row in (*self.rewards, *self.pulls):
+            row[item] = 0
 
 
 class RankedUCB1Reference(RankedReference):
@@ -132,7 +144,7 @@ class RankedKLUCBReference(RankedReference):
 
 
 class RankedExp3Reference(RankedReference):
-    """Exp3: p = (1-γ) w/Σw + γ/L, and w ← w exp(γ (reward/p) / L) for the item chosen; weights as logarithms."""
+    """Exp3: p = (1-γ) w/Σw + γ/L, and w ← w exp(γ (reward/p) / L) for the choice, by the display's p; weights as logarithms."""
 
     def __init__(self, n_items: int, n_positions: int, horizon: int, gamma: float | None) -> None:
         super().__init__(n_items, n_positions)
@@ -145,12 +157,18 @@ class RankedExp3Reference(RankedReference):
         weight = np.exp(self.log_weight - self.log_weight.max(axis=1, keepdims=True))
         return weight / weight.sum(axis=1, keepdims=True)
 
-    def may_choose(self, k: int, item: int) -> bool:
-        return bool((1 - self.gamma) * self.shares()[k, item] + self.gamma / self.n_items > 0)
+    def chance(self, k: int, item: int) -> float:
+        return float((1 - self.gamma) * self.shares()[k, item] + self.gamma / self.n_items)
 
-    def reward(self, k: int, item: int, reward: int) -> None:
-        p = (1 - self.gamma) * self.shares()[k, item] + self.gamma / self.n_items
-        self.log_weight[k, item] += self.gamma * reward / p / self.n_items
+    def may_choose(self, k: int, item: int, available: set[int]) -> bool:
+        return self.chance(k, item) > 0
+
+    def reward(self, k: int, item: int, reward: int, chance: float) -> None:
+        self.log_weight[k, item] += self.gamma * reward / chance / self.n_items
+
+    def replace(self, item: int) -> None:
+        largest = self.log_weight.max(axis=1)
+        self.log_weight[:, item] = largest + np.log(np.exp(self.log_weight - largest[:, None]).mean(axis=1))
 
     def agrees(self, state: Any) -> bool:
         shares = state.weight / state.total[:, None]

@@ -14,8 +14,7 @@ import numpy as np
 
 from clickgym.envs.scan import best_scan
 
-from .late_displays import Clicks
-from .reference import CLOSE, Reference
+from .reference import CLOSE, Clicks, Reference
 
 PBM, UBM, DBN, DCM, TPBM = HYPOTHESES = range(5)
 SCANNING = (DBN, DCM)

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .late_displays import Clicks
-from .reference import Reference
+from .reference import Clicks, Reference
 
 TIE = 1e-10
 DEPENDENT = 1e-10  # of the largest norm: what is left of a candidate below it is no dimension

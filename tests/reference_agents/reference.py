@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -57,6 +57,94 @@ class Reference:
             if not same.all():
                 return False
         return True
+
+
+class Clicks(NamedTuple):
+    """What arrives of a display."""
+
+    ranking: Sequence[int]
+    clicks: Sequence[int]  # -1 where the list was cut off
+    void: Sequence[bool]
+
+    def samples(self) -> dict[int, int]:
+        """The click on each item that tells something."""
+        entries = zip(self.ranking, self.clicks, self.void, strict=True)
+        return {item: click for item, click, void in entries if click >= 0 and not void}
+
+    @property
+    def is_cut(self) -> bool:
+        return self.clicks[-1] < 0
+
+
+class Remembering(Reference):
+    """Base of the references that remember what they need of a display, whose clicks may come late.
+
+    `show` and `arrive` are the algorithm; `allows` and `learn` are the same where clicks come at once.
+    """
+
+    def __init__(self, n_items: int, n_positions: int) -> None:
+        super().__init__(n_items, n_positions)
+        self.age = [0] * n_items
+        self.memory: Any = None
+
+    def show(self, ranking: list[int], state: Any, available: set[int]) -> Any:
+        """What is remembered of a list, None if it is not allowed; `state` is that of the agent, which holds what was drawn."""
+        raise NotImplementedError
+
+    def arrive(self, memory: Any, arrived: Clicks) -> None:
+        raise NotImplementedError
+
+    def replace(self, item: int) -> None:
+        raise NotImplementedError
+
+    def allows(self, ranking: Sequence[int], drawn: Any = None, features: Any = None) -> bool:
+        self.memory = self.show(list(ranking), drawn, set(self.available)) if super().allows(ranking) else None
+        return self.memory is not None
+
+    def learn(self, ranking: Sequence[int], clicks: Sequence[int]) -> None:
+        self.arrive(self.memory, Clicks(ranking, clicks, [False] * self.n_positions))
+
+
+class Numbered(Reference):
+    """Base of the references of agents that learn from any list at any time, of which they remember the number of the display.
+
+    Of somebody else's session that is the number of a display made when it comes.
+    """
+
+    def __init__(self, *arguments: Any, **others: Any) -> None:
+        super().__init__(*arguments, **others)
+        self.n_displays = 0
+
+    def show(self, ranking: list[int], state: Any, available: set[int]) -> Any:
+        self.available = available
+        self.t = self.n_displays + 1
+        is_allowed = self.allows(ranking, state)
+        number = self.make_display()
+        return number if is_allowed else None
+
+    def make_display(self) -> int:
+        """The number of a display that is made; or of a session of somebody else."""
+        self.n_displays += 1
+        return self.n_displays
+
+    def arrive(self, memory: Any, arrived: Clicks) -> None:
+        number = self.make_display() if memory is None else memory
+        clicks = [click for click in arrived.clicks if click >= 0]
+        self.count(number, arrived.ranking, clicks, [k for k in self.examined(clicks) if not arrived.void[k]])
+
+    def learn(self, ranking: Sequence[int], clicks: Sequence[int]) -> None:
+        self.arrive(None, Clicks(ranking, clicks, [False] * self.n_positions))
+        self.t = self.n_displays + 1
+
+    def examined(self, clicks: Sequence[int]) -> range:
+        return range(len(clicks))
+
+    def count(self, number: int, ranking: Sequence[int], clicks: Sequence[int], positions: Sequence[int]) -> None:
+        """The clicks of a display on what stood at the positions that tell something."""
+        raise NotImplementedError
+
+    def replace(self, item: int) -> None:
+        raise NotImplementedError
 
 
 class Told(Reference):

@@ -18,7 +18,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from .bounds import upper_bound
-from .reference import CLOSE, Reference, is_close
+from .reference import CLOSE, Clicks, Remembering, is_close
 
 _upper_bound = lru_cache(100_000)(upper_bound)
 
@@ -43,7 +43,7 @@ def index(mean: float, n: int, level: float) -> float:
 # ---------------------------------------------------------------------------------------------------------------- GRAB
 
 
-class GRABReference(Reference):
+class GRABReference(Remembering):
     """GRAB: Gauthier et al. 2021 (ICML)."""
 
     def __init__(self, n_items: int, n_positions: int, horizon: int | None = None, gamma: int | None = None) -> None:
@@ -52,7 +52,6 @@ class GRABReference(Reference):
         self.clicks = np.zeros((n_items, n_positions), int)
         self.shown = np.zeros((n_items, n_positions), int)
         self.led: Counter[Ranking] = Counter()
-        self.leader: Ranking = ()
         self.gamma = self.default_gamma() if gamma is None else gamma
 
     def default_gamma(self) -> int:
@@ -112,21 +111,23 @@ class GRABReference(Reference):
             found.update(ranking for ranking in candidates if is_close(total(ranking), largest))
         return found
 
-    def allows(self, ranking: Sequence[int], drawn: Any = None, features: Any = None) -> bool:
-        self.leader = tuple(drawn.leader.tolist())
-        return (
-            super().allows(ranking)
-            and super().allows(self.leader)
-            and self.may_lead(self.leader)
-            and tuple(ranking) in self.choices(self.leader)
-        )
+    def show(self, ranking: list[int], state: Any, available: set[int]) -> Any:
+        leader = tuple(state.leader.tolist())
+        is_list = len(set(leader)) == self.n_positions and set(leader) <= set(range(self.n_items))
+        if not (is_list and self.may_lead(leader) and tuple(ranking) in self.choices(leader)):
+            return None
+        self.led[leader] += 1
+        return leader
 
-    def learn(self, ranking: Sequence[int], clicks: Sequence[int]) -> None:
-        self.led[self.leader] += 1
-        for position, item in enumerate(ranking):
-            self.shown[item, position] += 1
-            self.clicks[item, position] += clicks[position]
-        super().learn(ranking, clicks)
+    def arrive(self, memory: Any, arrived: Clicks) -> None:
+        samples = arrived.samples()
+        for k, item in enumerate(arrived.ranking):
+            if item in samples:
+                self.shown[item, k] += 1
+                self.clicks[item, k] += samples[item]
+
+    def replace(self, item: int) -> None:
+        self.shown[item] = self.clicks[item] = 0
 
     def holds(self) -> dict[str, Any]:
         return {"clicks": self.clicks, "shown": self.shown}
@@ -158,8 +159,8 @@ def _replaced(ranking: Sequence[int], position: int, item: int) -> Ranking:
 # ------------------------------------------------------------------------------------------------------------- UniRank
 
 
-class UniRankReference(Reference):
-    """UniRank: Gauthier et al. 2022 (ICML)."""
+class UniRankReference(Remembering):
+    """UniRank: Gauthier et al. 2022 (ICML); clicks tell of pairs that were in one displayed part."""
 
     def __init__(self, n_items: int, n_positions: int, horizon: int | None = None) -> None:
         super().__init__(n_items, n_positions)
@@ -168,7 +169,6 @@ class UniRankReference(Reference):
         self.compared = np.zeros((n_items, n_items), int)  # n_ij
         self.led: Counter[Partition] = Counter()
         self.partition: Partition = ()
-        self.displayed: Partition = ()
 
     # ------------------------------------------------------------------------------------------------ leader partition
 
@@ -187,10 +187,6 @@ class UniRankReference(Reference):
 
     # ----------------------------------------------------------------------------------------------------- exploration
 
-    def n_led(self, partition: Partition) -> int:
-        """s, the present session included."""
-        return self.led[partition] + 1
-
     def index(self, below: int, above: int, s: int) -> float:
         """kl_upper((1 + τ_ji) / 2, f(s) / n_ji), j below i"""
         n = self.compared[below, above]
@@ -201,7 +197,7 @@ class UniRankReference(Reference):
 
     def explorations(self, partition: Partition) -> set[Partition]:
         """What may be displayed under a leader, down to position K; an index that rounding puts at 1/2 counts either way."""
-        s = self.n_led(partition)
+        s = self.led[self.partition] + 1  # of the leader, whatever of it can be shown
 
         def below(first: int, start: int) -> Iterator[Partition]:
             if start >= self.n_positions:
@@ -240,34 +236,41 @@ class UniRankReference(Reference):
 
     # ------------------------------------------------------------------------------------------------------- following
 
-    def allows(self, ranking: Sequence[int], drawn: Any = None, features: Any = None) -> bool:
+    def show(self, ranking: list[int], state: Any, available: set[int]) -> Any:
         self.partition = self.leader()
-        self.displayed = self.cut(parts_of(drawn.shown_part.tolist()))
+        displayed = self.cut(parts_of(state.shown_part.tolist()))
         start = 0
-        for part in self.displayed:
+        for part in displayed:
             if not set(ranking[start : start + len(part)]) <= part:
-                return False
+                return None
             start += len(part)
-        return (
-            super().allows(ranking)
-            and parts_of(drawn.part.tolist()) == self.partition
-            and self.displayed in self.explorations(self.partition)
-        )
+        left = tuple(part & available for part in self.partition if part & available)
+        if parts_of(state.part.tolist()) != self.partition or displayed not in self.explorations(left):
+            return None
+        self.led[self.partition] += 1
+        self.t += 1
+        return displayed, list(self.age)
 
     def cut(self, parts: Partition) -> Partition:
         """The parts whose first place is within K."""
         starts = [sum(map(len, parts[:p])) for p in range(len(parts))]
         return tuple(part for part, start in zip(parts, starts, strict=True) if start < self.n_positions)
 
-    def learn(self, ranking: Sequence[int], clicks: Sequence[int]) -> None:
-        clicked = {item: int(click) for item, click in zip(ranking, clicks, strict=True)}
-        for part in self.displayed:
+    def arrive(self, memory: Any, arrived: Clicks) -> None:
+        displayed, age = memory
+        samples = arrived.samples()
+        for part in displayed:
             for i, j in permutations(part, 2):
-                difference = clicked.get(i, 0) - clicked.get(j, 0)
+                hidden = [item for item in (i, j) if item not in samples]
+                if any(arrived.is_cut or item in arrived.ranking or age[item] != self.age[item] for item in hidden):
+                    continue
+                difference = samples.get(i, 0) - samples.get(j, 0)
                 self.difference[i, j] += difference
                 self.compared[i, j] += abs(difference)
-        self.led[self.partition] += 1
-        super().learn(ranking, clicks)
+
+    def replace(self, item: int) -> None:
+        self.age[item] += 1
+        self.difference[item, :] = self.difference[:, item] = self.compared[item, :] = self.compared[:, item] = 0
 
     def holds(self) -> dict[str, Any]:
         return {"difference": self.difference, "compared": self.compared}
