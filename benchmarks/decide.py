@@ -39,10 +39,10 @@ from clickgym import envs
 from clickgym.core.formats import markdown_table
 from clickgym.core.kernels import specialise
 from clickgym.offline import ClickLog, Counts, count_log, write_tidy
-from clickgym.offline.decision.decide import AGENTS, weigh
-from clickgym.offline.decision.evidence import LEVEL, larger_step, settle
+from clickgym.offline.decision.decide import AGENTS
+from clickgym.offline.decision.evidence import LEVEL, Inquiry, larger_step, settle
 from clickgym.offline.decision.models import Models
-from clickgym.offline.decision.records import Settings
+from clickgym.offline.decision.settings import Settings
 from clickgym.offline.distinct import distinct
 
 SETS = ("development", "report", "report-2", "report-3")
@@ -593,7 +593,7 @@ def decided(seed: int, parameters: str, counted: bool = False) -> dict[str, Any]
 def _verdicts(log: ClickLog, counts: Counts | None) -> tuple[Sequence[str], list[tuple[str, Sequence[str]]]]:
     """The list in production, and the lists that are recommended instead, each with its verdict."""
     models = Models(log, "clicks", seed=0, counts=counts)
-    evidence = weigh(models, models.sessions("query"), Settings.check(AGENTS, 1, 1, 0, "clicks", None)).evidence
+    evidence = Inquiry(models, models.sessions("query"), Settings.check(AGENTS, 1, 1, 0, "clicks", None)).evidence
     result, ground = settle(evidence.grounds, evidence.enough, LEVEL)
     if ground is None or result not in ("better", "likely better"):
         return evidence.production, []

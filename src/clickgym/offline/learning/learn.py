@@ -135,16 +135,14 @@ def learn(
     check_choice("scorer", scorer, SCORERS)
     units = [check_count("hidden", size) for size in (hidden if is_sequence(hidden) else [hidden])]
     steps, rng = check_count("steps", steps), np.random.default_rng(check_seed(seed))
-    share, least = check_between("held_out", held_out, 0.0, 1.0), 0.0
-    if clip is not None:
-        least = check_between("clip", clip, 0.0, 1.0, closed=True)
-    if on_progress is not None:
-        check_callable("on_progress", on_progress)
+    share = check_between("held_out", held_out, 0.0, 1.0)
+    least = 0.0 if clip is None else check_between("clip", clip, 0.0, 1.0, closed=True)
+    tell = (lambda *_: None) if on_progress is None else on_progress
+    check_callable("on_progress", tell)
     if not isinstance(logging, str | Policy | Mapping | None):
         check_callable("logging", logging)
     if len(log) < 2:
         raise ValueError(f"the log has {len(log)} sessions; expected two or more, of which a part is held out")
-    tell = on_progress or (lambda *_: None)
     test = np.zeros(len(log), bool)
     test[rng.permutation(len(log))[: min(max(round(share * len(log)), 1), len(log) - 1)]] = True
     if examination is None:
@@ -260,12 +258,13 @@ class _Task:
         shown, clicks = self.sessions.shown[self.test], self.sessions.clicks[self.test]
         added = np.where(shown < 0, 0.0, share[shown] * (clicks - self.χ * self.predicted[shown])).sum(axis=1)
         each = added + float(wanted @ self.predicted) / n
-        gains, half = each - clicks.sum(axis=1), NormalDist().inv_cdf(0.975) / np.sqrt(n)
-        ends = {
-            name: [float(values.mean() + sign * half * values.std()) for sign in (-1, 1)]
-            for name, values in (("interval", each), ("gain_interval", gains))
-        }
-        return {"sessions": n, "value": float(each.mean()), "logged": float(clicks.sum() / n), **ends}
+        half = NormalDist().inv_cdf(0.975) / np.sqrt(n)
+        interval, gain = (
+            [float(values.mean() + sign * half * values.std()) for sign in (-1, 1)]
+            for values in (each, each - clicks.sum(axis=1))
+        )
+        logged = float(clicks.sum() / n)
+        return {"sessions": n, "value": float(each.mean()), "logged": logged, "interval": interval, "gain_interval": gain}
 
     def reliability(self) -> dict[str, Any]:
         """The least exposure, of how many sessions of equal weights estimates would vary as much, and what is not judged."""
@@ -273,13 +272,11 @@ class _Task:
         inverse, examined = np.where(self.usable, 1.0 / np.maximum(of.exposure, 1e-300), 0.0), of.examined * self.usable
         effective = (~self.test).sum() * (examined @ inverse) ** 2 / (examined @ inverse**2) / examined.sum()
         missing = np.flatnonzero(~self.usable & (of.n > 0))
-        queries, items = np.divmod(self.sessions.codes[missing[:20]], len(log.item_labels))
+        first = zip(*np.divmod(self.sessions.codes[missing[:20]], len(log.item_labels)), strict=True)
         return {
             "least_propensity": float(of.exposure[self.usable].min()), "effective_sessions": float(effective),
             "not_judged": len(missing), "pairs": int((of.n > 0).sum()),
-            "not_judged_first": [
-                f"{log.item_labels[item]} (query {log.query_labels[query]})" for query, item in zip(queries, items, strict=True)
-            ],
+            "not_judged_first": [f"{log.item_labels[item]} (query {log.query_labels[query]})" for query, item in first],
         }  # fmt: skip
 
 
@@ -343,8 +340,10 @@ def _fit_test(log: ClickLog, test: NDArray[np.bool_]) -> dict[str, Any]:
     found: list[tuple[float, str]] = []
     for of in often:
         train, held, query = log[of[~test[of]]], log[of[test[of]]], log.query_labels[log.queries[of[0]]]
-        fit = check_fit("PBM", CONVERGED.fit(PBMEstimator, train), held, len(train))[0] if len(train) and len(held) else None
-        if fit is not None and fit.patterns:
+        if not len(train) or not len(held):
+            continue
+        fit, _ = check_fit("PBM", CONVERGED.fit(PBMEstimator, train), held, len(train))
+        if fit.patterns:
             pattern = min(fit.patterns, key=lambda each: each.p_value)
             figure = f"mean square of the deviations {pattern.mean_square:.2f}, where 1 is expected"
             found.append((fit.p_value * len(often), f"query {query}, {pattern.name}: {figure}"))
