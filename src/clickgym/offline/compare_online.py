@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import os
 import re
@@ -252,6 +253,7 @@ def _order(name: str, ranking: Any, place: Place, labels: Sequence[str], train: 
         items = ranking
     else:
         ranker = ranking if hasattr(ranking, "best") else _learned(name, ranking, place, train, seed)
+        _check_best(name, ranking, ranker, n_features)
         if n_features:
             return lambda observation: np.asarray(ranker.best(observation["features"])).tolist()
         items = ranker.best()
@@ -267,10 +269,17 @@ def _learned(name: str, ranking: Any, place: Place, train: int, seed: int) -> An
         agent: Any = player_of(ranking).make(place, train, of_agent)
     except (ValueError, TypeError) as error:
         raise ValueError(f"{name}: {error}") from None
-    if not hasattr(agent, "best"):
-        raise ValueError(f"{name} is {short(ranking)}, which has no best list")
+    _check_best(name, ranking, agent, place.sizes.n_features)
     run(agent, place.env, train, seed=of_env)
     return agent
+
+
+def _check_best(name: str, ranking: Any, ranker: Any, n_features: int | None) -> None:
+    """Raise an error if there is no best list, or none by the features of the session."""
+    if not hasattr(ranker, "best"):
+        raise ValueError(f"{name} is {short(ranking)}, which has no best list")
+    if n_features and not inspect.signature(ranker.best).parameters:
+        raise ValueError(f"{name} is {short(ranking)}, whose list is not by features, but candidates change")
 
 
 # --------------------------------------------------------------------------------------------------------------- sessions

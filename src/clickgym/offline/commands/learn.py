@@ -44,7 +44,7 @@ def learn(
         "clicks.",
     )] = "dr",
     scorer: Annotated[str, typer.Option(
-        metavar="|".join(SCORERS), help="A linear score of the features,, or a neural network.",
+        metavar="|".join(SCORERS), help="A linear score of the features, or a neural network.",
     )] = "linear",
     features: Annotated[Path | None, typer.Option(
         metavar="FILE", help="CSV table of features: the column [bold]item[/], for features of pairs also [bold]query[/], and "
