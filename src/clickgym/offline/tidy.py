@@ -7,8 +7,7 @@ rows are sorted by the names of the sessions, in parts by a hash of these names 
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -19,9 +18,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ..core.checks import LARGEST, check_choice
-from ..core.files import writing
 from .counting import may_repeat_items
-from .names import Facts, Names, repeated_name
+from .names import PARTS, Facts, Parts, repeated_name, stack
 from .rows import COLUMNS, CONTEXT, Block, FrameTable, TextTable, check_columns, parquet_table, roles_of, tidy_text
 from .tables import NUMBER, ROWS, Fault, Skipped, check_kept, check_size, finite_number, positive_probability, whole_number
 from .times import as_seconds
@@ -30,9 +28,6 @@ DUPLICATES = ("refuse", "first")
 ONE_QUERY = "all"
 TRUTH = {"0": 0, "1": 1, "false": 0, "true": 1}
 LABEL = 150  # bytes that a label takes besides its letters, once in a dictionary and once in the log
-PARTS = 64  # of a table whose rows are sorted
-SPILL = 4_000_000
-"""Rows that are held in memory before they go to temporary files."""
 
 NUMBER_IN_RUST = NUMBER.pattern.replace(r"\d", "[0-9]")
 REPEATED, INCOMPLETE, TWO_QUERIES, ITEM_TWICE, TWO_PROPENSITIES, TWO_TIMES = range(6)
@@ -55,8 +50,6 @@ TIMES = "numbers only, or dates and times in ISO 8601 only"
 FIRST = (pl.col("run") != pl.col("run").shift()).fill_null(True)
 """Whether a row is the first one of its session."""
 STEP = pl.col("rank").diff()
-
-stack = partial(pl.concat, how="vertical_relaxed")  # times are whole numbers in some blocks only
 
 
 class Checked(NamedTuple):
@@ -157,7 +150,7 @@ class Sessions:
         """Forget all sessions; columns to be kept of each session besides length and query."""
         self.skipped.clear()
         self.skipped.first.clear()
-        self.sessions = Names()
+        self.sessions = Parts(pl.col("name") // (1 << 58))  # ranges
         self.lost: set[str] = set()  # sessions
         self.n_unknown = self.n_gaps = 0  # rows that were lost, of which nobody knows the session; sessions that lack rows
         self.above: Any = (None, 0)  # session and place of the row above a block, as in `_checked`
@@ -335,7 +328,7 @@ class Sessions:
             names = rows["key"].rle().struct.field("value").hash()
             if names.n_unique() < len(names):
                 return False
-            self.sessions.add(names)
+            self.sessions.add(names.to_frame("name"))
             fault = fault or self._add(rows, lost)
             if error and not fault:
                 raise error
@@ -364,17 +357,18 @@ class Sessions:
         """Read the sessions in the order of their names; those that are numbers by their value."""
         self.together = False
         lost: dict[str, bool] = {}
-
-        def checked() -> Iterator[pl.DataFrame]:
-            for block in blocks():
-                rows, of_block, error = self._checked(block)
-                if error:
-                    raise error
-                lost.update(lost | of_block)
-                yield rows
-
-        for rows in _sorted_parts(checked()):  # of which the first comes after all rows were checked
-            self.sessions.add(rows["key"].unique().hash())
+        table = Parts(pl.col("key").hash() % PARTS)
+        for block in blocks():
+            rows, of_block, error = self._checked(block)
+            if error:
+                raise error
+            lost.update(lost | of_block)
+            table.add(rows)
+        if len(table.numbers) > 1:
+            table.spill()
+        for parts in filter(None, map(table.part, table.numbers)):
+            rows = stack(parts).sort("key", "rank", "number")
+            self.sessions.add(rows.select(name=pl.col("key").unique().hash()))
             if fault := self._add(rows, lost):
                 raise fault
         if self.n_sessions:
@@ -597,34 +591,3 @@ def _renumbered(numbers: pl.Series, index: dict[str, int]) -> tuple[pl.Series, d
     labels, distinct = list(index), numbers.unique(maintain_order=True).to_list()
     new = {labels[old]: number for number, old in enumerate(distinct)}
     return numbers.replace_strict(distinct, list(new.values()), return_dtype=pl.Int32), new
-
-
-def _sorted_parts(blocks: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
-    """All rows, those of a session together and in order; many go through temporary files, by a hash of their sessions."""
-    rows: list[pl.DataFrame] = []
-    n_spills = 0
-    with tempfile.TemporaryDirectory(prefix="clickgym-") as name:
-        folder = Path(name)
-        for block in blocks:
-            rows.append(block)
-            if sum(frame.height for frame in rows) >= SPILL:
-                n_spills = _spill(rows, folder, n_spills)
-        if not n_spills:
-            parts = iter([rows])
-        else:
-            if rows:
-                _spill(rows, folder, n_spills)
-            parts = ([pl.read_ipc(file) for file in folder.glob(f"{part}-*")] for part in range(PARTS))
-        for part in filter(None, parts):
-            yield stack(part).sort("key", "rank", "number")
-
-
-def _spill(rows: list[pl.DataFrame], folder: Path, n_spills: int) -> int:
-    """Move rows to files by a hash of their sessions; returns how many times that was done."""
-    table = stack(rows).with_columns(part=pl.col("key").hash() % PARTS)
-    for (number,), some in table.partition_by("part", as_dict=True, include_key=False).items():
-        path = folder / f"{number}-{n_spills}"
-        with writing(path):
-            some.write_ipc(path)
-    rows.clear()
-    return n_spills + 1
