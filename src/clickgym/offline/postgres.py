@@ -20,7 +20,7 @@ from ..core.checks import short
 from ..core.files import FileError
 from ..core.formats import one_line
 from .log import ClickLog
-from .stores import BEFORE, N_CLOSED, ROWS, by_number, log_of
+from .stores import BEFORE, N_CLOSED, ROWS, by_number, columns_of, log_of
 from .tables import MAX_MEMORY, check_kept, check_size
 
 SCHEMES = ("postgresql:/", "postgres:/")
@@ -168,28 +168,13 @@ class PostgresView:
         return int(self._connection.execute(N_CLOSED).fetchone()[0])
 
     def impressions(self, *names: str) -> list[Any]:
-        n_positions, blocks = self.settings()["n_positions"], [[np.empty(0, np.int64)] for _ in names]
-        rows: list[Any] = []
-
-        def add() -> None:
-            for block, column in zip(blocks, zip(*rows, strict=True), strict=True):
-                block.append(np.array(column))
-            rows.clear()
-
         terms = {"seen": "coalesce(seen, -1)", "share": "coalesce(share, -1)", "source": f"source & ~{BEFORE}"}
         columns = ", ".join(terms.get(name, name) for name in names)
-        for row in self.rows(f"SELECT {columns} FROM impressions WHERE shown <= {self.until} ORDER BY shown, query, tick"):
-            rows.append(row)
-            if len(rows) == ROWS:
-                add()
-        if rows:
-            add()
-        return [
-            np.concatenate([each.reshape(-1, n_positions) for each in block]).astype(np.int32)
-            if name == "items"
-            else np.concatenate(block[1:] or block)
-            for name, block in zip(names, blocks, strict=True)
-        ]
+        rows = self.rows(f"SELECT {columns} FROM impressions WHERE shown <= {self.until} ORDER BY shown, query, tick")
+        arrays = dict(zip(names, columns_of(rows, range(len(names))), strict=True))
+        if "items" in arrays:
+            arrays["items"] = arrays["items"].reshape(-1, self.settings()["n_positions"]).astype(np.int32)
+        return [*arrays.values()]
 
     def clicks(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
         rows = self.rows(

@@ -441,24 +441,20 @@ class SqliteView:
     def n_closed(self) -> int:
         return int(self._connection.execute(N_CLOSED).fetchone()[0])
 
+    def _columns(self, table: str, key: str, *names: str) -> list[Any]:
+        rows = rows_of(self._connection, table, f"WHERE {key} < ? ORDER BY {key}", self.until)
+        return columns_of(rows, [COLUMNS[table].split(", ").index(name) for name in names])
+
     def impressions(self, *names: str) -> list[Any]:
-        columns = read_columns(self._connection, "impressions", names, "WHERE number < ? ORDER BY number", self.until)
-        n_positions = int(self.settings()["n_positions"])
-        return [
-            as_items(bytes(column)).reshape(-1, n_positions)
-            if name == "items"
-            else (column & ~BEFORE if name == "source" else column)
-            for name, column in zip(names, columns, strict=True)
-        ]
+        columns = dict(zip(names, self._columns("impressions", "number", *names), strict=True))
+        if "items" in columns:
+            columns["items"] = as_items(bytes(columns["items"])).reshape(-1, int(self.settings()["n_positions"]))
+        if "source" in columns:
+            columns["source"] &= ~BEFORE
+        return [*columns.values()]
 
     def clicks(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        number, position, late = read_columns(
-            self._connection,
-            "clicks",
-            ("impression", "position", "late"),
-            "WHERE impression < ? ORDER BY impression",
-            self.until,
-        )
+        number, position, late = self._columns("clicks", "impression", "impression", "position", "late")
         return number, position, late
 
     def ids(self, table: str) -> dict[int, Any]:
@@ -548,11 +544,9 @@ def utc(microseconds: float) -> str:
         return f"{microseconds / 1e6:.0f} s since 1970"
 
 
-def read_columns(connection: sqlite3.Connection, table: str, names: Sequence[str], rest: str = "", *values: Any) -> list[Any]:
-    """Some columns of `rows_of`: integers or floats as an array, -1 for NULL; blobs as one."""
-    places = [COLUMNS[table].split(", ").index(name) for name in names]
-    blocks: list[list[Any]] = [[] for _ in names]
-    rows = rows_of(connection, table, rest, *values)
+def columns_of(rows: Iterator[Sequence[Any]], places: Sequence[int]) -> list[Any]:
+    """Some columns of rows: integers, floats or lists of them as an array, -1 for NULL; blobs as one."""
+    blocks: list[list[Any]] = [[] for _ in places]
     while block := list(islice(rows, ROWS)):
         for place, column in zip(places, blocks, strict=True):
             cells: list[Any] = [-1 if row[place] is None else row[place] for row in block]

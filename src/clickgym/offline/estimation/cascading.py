@@ -79,8 +79,8 @@ class _CascadingEstimator(Estimator):
 
 @kernel
 def scanning_conditional(pairs, clicks, α, after_click, of_pairs, after_skip, result):  # type: ignore[no-untyped-def]
-    """The probability of a click at each position given the clicks above it, of users who go on below a click with a probability
-    that is the pair's (``of_pairs``) or the position's, and below an examined item without one with another."""
+    """The probability of a click at each position given the clicks above it; users go on below a click with the probability
+    of the pair (``of_pairs``) or of the position, and below an examined item without a click with ``after_skip``."""
     for session in range(len(pairs)):
         looking = 1.0  # examination of position k given the clicks above it
         for k in range(pairs.shape[1]):
