@@ -51,55 +51,6 @@ from .ubi import read_ubi_path, ubi_files
 REST = "in a session with a malformed line"
 
 
-class _Pages:
-    """The growing arrays of a `ClickLog` whose lists have equal length."""
-
-    def __init__(self) -> None:
-        self.n_positions = 0
-        self.items, self.queries, self.clicks, self.times = array("i"), array("i"), bytearray(), array("q")
-        self.item_index: dict[bytes, int] = {}
-        self.query_index: dict[bytes, int] = {}
-        self._labels, self._n_labels = 0, [0, 0]
-
-    def __len__(self) -> int:
-        return len(self.queries)
-
-    def add(self, query: bytes, items: Sequence[bytes], clicks: bytes) -> None:
-        """Add a list."""
-        index = self.item_index
-        self.items.extend([index.setdefault(item, len(index)) for item in items])
-        self.queries.append(self.query_index.setdefault(query, len(self.query_index)))
-        self.clicks.extend(clicks)
-
-    def extend(self, queries: NDArray[np.int32], items: NDArray[np.int32], clicks: NDArray[np.int8]) -> None:
-        """Add many lists."""
-        self.queries.frombytes(queries.data.cast("B"))
-        self.items.frombytes(items.data.cast("B"))
-        self.clicks.extend(clicks.data.cast("B"))
-
-    def cut(self, n_pages: int) -> None:
-        """Keep only the first pages; without any, the next one says how many positions there are."""
-        del self.queries[n_pages:], self.items[n_pages * self.n_positions :], self.clicks[n_pages * self.n_positions :]
-        del self.times[n_pages:]
-        if n_pages == 0:
-            self.n_positions = 0
-
-    def size(self) -> int:
-        """Bytes of memory."""
-        for which, index in enumerate((self.item_index, self.query_index)):
-            self._labels += sum(len(label) + LABEL for label in islice(index, self._n_labels[which], None))
-            self._n_labels[which] = len(index)
-        return 5 * len(self.clicks) + 4 * len(self.queries) + 8 * len(self.times) + self._labels
-
-    def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, tuple[str, ...], tuple[str, ...]]:
-        """The first five fields of the log."""
-        shape = (-1, self.n_positions)
-        items, queries = (np.frombuffer(numbers, np.int32) for numbers in (self.items, self.queries))
-        item_labels, query_labels = (tuple(map(bytes.decode, index)) for index in (self.item_index, self.query_index))
-        clicks = np.frombuffer(self.clicks, np.int8)
-        return items.reshape(shape), clicks.reshape(shape), queries, item_labels, query_labels
-
-
 # ------------------------------------------------------------------------------------------------------------ Yandex
 
 Line = tuple[bytes, bytes, bytes | None, bytes, list[bytes]]
@@ -132,7 +83,7 @@ def read_yandex_relevance(
     """
     path = check_path("path", path)
     sessions = _YandexSessions(path, bad_rows, _parse_relevance, begun=False, max_memory=max_memory)
-    items, queries = Numbers(sessions.pages.item_index, pair=False), Numbers(sessions.pages.query_index, pair=True)
+    items, queries = Numbers(sessions.item_index, pair=False), Numbers(sessions.query_index, pair=True)
     whole = True
 
     def parse(block: _Block) -> tuple[int, int, NDArray[np.int64], NDArray[np.int64], NDArray[np.int8]] | None:
@@ -150,10 +101,12 @@ def read_yandex_relevance(
 
     for block, parsed in ahead(parse, _blocks_of_sessions(path)):
         # What goes line by line knows of a session, or of a fault, that reaches beyond the end of its block.
-        if parsed and whole and block.whole and not sessions.lost and sessions.pages.n_positions in (0, parsed[0]):
-            sessions.pages.n_positions, off_list, query_keys, urls, clicks = parsed
+        if parsed and whole and block.whole and not sessions.lost and sessions.n_positions in (0, parsed[0]):
+            sessions.n_positions, off_list, query_keys, urls, clicks = parsed
             sessions.off_list += off_list
-            sessions.pages.extend(queries.of(query_keys), items.of(urls.ravel()), clicks)
+            sessions.queries.frombytes(queries.of(query_keys).data.cast("B"))
+            sessions.items.frombytes(items.of(urls.ravel()).data.cast("B"))
+            sessions.clicks.extend(clicks.data.cast("B"))
             sessions.session = b""
         else:
             sessions.read(split_lines(path, block.first, block.text))
@@ -244,12 +197,14 @@ def read_yandex_personalized(
 
 
 class _YandexSessions:
-    """Reads lines that ``parse`` understands; ``begun``: each session begins with a line M."""
+    """Reads lines that ``parse`` understands, into arrays that grow; ``begun``: each session begins with a line M."""
 
     def __init__(self, path: Path, bad_rows: str, parse: Callable[[bytes], Line], begun: bool, max_memory: int | str) -> None:
         self.path, self.parse, self.begun = path, parse, begun
-        self.max_memory = check_size("max_memory", max_memory)
-        self.pages, self.skipped = _Pages(), Skipped(path, bad_rows)
+        self.max_memory, self.skipped = check_size("max_memory", max_memory), Skipped(path, bad_rows)
+        self.items, self.queries, self.clicks, self.times = array("i"), array("i"), bytearray(), array("q")
+        self.item_index, self.query_index = dict[bytes, int](), dict[bytes, int]()
+        self.n_positions, self._labels, self._n_labels = 0, 0, [0, 0]
         self.session, self.day, self.first_page, self.first_line, self.n_lines = b"", 0, 0, 0, 0
         self.off_list = self.off_list_before = 0
         # Of this session: page, first entry, position of each URL.
@@ -259,7 +214,7 @@ class _YandexSessions:
 
     def read(self, lines: Iterator[tuple[int, bytes]]) -> None:
         """Read the next lines of the file, given with their numbers."""
-        pages, skipped, parse, begun = self.pages, self.skipped, self.parse, self.begun
+        skipped, parse, begun = self.skipped, self.parse, self.begun
         for number, line in lines:
             try:
                 this, kind, page, subject, urls = parse(line)
@@ -270,7 +225,7 @@ class _YandexSessions:
                 if this != self.session:
                     if begun and kind != b"M":
                         raise Fault("a session without a line M", f"session {this.decode()} does not begin with a line M")
-                    self.session, self.first_page, self.first_line, self.n_lines = this, len(pages), number, 0
+                    self.session, self.first_page, self.first_line, self.n_lines = this, len(self.queries), number, 0
                     self.day = int(subject) if begun else 0
                     self.off_list_before, self.lists, self.lost = self.off_list, [], ()
                 elif kind == b"M":
@@ -289,8 +244,9 @@ class _YandexSessions:
                 if self.n_lines:
                     skipped.count(REST, self.first_line, self.n_lines)
                 # A line that is no click may have been a query.
-                skipped.n_lost += len(pages) - self.first_page + (not {b"C", b"M"}.intersection(line.split(b"\t")[1:3]))
-                pages.cut(self.first_page)
+                n_pages = len(self.queries) - self.first_page
+                skipped.n_lost += n_pages + (not {b"C", b"M"}.intersection(line.split(b"\t")[1:3]))
+                self._cut(self.first_page)
                 self.lost, self.lists = (self.session, line.partition(b"\t")[0]), []
                 self.n_lines, self.off_list = 0, self.off_list_before
 
@@ -300,36 +256,58 @@ class _YandexSessions:
             raise Fault("a click without its query", f"a click before {missing} of session {this.decode()}")
         for name, start, positions in reversed(self.lists):
             if name == page and url in positions:
-                self.pages.clicks[start + positions[url]] = 1
+                self.clicks[start + positions[url]] = 1
                 return
         self.off_list += 1
 
     def _query(self, this: bytes, page: bytes | None, query: bytes, urls: list[bytes]) -> None:
         positions = {url: position for position, url in enumerate(urls)}
-        if self.pages.n_positions not in (0, len(urls)):
-            expected = f"expected {self.pages.n_positions}, as before"
+        if self.n_positions not in (0, len(urls)):
+            expected = f"expected {self.n_positions}, as before"
             raise Fault("wrong number of URLs", f"a query with {len(urls)} URLs; {expected}")
         if len(positions) != len(urls):
             raise Fault("a list contains a URL twice")
         if page is not None and any(entry[0] == page for entry in self.lists):
             raise Fault("a page twice in a session", f"page {page.decode()} stands twice in session {this.decode()}")
-        self.pages.n_positions = len(urls)
-        self.lists.append((page, len(self.pages.clicks), positions))
-        self.pages.add(query, urls, bytes(len(urls)))
+        self.n_positions, index = len(urls), self.item_index
+        self.lists.append((page, len(self.clicks), positions))
+        self.items.extend([index.setdefault(url, len(index)) for url in urls])
+        self.queries.append(self.query_index.setdefault(query, len(self.query_index)))
+        self.clicks.extend(bytes(len(urls)))
         if self.begun:
-            self.pages.times.append(self.day)
+            self.times.append(self.day)
+
+    def _cut(self, n_pages: int) -> None:
+        """Keep only the first pages; without any, the next one says how many positions there are."""
+        del self.queries[n_pages:], self.items[n_pages * self.n_positions :], self.clicks[n_pages * self.n_positions :]
+        del self.times[n_pages:]
+        if n_pages == 0:
+            self.n_positions = 0
 
     def check_kept(self) -> None:
         """Refuse to keep more than is allowed."""
-        check_kept(self.path, self.pages.size(), self.max_memory, f"the first {len(self.pages):,} queries")
+        for which, index in enumerate((self.item_index, self.query_index)):
+            self._labels += sum(len(label) + LABEL for label in islice(index, self._n_labels[which], None))
+            self._n_labels[which] = len(index)
+        size = 5 * len(self.clicks) + 4 * len(self.queries) + 8 * len(self.times) + self._labels
+        check_kept(self.path, size, self.max_memory, f"the first {len(self.queries):,} queries")
 
     def log(self) -> ClickLog:
         """What was read."""
-        notes = tuple(self.skipped.notes(len(self.pages)))
-        if not len(self.pages):
+        notes = tuple(self.skipped.notes(len(self.queries)))
+        if not len(self.queries):
             raise ValueError(f"{self.path}: no query in the file")
-        times = np.frombuffer(self.pages.times, np.int64) if self.begun else None
-        return ClickLog(*self.pages.arrays(), self.off_list, skipped=dict(+self.skipped), notes=notes, times=times)
+        shape = (-1, self.n_positions)
+        return ClickLog(
+            np.frombuffer(self.items, np.int32).reshape(shape),
+            np.frombuffer(self.clicks, np.int8).reshape(shape),
+            np.frombuffer(self.queries, np.int32),
+            *(tuple(map(bytes.decode, index)) for index in (self.item_index, self.query_index)),
+            self.off_list,
+            skipped=dict(+self.skipped),
+            notes=notes,
+            times=np.frombuffer(self.times, np.int64) if self.begun else None,
+        )
 
 
 RELEVANCE_QUERY = re.compile(rb"(\d+)\t\d+\tQ\t(\d+)\t(\d+)\t(\d+(?:\t\d+)*)")
