@@ -465,14 +465,8 @@ def read_open_bandit(
     words = _Words(header, USER_WORDS if item_features is not None else "")
     if item_features is not None and not words.index:
         raise ValueError(f"{path}: no column 'user_feature_0'; the file has {', '.join(header)}")
-    for number, fields in rows:
-        try:
-            display = _display(fields[:4], n_items)
-        except Fault as fault:
-            skipped.add(fault, number)
-            skipped.n_lost += 1
-            continue
-        words.add(fields[4:])
+    for display, of_user in skipped.parsed(rows, lambda fields: (_display(fields[:4], n_items), fields[4:])):
+        words.add(of_user)
         for values, value in zip(displays, display, strict=True):
             values.append(value)
     notes = tuple(skipped.notes(len(displays[0])))
@@ -521,13 +515,15 @@ def _item_features(path: Path) -> np.ndarray:
     skipped = Skipped(path)
     header, rows = read_table(path, skipped, ["item_id", "item_feature_0"], ITEM_WORDS)
     words, numbers = _Words(header, ITEM_WORDS), array("d")
-    for number, (item_id, feature, *others) in rows:
-        try:
-            if item_id != str(len(numbers)):
-                raise Fault(f"item_id is {item_id!r}; expected {len(numbers)}, for items stand in order")
-            numbers.append(finite_number("item_feature_0", feature))
-        except Fault as fault:
-            skipped.add(fault, number)
+
+    def parse(fields: list[str]) -> tuple[float, list[str]]:
+        item_id, feature, *others = fields
+        if item_id != str(len(numbers)):
+            raise Fault(f"item_id is {item_id!r}; expected {len(numbers)}, for items stand in order")
+        return finite_number("item_feature_0", feature), others
+
+    for number, others in skipped.parsed(rows, parse):
+        numbers.append(number)
         words.add(others)
     if not numbers:
         raise ValueError(f"{path}: no row in the file")

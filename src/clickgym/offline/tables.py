@@ -7,9 +7,9 @@ import math
 import re
 import zlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from ..core.checks import check_count, short
 from ..core.files import in_bytes
@@ -25,6 +25,10 @@ ROWS = 1_000_000
 """Rows of a table that are held in memory at once."""
 NUMBER = re.compile(r"(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 """How a number from 0 is written."""
+
+
+Line = TypeVar("Line")
+Output = TypeVar("Output")
 
 
 class Fault(Exception):
@@ -60,6 +64,17 @@ class Skipped(Counter[str]):
         if self.most is None:
             raise ValueError(f"{self.source}, {near}{self.unit} {number}: {fault.message}") from None
         self.count(fault.reason, number, lines)
+
+    def parsed(self, lines: Iterable[tuple[int, Line]], parse: Callable[[Line], Output]) -> Iterator[Output]:
+        """What ``parse`` makes of numbered lines; those of which it raises a `Fault` are left out, each with a session."""
+        for number, line in lines:
+            try:
+                output = parse(line)
+            except Fault as fault:
+                self.add(fault, number)
+                self.n_lost += 1
+            else:
+                yield output
 
     def count(self, reason: str, number: int, lines: int = 1) -> None:
         """Count lines that were left out, the first of them with this number."""

@@ -7,6 +7,7 @@ rows are sorted by the names of the sessions, in parts by a hash of these names 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from functools import partial
@@ -263,8 +264,8 @@ class Sessions:
 
     def _values(self, rows: pl.DataFrame) -> pl.DataFrame:
         """The columns of `Checked.rows`, and whether a row is ``valid``."""
-        ranks = _by_text(rows["position"], _rank, pl.Int32)
-        clicks = _by_text(rows["clicked"], _truth, pl.Int8)
+        ranks = _by_text(rows["position"], lambda text: int(text) if re.fullmatch("[0-9]{1,9}", text) else -1, pl.Int32)
+        clicks = _by_text(rows["clicked"], lambda text: TRUTH.get(text.lower(), -1), pl.Int8)
         if rows["clicked"].unique().str.to_lowercase().is_in(["true", "false"]).any():
             self._note("clicked: true and false are taken for 1 and 0")
         key = pl.col("session")
@@ -554,19 +555,6 @@ def _worth(name: str, text: str) -> float:
     if not (NUMBER.fullmatch(text) and float(text) <= LARGEST):
         raise Fault(f"{name} is not a finite number from 0", f"{name} is {text!r}; expected a finite number from 0")
     return float(text)
-
-
-def _rank(text: str) -> int:
-    """A position, or -1."""
-    try:
-        return whole_number("position", text, 0)
-    except Fault:
-        return -1
-
-
-def _truth(text: str) -> int:
-    """0 or 1, or -1."""
-    return TRUTH.get(text.lower(), -1)
 
 
 def _lengths(rows: pl.DataFrame) -> NDArray[np.int64]:

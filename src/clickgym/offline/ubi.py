@@ -231,15 +231,8 @@ def _is_plain(text: bytes) -> bool:
 
 
 def _by_line(path: Path, first: int, text: bytes, skipped: Skipped) -> pl.DataFrame:
-    rows = []
-    for number, line in split_lines(path, first, text):
-        if line.strip():
-            try:
-                rows.append(_record(line))
-            except Fault as fault:
-                skipped.add(fault, number)
-                skipped.n_lost += 1
-    return pl.DataFrame(rows, schema=RECORD.to_schema())
+    lines = ((number, line) for number, line in split_lines(path, first, text) if line.strip())
+    return pl.DataFrame([*skipped.parsed(lines, _record)], schema=RECORD.to_schema())
 
 
 def _record(line: bytes) -> Any:
