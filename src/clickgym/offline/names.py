@@ -1,12 +1,12 @@
-"""Rows that no memory holds, in parts; the names of a log's sessions, and what the files of one log must have in common."""
+"""Rows that no memory holds, in parts; and names of sessions that are there twice."""
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import polars as pl
 
@@ -68,21 +68,3 @@ def repeated_name(files: Sequence[Parts]) -> Any:
         if parts and (again := pl.concat(parts).filter(pl.col("name").is_duplicated())["name"].min()) is not None:
             return again
     return None
-
-
-class Facts(NamedTuple):
-    """What the files of a log must have in common, and the names of one's sessions.
-
-    Attributes:
-        columns: by role what is read.
-        base: the position that the file counts from.
-        dates: whether times are dates; None without times.
-        names: of the sessions, as 64 bits of each in the column ``name``.
-        sessions: reads the names again: series of them.
-    """
-
-    columns: tuple[str, ...]
-    base: int | None
-    dates: bool | None
-    names: Parts
-    sessions: Callable[[], Iterator[pl.Series]]

@@ -13,6 +13,7 @@ import re
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from os import PathLike
 from pathlib import Path
@@ -589,22 +590,26 @@ def read_log(
     log_format = format_of(files, log_format, columns)
     if click_action != "click" and log_format != "ubi":
         raise ValueError(f"click_action is only for UBI; {files[0]} is read as {log_format}")
-    if log_format != "tidy":
-        if len(files) > 1 and not sessions_per_file:
-            raise ValueError(
-                f"{files[0]} and {len(files) - 1} more are read as {log_format}, where sessions are not compared between "
-                "files; expected tidy tables, or sessions_per_file (--sessions-per-file)"
-            )
-        if query is not None:
-            raise ValueError(f"query is only for tidy tables; {files[0]} is read as {log_format}")
-        logs = [_read_other(file, log_format, columns, duplicates, bad_rows, max_memory, click_action) for file in files]
-        return _with_repeats(files[0], joined(files, logs, max_memory), repeated)
-    read = [read_rows(file, None, columns, duplicates, bad_rows, max_memory, query) for file in files]
-    check_together(files, [facts for _, facts in read], sessions_per_file)
-    kept = {file: ClickLog(**arguments) for file, (arguments, _) in zip(files, read, strict=True) if arguments}
-    if not kept:
-        raise ValueError(f"{log_name(path)}: no session of the query {query!r}")
-    return _with_repeats(files[0], joined([*kept], [*kept.values()], max_memory), repeated)
+    if log_format == "tidy":
+        read = [read_rows(file, None, columns, duplicates, bad_rows, max_memory, query) for file in files]
+        check_together(files, [sessions for _, sessions in read], sessions_per_file)
+        kept = {file: ClickLog(**arguments) for file, (arguments, _) in zip(files, read, strict=True) if arguments}
+        if not kept:
+            raise ValueError(f"{log_name(path)}: no session of the query {query!r}")
+        return _with_repeats(files[0], joined([*kept], [*kept.values()], max_memory), repeated)
+    if len(files) > 1 and not sessions_per_file:
+        raise ValueError(
+            f"{files[0]} and {len(files) - 1} more are read as {log_format}, where sessions are not compared between "
+            "files; expected tidy tables, or sessions_per_file (--sessions-per-file)"
+        )
+    if query is not None:
+        raise ValueError(f"query is only for tidy tables; {files[0]} is read as {log_format}")
+    if columns or duplicates != "refuse":
+        raise ValueError(f"columns and duplicates are only for tidy tables; {files[0]} is read as {log_format}")
+    options: dict[str, Any] = {"click_action": click_action} if log_format == "ubi" else {}
+    in_file = partial(LOG_FORMATS[log_format], bad_rows=bad_rows, **options)
+    logs = [(read_address if isinstance(file, Address) else in_file)(file, max_memory=max_memory) for file in files]
+    return _with_repeats(files[0], joined(files, logs, max_memory), repeated)
 
 
 def format_of(files: Sequence[Any], log_format: str, columns: Mapping[str, str]) -> str:
@@ -621,24 +626,6 @@ def format_of(files: Sequence[Any], log_format: str, columns: Mapping[str, str])
             said = [f"{name}{' in Parquet' * packed}" for name, packed in (kinds[0], (kind, in_parquet))]
             raise ValueError(f"{files[0]} is read as {said[0]}, and {file} as {said[1]}; expected files of one format")
     return formats[0]
-
-
-def _read_other(
-    path: Path | Address,
-    log_format: str,
-    columns: Mapping[str, str],
-    duplicates: str,
-    bad_rows: str,
-    max_memory: int | str,
-    action: str,
-) -> ClickLog:
-    """A log that is no tidy table."""
-    if columns or duplicates != "refuse":
-        raise ValueError(f"columns and duplicates are only for tidy tables; {path} is read as {log_format}")
-    if isinstance(path, Address):
-        return read_address(path, max_memory=max_memory)
-    options = {"click_action": action} if log_format == "ubi" else {}
-    return LOG_FORMATS[log_format](path, bad_rows=bad_rows, max_memory=max_memory, **options)
 
 
 def _with_repeats(path: Path | Address, log: ClickLog, repeated: str) -> ClickLog:

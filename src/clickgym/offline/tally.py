@@ -23,7 +23,6 @@ from ..core.kernels import kernel
 from .counts import NUMBERS, Counts, Long, not_counted
 from .estimation.estimator import MODEL_ESTIMATORS
 from .keys import Ints, Keys
-from .names import Facts
 from .readers import format_of
 from .reading import Reading, check_reading
 from .rows import check_columns
@@ -262,22 +261,21 @@ def count_log(
     files = _tidy_files(log, log_format, columns)
     most = check_size("max_memory", reading.get("max_memory", MAX_MEMORY))
     pairs, width = Pairs(), 4 if "examined" in needed else 2
-    total, all_facts = Cells(width), list[Facts]()
+    total, tables = Cells(width), list[Counting]()
     for file in files:
         start, notes = time.perf_counter(), list[str]()
         skipped = Skipped(file, reading.get("bad_rows", "strict"))
         counting = Counting(
             pairs, "last_click" in needed, width, limit, file, None, reading.get("duplicates", "refuse"), skipped, most, notes
         )
-        table = table_of(file, columns, None, notes, sys.maxsize)
-        counting.read(table)
-        all_facts.append(counting.facts(table))
+        counting.read(table_of(file, columns, None, notes, sys.maxsize))
+        tables.append(counting)
         total.merge(counting.cells.cells, counting.cells.counts)
-        del counting.cells  # the facts hold on to what read the file
+        del counting.cells
         on_step(f"counted {counting.n_sessions:,} sessions of {file.name} in {time.perf_counter() - start:.1f} s")
         for note in notes:
             on_step(note if len(files) == 1 else f"{file.name}: {note}")
-    check_together(files, all_facts, reading.get("sessions_per_file", False))
+    check_together(files, tables, reading.get("sessions_per_file", False))
     return _counts(pairs, total, needed, limit is not None)
 
 

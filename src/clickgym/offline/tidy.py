@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from ..core.checks import LARGEST, check_choice
 from .counting import may_repeat_items
-from .names import PARTS, Facts, Parts, repeated_name, stack
+from .names import PARTS, Parts, repeated_name, stack
 from .rows import COLUMNS, CONTEXT, Block, FrameTable, TextTable, check_columns, parquet_table, roles_of, tidy_text
 from .tables import NUMBER, ROWS, Fault, Skipped, check_kept, check_size, finite_number, positive_probability, whole_number
 from .times import as_seconds
@@ -77,14 +77,13 @@ def read_rows(
     bad_rows: str,
     max_memory: int | str,
     query: str | None = None,
-) -> tuple[dict[str, Any], Facts]:
+) -> tuple[dict[str, Any], Sessions]:
     """The arguments of a `ClickLog` from the file of a tidy table, empty if it has no session of the wanted query; and what
-    other files of the same log must have in common with it. See `read_tidy`.
+    knows the sessions, to compare them with those of other files. See `read_tidy`.
     """
     limit, notes = check_size("max_memory", max_memory), list[str]()
     sessions = Sessions(path, split, duplicates, Skipped(path, bad_rows), limit, notes, query)
-    table = table_of(path, columns, split, notes, limit)
-    return sessions.read(table), sessions.facts(table)
+    return sessions.read(table_of(path, columns, split, notes, limit)), sessions
 
 
 def table_of(
@@ -131,6 +130,12 @@ class Sessions:
         max_memory: bytes.
         notes: gets a line for each thing that was guessed.
         query: keep only the rows of this query, the others are not looked at; None keeps all.
+
+    Attributes:
+        names: by role what is read.
+        sessions: the names, as 64 bits of each in the column ``name``.
+        base: the position that the table counts from.
+        dates: whether times are dates, and not numbers; None without times.
     """
 
     def __init__(
@@ -155,11 +160,11 @@ class Sessions:
         self.lost: set[str] = set()  # sessions
         self.n_unknown = self.n_gaps = 0  # rows that were lost, of which nobody knows the session; sessions that lack rows
         self.above: Any = (None, 0)  # session and place of the row above a block, as in `_checked`
-        self.dates: bool | None = None  # whether times are dates, and not numbers
+        self.dates: bool | None = None
         timed = ["time"] if "time" in self.names else []
         self.head_columns = [*names, *(name for name in self.floats if name == "list_propensity"), *timed]
         self.row_columns = ["clicked", *(name for name in self.floats if name != "list_propensity")]
-        self.base: int | None = None  # the first position
+        self.base: int | None = None
         self.longest = 0  # list so far, where rows were lost
         self.label_bytes = 0
         self.item_index: dict[str, int] = {}
@@ -170,7 +175,7 @@ class Sessions:
 
     def read(self, blocks: TextTable | FrameTable) -> dict[str, Any]:
         """The arguments of a `ClickLog`."""
-        self.names = blocks.names
+        self.blocks, self.names = blocks, blocks.names
         self.floats = [name for name in self.names if name not in (*COLUMNS, "region", "split", "time")]
         self._begin()
         if not self._read_as_they_stand(blocks):
@@ -188,14 +193,10 @@ class Sessions:
             self._note(f"there is no column 'query': all sessions are taken to be of one query, {ONE_QUERY!r}")
         return self._arguments()
 
-    def facts(self, table: TextTable | FrameTable) -> Facts:
-        """What other files of the same log must have in common with the table that was read."""
-
-        def names() -> Iterator[pl.Series]:
-            for block in table():
-                yield self._checked(block).rows["key"]
-
-        return Facts(tuple(self.names), self.base, self.dates, self.sessions, names)
+    def read_names(self) -> Iterator[pl.Series]:
+        """Read the names of the sessions again."""
+        for block in self.blocks():
+            yield self._checked(block).rows["key"]
 
     def _note(self, note: str) -> None:
         if note not in self.notes:
@@ -510,6 +511,7 @@ class Sessions:
 
     def _arguments(self) -> dict[str, Any]:
         rows, heads = pl.concat(self.rows), stack(self.heads)
+        self.rows, self.heads = [], []
         lengths = heads["length"].to_numpy()
         shape = len(lengths), int(lengths.max())
         size = (5 + 8 * len(self.floats)) * shape[0] * shape[1] + self.label_bytes
