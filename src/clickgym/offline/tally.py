@@ -25,7 +25,7 @@ from .estimation.estimator import MODEL_ESTIMATORS
 from .keys import Ints, Keys
 from .readers import format_of
 from .reading import Reading, check_reading
-from .rows import check_columns
+from .rows import TextTable, check_columns
 from .several import Paths, check_together, log_files
 from .tables import MAX_MEMORY, Skipped, check_size
 from .tidy import ONE_QUERY, Sessions, table_of
@@ -347,15 +347,13 @@ def statement(
         query = f"CAST({names['query']} AS VARCHAR)" + (f" || '-' || {names['region']}" if "region" in names else "")
     position = f"CAST({names['position']} AS INTEGER)" + (" + 1" if min(positions) == 0 else "")
     source = ", ".join("'{}'".format(str(file).replace("'", "''")) for file in files)
-    options = ", filename = true" if sessions_per_file else ""
-    if files[0].suffix == ".parquet":
-        source = f"read_parquet([{source}]{options})"
-    elif getattr(table, "mark", "") == "{}":
+    kind, how = "parquet", ""
+    if isinstance(table, TextTable):
         types = ", ".join(f"{name}: 'VARCHAR'" for name in names.values())
-        source = f"read_json([{source}], format = 'newline_delimited', columns = {{{types}}}{options})"
-    else:
-        mark = getattr(table, "mark", ",")
-        source = f"read_csv([{source}], header = true, delim = '{mark}', quote = '\"', all_varchar = true{options})"
+        kind, how = "csv", f", header = true, delim = '{table.mark}', quote = '\"', all_varchar = true"
+        if table.mark == "{}":
+            kind, how = "json", f", format = 'newline_delimited', columns = {{{types}}}"
+    source = f"read_{kind}([{source}]{how}{', filename = true' if sessions_per_file else ''})"
     whole = "filename, session" if sessions_per_file else "session"
     clicked = f"CAST(CAST({names['clicked']} AS BOOLEAN) AS INTEGER) AS clicked" + (", filename" if sessions_per_file else "")
     keys = ["query", "item", "position"]
