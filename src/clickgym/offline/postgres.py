@@ -20,7 +20,7 @@ from ..core.checks import short
 from ..core.files import FileError
 from ..core.formats import one_line
 from .log import ClickLog
-from .stores import BEFORE, N_CLOSED, ROWS, by_number, columns_of, log_of
+from .stores import BEFORE, ROWS, View, by_number, columns_of, log_of
 from .tables import MAX_MEMORY, check_kept, check_size
 
 SCHEMES = ("postgresql:/", "postgres:/")
@@ -144,16 +144,10 @@ class Address:
         return version
 
 
-class PostgresView:
-    """A `View` of a store in PostgreSQL.
-
-    Args:
-        connection: to its schema, in a transaction.
-        until: only impressions that were shown until then, in microseconds since 1970, and what belongs to them.
+class PostgresView(View):
+    """A `View` of a store in PostgreSQL: ``until`` are only impressions that were shown until then, in microseconds since 1970,
+    and what belongs to them. The connection is to its schema, in a transaction.
     """
-
-    def __init__(self, connection: Any, until: int = 2**63 - 1) -> None:
-        self._connection, self.until = connection, until
 
     def rows(self, statement: str) -> Iterator[Any]:
         """The rows of a statement, some at a time."""
@@ -163,9 +157,6 @@ class PostgresView:
 
     def settings(self) -> dict[str, Any]:
         return settings_of(self._connection)
-
-    def n_closed(self) -> int:
-        return int(self._connection.execute(N_CLOSED).fetchone()[0])
 
     def impressions(self, *names: str) -> list[Any]:
         terms = {"seen": "coalesce(seen, -1)", "share": "coalesce(share, -1)", "source": f"source & ~{BEFORE}"}
@@ -207,9 +198,6 @@ class PostgresView:
         if self._connection.execute("SELECT to_regclass('totals')").fetchone()[0] is None:
             return {}
         return {query: json.loads(totals) for query, totals in self.rows("SELECT query, totals FROM totals")}
-
-    def n_before(self, moment: int) -> int:
-        return int(self._connection.execute("SELECT count(*) FROM impressions WHERE shown < %s", (moment,)).fetchone()[0])
 
 
 def settings_of(connection: Any) -> dict[str, Any]:

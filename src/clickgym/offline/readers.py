@@ -602,10 +602,9 @@ def read_log(
             f"{files[0]} and {len(files) - 1} more are read as {log_format}, where sessions are not compared between "
             "files; expected tidy tables, or sessions_per_file (--sessions-per-file)"
         )
-    if query is not None:
-        raise ValueError(f"query is only for tidy tables; {files[0]} is read as {log_format}")
-    if columns or duplicates != "refuse":
-        raise ValueError(f"columns and duplicates are only for tidy tables; {files[0]} is read as {log_format}")
+    for what, given in (("query is", query is not None), ("columns and duplicates are", columns or duplicates != "refuse")):
+        if given:
+            raise ValueError(f"{what} only for tidy tables; {files[0]} is read as {log_format}")
     options: dict[str, Any] = {"click_action": click_action} if log_format == "ubi" else {}
     in_file = partial(LOG_FORMATS[log_format], bad_rows=bad_rows, **options)
     logs = [(read_address if isinstance(file, Address) else in_file)(file, max_memory=max_memory) for file in files]

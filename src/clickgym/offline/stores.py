@@ -381,17 +381,20 @@ N_CLOSED = f"SELECT count(*) FROM impressions WHERE closed IS NOT NULL AND sourc
 class View(Protocol):
     """A store at one moment, for those who only read it.
 
-    Attributes:
+    Args:
+        connection: to the store.
         until: where it ends, by which its store knows.
     """
 
-    until: int
+    def __init__(self, connection: Any, until: int = 2**63 - 1) -> None:
+        self._connection, self.until = connection, until
 
     def settings(self) -> dict[str, Any]:
         """What the store was made with."""
 
     def n_closed(self) -> int:
         """How many impressions of users are closed."""
+        return int(self._connection.execute(N_CLOSED).fetchone()[0])
 
     def impressions(self, *names: str) -> list[Any]:
         """Columns of the impressions, in the order in which they were shown: arrays, -1 for NULL; ``items`` is ``(n, K)``."""
@@ -419,27 +422,17 @@ class View(Protocol):
 
     def n_before(self, moment: int) -> int:
         """How many impressions were shown before a moment, in microseconds since 1970."""
+        return int(self._connection.execute(f"SELECT count(*) FROM impressions WHERE shown < {moment}").fetchone()[0])
 
 
-class SqliteView:
-    """A `View` of a store in SQLite.
-
-    Args:
-        connection: to the store.
-        until: only impressions with smaller numbers, and what belongs to them.
-    """
-
-    def __init__(self, connection: sqlite3.Connection, until: int = 2**63 - 1) -> None:
-        self._connection, self.until = connection, until
+class SqliteView(View):
+    """A `View` of a store in SQLite: ``until`` are only impressions with smaller numbers, and what belongs to them."""
 
     def _rows(self, table: str, column: str) -> Iterator[tuple[Any, ...]]:
         return rows_of(self._connection, table, f"WHERE {column} < ?", self.until)
 
     def settings(self) -> dict[str, Any]:
         return settings_of(self._connection)
-
-    def n_closed(self) -> int:
-        return int(self._connection.execute(N_CLOSED).fetchone()[0])
 
     def _columns(self, table: str, key: str, *names: str) -> list[Any]:
         rows = rows_of(self._connection, table, f"WHERE {key} < ? ORDER BY {key}", self.until)
@@ -476,9 +469,6 @@ class SqliteView:
     def totals(self) -> dict[int, Any]:
         rows = rows_of(self._connection, "totals") if has_table(self._connection, "totals") else ()
         return {row[0]: json.loads(row[1]) for row in rows}
-
-    def n_before(self, moment: int) -> int:
-        return int(self._connection.execute("SELECT count(*) FROM impressions WHERE shown < ?", (moment,)).fetchone()[0])
 
 
 def has_table(connection: sqlite3.Connection, name: str) -> bool:
@@ -545,16 +535,13 @@ def utc(microseconds: float) -> str:
 
 
 def columns_of(rows: Iterator[Sequence[Any]], places: Sequence[int]) -> list[Any]:
-    """Some columns of rows: integers, floats or lists of them as an array, -1 for NULL; blobs as one."""
+    """Some columns of rows as arrays: integers, floats or lists of them, -1 for NULL; of blobs all bytes."""
     blocks: list[list[Any]] = [[] for _ in places]
     while block := list(islice(rows, ROWS)):
         for place, column in zip(places, blocks, strict=True):
             cells: list[Any] = [-1 if row[place] is None else row[place] for row in block]
-            column.append(b"".join(cells) if isinstance(cells[0], bytes) else np.array(cells))
-    empty = np.empty(0, np.int64)
-    return [
-        b"".join(column) if column and isinstance(column[0], bytes) else np.concatenate(column or [empty]) for column in blocks
-    ]
+            column.append(np.frombuffer(b"".join(cells), np.uint8) if isinstance(cells[0], bytes) else np.array(cells))
+    return [np.concatenate(column or [np.empty(0, np.int64)]) for column in blocks]
 
 
 def _labels(ids: dict[int, Any]) -> dict[int, str]:

@@ -136,6 +136,11 @@ def check_kept(path: object, size: int, max_memory: int, what: str) -> None:
         )
 
 
+def unpacked(path: Path) -> Any:
+    """A file, gzipped or not, opened to be read."""
+    return gzip.open(path) if path.suffix == ".gz" else path.open("rb")
+
+
 def read_blocks(path: Path, size: int | None = None) -> Iterator[tuple[int, bytes]]:
     """The text of a file, gzipped or not, in blocks of whole lines; the last line is given an end if it has none.
 
@@ -151,7 +156,7 @@ def read_blocks(path: Path, size: int | None = None) -> Iterator[tuple[int, byte
     """
     number, rest, ended = 1, b"", False
     damage: Exception | None = None
-    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+    with unpacked(path) as file:
         while not ended:
             text, ended, damage = _read_on(file, rest, size or BLOCK)
             if ended and not damage and text and not text.endswith(b"\n"):
