@@ -27,7 +27,7 @@ class Keys:
         most = self.n + len(first)
         if 2 * most > len(self.slots):
             self.slots = np.full(1 << int(2 * most).bit_length(), -1, np.int32)
-            number_keys(*self._keys[: self.n].T.copy(), self.slots, self._keys.copy(), 0, *np.empty((2, self.n), np.int32))
+            number_keys(*self._keys[: self.n].T.copy(), self.slots, self._keys, 0, *np.empty((2, self.n), np.int32))
         if most > len(self._keys):
             self._keys = np.concatenate([self._keys[: self.n], np.empty((len(first), 2), np.int64)])
         numbers, new = np.empty((2, len(first)), np.int32)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
+import weakref
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -28,7 +30,7 @@ class Parts:
 
     def __init__(self, number: pl.Expr) -> None:
         self._number, self._held = number, list[pl.DataFrame]()
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._folder: Path | None = None
 
     def add(self, rows: pl.DataFrame) -> None:
         """Add rows."""
@@ -40,11 +42,13 @@ class Parts:
         """Move the rows in memory, if there are any, to files."""
         if not self._held:
             return
-        self._folder = self._folder or tempfile.TemporaryDirectory(prefix="clickgym-")
-        rows, place = stack(self._held).with_columns(part=self._number), len(list(Path(self._folder.name).iterdir()))
+        if self._folder is None:
+            self._folder = Path(tempfile.mkdtemp(prefix="clickgym-"))
+            weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
+        rows, place = stack(self._held).with_columns(part=self._number), len(list(self._folder.iterdir()))
         self._held.clear()
         for (number,), some in rows.partition_by("part", as_dict=True, include_key=False).items():
-            path = Path(self._folder.name, f"{number}-{place}")
+            path = self._folder / f"{number}-{place}"
             with writing(path):
                 some.write_ipc(path)
 
@@ -57,7 +61,7 @@ class Parts:
         """The rows of a part."""
         if number is None:
             return self._held
-        files = Path(self._folder.name).glob(f"{number}-*") if self._folder else ()
+        files = self._folder.glob(f"{number}-*") if self._folder else ()
         return [*(rows.filter(self._number == number) for rows in self._held), *map(pl.read_ipc, files)]
 
 
