@@ -386,6 +386,9 @@ class View(Protocol):
         until: where it ends, by which its store knows.
     """
 
+    _connection: Any
+    until: int
+
     def __init__(self, connection: Any, until: int = 2**63 - 1) -> None:
         self._connection, self.until = connection, until
 
