@@ -92,14 +92,11 @@ class Counts:
         for name, labels in (("query", queries), ("item", items)):  # numbers in place of texts, in the same order
             frame = frame.with_columns(pl.col(name).cast(pl.Enum(labels)).to_physical())
         keys = [name for name in KEYS if name in frame.columns]
-        same_pair = (pl.col("query") == pl.col("query").shift()) & (pl.col("item") == pl.col("item").shift())
-        above = (pl.col("query") > pl.col("query").shift()) | (
-            (pl.col("query") == pl.col("query").shift()) & (pl.col("item") >= pl.col("item").shift())
-        )
-        cell = pl.col("position").cast(pl.Int64)
+        pair, cell = pl.col("query").cast(pl.Int64) * len(items) + pl.col("item"), pl.col("position").cast(pl.Int64)
         for name in keys[3:]:
             cell = cell * (1 << 20) + pl.col(name)
-        if not frame.select((above & (~same_pair | (cell > cell.shift()))).fill_null(True).all()).item():
+        same_pair = pair == pair.shift()
+        if not frame.select(((pair > pair.shift()) | (same_pair & (cell > cell.shift()))).fill_null(True).all()).item():
             frame = frame.sort(keys)
             twice = frame.select((same_pair & (cell == cell.shift())).fill_null(False).arg_true()).to_series()
             if len(twice):
@@ -107,8 +104,7 @@ class Counts:
                 row = ", ".join(map(str, (queries[query], items[item], *rest)))
                 raise ValueError(f"{source}: two rows of {row}; expected one of each cell")
         first = frame.select((~same_pair).fill_null(True).arg_true()).to_series().to_numpy().astype(np.int64)
-        heads = frame.select("query", "item")[first]
-        codes = heads["query"].to_numpy().astype(np.int64) * len(items) + heads["item"].to_numpy()
+        codes = frame.select("query", "item")[first].select(pair).to_series().to_numpy()
         frame = frame.drop("query", "item")
         types = {"position": np.int32, "last_click": np.int32, "fold": np.int8}
         columns: dict[str, Any] = {

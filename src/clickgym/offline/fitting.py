@@ -68,6 +68,16 @@ class Fitted:
     variety: dict[str, tuple[int, float]]
     attractions: pl.DataFrame | None = None
 
+    @property
+    def n_train(self) -> int:
+        """How many sessions the scored models were fitted to."""
+        return len(self.train)
+
+    @property
+    def n_test(self) -> int:
+        """How many sessions were held out."""
+        return len(self.test)
+
 
 @takes_strict
 def fit_models(

@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 from ..core.checks import check_path, is_sequence
 from ..core.files import is_draft
 from .log import ClickLog
-from .names import Facts, repeated_name
+from .names import repeated_name
 from .postgres import Address, is_address, without_password
 from .tables import MAX_MEMORY, check_kept, check_size
+from .tidy import Sessions
 from .ubi import ubi_files
 
 Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
@@ -74,26 +75,27 @@ def log_name(log: Any) -> str:
     return first if len(given) == 1 else f"{first} and {len(given) - 1} more"
 
 
-def check_together(files: Sequence[Path], facts: Sequence[Facts], sessions_per_file: bool) -> None:
+def check_together(files: Sequence[Path], tables: Sequence[Sessions], sessions_per_file: bool) -> None:
     """Refuse files that differ in what they say of sessions, and, unless their names begin anew in each file, a session that is
     in two of them; the ValueError names both files.
     """
-    for file, fact in zip(files, facts, strict=True):
+    first = tables[0]
+    for file, table in zip(files, tables, strict=True):
         for what, of_first, here in (
-            ("the columns " + ", ".join(facts[0].columns), set(facts[0].columns), set(fact.columns)),
-            (f"positions from {facts[0].base}", facts[0].base, fact.base),
-            ("dates as times" if facts[0].dates else "numbers as times", facts[0].dates, fact.dates),
+            ("the columns " + ", ".join(first.names), set(first.names), set(table.names)),
+            (f"positions from {first.base}", first.base, table.base),
+            ("dates as times" if first.dates else "numbers as times", first.dates, table.dates),
         ):
             if None not in (of_first, here) and of_first != here:
                 raise ValueError(f"{files[0]} has {what}, and {file} has not; expected files of one format")
     if sessions_per_file or len(files) == 1:
         return
-    twice = repeated_name([fact.names for fact in facts])
+    twice = repeated_name([table.sessions for table in tables])
     if twice is None:
         return
     seen: dict[str, Path] = {}
-    for file, fact in zip(files, facts, strict=True):
-        for names in fact.sessions():
+    for file, table in zip(files, tables, strict=True):
+        for names in table.read_names():
             for name in names.filter(names.hash() == twice).unique().to_list():
                 if (other := seen.setdefault(name, file)) != file:
                     raise ValueError(

@@ -7,7 +7,6 @@ Queries are known by 64 bits of their ids. Of a client nothing is read, and no m
 from __future__ import annotations
 
 import codecs
-import gzip
 import io
 import json
 import re
@@ -39,6 +38,7 @@ from .tables import (
     read_blocks,
     read_lines,
     split_lines,
+    unpacked,
 )
 from .tidy import LABEL
 from .times import as_seconds
@@ -186,13 +186,9 @@ def read_ubi_path(
 # --------------------------------------------------------------------------------------------------------------- records
 
 
-def _open(path: Path) -> Any:
-    return gzip.open(path) if path.suffix == ".gz" else path.open("rb")
-
-
 def _frames(path: Path, skipped: Skipped) -> Iterator[pl.DataFrame]:
     """The records of a file, with the columns of `FLAT`, ``hits``, ``bulk`` and ``index``."""
-    with _open(path) as file:
+    with unpacked(path) as file:
         begin = file.read(4096).removeprefix(codecs.BOM_UTF8).lstrip()[:1]
     if begin in (b"[", b"{"):
         for frame in _array(path) if begin == b"[" else _lines(path, skipped):
@@ -231,15 +227,8 @@ def _is_plain(text: bytes) -> bool:
 
 
 def _by_line(path: Path, first: int, text: bytes, skipped: Skipped) -> pl.DataFrame:
-    rows = []
-    for number, line in split_lines(path, first, text):
-        if line.strip():
-            try:
-                rows.append(_record(line))
-            except Fault as fault:
-                skipped.add(fault, number)
-                skipped.n_lost += 1
-    return pl.DataFrame(rows, schema=RECORD.to_schema())
+    lines = ((number, line) for number, line in split_lines(path, first, text) if line.strip())
+    return pl.DataFrame([*skipped.parsed(lines, _record)], schema=RECORD.to_schema())
 
 
 def _record(line: bytes) -> Any:
@@ -272,7 +261,7 @@ def _as(value: Any, kind: Any) -> Any:
 def _array(path: Path) -> Iterator[pl.DataFrame]:
     """Records that are the entries of an array."""
     decode, gap, rows, number = json.JSONDecoder().raw_decode, re.compile(r"[\s,]*"), list[Any](), 1
-    with _open(path) as file:
+    with unpacked(path) as file:
         reader = codecs.getreader("utf-8-sig")(file)
         text, at = reader.read(PIECE).lstrip()[1:], 0
         while (at := gap.match(text, at).end()) == len(text) or text[at] != "]":  # type: ignore[union-attr]
