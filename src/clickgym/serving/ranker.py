@@ -306,14 +306,11 @@ class Ranker:
             candidates = tuple(candidates) if is_list else check_ids("candidates", candidates, self._most_candidates)
         with self._journal.call():
             now = self._now()
-            if self._recipe.sees_features:
-                impression = self._rank_by_features(query, candidates, features, now)
-            else:
-                if features is not None:
-                    raise ValueError(f"{self._recipe.name} does not look at features, and features was given")
-                impression = self._until_stored(
-                    lambda: self._agents.find(query), lambda served: self._shown_by_slots(served, query, candidates, now)
-                )
+            show = self._shown_by_features if self._recipe.sees_features else self._shown_by_slots
+            impression = self._until_stored(
+                lambda: 0 if self._recipe.sees_features else self._agents.find(query),
+                lambda served: show(served, query, candidates, features, now),
+            )
             self._catch_up(now)
         self._metrics.ranked(impression.source, time.perf_counter() - begin)
         return impression
@@ -618,8 +615,10 @@ class Ranker:
         )
 
     def _shown_by_slots(
-        self, served: Served | None, query: Id, candidates: tuple[Id, ...] | None, now: int
+        self, served: Served | None, query: Id, candidates: tuple[Id, ...] | None, features: Any, now: int
     ) -> Impression | None:
+        if features is not None:
+            raise ValueError(f"{self._recipe.name} does not look at features, and features was given")
         if served is None and candidates is None:
             raise ValueError(f"the query {short(query)} is new; give its candidates")
         same = served is not None and bool(served.present[0]) and (candidates is None or candidates == served.candidates)
@@ -643,22 +642,15 @@ class Ranker:
             placed = self._agents.admit(served, items, candidates, tick)
         _, mask, bits = served.present
         own = None if own_list is None else [served.slot_of[self._items[one]] for one in own_list]
-        source, share, ranking, note = self._draw(served, tick, own, mask, None)
-        numbers = [served.items[slot] for slot in served.show(tick, source, share, mask=mask, ranking=ranking)]
-        return self._record(
-            served,
-            Shown(0, served.number, tick, served.number, now, source, share, numbers, bits, None, note, placed),
-        )
+        row = Shown(0, served.number, tick, served.number, now, AGENT, None, [], bits, None, None, placed)
+        return self._show(served, row, own, served.items, mask=mask)
 
-    def _rank_by_features(self, query: Id, candidates: Any, features: Any, now: int) -> Impression:
+    def _shown_by_features(
+        self, served: Served | None, query: Id, candidates: tuple[Id, ...] | None, features: Any, now: int
+    ) -> Impression | None:
         if candidates is None or features is None:
             raise ValueError(f"{self._recipe.name} ranks by features: each call needs candidates, and their features")
         candidates = self._checked_candidates(candidates)
-        return self._until_stored(lambda: 0, lambda served: self._shown_by_features(served, query, candidates, features, now))
-
-    def _shown_by_features(
-        self, served: Served | None, query: Id, candidates: tuple[Id, ...], features: Any, now: int
-    ) -> Impression | None:
         if served is None:
             self._checked_number(candidates, None)
             matrix = checked_features(features, (len(candidates), None))
@@ -681,15 +673,9 @@ class Ranker:
         if self._item_values:  # agents see them behind the features
             matrix = np.column_stack([matrix, [self._item_values[identity] for identity in candidates]])
         own = None if own_list is None else [candidates.index(one) for one in own_list]
-        source, share, ranking, note = self._draw(served, tick, own, None, matrix)
-        numbers = [items[row] for row in served.show(tick, source, share, features=matrix, ranking=ranking)]
-        of_query = self._agents.number_of(query)
-        return self._record(
-            served,
-            Shown(
-                0, 0, tick, of_query, now, source, share, numbers, np.array(items, np.int32).tobytes(), matrix.tobytes(), note
-            ),
-        )
+        content = np.array(items, np.int32).tobytes(), matrix.tobytes()
+        row = Shown(0, 0, tick, self._agents.number_of(query), now, AGENT, None, [], *content)
+        return self._show(served, row, own, items, features=matrix)
 
     def _checked_candidates(self, candidates: Any) -> tuple[Id, ...]:
         return self._check_valued("candidates", check_ids("candidates", candidates, self._most_candidates))
@@ -760,14 +746,26 @@ class Ranker:
         by_production = lot(self._secret, key) < self._share
         return (PRODUCTION, self._share, own, None) if by_production else (BY_LOT, self._share, None, None)
 
-    def _record(self, served: Served, row: Shown) -> Impression | None:
-        """Store an open impression; None if another process was faster."""
-        number = self._journal.show(row, served)
+    def _show(
+        self, served: Served, row: Shown, own: list[int] | None, items: Sequence[int], mask: Any = None, features: Any = None
+    ) -> Impression | None:
+        """Have a list chosen, and store it as an open impression; None if another process was faster.
+
+        Args:
+            served: the agent.
+            row: the impression without its list and who chose it.
+            own: the list of production, as the agent's own ids.
+            items: the numbers of the items by these ids.
+            mask, features: what the agent sees.
+        """
+        source, share, ranking, note = self._draw(served, row.tick, own, mask, features)
+        chosen = served.show(row.tick, source, share, mask=mask, features=features, ranking=ranking)
+        numbers = [items[each] for each in chosen]
+        number = self._journal.show(Shown(*row[:5], source, share, numbers, *row[8:10], note, row.placed), served)
         if number is None:
             return None
         self._agents.save_if_due(served)
-        source = CHOSEN.get(row.source, "production")
-        return Impression(impression_id(self._secret, number), self._ids_of(row.items), source)
+        return Impression(impression_id(self._secret, number), self._ids_of(numbers), CHOSEN.get(source, "production"))
 
     # ---------------------------------------------------------------------------------------------------------- learning
 
