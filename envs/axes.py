@@ -92,46 +92,28 @@ class Axes:
 
     def _check_users(self, reference: ArrayLike | None) -> None:
         """Refuse what has no meaning before these users."""
-        if isinstance(self._model, CascadeMDP):
-            self._check_memory()
-        if isinstance(self._model, ContextualModel):
-            self._check_candidates()
-        if self._model.item_values is not None:
-            self._check_values()
-        if self.available is not None and reference is not None:
-            raise ValueError(
-                "a reference list cannot be given with available: some of its items are not available in every session"
-            )
-
-    def _check_memory(self) -> None:
-        if self.arrival:
-            raise ValueError("arrival must be 'immediate' for users with a memory: their next state reveals the clicks")
-        if self.available is not None:
-            raise ValueError("available cannot be given for users with a memory: their best lists use all items")
-        if self.bots and not self.bots.users_are_real:
-            raise ValueError("bots must be 'quit' or have 'users=real' for users with a memory, whose sessions continue")
-        if self.churn:
-            raise ValueError(
-                f"churn must be 0 in environments of a {type(self._model).__name__}, where users remember the items"
-            )
-
-    def _check_candidates(self) -> None:
-        if self.churn:
-            raise ValueError(
-                f"churn must be 0 in environments of a {type(self._model).__name__}, where candidates change anyway"
-            )
-        if self.bots and self.bots.has_targets:
-            raise ValueError(
-                "bots must be 'random' in contextual environments: the candidates change in every session, so that an id "
-                "cannot be a target"
-            )
-
-    def _check_values(self) -> None:
-        refused = [name for name in AXES[1:] if getattr(self, name)]
-        if isinstance(self._model, ContextualModel) and self.arrival:
-            refused.insert(0, "arrival")
-        if refused:
-            raise ValueError(f"{refused[0]} cannot be given with item_values in environments of a {self._model.kind}")
+        model, no_churn = self._model, f"churn must be 0 in environments of a {type(self._model).__name__}"
+        remembers, deals = isinstance(model, CascadeMDP), isinstance(model, ContextualModel)
+        valued = [name for name in AXES if model.item_values is not None and (deals or name != "arrival")]
+        faults = [
+            (remembers and self.arrival,
+             "arrival must be 'immediate' for users with a memory: their next state reveals the clicks"),
+            (remembers and self.available, "available cannot be given for users with a memory: their best lists use all items"),
+            (remembers and self.bots and not self.bots.users_are_real,
+             "bots must be 'quit' or have 'users=real' for users with a memory, whose sessions continue"),
+            (remembers and self.churn, f"{no_churn}, where users remember the items"),
+            (deals and self.churn, f"{no_churn}, where candidates change anyway"),
+            (deals and self.bots and self.bots.has_targets,
+             "bots must be 'random' in contextual environments: the candidates change in every session, so that an id cannot "
+             "be a target"),
+            *((getattr(self, name), f"{name} cannot be given with item_values in environments of a {model.kind}")
+              for name in valued),
+            (self.available and reference is not None,
+             "a reference list cannot be given with available: some of its items are not available in every session"),
+        ]  # fmt: skip
+        for is_wrong, fault in faults:
+            if is_wrong:
+                raise ValueError(fault)
 
     @property
     def are_default(self) -> bool:
@@ -220,11 +202,7 @@ class Axes:
         return reported, rewards, corrupted & (not self.bots.users_are_real)
 
     def _arrive(
-        self,
-        displays: NDArray[np.int64],
-        rankings: NDArray[np.int64],
-        reported: NDArray[np.int8],
-        rewards: NDArray[np.float64],
+        self, displays: NDArray[np.int64], rankings: NDArray[np.int64], reported: NDArray[np.int8], rewards: NDArray[np.float64]
     ) -> NDArray[np.float64]:
         """Keep the reports, and take out what is due; the rewards that arrived, ``(S,)``."""
         if self.arrival_state is None:
