@@ -8,7 +8,7 @@ loop can call, too, and a generator of its own, a child of the environment's.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import gymnasium as gym
@@ -82,7 +82,9 @@ class Axes:
         size = n_items if available is None else check_within("available", available, n_positions, n_items, "n_items = ")
         self.available = None if size == n_items else size
         self._model, self._laws, self._reference, self._n_streams = model, laws, reference, n_streams
-        self._check_users(reference)
+        for is_asked, fault in self._faults():
+            if is_asked:
+                raise ValueError(fault)
         self._presents: dict[int, Present] = {}
         self.generators: dict[str, np.random.Generator] = {}
         self.arrival_state: ArrivalState | None = None
@@ -90,30 +92,25 @@ class Axes:
         self.churn_state = churn_state(n_streams, n_items, self.churn)
         self.available_state = available_state(n_streams, n_items, size)
 
-    def _check_users(self, reference: ArrayLike | None) -> None:
-        """Refuse what has no meaning before these users."""
+    def _faults(self) -> Iterator[tuple[Any, str]]:
+        """What has no meaning before these users: whether it was asked for, and what is said of it."""
         model, no_churn = self._model, f"churn must be 0 in environments of a {type(self._model).__name__}"
-        remembers, deals = isinstance(model, CascadeMDP), isinstance(model, ContextualModel)
-        valued = [name for name in AXES if model.item_values is not None and (deals or name != "arrival")]
-        faults = [
-            (remembers and self.arrival,
-             "arrival must be 'immediate' for users with a memory: their next state reveals the clicks"),
-            (remembers and self.available, "available cannot be given for users with a memory: their best lists use all items"),
-            (remembers and self.bots and not self.bots.users_are_real,
-             "bots must be 'quit' or have 'users=real' for users with a memory, whose sessions continue"),
-            (remembers and self.churn, f"{no_churn}, where users remember the items"),
-            (deals and self.churn, f"{no_churn}, where candidates change anyway"),
-            (deals and self.bots and self.bots.has_targets,
-             "bots must be 'random' in contextual environments: the candidates change in every session, so that an id cannot "
-             "be a target"),
-            *((getattr(self, name), f"{name} cannot be given with item_values in environments of a {model.kind}")
-              for name in valued),
-            (self.available and reference is not None,
-             "a reference list cannot be given with available: some of its items are not available in every session"),
-        ]  # fmt: skip
-        for is_wrong, fault in faults:
-            if is_wrong:
-                raise ValueError(fault)
+        refused: tuple[str, ...] = () if model.item_values is None else AXES[1:]
+        if isinstance(model, CascadeMDP):
+            yield self.arrival, "arrival must be 'immediate' for users with a memory: their next state reveals the clicks"
+            yield self.available, "available cannot be given for users with a memory: their best lists use all items"
+            unreal = self.bots and not self.bots.users_are_real
+            yield unreal, "bots must be 'quit' or have 'users=real' for users with a memory, whose sessions continue"
+            yield self.churn, f"{no_churn}, where users remember the items"
+        if isinstance(model, ContextualModel):
+            yield self.churn, f"{no_churn}, where candidates change anyway"
+            why = "the candidates change in every session, so that an id cannot be a target"
+            yield self.bots and self.bots.has_targets, f"bots must be 'random' in contextual environments: {why}"
+            refused = AXES if refused else ()
+        for name in refused:
+            yield getattr(self, name), f"{name} cannot be given with item_values in environments of a {model.kind}"
+        why = "some of its items are not available in every session"
+        yield self.available and self._reference is not None, f"a reference list cannot be given with available: {why}"
 
     @property
     def are_default(self) -> bool:
