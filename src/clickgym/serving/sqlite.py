@@ -54,6 +54,7 @@ class SqliteJournal(Store):
 
     shared = False
     step = 2000  # other calls wait meanwhile
+    _oldest: tuple[int, int] | None  # the open impression that was shown first, and when
 
     def _begin(self) -> None:
         self._tick = self._reserved = int(settings_of(self.connection).get("tick", 0))
@@ -323,7 +324,7 @@ class SqliteJournal(Store):
     def _find_oldest(self) -> None:
         oldest = "WHERE learned IS NULL AND closed IS NULL ORDER BY number LIMIT 1"
         row = row_of(self.connection, "impressions", oldest)
-        self._oldest: tuple[int, int] | None = None if row is None else (row[0], row[2])  # and when it was shown
+        self._oldest = None if row is None else (row[0], row[2])
 
 
 def _items(connection: sqlite3.Connection) -> list[Item]:
