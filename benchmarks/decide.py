@@ -30,7 +30,7 @@ from functools import cache, partial
 from typing import Any
 
 import numpy as np
-from exam import by_last_click, examined, interval_text, parser_of
+from exam import Laws, examined, interval_text, parser_of, users
 from numpy.typing import NDArray
 from scipy import special
 
@@ -106,6 +106,7 @@ APART = ("shuffled, no times", "bots come again", "long campaign")
 """What no rule on clicks can see: not counted with the others."""
 KINDS = (*USERS, *STORIES)
 BANDS = ((0, 50_000), (50_000, 100_000), (100_000, 10**9))
+LAWS = Laws(0.7, (0.1, 0.9), (0.05, 0.8), (0.6, 0.98), ([0.6, 0.3, 0.1], [0.98, 0.95, 0.8]))
 LOGGING = ("few lists", "swaps", "Plackett-Luce", "part at random", "at random")
 ROUNDING = 1e-9
 OTHERS, OF_OTHERS = 20, 3000
@@ -222,20 +223,8 @@ def _model(kind: str, n_items: int, n_positions: int, ranges: Ranges) -> Callabl
     a, b = ranges.draw("attraction")
     base = special.logit(rng.beta(a, b, n_items).clip(0.003, 0.95))
     examination = np.sort(rng.uniform(ranges.draw("lowest examination"), 1.0, n_positions))[::-1]
-    make: Callable[[Floats], envs.ClickModel]
-    if kind == "CM":
-        make = partial(envs.CascadeModel, n_positions=n_positions)
-    elif kind in ("PBM", "trust bias"):
-        make = partial(envs.PositionBasedModel if kind == "PBM" else envs.TrustBiasModel, examination=examination)
-    elif kind == "UBM":
-        make = partial(envs.UserBrowsingModel, examination=by_last_click(examination, rng, 0.7))
-    elif kind == "DBN":
-        after = {"satisfaction": rng.uniform(0.05, 0.8, n_items), "perseverance": rng.uniform(0.6, 0.98)}
-        make = partial(envs.DynamicBayesianModel, **after, n_positions=n_positions)
-    else:
-        stops = rng.uniform([0.6, 0.3, 0.1], [0.98, 0.95, 0.8])
-        make = lambda attraction: envs.ClickChainModel(attraction, *stops, n_positions)  # noqa: E731
-    return lambda shift: make(special.expit(base + shift))
+    model = users("TPBM" if kind == "trust bias" else kind, special.expit(base), examination, rng, LAWS)
+    return lambda shift: model.with_items(attraction=special.expit(base + shift))
 
 
 def _users(kind: str, n_items: int, n_positions: int, ranges: Ranges) -> Callable[[Any, float], Any]:

@@ -9,12 +9,11 @@ imports.
 from __future__ import annotations
 
 import argparse
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-from report import publish, table
+from report import printed, publish, table
 
 WRITE = """
 import sys
@@ -60,8 +59,7 @@ def main() -> None:
 
 def _run(program: str, *arguments: object) -> list[float]:
     """What a program prints."""
-    command = [sys.executable, "-c", program, *map(str, arguments)]
-    return [float(word) for word in subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()]
+    return [float(word) for word in printed(program, *arguments).split()]
 
 
 if __name__ == "__main__":

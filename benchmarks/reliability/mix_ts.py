@@ -37,7 +37,8 @@ from clickgym.envs import ClickModel
 from clickgym.runner.metrics import METRICS, Metric
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from exam import Row, by_last_click, examined, parser_of
+from exam import Laws, Row, examined, parser_of
+from exam import users as users_of
 
 OWN = "MixTS"
 SHORT, LONG = 100_000, 1_000_000
@@ -47,6 +48,7 @@ SIX = ("CM", "PBM", "DCM", "UBM", "DBN", "CCM")
 SEVEN = (*SIX, "TPBM")
 N_INSTANCES, N_RUNS, N_LONG, LONG_RUNS = 10, 10, 2, 1
 BANDIT_RUNS = 200
+LAWS = Laws(0.3, (0.1, 0.9), (0.1, 0.9), (0.7, 1.0), ([0.7, 0.2, 0.1], [1.0, 0.9, 0.5]))
 GUARD_INSTANCES, GUARD_RUNS, TOLERANCE = 10, 8, 0.2
 LATE = 0.002
 NAMES = ("section", "family", "index", "agent", "horizon", "runs")
@@ -112,25 +114,14 @@ class TwoKinds(ClickModel):
 
 def users(kind: str, attraction: NDArray[Any], n_positions: int, rng: np.random.Generator, chi: Any = None) -> ClickModel:
     """Users with some items, all else drawn; ``chi``: the examination of the positions, where the kind has one."""
-    n_items = len(attraction)
     chi = np.sort(rng.uniform(0.1, 1.0, n_positions))[::-1] if chi is None else chi
-    if kind == "CM":
-        return envs.CascadeModel(attraction, n_positions=n_positions)
-    if kind == "PBM":
-        return envs.PositionBasedModel(attraction, chi)
-    if kind == "DCM":
-        return envs.DependentClickModel(attraction, np.sort(rng.uniform(0.1, 0.9, n_positions))[::-1])
-    if kind == "UBM":
-        return envs.UserBrowsingModel(attraction, by_last_click(chi, rng, 0.3))
-    if kind == "DBN":
-        return envs.DynamicBayesianModel(
-            attraction, rng.uniform(0.1, 0.9, n_items), rng.uniform(0.7, 1.0), n_positions=n_positions
-        )
     if kind == "CCM":
         goes_on = rng.uniform([0.7, 0.2, 0.1], [1.0, 0.9, 0.5])
         return envs.ClickChainModel(attraction, *np.minimum.accumulate(goes_on), n_positions=n_positions)
-    trust = rng.uniform(0.1, 0.65) / np.arange(1, n_positions + 1)
-    return envs.TrustBiasModel(attraction, chi, rng.uniform(0.85, 1.0, n_positions), trust)
+    if kind == "TPBM":
+        trust = rng.uniform(0.1, 0.65) / np.arange(1, n_positions + 1)
+        return envs.TrustBiasModel(attraction, chi, rng.uniform(0.85, 1.0, n_positions), trust)
+    return users_of(kind, attraction, chi, rng, LAWS)
 
 
 def clickbait(rng: np.random.Generator, i: int) -> ClickModel:

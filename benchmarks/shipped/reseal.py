@@ -101,11 +101,6 @@ class Original:
 # ---------------------------------------------------------------------------------------------------------- what is played
 
 
-def _original(name: str, shipped: Shipped, folder: Path | None, files: Path) -> Original:
-    """A part of a file that ships; see `_of_study`."""
-    return _of_line(shipped) if name.startswith(SCORECARD) else _of_study(shipped, name, folder, files)
-
-
 def _of_study(shipped: Shipped, name: str, folder: Path | None, files: Path) -> Original:
     """A part of a study; instances that are files are written into ``files``, queries of one's own are in ``folder``."""
     origin = shipped.made
@@ -309,7 +304,8 @@ class _Player:
             for place, shipped in enumerate(results):
                 if is_retired(shipped) or (only_stale and not stale([shipped])):
                     continue
-                original = _original(name, shipped, folder, Path(files))
+                is_line = name.startswith(SCORECARD)
+                original = _of_line(shipped) if is_line else _of_study(shipped, name, folder, Path(files))
                 different = self.check(original)
                 if different is not None:
                     results[place] = renewed(original, different)

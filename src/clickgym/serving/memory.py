@@ -285,26 +285,21 @@ class Agents:
 
     def _show_again(self, served: Served, row: Shown) -> None:
         """Show a list as it was shown."""
-        number, source, share, numbers, features = row.tick, row.source, row.share, row.items, row.features
-        by_agent, candidates = source in (AGENT, BY_LOT), row.candidates or b""
-        if source == INTERLEAVED and features is not None:
-            served.propose(None, _matrix(features, len(as_items(candidates))))
-        elif source == INTERLEAVED:
-            served.propose(_mask(candidates, len(served.items)), None)
-        if features is not None:
-            rows = as_items(candidates).tolist()
-            ranking = None if by_agent else [rows.index(item) for item in numbers]
-            there = served.show(number, source, share, features=_matrix(features, len(rows)), ranking=ranking)
-            again = [rows[row] for row in there]
+        by_agent, candidates, mask, features = row.source in (AGENT, BY_LOT), row.candidates or b"", None, None
+        if row.features is None:
+            mask, items, place_of = _mask(candidates, len(served.items)), served.items, served.slot_of
         else:
-            ranking = None if by_agent else [served.slot_of.get(item, -1) for item in numbers]
-            there = served.show(number, source, share, mask=_mask(candidates, len(served.items)), ranking=ranking)
-            again = [served.items[slot] for slot in there]
-        if by_agent and again != numbers:
+            items = as_items(candidates).tolist()
+            features, place_of = _matrix(row.features, len(items)), {item: place for place, item in enumerate(items)}
+        if row.source == INTERLEAVED:
+            served.propose(mask, features)
+        ranking = None if by_agent else [place_of.get(item, -1) for item in row.items]
+        again = served.show(row.tick, row.source, row.share, mask=mask, features=features, ranking=ranking)
+        if by_agent and [items[place] for place in again] != row.items:
             cure = "; move the store to another agent, or anew to this one, by clickgym move OLD NEW --agent AGENT"
             cure = NO_CURE if served.is_pruned else cure
             raise ReplayError(
-                f"{_called(served)} showed another list in impression {number} than in its replay: the code of "
+                f"{_called(served)} showed another list in impression {row.tick} than in its replay: the code of "
                 f"{served.recipe.name} has changed, or it does not draw from its seed alone{cure}",
                 served.id,
             )

@@ -7,7 +7,7 @@ import math
 import secrets
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from os import PathLike
@@ -39,7 +39,8 @@ from ..offline.postgres import is_address
 from ..offline.stores import BEFORE, LOGGED, log_of
 from ..runner.labels import AgentLike
 from .ids import COLUMN, Id, check_id, check_ids, impression_id, impression_number, lot
-from .journal import Item, Journal, Shown
+from .items import Items, checked_values
+from .journal import Journal, Shown
 from .memory import Agents, event_of
 from .metrics import Metrics
 from .postgres import PostgresJournal
@@ -192,7 +193,7 @@ class Ranker:
         self._mixed = check_between("interleaved_share", interleaved_share, 0.0, 1.0, closed=True)
         self._interleaving = None if by is None else INTERLEAVINGS[check_choice("by", by, INTERLEAVINGS)]()
         self._by, self._best = by, challenger if hasattr(challenger, "best") and not isinstance(challenger, type) else None
-        self._item_values, valued = _checked_values(item_values), item_values is not None
+        self._item_values, valued = checked_values(item_values), item_values is not None
         is_agent = challenger is not None and self._best is None
         recipe = Recipe(challenger, self.n_positions, confidence, valued=valued) if is_agent else None
         self._recipe = Recipe(agent, self.n_positions, confidence, recipe, valued)
@@ -273,11 +274,9 @@ class Ranker:
 
     def _forget(self) -> None:
         """Begin with what the store says, and nothing else."""
-        self._items: dict[Id, int] = {}
-        self._item_ids: dict[int, Id] = {}
-        if self._item_values:
-            self._recipe.worths = Worths(lambda number: self._item_values[self._ids_of([number])[0]])
-        self._remember(self._journal.items())
+        items = self._items = Items(self._journal, self._item_values)
+        if items.values:
+            self._recipe.worths = Worths(lambda number: items.values[items.ids_of([number])[0]])
         self._waiting = deque(self._journal.waiting())
         self._learn_at = None if self._update_seconds is None else 0
         self._agents = Agents(self._journal, self._recipe, self.seed, self._memory, self._metrics)
@@ -306,14 +305,11 @@ class Ranker:
             candidates = tuple(candidates) if is_list else check_ids("candidates", candidates, self._most_candidates)
         with self._journal.call():
             now = self._now()
-            if self._recipe.sees_features:
-                impression = self._rank_by_features(query, candidates, features, now)
-            else:
-                if features is not None:
-                    raise ValueError(f"{self._recipe.name} does not look at features, and features was given")
-                impression = self._until_stored(
-                    lambda: self._agents.find(query), lambda served: self._shown_by_slots(served, query, candidates, now)
-                )
+            show = self._shown_by_features if self._recipe.sees_features else self._shown_by_slots
+            impression = self._until_stored(
+                lambda: 0 if self._recipe.sees_features else self._agents.find(query),
+                lambda served: show(served, query, candidates, features, now),
+            )
             self._catch_up(now)
         self._metrics.ranked(impression.source, time.perf_counter() - begin)
         return impression
@@ -339,7 +335,7 @@ class Ranker:
                 raise ValueError("click needs the item that was clicked, or its position")
             if position is not None:
                 position = check_within("position", position, 1, self.n_positions, "n_positions = ")
-            clicked = None if item is None else self._known(check_id("item", item))
+            clicked = None if item is None else self._items.find(check_id("item", item))
             now = self._now()
             new = self._journal.click(number, position, clicked, now) if item is None or clicked is not None else None
             if new is None:
@@ -416,7 +412,7 @@ class Ranker:
             with self._agents.lock(number):
                 served = self._agents.get(number)
                 assert served is not None
-                return self._ids_of(served.best())
+                return self._items.ids_of(served.best())
 
     def update(self) -> int:
         """Close the impressions whose time is over, and let agents learn from all closed impressions.
@@ -618,8 +614,10 @@ class Ranker:
         )
 
     def _shown_by_slots(
-        self, served: Served | None, query: Id, candidates: tuple[Id, ...] | None, now: int
+        self, served: Served | None, query: Id, candidates: tuple[Id, ...] | None, features: Any, now: int
     ) -> Impression | None:
+        if features is not None:
+            raise ValueError(f"{self._recipe.name} does not look at features, and features was given")
         if served is None and candidates is None:
             raise ValueError(f"the query {short(query)} is new; give its candidates")
         same = served is not None and bool(served.present[0]) and (candidates is None or candidates == served.candidates)
@@ -629,11 +627,11 @@ class Ranker:
             candidates = self._checked_candidates(candidates)
             capacity = self._checked_number(candidates, served)
         elif served is not None:
-            candidates = served.candidates or tuple(self._ids_of(served.present[0]))
+            candidates = served.candidates or tuple(self._items.ids_of(served.present[0]))
         assert candidates is not None
         own_list = self._own_list(query, candidates)
         self._journal.touch()
-        items = [] if same else self._numbers_of(candidates)
+        items = [] if same else self._items.numbers_of(candidates)
         if served is None:
             served = self._agents.new(query, capacity)
             if served is None:
@@ -642,23 +640,15 @@ class Ranker:
         if not same:
             placed = self._agents.admit(served, items, candidates, tick)
         _, mask, bits = served.present
-        own = None if own_list is None else [served.slot_of[self._items[one]] for one in own_list]
-        source, share, ranking, note = self._draw(served, tick, own, mask, None)
-        numbers = [served.items[slot] for slot in served.show(tick, source, share, mask=mask, ranking=ranking)]
-        return self._record(
-            served,
-            Shown(0, served.number, tick, served.number, now, source, share, numbers, bits, None, note, placed),
-        )
+        own = None if own_list is None else [served.slot_of[self._items.numbers[one]] for one in own_list]
+        return self._show(served, served.number, now, tick, own, served.items, bits, placed, mask, None)
 
-    def _rank_by_features(self, query: Id, candidates: Any, features: Any, now: int) -> Impression:
+    def _shown_by_features(
+        self, served: Served | None, query: Id, candidates: tuple[Id, ...] | None, features: Any, now: int
+    ) -> Impression | None:
         if candidates is None or features is None:
             raise ValueError(f"{self._recipe.name} ranks by features: each call needs candidates, and their features")
         candidates = self._checked_candidates(candidates)
-        return self._until_stored(lambda: 0, lambda served: self._shown_by_features(served, query, candidates, features, now))
-
-    def _shown_by_features(
-        self, served: Served | None, query: Id, candidates: tuple[Id, ...], features: Any, now: int
-    ) -> Impression | None:
         if served is None:
             self._checked_number(candidates, None)
             matrix = checked_features(features, (len(candidates), None))
@@ -672,7 +662,7 @@ class Ranker:
             matrix = checked_features(features, (len(candidates), agent.n_features))
         own_list = self._own_list(query, candidates, matrix)
         self._journal.touch()
-        items = self._numbers_of(candidates)
+        items = self._items.numbers_of(candidates)
         if served is None:
             served = self._agents.new(None, len(candidates), matrix.shape[1])
             if served is None:
@@ -681,25 +671,11 @@ class Ranker:
         if self._item_values:  # agents see them behind the features
             matrix = np.column_stack([matrix, [self._item_values[identity] for identity in candidates]])
         own = None if own_list is None else [candidates.index(one) for one in own_list]
-        source, share, ranking, note = self._draw(served, tick, own, None, matrix)
-        numbers = [items[row] for row in served.show(tick, source, share, features=matrix, ranking=ranking)]
-        of_query = self._agents.number_of(query)
-        return self._record(
-            served,
-            Shown(
-                0, 0, tick, of_query, now, source, share, numbers, np.array(items, np.int32).tobytes(), matrix.tobytes(), note
-            ),
-        )
+        of_query, there = self._agents.number_of(query), np.array(items, np.int32).tobytes()
+        return self._show(served, of_query, now, tick, own, items, there, [], None, matrix)
 
     def _checked_candidates(self, candidates: Any) -> tuple[Id, ...]:
-        return self._check_valued("candidates", check_ids("candidates", candidates, self._most_candidates))
-
-    def _check_valued(self, name: str, ids: tuple[Id, ...]) -> tuple[Id, ...]:
-        """Refuse items without a value, if items have any."""
-        for identity in ids if self._item_values else ():
-            if identity not in self._item_values and self._known(identity) is None:
-                raise ValueError(f"{name} holds {short(identity)}, of which item_values has no value")
-        return ids
+        return self._items.check("candidates", check_ids("candidates", candidates, self._most_candidates))
 
     def _checked_number(self, candidates: tuple[Id, ...], served: Served | None) -> int:
         """How many slots a query has, or is to have."""
@@ -760,14 +736,28 @@ class Ranker:
         by_production = lot(self._secret, key) < self._share
         return (PRODUCTION, self._share, own, None) if by_production else (BY_LOT, self._share, None, None)
 
-    def _record(self, served: Served, row: Shown) -> Impression | None:
-        """Store an open impression; None if another process was faster."""
+    def _show(
+        self, served: Served, query: int, now: int, tick: int, own: list[int] | None, items: Sequence[int], candidates: bytes,
+        placed: Sequence[tuple[int, int]], mask: Any, features: Any,
+    ) -> Impression | None:  # fmt: skip
+        """Have a list chosen, and store it as an open impression; None if another process was faster.
+
+        Args:
+            served: the agent.
+            query, now, tick, candidates, placed: as of `Shown`.
+            own: the list of production, as the agent's own ids.
+            items: the numbers of the items by these ids.
+            mask, features: what the agent sees.
+        """
+        source, share, ranking, note = self._draw(served, tick, own, mask, features)
+        chosen = served.show(tick, source, share, mask=mask, features=features, ranking=ranking)
+        numbers, content = [items[each] for each in chosen], None if features is None else features.tobytes()
+        row = Shown(0, served.number, tick, query, now, source, share, numbers, candidates, content, note, placed)
         number = self._journal.show(row, served)
         if number is None:
             return None
         self._agents.save_if_due(served)
-        source = CHOSEN.get(row.source, "production")
-        return Impression(impression_id(self._secret, number), self._ids_of(row.items), source)
+        return Impression(impression_id(self._secret, number), self._items.ids_of(numbers), CHOSEN.get(source, "production"))
 
     # ---------------------------------------------------------------------------------------------------------- learning
 
@@ -872,7 +862,7 @@ class Ranker:
             lists, clicks = log.items[part, : self.n_positions], log.clicks[part, : self.n_positions]
             labels, counts = np.unique(lists[lists >= 0], return_counts=True)
             labels_of = (log.item_labels[label] for label in labels[np.argsort(-counts, kind="stable")].tolist())
-            ids = self._check_valued("item_labels", check_ids("item_labels", labels_of, self._most_candidates))
+            ids = self._items.check("item_labels", check_ids("item_labels", labels_of, self._most_candidates))
             query = check_id("a query of the log", queries[log.queries[part[0]]])
             if len(ids) < self.n_positions:
                 raise ValueError(
@@ -882,8 +872,8 @@ class Ranker:
             if served is None:
                 raise ValueError(f"{self._journal.name}{BY_OTHERS}")
             tick = self._journal.next_tick(served)
-            placed = self._agents.admit(served, self._numbers_of(ids), ids, tick)
-            numbers_of = {label: self._items[log.item_labels[label]] for label in labels.tolist()}
+            placed = self._agents.admit(served, self._items.numbers_of(ids), ids, tick)
+            numbers_of = {label: self._items.numbers[log.item_labels[label]] for label in labels.tolist()}
             for row, clicked in zip(lists.tolist(), clicks.tolist(), strict=True):
                 numbers = [numbers_of.get(label, -1) for label in row]
                 numbers += [-1] * (self.n_positions - len(numbers))
@@ -917,42 +907,6 @@ class Ranker:
             raise ValueError(f"{self._journal.name}{BY_OTHERS}")
 
     # ------------------------------------------------------------------------------------------------------------- other
-
-    def _numbers_of(self, candidates: tuple[Id, ...]) -> list[int]:
-        """The numbers of items, new ones if need be."""
-        new = [identity for identity in candidates if identity not in self._items]
-        if new:
-            self._remember(self._journal.find_items(new))
-            new = [identity for identity in new if identity not in self._items]
-        if new:
-            values = [self._item_values.get(identity) for identity in new]
-            self._remember(self._journal.add_items(new, values))
-        return [self._items[identity] for identity in candidates]
-
-    def _known(self, identity: Id) -> int | None:
-        """The number of an item; None if it was never a candidate."""
-        if identity not in self._items:
-            self._remember(self._journal.find_items([identity]))
-        return self._items.get(identity)
-
-    def _ids_of(self, numbers: Sequence[int]) -> list[Id]:
-        """The ids of items."""
-        try:
-            return [self._item_ids[number] for number in numbers]
-        except KeyError:
-            self._remember(self._journal.items_of([number for number in numbers if number not in self._item_ids]))
-            return [self._item_ids[number] for number in numbers]
-
-    def _remember(self, items: Iterable[Item]) -> None:
-        """Keep items of the store in memory; refuse them where ``item_values`` has another value."""
-        for number, identity, value in items:
-            if value is not None and self._item_values.setdefault(identity, value) != value:
-                raise ValueError(
-                    f"item_values has {self._item_values[identity]:g} for {short(identity)}, of which "
-                    f"{self._journal.name} has {value:g}; an item keeps its value, or gets another id"
-                )
-            self._item_ids[number] = identity
-            self._items[identity] = number
 
     def _read_clock(self) -> int:
         """Microseconds since 1970."""
@@ -1017,21 +971,6 @@ def _checked_list(query: Id, items: Any, n_positions: int) -> tuple[Id, ...]:
     if len(ids) < n_positions:
         raise ValueError(f"{_list_of(query)} has {len(ids)} items; expected at least {n_positions}")
     return ids
-
-
-def _checked_values(item_values: Any) -> dict[Id, float]:
-    """The values by item; none if none are given."""
-    if item_values is None:
-        return {}
-    if not isinstance(item_values, Mapping):
-        raise TypeError(f"item_values is {short(item_values)}; expected the value of each item, by its id")
-    values = {
-        check_id("an item of item_values", item): check_at_least(f"item_values[{short(item)}]", value, 0.0)
-        for item, value in item_values.items()
-    }
-    if not any(values.values()):
-        raise ValueError(f"item_values {'are all 0' if values else 'is empty'}; expected at least one above 0")
-    return values
 
 
 def _checked_production(production: Any, n_positions: int) -> Any:
