@@ -292,8 +292,7 @@ def says_nothing(curves: Curves) -> Finding:
 def grows_as_root(curves: Curves) -> Finding:
     """Whether regret at the end is at most twice that at a quarter of the sessions."""
     values = curves.units(ubm(LONG), OURS)
-    growth = estimate(values[:, -1] / curves.at(values, curves.horizon / 4))
-    return Finding(f"{growth} times that at a quarter", growth.below(2.0))
+    return estimate(values[:, -1] / curves.at(values, curves.horizon / 4)).finding(" times that at a quarter", high=2.0)
 
 
 def draw_bound(evidence: Evidence) -> Figure:

@@ -269,8 +269,7 @@ def unchanged(curves: Curves, model: str) -> Finding:
 
 def false_alarms(curves: Curves) -> Finding:
     """Whether runs of a ranking against itself are decided in at most 5 %."""
-    found = estimate(np.mean([values(curves, model, "alarms") for model in MODELS], axis=0))
-    return Finding(f"{found} of the runs", found.below(0.05))
+    return estimate(np.mean([values(curves, model, "alarms") for model in MODELS], axis=0)).finding(" of the runs", high=0.05)
 
 
 def sessions(value: float) -> str:
@@ -311,20 +310,11 @@ def draw(evidence: Evidence) -> Figure:
     panels[0].axvspan(min(low, -0.01), 0.0, color="0.92", zorder=0)
     panels[0].axvline(0.0, color="0.4", linewidth=0.8)
     panels[0].axhline(0.0, color="0.4", linewidth=0.8)
-    panels[0].set(
-        title="grey: B gets more clicks",
-        xlabel="clicks A - B per session",
-        ylabel="credit of team draft",
-    )
+    panels[0].set(title="grey: B gets more clicks", xlabel="clicks A - B per session", ylabel="credit of team draft")
     panels[0].set_xlim(min(low, -0.01), high)
     panels[1].plot([10, MOST], [10, MOST], color="0.4", linewidth=0.8)
-    panels[1].set(
-        xscale="log",
-        yscale="log",
-        title="below: team draft needs fewer",
-        xlabel="sessions of the A/B test",
-        ylabel="sessions of team draft",
-    )
+    panels[1].set(xscale="log", yscale="log", xlabel="sessions of the A/B test", ylabel="sessions of team draft")
+    panels[1].set_title("below: team draft needs fewer")
     return finish(figure, panels, evidence, "What interleaving prefers, and what it costs", "a point: one query")
 
 

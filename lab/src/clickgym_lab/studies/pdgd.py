@@ -84,7 +84,7 @@ def robust(evidence: Evidence) -> Finding:
     """Whether PDGD's offline NDCG is about the same before informational users as before perfect ones."""
     best = offline(_of(evidence, "perfect"), "PDGD")
     gap = estimate(best - offline(_of(evidence, "informational"), "PDGD"))
-    return Finding(f"{gap} less than {best.mean():.3f}", gap.below(0.05))
+    return gap.finding(f" less than {best.mean():.3f}", high=0.05)
 
 
 def higher_offline(evidence: Evidence, users: str, better: str, worse: str) -> Finding:

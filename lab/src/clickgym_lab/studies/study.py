@@ -175,10 +175,10 @@ class Curves:
         first, last = round(start * self.horizon), round(stop * self.horizon)
         return (self.at(values, last) - self.at(values, first)) / (last - first)
 
-    def window_rates(self, values: Values) -> Values:
-        """``(..., windows)`` the mean per session in each of the hundred windows."""
-        ends = values[..., self.windows]
-        return np.diff(ends, prepend=0.0, axis=-1) / np.diff(self.steps[self.windows], prepend=0)
+    def window_rates(self, values: Values, ends: NDArray[np.intp] | None = None) -> Values:
+        """``(..., windows)`` the mean per session in each of the hundred windows, or of others that end at some places."""
+        ends = self.windows if ends is None else ends
+        return np.diff(values[..., ends], prepend=0.0, axis=-1) / np.diff(self.steps[ends], prepend=0)
 
 
 Evidence = Mapping[str, Curves]
@@ -219,6 +219,10 @@ class Estimate(NamedTuple):
     def within(self, low: float, high: float) -> Verdict:
         """Whether the interval lies between two bounds."""
         return every([self.above(low), self.below(high)])
+
+    def finding(self, unit: str = "", low: float = -math.inf, high: float = math.inf) -> Finding:
+        """Whether the interval lies between two bounds; measured is the estimate, and what it is of (``unit``) behind it."""
+        return Finding(f"{self}{unit}", self.within(low, high))
 
 
 def number(value: float, digits: int = 3) -> str:
@@ -424,8 +428,6 @@ class Study:
 
 CM, PBM = "CMRank-v0", "PBMRank-v0"
 LAST, FIRST = "CascadeKLUCB", "CascadeKLUCB:feedback=first_click"
-CONVERGED = 1e-3
-"""Zoghi et al.'s threshold of the regret per session."""
 LINEAR = 0.8
 """
 The share of the rate of the second fifth of the horizon that the last fifth keeps, from which on regret counts as linear.
@@ -440,13 +442,17 @@ def short(env: str) -> str:
     return env.partition("Rank")[0].removeprefix("NonStationary")
 
 
+def growth(early: Values, late: Values, over: str = "") -> tuple[str, Estimate]:
+    """The late rate of regret in words, and how far it is above that of linear regret."""
+    share = late.mean() / early.mean() if early.mean() > SLACK else 0.0
+    return f"{estimate(late)} per session{over}, {share:.2f} times the earlier rate", estimate(late - LINEAR * early)
+
+
 def linear(curves: Curves, env: str, agent: str, column: str = "regret") -> Finding:
     """Whether the column keeps growing as fast as before."""
-    (early, late), over = curves.rates(env, agent, (0.2, 0.4), (0.8, 1.0), column=column)
-    share = late.mean() / early.mean() if early.mean() > SLACK else 0.0
-    return Finding(
-        f"{estimate(late)} per session {over}, {share:.2f} times the earlier rate", estimate(late - LINEAR * early).above(SLACK)
-    )
+    rates, over = curves.rates(env, agent, (0.2, 0.4), (0.8, 1.0), column=column)
+    words, gap = growth(*rates, f" {over}")
+    return Finding(words, gap.above(SLACK))
 
 
 def sublinear(curves: Curves, env: str, agent: str) -> Finding:

@@ -52,7 +52,7 @@ def nothing_left(curves: Curves) -> Finding:
     """RankedExp3's regret less CascadeKL-UCB's, with the best γ for RankedExp3."""
     best = min((EXP3, *TUNED), key=lambda agent: late(curves, agent).mean())
     gap = estimate(late(curves, best) - late(curves, LAST))
-    return Finding(f"{gap} above it with {best.partition(':')[2] or 'γ for T'}", gap.below(0.0))
+    return gap.finding(f" above it with {best.partition(':')[2] or 'γ for T'}", high=0.0)
 
 
 def draw(evidence: Evidence) -> Figure:
@@ -63,9 +63,7 @@ def draw(evidence: Evidence) -> Figure:
         curves = evidence[part]
         steps = np.unique(np.searchsorted(curves.steps, np.linspace(0, curves.horizon, 21)[1:].round()))
         for agent in curves.agents:
-            ends = curves.units(PBM, agent)[:, steps]
-            rates = np.diff(ends, prepend=0.0) / np.diff(curves.steps[steps], prepend=0)
-            band(axes, curves.steps[steps], rates, agent)
+            band(axes, curves.steps[steps], curves.window_rates(curves.units(PBM, agent), steps), agent)
         axes.set(title=title, xlabel="session", yscale="log", xlim=(0, curves.horizon), ylim=(3e-3, 0.5))
         axes.ticklabel_format(axis="x", style="sci", scilimits=(0, 0), useMathText=True)
     curves = evidence[QUERIES]

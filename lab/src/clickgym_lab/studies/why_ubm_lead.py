@@ -162,8 +162,7 @@ def headroom(curves: Curves, agent: str) -> Values:
 def nothing_left(curves: Curves, kind: str, theirs: str) -> Finding:
     """The paper's lead less ours on the users with all causes together; explained within two per cent."""
     published = 100 * PUBLISHED_LIFT[kind]
-    gap = estimate(published - lead(curves, kind, theirs=theirs))
-    return Finding(f"{gap} of {published:.1f} per cent", gap.within(-2.0, 2.0))
+    return estimate(published - lead(curves, kind, theirs=theirs)).finding(f" of {published:.1f} per cent", -2.0, 2.0)
 
 
 def nothing_left_of_the_best(curves: Curves, kind: str) -> Finding:

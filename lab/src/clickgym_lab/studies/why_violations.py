@@ -133,8 +133,7 @@ def published(agent: str, env: str) -> float:
 def nothing_left(evidence: Evidence, env: str, agent: str) -> Finding:
     """Whether the paper's number for CascadeKL-UCB less ours on its lists is less than a tenth of it."""
     number = published(LAST, env)
-    gap = estimate(number - at_implied(evidence, env, agent))
-    return Finding(f"{gap} of {number:g}", gap.within(-0.1 * number, 0.1 * number))
+    return estimate(number - at_implied(evidence, env, agent)).finding(f" of {number:g}", -0.1 * number, 0.1 * number)
 
 
 def nothing_left_by_spread(evidence: Evidence, env: str, agent: str) -> Finding:
