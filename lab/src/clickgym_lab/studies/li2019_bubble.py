@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from clickgym.envs import load_instance
+from clickgym.envs import Instance, load_instance
 from clickgym.runner import wrong_pairs
 
 from .plots import BLACK, BLUE, GREEN, ORANGE, PURPLE, YELLOW, Figure, band, bands, finish, grid
@@ -29,7 +28,6 @@ from .study import (
     every,
     half_of_slope,
     less_regret,
-    saved,
     several,
     short,
     versus,
@@ -106,24 +104,18 @@ def safe(curves: Curves) -> Finding:
 N_LISTS = 10
 
 
-def random_lists(queries: Sequence[str], folder: Path) -> list[str]:
-    """Instance files that differ from the queries in their production list: ten random ones each, the same every time.
+def random_lists(queries: Sequence[str]) -> Iterator[Instance]:
+    """Instances that differ from the queries in their production list: ten random ones each, the same every time.
 
     Args:
         queries: names or files of instances.
-        folder: where the files go; made if need be.
-
-    Returns:
-        The files.
     """
-    files = []
     for query in queries:
         instance = load_instance(query)
         rng = np.random.default_rng(list(instance.name.encode()))
         for number in range(N_LISTS):
             name = f"{instance.name}-list{number}"
-            files.append(saved(replace(instance, name=name, initial_ranking=rng.permutation(instance.n_items)), folder))
-    return files
+            yield replace(instance, name=name, initial_ranking=rng.permutation(instance.n_items))
 
 
 WRONG_PAIRS = "wrong_pairs"

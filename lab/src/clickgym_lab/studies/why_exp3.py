@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 
 from clickgym.envs import Instance, load_instance
 
 from .plots import Figure, band, colour_of, finish, grid
-from .study import LAST, PBM, Curves, Evidence, Finding, Values, estimate, saved
+from .study import LAST, PBM, Curves, Evidence, Finding, Values, estimate
 from .zoghi2017 import PANELS
 
 QUERY = PANELS["c"][1]
@@ -21,11 +20,11 @@ LEVEL = f"{LAST}:c=0"
 PANEL, FLAT, QUERIES = "why-exp3-panel", "why-exp3-flat", "why-exp3-queries"
 
 
-def flattened(queries: Sequence[str], folder: Path) -> list[str]:
+def flattened(_: Sequence[str]) -> list[Instance]:
     """The query of panel c with the square roots of its examination probabilities: users who look further down."""
     model = load_instance(QUERY).model("PBM")
     seen = type(model)(model.attraction, np.sqrt(model.examination))
-    return [saved(Instance(f"{QUERY}-flat", {"PBM": seen}, model.n_positions, origin=load_instance(QUERY).origin), folder)]
+    return [Instance(f"{QUERY}-flat", {"PBM": seen}, model.n_positions, origin=load_instance(QUERY).origin)]
 
 
 def late(curves: Curves, agent: str) -> Values:
