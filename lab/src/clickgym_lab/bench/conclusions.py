@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,7 +21,7 @@ from clickgym.runner import PUBLISHED, stands
 
 from .leaderboard import Place, bad_text, is_learner, is_tuned, leaderboard
 from .protocol import CURRENT, Board, Protocol
-from .reference import PUBLISHED_LINE, SAFE_LINE, TUNED_LINE, agent_of, line_name, lines, reference
+from .reference import PUBLISHED_LINE, SAFE_LINE, agent_of, line_name, lines, reference
 from .score import Estimate, regret_ratios
 from .task import Task
 
@@ -188,13 +188,8 @@ def own_agent() -> str:
         best = [max(group, key=lambda place: place.standing.abilities[ability].value) for group in playing]
         scores = (f"{_score_in(place, ability)}, {worst(place.agent, ability):.2f}" for place in own)
         rows.append((ability, *scores, *(_named_score(place, ability) for place in best)))
-    header = (
-        "",
-        f"`{OURS}`, worst tenth of runs",
-        f"`{OURS}:safe=true`, worst tenth",
-        "best without extra knowledge",
-        "best with the examination probabilities",
-    )
+    heads = (f"`{OURS}`, worst tenth of runs", f"`{OURS}:safe=true`, worst tenth", "best without extra knowledge")
+    header = ("", *heads, "best with the examination probabilities")
     return "\n".join(markdown_table([header, *rows]))
 
 
@@ -249,73 +244,12 @@ def referee(sets: Sequence[Mapping[str, Mapping[str, float]]]) -> str:
     places = {place.agent: place for _, found in shown for place in found}
     anchors = Counter(CURRENT.anchor(task).agent for task in CURRENT.tasks())
     above = sum(any(score.value > 1 for score in place.standing.abilities.values()) for place in places.values())
-    rows = _answers(places, anchors, sum(compared for _, _, compared in counts))
-    values = {"rows": rows, "facts": _facts(shown), "boards": counts, "above": above, "n_lines": len(places)}
-    return _render("referee.md", **values, sets=sets, stability=stability(sets)) + "\n"
-
-
-def _answers(places: Mapping[str, Place], anchors: Mapping[str, int], n_pairs: int) -> Iterator[tuple[str, str, str]]:
-    """Criticism, answer and figure."""
-
-    def score(name: str, ability: str) -> str:
-        return _score_in(places[name], ability)
-
-    def gain(name: str, ability: str) -> str:
-        return f"{score(name, ability)} → {score(line_name(name, TUNED_LINE), ability)}"
-
-    figures = ", ".join(
-        f"`{name}` {gain(name, 'contextual')}" for name in ("UBMLinUCB", "DCMLinUCB", "CMLinUCB", "C2UCB", "PDGD")
-    )
-    yield (
-        "It measured tuning: one constant decided places in `contextual`",
-        "two lines for each agent, as published and tuned, with one budget on development tasks",
-        f"`contextual`, published → tuned: {figures}; `CascadeKLUCB` in `standard` {gain('CascadeKLUCB', 'standard')}",
-    )
-    n_tasks, n_all = places["Fixed"].standing.n_tasks, places["TopRank"].standing.n_tasks
-    yield (
-        "Overall scores were over different tasks",
-        "every agent plays every task that gives it what it needs; others count 0; pairs are compared over common tasks",
-        f"`Fixed`, which plays {n_tasks} tasks, scores {places['Fixed'].standing.overall.value:.2f}, `TopRank` with {n_all} "
-        f"{places['TopRank'].standing.overall.value:.2f}",
-    )
-    overall = places["CascadeTS"].standing.overall
-    yield (
-        "Intervals were over runs only, and many verdicts had no correction",
-        "the bootstrap draws instances and runs; Holm's correction over all pairs of a board",
-        f"`CascadeTS`: {overall}, {(overall.high - overall.low) / RUNS_ONLY:.1f} times as wide as over runs alone in version 1",
-    )
-    most, number = max(anchors.items(), key=lambda item: item[1])
-    yield (
-        "A score of 1.00 was its own anchor's, and findings quoted it",
-        "anchors are played again with other seeds; no sentence of ours quotes a score of 1 that is an anchor's own",
-        f"{len(anchors)} lines are the best of a task; `{most}` most often, of {number} of {sum(anchors.values())} tasks",
-    )
-    models = places["BCMPTS"].standing.models
-    worst = min(models, key=models.__getitem__)
-    yield (
-        "The interquartile mean hid a click model",
-        "scores are means; a column for each click model, and the worst tenth of the tasks",
-        f"`BCMPTS`: overall {places['BCMPTS'].standing.overall.value:.2f}, in the {worst} {models[worst]:.2f}, in its worst "
-        f"tenth {places['BCMPTS'].standing.worst:.2f}",
-    )
-    yield (
-        "An agent that searched memory won, and a forged folder was accepted",
-        "the judge plays everything itself, without the environment in the process, and on secret tasks",
-        "the two exploits and ten more gain nothing, or are refused: [tests](../lab/tests/test_judge.py)",
-    )
-    yield (
-        "One loss per run, no curves, no way to take part, nothing held out",
-        "20 steps of every run ship; [take part](taking_part.md); a secret set is drawn when a folder is judged",
-        f"{n_pairs:,} pairs of lines are compared, at 1,000 and 10,000 sessions, too",
-    )
     safety = [task for task in CURRENT.tasks() if task.ability == "safety"]
-    costs = [_cost_of_a_list(task) for task in safety]
-    yield (
-        "`safety` did not generalise: four queries, and one bad list was half of the score",
-        "more queries, three click models, and a thousandth of T added to all losses",
-        f"{len(safety)} tasks with {len({task.query for task in safety})} queries; one bad list costs at most "
-        f"{max(costs):.3f}; `BubbleRank` scores {score('BubbleRank', 'safety')}",
-    )
+    text = _render(
+        "referee.md", facts=_facts(shown), places=places, anchors=anchors, runs_only=RUNS_ONLY, safety=safety, boards=counts,
+        cost=max(map(_cost_of_a_list, safety)), above=above, sets=sets, stability=stability(sets),
+    )  # fmt: skip
+    return f"{text}\n"
 
 
 def _facts(boards: Sequence[tuple[Board, Sequence[Place]]]) -> dict[str, object]:

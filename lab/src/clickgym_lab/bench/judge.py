@@ -145,11 +145,9 @@ class Judgement:
     @cached_property
     def standings(self) -> dict[str, Standing]:
         """The scores by their origin: ``claimed`` by the author, ``judged``, and judged on the ``secret`` set."""
-        sets = {"claimed": self.submitted, "judged": self.judged, "secret": self.secret}
-        protocols = {"secret": self.secret_protocol}
-        return {
-            name: standing(table, protocols.get(name, self.protocol), self.board, self.quick) for name, table in sets.items()
-        }
+        sets = {"claimed": (self.submitted, self.protocol), "judged": (self.judged, self.protocol)}
+        sets["secret"] = self.secret, self.secret_protocol
+        return {name: standing(*each, self.board, self.quick) for name, each in sets.items()}
 
     @property
     def rows(self) -> list[tuple[str, ...]]:
@@ -219,9 +217,8 @@ class Judgement:
         """What the board reads, among the data of the version."""
         tasks = [self.protocol.by_name[name] for name in self.curves["task"].unique(maintain_order=True)]
         for part, block in blocks(tasks).items():
-            rows = self.curves.filter(col("task").is_in([task.name for task in block])).with_columns(
-                agent=polars.lit(self.name)
-            )
+            names = [task.name for task in block]
+            rows = self.curves.filter(col("task").is_in(names)).with_columns(agent=polars.lit(self.name))
             made = origin_of(
                 self.protocol,
                 self.agent,
@@ -458,15 +455,9 @@ def _played(
     for (_, task, run), (table, seconds) in zip(cells, _runs(maker, maker.compiled, cells, n_jobs, callback), strict=True):
         if not table.select(col("regret", "loss").is_finite().all()).row(0) == (True, True):
             raise ValueError(f"run {run} of {task.name!r} came out with other than finite numbers")
-        facts: dict[str, Any] = {
-            "task": task.name,
-            "ability": task.ability,
-            "env": task.env,
-            "instance": task.instance,
-            "agent": maker.agent,
-        }
-        facts |= {"run": run, "horizon": task.horizon, "seconds": seconds}
-        frames.append(table.with_columns(polars.lit(value).alias(name) for name, value in facts.items()).select(COLUMNS))
+        facts = task._asdict() | {"task": task.name, "agent": maker.agent, "run": run, "seconds": seconds}
+        own = [polars.lit(facts[name]).alias(name) for name in COLUMNS if name in facts]
+        frames.append(table.with_columns(own).select(COLUMNS))
     return polars.concat(frames).with_columns(col("run", "horizon", "step").cast(polars.Int64))
 
 

@@ -150,20 +150,17 @@ def among(agent: str, compared: Mapping[tuple[str, str], Pair]) -> dict[str, Any
     Returns:
         ``number`` and ``last``, the places that are possible; ``tied``, the lines that it is not told apart from.
     """
-    own: dict[str, tuple[Pair, int]] = {}
-    for (one, other), pair in compared.items():
-        if agent == one:
-            own[other] = pair, 1
-        elif agent == other:
-            own[one] = pair, -1
+    own = [
+        (other if agent == one else one, pair.differ, pair.difference.value if agent == one else -pair.difference.value)
+        for (one, other), pair in compared.items()
+        if agent in (one, other)
+    ]
     if not own:
         return {}
-    signs = [sign * pair.difference.value for pair, sign in own.values() if pair.differ]
-    better, worse = sum(value < 0 for value in signs), sum(value > 0 for value in signs)
     return {
-        "number": 1 + better,
-        "last": 1 + len(own) - worse,
-        "tied": tuple(name for name, (pair, _) in own.items() if not pair.differ),
+        "number": 1 + sum(differ and gain < 0 for _, differ, gain in own),
+        "last": 1 + len(own) - sum(differ and gain > 0 for _, differ, gain in own),
+        "tied": tuple(name for name, differ, _ in own if not differ),
     }
 
 
@@ -227,43 +224,30 @@ HEADS = ("place", "agent", "score", "bad run", "regret", "needs", "time", "judge
 """Of the columns of a board; then there is a square for each ability."""
 
 
-def header(protocol: Protocol = CURRENT, board: Board | None = None) -> tuple[str, ...]:
-    """The heads of all that is known of a line, for the table that can be downloaded; those of a board come first."""
-    early = (f"after {stage:,}" for stage in STAGES)
-    abilities = (name.replace("_", " ") for name in protocol.columns(board))
-    models = () if board is None else models_of(protocol, board)
-    return (
-        *HEADS,
-        "linear",
-        *early,
-        *abilities,
-        *models,
-        "worst tenth",
-        "tasks",
-        "tied with",
-        "made for",
-        "tuning changed",
-        "secret score",
-    )
-
-
 def models_of(protocol: Protocol, board: Board) -> list[str]:
     """The click models of the tasks of a board."""
     return list(dict.fromkeys(task.click_model for task in protocol.tasks() if task.ability in board.abilities))
 
 
-def row_of(place: Place, protocol: Protocol = CURRENT, board: Board | None = None) -> tuple[str, ...]:
-    """The cells under `header`."""
+def cells_of(place: Place, protocol: Protocol = CURRENT, board: Board | None = None) -> dict[str, str]:
+    """All that is known of a line, by the heads of the table that can be downloaded; those of a board come first."""
     own, models = place.standing, [] if board is None else models_of(protocol, board)
-    scores = [_score(own.abilities[name].value) if name in own.abilities else "–" for name in protocol.columns(board)]
-    early = [_score(place.early[stage].standing.overall.value) if stage in place.early else "–" for stage in STAGES]
-    return (
-        *(place_text(place), place.agent, str(own.overall), bad_text(place), ratio_text(place), needs_text(place)),
-        *(clock(place.seconds), place.trust, _score(own.linear), *early, *scores),
-        *(_score(own.models.get(model, math.nan)) for model in models),
-        *(_score(own.worst), str(own.n_tasks), "; ".join(place.tied) or "–", place.click_models, place.changes or "–"),
-        secret_text(place),
-    )
+    scores = {name: score.value for name, score in own.abilities.items()}
+    early = {stage: each.standing.overall.value for stage, each in place.early.items()}
+    shown = (place_text(place), place.agent, str(own.overall), bad_text(place), ratio_text(place), ", ".join(place.told) or "–")
+    return {
+        **dict(zip(HEADS, (*shown, clock(place.seconds), place.trust), strict=True)),
+        "linear": _score(own.linear),
+        **{f"after {stage:,}": _score(early.get(stage, math.nan)) for stage in STAGES},
+        **{name.replace("_", " "): _score(scores.get(name, math.nan)) for name in protocol.columns(board)},
+        **{model: _score(own.models.get(model, math.nan)) for model in models},
+        "worst tenth": _score(own.worst),
+        "tasks": str(own.n_tasks),
+        "tied with": "; ".join(place.tied) or "–",
+        "made for": place.click_models,
+        "tuning changed": place.changes or "–",
+        "secret score": "not judged" if place.secret is None else str(place.secret),
+    }
 
 
 def place_text(place: Place) -> str:
@@ -284,11 +268,6 @@ def bad_text(place: Place) -> str:
     return "–" if place.standing.bad is None else str(place.standing.bad)
 
 
-def needs_text(place: Place) -> str:
-    """What it is told, or that it needs nothing."""
-    return ", ".join(place.told) or "–"
-
-
 def ratio_text(place: Place) -> str:
     """The regret multiple that is shown beside a score.
 
@@ -298,11 +277,6 @@ def ratio_text(place: Place) -> str:
         '0.51 ×'
     """
     return "–" if math.isnan(place.ratio) else f"{place.ratio:.2g} ×"
-
-
-def secret_text(place: Place) -> str:
-    """The score on secret tasks, with its interval, or that there is none."""
-    return "not judged" if place.secret is None else str(place.secret)
 
 
 def _score(value: float) -> str:

@@ -181,11 +181,6 @@ def _saved(table: polars.DataFrame, due: Iterable[Task], protocol: Protocol, sta
     return shares
 
 
-def counted_rows(table: polars.DataFrame, protocol: Protocol) -> polars.DataFrame:
-    """The rows of `scored` without those of tasks that were added since the version was frozen."""
-    return table.filter(col("ability").is_in(list(protocol.abilities)))
-
-
 def _of_board(replicated: Mapping[str, Replicated], board: Board) -> list[Replicated]:
     return [replicated[ability] for ability in board.abilities if ability in replicated]
 
@@ -308,19 +303,7 @@ def _pair(one: Replicated, other: Replicated, n_tasks: int) -> Pair:
     return Pair(difference.estimate, p, n_tasks)
 
 
-def common(agents: Iterable[str], table: polars.DataFrame) -> polars.DataFrame:
-    """The rows of some agents in the tasks that all of them play.
-
-    Args:
-        agents: their names.
-        table: rows of `scored`.
-    """
-    names = list(agents)
-    rows = table.filter(polars.col("agent").is_in(names))
-    return rows.filter(polars.col("agent").n_unique().over("task") == len(set(names)))
-
-
-def regret_ratios(agents: Iterable[str], base: str, table: polars.DataFrame) -> dict[str, float]:
+def regret_ratios(agents: Sequence[str], base: str, table: polars.DataFrame) -> dict[str, float]:
     """The loss of each agent as a multiple of that of one agent: geometric means over the tasks that all play.
 
     Args:
@@ -328,8 +311,9 @@ def regret_ratios(agents: Iterable[str], base: str, table: polars.DataFrame) -> 
         base: the name of the other.
         table: rows of `scored`, without a loss of 0.
     """
-    rows = common([*agents, base], table).group_by("agent").agg(polars.col("loss").log().mean().exp())
-    losses = dict(rows.iter_rows())
+    names = {*agents, base}
+    rows = table.filter(col("agent").is_in(names)).filter(col("agent").n_unique().over("task") == len(names))
+    losses = dict(rows.group_by("agent").agg(col("loss").log().mean().exp()).iter_rows())
     return {name: losses[name] / losses[base] for name in agents}
 
 
@@ -362,7 +346,8 @@ def improvement(one: polars.DataFrame, other: polars.DataFrame, protocol: Protoc
         one, other: their rows of `scored`.
         protocol: the version.
     """
-    mine, theirs = (_by_task(counted_rows(table, protocol)) for table in (one, other))
+    counted = col("ability").is_in(list(protocol.abilities))  # not the tasks that were added since the version was frozen
+    mine, theirs = (_by_task(table.filter(counted)) for table in (one, other))
     shared = [name for name in mine if name in theirs]
     if not shared:
         return None
