@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from numpy.typing import NDArray
 
 from ..agents import Agent, CompiledAgent
 from ..core.kernels import KernelError, SessionError, cause, only_own_frames, specialise
@@ -18,24 +17,19 @@ from ..envs.click_env import name_of
 from ..envs.guests import regret_of
 from ..envs.session import is_ranked_list, session
 from ..envs.wrappers.regret import Meter
-from .axes_loop import absent_item, feedback_of, kernels_of_axes, state_of_axes
+from .axes_loop import absent_item, feedback_of, loop_with_axes, update_blindly
 from .metrics import Metrics
 from .pairs import Pair
 
 OnChunk = Callable[[int], object]
 
-# Left open in the templates below; `specialise` binds them to the kernels of a model and an agent, and of the axes that there are.
+# Left open in the templates below; `specialise` binds them to the kernels of a model and an agent.
 rank: Callable[..., None]
 update: Callable[..., None]
 play_session: Callable[..., tuple[float, float, int]]
 measure: Callable[..., None]
 sessions: Callable[..., tuple[int, float, int]]
 next_round: Callable[..., None]
-is_available: Callable[..., bool]
-report_clicks: Callable[..., tuple[float, bool]]
-learn: Callable[..., None]
-change_item: Callable[..., int]
-change_list: Callable[..., None]
 
 
 class AgentError(SessionError):
@@ -64,111 +58,79 @@ def check_list(agent: Agent, ranking: Any, n_items: int, n_positions: int, what:
         raise AgentError(f"{type(agent).__name__}, {what} {number}: {error}") from None
 
 
-class UsersState(NamedTuple):
-    """The users under the present task, and the arrays of one session of theirs."""
-
-    parameters: Any
-    rng: np.random.Generator
-    reward: int
-    cutoff: int
-    pool: Any
-    round: Any
-    uniforms: NDArray[np.float64]  # (K,)
-    clicks: NDArray[np.int8]  # (K,)
-    examined: NDArray[np.int8]  # (K,)
-    reported: NDArray[np.int8]  # (K,) what the agent is told: the clicks themselves where there are no bots
-    scratch: NDArray[np.float64]  # (K + 1,)
+# The flat argument lists below are written four times on purpose: bundled in named tuples, or forwarded by ``*arguments``, they
+# give the same numbers but cost 20 to 60 % more a session (measured over six pairs).
 
 
-class AgentState(NamedTuple):
-    """The agent, and its present list."""
-
-    state: Any
-    rng: np.random.Generator
-    ranking: NDArray[np.int64]  # (K,)
-    seen: NDArray[np.int64]  # (L,) the last session of the chunk in whose list each item was
-
-
-def _sessions(users, agent, axes, contexts, before, n_sessions, totals):  # type: ignore[no-untyped-def]
-    """``n_sessions`` rounds of rank, session, update; returns how many were played before a bad list.
-
-    What happens in a session, and in which order, says `envs/axes.py`. Which axes there are is known as this is compiled, so that
-    those which are not cost nothing. The records are taken apart here: reading their fields in the loop takes 20 to 60 % longer.
-    """
-    parameters, env_rng, reward, cutoff, pool, drawn, uniforms, clicks, examined, reported, scratch = users
-    state, agent_rng, ranking, seen = agent
+def _sessions(  # type: ignore[no-untyped-def]
+    parameters, env_rng, uniforms, clicks, examined, scratch, reward, cutoff, pool, drawn,
+    state, agent_rng, ranking, seen, contexts, n_sessions, totals,
+):  # fmt: skip
+    """``n_sessions`` rounds of rank, session, update; returns how many were played before a bad list."""
     n_positions = len(ranking)
     regret, rewards, n_clicks = totals[0], totals[1], totals[2]
     satisfied, realised, played = -1, 0.0, np.int64(0)  # no literal, for which numba would compile `is_ranked_list` once more
     while played < n_sessions:
-        number = before + played + 1
-        rank(state, agent_rng, drawn.features, axes, ranking)
-        if not is_ranked_list(ranking, seen, played) or not is_available(axes, ranking):
+        rank(state, agent_rng, drawn.features, ranking)
+        if not is_ranked_list(ranking, seen, played):
             break
         for k in range(n_positions):
             uniforms[k] = env_rng.random()
         realised, expectation, satisfied = play_session(
             parameters, ranking, uniforms, clicks, examined, reward, cutoff, scratch
         )
-        paid_for, is_bot = report_clicks(axes, number, ranking, clicks, reported, realised, reward, cutoff)
-        if is_bot:
-            realised = 0.0
-        else:
-            regret += drawn.optimum[0] - expectation
-            rewards += realised
-            for k in range(n_positions):
-                n_clicks += clicks[k]
-            measure(contexts, ranking, clicks, expectation, totals, 3)
-        learn(state, drawn.features, ranking, reported, number, paid_for, axes)
-        item = change_item(state, agent_rng, number, axes)
+        update(state, drawn.features, ranking, clicks)
+        measure(contexts, ranking, clicks, expectation, totals, 3)
+        regret += drawn.optimum[0] - expectation
+        rewards += realised
+        for k in range(n_positions):
+            n_clicks += clicks[k]
         next_round(pool, drawn, parameters, env_rng, reward, scratch)
-        change_list(axes, item, parameters, reward, cutoff, scratch)
         played += 1
     totals[0], totals[1], totals[2] = regret, rewards, n_clicks
     return played, realised, satisfied
 
 
-def _play(users, agent, axes, contexts, before, n_sessions, totals):  # type: ignore[no-untyped-def]
-    return sessions(users, agent, axes, contexts, before, n_sessions, totals)
+def _play(  # type: ignore[no-untyped-def]
+    parameters, env_rng, uniforms, clicks, examined, scratch, reward, cutoff, pool, drawn,
+    state, agent_rng, ranking, seen, contexts, n_sessions, totals,
+):  # fmt: skip
+    return sessions(
+        parameters, env_rng, uniforms, clicks, examined, scratch, reward, cutoff, pool, drawn,
+        state, agent_rng, ranking, seen, contexts, n_sessions, totals,
+    )  # fmt: skip
 
 
-def _rank_blindly(state, rng, features, axes, ranking):  # type: ignore[no-untyped-def]
+def _rank_blindly(state, rng, features, ranking):  # type: ignore[no-untyped-def]
     rank(state, rng, ranking)
 
 
-def _rank_features(state, rng, features, axes, ranking):  # type: ignore[no-untyped-def]
-    rank(state, rng, features, ranking)
-
-
-def _rank_without_values(state, rng, features, axes, ranking):  # type: ignore[no-untyped-def]
+def _rank_without_values(state, rng, features, ranking):  # type: ignore[no-untyped-def]
     rank(state, rng, features[:, : features.shape[1] - 1], ranking)
-
-
-def _update_blindly(state, features, ranking, clicks):  # type: ignore[no-untyped-def]
-    update(state, ranking, clicks)
 
 
 def _update_without_values(state, features, ranking, clicks):  # type: ignore[no-untyped-def]
     update(state, features[:, : features.shape[1] - 1], ranking, clicks)
 
 
-def loop(pair: Pair, measure: Any) -> Callable[..., Any]:
-    """The compiled loop of a pair under the present task."""
+def loop(pair: Pair, measure: Any, before: Sequence[Any]) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    """The compiled loop of a pair under the present task, and the arguments that it takes beside those of every pair.
+
+    Those that it took under the last task are ``before``.
+    """
     agent, env = pair.agent, pair.place.core
-    rank_template, update_template = _rank_features, None
+    if env.axes is not None:
+        compiled, axes = loop_with_axes(pair, measure, *(before or (None,)))
+        return compiled, (axes,)
+    kernels: dict[str, Any] = {"rank": agent.rank_kernel, "update": agent.update_kernel}
     if pair.kind is CompiledAgent:  # which sees neither features nor a state
-        rank_template, update_template = _rank_blindly, _update_blindly
+        kernels["rank"] = specialise(_rank_blindly, rank=agent.rank_kernel)
+        kernels["update"] = specialise(update_blindly, update=agent.update_kernel)
     elif env.model.item_values is not None and not agent.observes_values:
-        rank_template, update_template = _rank_without_values, _update_without_values
-    update = specialise(update_template, update=agent.update_kernel) if update_template else agent.update_kernel
-    kernels = {
-        "rank": specialise(rank_template, rank=agent.rank_kernel),
-        "play_session": session(env.task.model),
-        "measure": measure,
-        "next_round": env.task.next_round,
-        **kernels_of_axes(agent, env, update),
-    }
-    return specialise(_play, sessions=specialise(_sessions, **kernels), counted=True)
+        kernels["rank"] = specialise(_rank_without_values, rank=agent.rank_kernel)
+        kernels["update"] = specialise(_update_without_values, update=agent.update_kernel)
+    kernels |= {"play_session": session(env.task.model), "measure": measure, "next_round": env.task.next_round}
+    return specialise(_play, sessions=specialise(_sessions, **kernels), counted=True), ()
 
 
 def play_compiled(pair: Pair, meter: Meter, metrics: Metrics, on_chunk: OnChunk | None = None) -> float:
@@ -193,18 +155,15 @@ def play_compiled(pair: Pair, meter: Meter, metrics: Metrics, on_chunk: OnChunk 
     n_positions = click_env.model.n_positions
     uniforms, scratch = np.empty(n_positions), np.empty(n_positions + 1)
     clicks, examined = np.zeros(n_positions, np.int8), np.zeros(n_positions, np.int8)
-    reported = np.zeros(n_positions, np.int8) if click_env.axes is not None and click_env.axes.bots else clicks
     seen = np.empty(click_env.model.n_items, np.int64)
     task: Any = None
-    axes: Any = ()
+    axes: tuple[Any, ...] = ()
 
     def play(size: int) -> tuple[int, float, int]:
-        users = UsersState(
-            task.parameters, click_env.np_random, task.code, task.cutoff, task.pool, task.round,
-            uniforms, clicks, examined, reported, scratch,
+        return compiled(
+            task.parameters, click_env.np_random, uniforms, clicks, examined, scratch, task.code, task.cutoff,
+            task.pool, task.round, agent.state, agent.rng, agent.ranking, seen, contexts, size, meter.totals, *axes,
         )  # fmt: skip
-        state = AgentState(agent.state, agent.rng, agent.ranking, seen)
-        return compiled(users, state, axes, contexts, click_env._steps, size, meter.totals)
 
     def found_guilty(error: Exception) -> Exception:
         """What failed in the chunk: ``seen`` tells how many of its lists were shown, and the last session is played again from
@@ -224,11 +183,13 @@ def play_compiled(pair: Pair, meter: Meter, metrics: Metrics, on_chunk: OnChunk 
     while meter.step < meter.horizon:
         if task is not click_env.task:  # at the start, and where the users change
             task, contexts = click_env.task, metrics.contexts(click_env)
-            compiled, axes = loop(pair, metrics.kernel), state_of_axes(pair, axes)
+            compiled, axes = loop(pair, metrics.kernel, axes)
             play(0)  # compiles
         seen.fill(-1)
         size = min(chunk, meter.next_checkpoint - meter.step, click_env.sessions_to_change)
         agent.make_room(size)
+        for state in axes:
+            state.played[0] = click_env._steps
         before, regret = time.perf_counter(), meter.totals[0]
         try:
             played, realised, satisfied = play(size)
