@@ -339,7 +339,7 @@ def _by_length(
     """The sessions of each query by the lengths of their lists, with the laws of these; or not ``apart``, all together: for a
     click model an item's attraction is the same in lists of every length."""
     for query, rows in sessions_by_query(log):
-        laws = _policy("target", target, query, log), None if logging is None else _policy("logging", logging, query, log)
+        laws = policy_of("target", target, query, log), None if logging is None else policy_of("logging", logging, query, log)
         if not apart:
             yield QuerySessions(log, query, rows, *laws, earned[rows])
             continue
@@ -388,7 +388,7 @@ def earnings(log: ClickLog | ItemPositionLog, reward: str, cutoff: int | None) -
     return counted if isinstance(log, ItemPositionLog) or log.values is None else counted * log.values[:, :cutoff]
 
 
-def _policy(name: str, policies: Policies, query: str, log: ClickLog) -> Policy:
+def policy_of(name: str, policies: Policies, query: str, log: ClickLog) -> Policy:
     """The policy of one query."""
     if isinstance(policies, Mapping):
         if query not in policies:
