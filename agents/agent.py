@@ -8,8 +8,9 @@ import io
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from dataclasses import KW_ONLY, InitVar
 from pathlib import Path
-from typing import Any, BinaryIO, ClassVar, Self, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, Self, cast, dataclass_transform
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -169,7 +170,32 @@ class Agent(ABC):
         return as_call(self, **{name: getattr(self, name) for name in ("n_items", "n_positions") if hasattr(self, name)})
 
 
-class CompiledAgent(Agent):
+@dataclass_transform(kw_only_default=True, field_specifiers=(hyperparameter,))
+class _Declaring(Agent):
+    """Lets type checkers know the constructors that are made of declarations; it does nothing else."""
+
+    state: Any  # a named tuple of its own class
+
+    if TYPE_CHECKING:
+
+        def __init_subclass__(cls, *, kw_only: bool = True) -> None: ...
+
+
+if TYPE_CHECKING:
+
+    class _Sized(_Declaring, kw_only=False):
+        """What all constructors take."""
+
+        n_items: int
+        n_positions: int
+        _: KW_ONLY
+        seed: InitVar[Seed] = None
+
+else:
+    _Sized = _Declaring
+
+
+class CompiledAgent(_Sized):
     """An agent that consists of two compiled kernels and a named tuple of arrays; the base class of the published algorithms.
 
     A subclass sets ``rank_kernel(state, rng, ranking)``, which writes the list, and ``update_kernel(state, ranking, clicks)``,
@@ -221,7 +247,6 @@ class CompiledAgent(Agent):
     undeclared: ClassVar[tuple[str, ...]]
     """The other fields."""
 
-    state: Any  # a named tuple of its own class
     rank_kernel: ClassVar[Callable[..., None]]
     update_kernel: ClassVar[Callable[..., None]]
 
