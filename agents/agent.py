@@ -868,8 +868,6 @@ def _saved_class(module: str | None, name: str, caller: type[CompiledAgent], tru
     if module is None:
         raise ImportError(f"it names {name} as clickgym 0.1 did; clickgym 2 reads it and writes it anew")
     classes = CompiledAgent._classes
-    if _is_published(module) and name in RETIRED:
-        raise ImportError(retired(name))
     module, name = _where(module, name)
     if _is_published(module):
         return classes[module, name]
@@ -893,6 +891,8 @@ def _where(module: str, name: str) -> tuple[str, str]:
     """Return module and name of a class; for classes of the package the name is enough."""
     if not _is_published(module):
         return module, name
+    if name in RETIRED:
+        raise ImportError(retired(name))
     agent = {agent.__name__: agent for agent in reversed(CompiledAgent._classes.values())}[name]
     return agent.__module__, agent.__qualname__
 

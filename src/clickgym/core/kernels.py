@@ -707,7 +707,7 @@ def _truncation(function: types.FunctionType, compiled: Any) -> str | None:
     annotation: Any = getattr(compiled, "type_annotation", None)
     blocks: dict[int, Any] = getattr(annotation, "blocks", None) or {}
     statements = [statement for block in blocks.values() for statement in block.body]
-    fields = {each.target.name: each.value.attr for each in statements if _is_field(each)}
+    fields = {each.target.name: each.value.attr for each in filter(_is_field, statements)}
     for each in statements:
         if isinstance(each, SetItem | StaticSetItem):
             array, value = (annotation.typemap[variable.name] for variable in (each.target, each.value))

@@ -289,21 +289,24 @@ class Feedback:
         if axes.arrival_state is None:
             agent.update(last, ranking, clicks_of(observation), reward)
         else:
-            arrived = axes.arrival_state
-            if self._is_contextual and not axes.is_lost:
-                self._features[self._played] = {"features": last["features"]}
-                if len(self._features) > arrived.due.shape[1]:  # the oldest was given up
-                    del self._features[next(iter(self._features))]
-            for n in range(arrived.n_arrived[0]):
-                number = int(arrived.displays[0, n])
-                void = {"void": arrived.void[0, n].copy()} if axes.churn else {}
-                agent.update(
-                    self._features.pop(number, None), arrived.rankings[0, n].copy(), arrived.clicks[0, n].copy(),
-                    float(arrived.rewards[0, n]), display=self._before + number, **void,
-                )  # fmt: skip
+            self._learn_arrived(axes, axes.arrival_state, last)
         if axes.churn and axes.churn_state.replaced[0] >= 0:
             agent.replace(int(axes.churn_state.replaced[0]))
         return info["true_clicks"], float(info["realised_reward"])
+
+    def _learn_arrived(self, axes: Axes, arrived: ArrivalState, last: Any) -> None:
+        """Keep what the agent saw for when its clicks arrive, and pass on what has arrived by now."""
+        if self._is_contextual and not axes.is_lost:
+            self._features[self._played] = {"features": last["features"]}
+            if len(self._features) > arrived.due.shape[1]:  # the oldest was given up
+                del self._features[next(iter(self._features))]
+        for n in range(arrived.n_arrived[0]):
+            number = int(arrived.displays[0, n])
+            void = {"void": arrived.void[0, n].copy()} if axes.churn else {}
+            self._agent.update(
+                self._features.pop(number, None), arrived.rankings[0, n].copy(), arrived.clicks[0, n].copy(),
+                float(arrived.rewards[0, n]), display=self._before + number, **void,
+            )  # fmt: skip
 
     def close(self) -> None:
         """End the run: feedback that has not arrived by now never will."""
