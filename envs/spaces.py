@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from copy import deepcopy
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from gymnasium.spaces import MultiDiscrete
@@ -65,21 +65,14 @@ def check_ranking(ranking: ArrayLike, n_items: int, n_positions: int) -> NDArray
     items = array.tolist()
     if array.dtype.kind not in "iu":
         raise TypeError(f"a ranking holds integers, the numbers of the items; got {array.dtype} in {items!r}")
-    if fault := _fault(items, n_items):
-        raise ValueError(f"bad ranking {items}: {fault} (positions count from 0)")
-    return array.astype(np.int64)
-
-
-def _fault(items: list[int], n_items: int) -> str:
-    """What is wrong with the first item that is out of range or shown twice; empty if none is."""
     position_of: dict[int, int] = {}
     for position, item in enumerate(items):
         if not 0 <= item < n_items:
-            return f"position {position} shows item {item}, but items are 0 to {n_items - 1}"
+            _refuse(items, f"position {position} shows item {item}, but items are 0 to {n_items - 1}")
         if item in position_of:
-            return f"position {position} shows item {item} again, already at position {position_of[item]}"
+            _refuse(items, f"position {position} shows item {item} again, already at position {position_of[item]}")
         position_of[item] = position
-    return ""
+    return array.astype(np.int64)
 
 
 def named_ranking(name: str, ranking: ArrayLike, n_items: int, n_positions: int) -> NDArray[np.int64]:
@@ -88,6 +81,10 @@ def named_ranking(name: str, ranking: ArrayLike, n_items: int, n_positions: int)
         return check_ranking(ranking, n_items, n_positions)
     except (TypeError, ValueError) as error:
         raise type(error)(f"{name}: {error}") from None
+
+
+def _refuse(items: list[int], fault: str) -> NoReturn:
+    raise ValueError(f"bad ranking {items}: {fault} (positions count from 0)")
 
 
 def decode_lehmer(codes: NDArray[np.integer[Any]]) -> NDArray[np.int64]:

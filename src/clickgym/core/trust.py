@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 
@@ -29,20 +29,24 @@ class UntrustedError(ValueError):
     """A file names a module that the caller neither names nor trusts."""
 
 
-def from_file(where: object, trust: bool = False) -> AbstractContextManager[None]:
-    """Context in which names of modules stand in a file.
+@contextmanager
+def from_file(where: object, trust: bool = False) -> Iterator[None]:
+    """Within, names of modules stand in a file.
 
     Args:
         where: the file, for messages; None for a description of which nobody knows the file.
         trust: whether its names are as good as the caller's own.
     """
     before, trust = _SOURCE.get(), check_flag("trust", trust)
-    return _source(TRUSTED if trust or before is TRUSTED else where or before or "the description")
+    with _source(TRUSTED if trust or before is TRUSTED else where or before or "the description"):
+        yield
 
 
-def trusting(trust: bool) -> AbstractContextManager[None]:
+@contextmanager
+def trusting(trust: bool) -> Iterator[None]:
     """Context in which all files are trusted if ``trust`` is true."""
-    return _source(TRUSTED if trust else _SOURCE.get())
+    with _source(TRUSTED if trust else _SOURCE.get()):
+        yield
 
 
 @contextmanager
