@@ -219,8 +219,8 @@ def play_compiled(pair: Pair, meter: Meter, metrics: Metrics, on_chunk: OnChunk 
         if task is not click_env.task:  # at the start, and where the users change
             task, contexts = click_env.task, metrics.contexts(click_env)
             compiled, axes = loop(pair, metrics.kernel), state_of_axes(pair, axes)
-            is_masked = click_env.axes is not None and click_env.axes.available is not None
-            observed = click_env.axes.mask[0] if is_masked else task.round.features
+            there = click_env.axes
+            observed = task.round.features if there is None or there.available is None else there.mask[0]
             play(0)  # compiles
         seen.fill(-1)
         size = min(chunk, meter.next_checkpoint - meter.step, click_env.sessions_to_change)
