@@ -53,6 +53,7 @@ class Results:
     """
 
     def __init__(self, source: str | os.PathLike[str] | polars.DataFrame | Results) -> None:
+        self.frame: polars.DataFrame
         self.timings: polars.DataFrame
         self.config: dict[str, Any]
         if isinstance(source, Results):
