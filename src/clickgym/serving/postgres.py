@@ -133,6 +133,8 @@ FROM clicks c JOIN impressions i ON i.number = c.impression
 UNION SELECT number, unnest(clicks), closed, 0 FROM impressions WHERE source = {LOGGED}"""
 """All clicks, also those of logs, which stand in the impression only."""
 OVERDUE = """SELECT number FROM impressions WHERE closed IS NULL AND (shown <= %s OR shown >= %s) ORDER BY shown LIMIT %s"""
+LOOK = """INSERT INTO settings VALUES ('looked', %(now)s) ON CONFLICT (name) DO UPDATE SET value = excluded.value
+WHERE abs(%(now)s::bigint - settings.value::bigint) >= 1000000 RETURNING 1"""
 SNAPSHOT = """INSERT INTO snapshots VALUES (%s, %s, %s, %b) ON CONFLICT (query) DO UPDATE
 SET tick = excluded.tick, version = excluded.version, state = excluded.state WHERE snapshots.tick < excluded.tick"""
 
@@ -383,10 +385,8 @@ class PostgresJournal:
         tick, now, guarded = int(found[0][0]), int(found[0][1]), found[0][2]
         rows = [_shown(row[3:]) for row in found if row[3] is not None]
         for row in rows:
-            version += row.shown if row.tick > since else 0
-            version += (row.closed or 0) * len(
-                {event for event in (row.ended, row.learned) if event is not None and event > since}
-            )
+            ends = {tick for tick in (row.ended, row.learned) if tick is not None and tick > since}
+            version += row.shown * (row.tick > since) + (row.closed or 0) * len(ends)
         if version & MASK != now or tick < since:
             return None
         return History(rows, tick, now, guarded is not None)
@@ -498,20 +498,19 @@ class PostgresJournal:
                     row = self.impression(self._overdue.popleft())
                     if row is not None and row.closed is None:
                         return row
-            if not at_once and abs(now - self._looked) < 1_000_000:
+            if not at_once and not self._is_first_look(now):
                 return None
-            self._looked = now
-            if not at_once and not self._run(
-                "INSERT INTO settings VALUES ('looked', %(now)s) ON CONFLICT (name) DO UPDATE SET value = excluded.value "
-                "WHERE abs(%(now)s::bigint - settings.value::bigint) >= 1000000 RETURNING 1",
-                {"now": str(now)},
-            ):
-                return None
-            span = round(min(patience * 1e6, MASK))
-            rows = self._run(OVERDUE, (now - span, now + span, BATCH))
-            self._overdue.extend(number for (number,) in rows)
+            self._looked, span = now, round(min(patience * 1e6, MASK))
+            self._overdue.extend(number for (number,) in self._run(OVERDUE, (now - span, now + span, BATCH)))
             if not self._overdue:
                 return None
+
+    def _is_first_look(self, now: int) -> bool:
+        """Whether no process has looked within the last second; this one has from now on."""
+        if abs(now - self._looked) < 1_000_000:
+            return False
+        self._looked = now
+        return bool(self._run(LOOK, {"now": str(now)}))
 
     def waiting(self) -> list[Shown]:
         return [_shown(row) for row in self._run(WAITING, {})]

@@ -10,7 +10,7 @@ import copy
 import io
 import json
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from operator import mul
 from types import SimpleNamespace
 from typing import Any, NamedTuple, cast
@@ -260,11 +260,16 @@ class Served:
             if self.recipe.worths is not None and hasattr(agent, "set_item_value"):
                 agent.set_item_value(slot, self.recipe.worths[item])
 
-    def mask_of(self, items: Iterable[int]) -> NDArray[np.bool_]:
-        """``(L,)`` booleans: the slots of the given items."""
+    def set_present(self, items: list[int], candidates: tuple[Id, ...] = ()) -> None:
+        """Set the items that can be shown from now on, by their numbers, and the candidates as the caller passed them."""
         mask = np.zeros(len(self.items), np.bool_)
         mask[[self.slot_of[item] for item in items]] = True
-        return mask
+        self.candidates, self.present = candidates, (items, mask, np.packbits(mask).tobytes())
+
+    def recall_present(self) -> None:
+        """After a replay: the items can be shown that could be in the last impression, unless the agent ranks by features."""
+        if (last := self.last.max()) >= 0:
+            self.set_present([self.items[slot] for slot in np.flatnonzero(self.last == last).tolist()])
 
     def show(
         self,

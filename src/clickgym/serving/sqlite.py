@@ -90,7 +90,7 @@ class SqliteJournal(Store):
 
     def add_settings(self, values: dict[str, Any]) -> dict[str, Any]:
         there = self.settings()
-        new = {name: value for name, value in (values if there else {**values, "tick": 0}).items() if name not in there}
+        new = {name: value for name, value in (values if there else {"tick": 0} | values).items() if name not in there}
         if new:
             self.touch()
         for name, value in new.items():
@@ -119,8 +119,7 @@ class SqliteJournal(Store):
             self.add_snapshot(agent, tick, 0, state)
         if contents.totals:
             self._keep(contents.beginnings(), ((query, json.dumps(totals)) for query, totals in contents.totals.items()))
-        for name, value in (contents.settings | {"tick": self._tick}).items():
-            insert(self.connection, "settings", name, value)
+        self.add_settings(contents.settings | {"tick": self._tick})
 
     def _own(self, number: int) -> int:
         """The number of an impression in this store, by that of its id: they differ where it comes from another store."""
@@ -172,10 +171,9 @@ class SqliteJournal(Store):
     def history(self, agent: int, since: int, version: int, opened: Sequence[int]) -> History:
         where, values = ("", []) if agent == 0 else ("query = ? AND ", [agent])
         slots: dict[int, list[tuple[int, int]]] = {}
-        for _, tick, *place, _ in rows_of(
-            self.connection, "slots", "WHERE query = ? AND since > ? ORDER BY since", agent, since
-        ):
-            slots.setdefault(tick, []).append((place[0], place[1]))
+        placed = rows_of(self.connection, "slots", "WHERE query = ? AND since > ? ORDER BY since", agent, since)
+        for _, tick, slot, item, _ in placed:
+            slots.setdefault(tick, []).append((slot, item))
         rows = [
             row
             for number in opened
