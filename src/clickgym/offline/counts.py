@@ -76,17 +76,7 @@ class Counts:
         Raises:
             ValueError: naming the source and the column, or the row (from 1) that cannot be, and why.
         """
-        for name in NEEDED:
-            if name not in frame.columns:
-                raise ValueError(f"{source}: no column {name!r}; the table has {', '.join(frame.columns)}")
-        frame = frame.select(name for name in (*KEYS, *NUMBERS) if name in frame.columns)
-        if frame.is_empty():
-            raise ValueError(f"{source}: the counts have no rows")
-        for name in frame.columns:
-            if name in ("query", "item"):
-                frame = frame.with_columns(pl.col(name).cast(pl.String))
-            elif not frame[name].dtype.is_integer():
-                raise ValueError(f"{source}: the column {name!r} holds {frame[name].dtype}; expected whole numbers")
+        frame = _with_columns(frame, source)
         _check_rows(frame, source)
         queries, items = (frame[name].unique().sort() for name in ("query", "item"))
         for name, labels in (("query", queries), ("item", items)):  # numbers in place of texts, in the same order
@@ -215,24 +205,34 @@ def check_counts_path(path: str | PathLike[str]) -> Path:
     return file
 
 
+def _with_columns(frame: pl.DataFrame, source: object) -> pl.DataFrame:
+    """The columns of counts, two labels and whole numbers; refuse a table that has others."""
+    for name in NEEDED:
+        if name not in frame.columns:
+            raise ValueError(f"{source}: no column {name!r}; the table has {', '.join(frame.columns)}")
+    frame = frame.select(name for name in (*KEYS, *NUMBERS) if name in frame.columns)
+    if frame.is_empty():
+        raise ValueError(f"{source}: the counts have no rows")
+    for name, kind in frame.drop("query", "item").schema.items():
+        if not kind.is_integer():
+            raise ValueError(f"{source}: the column {name!r} holds {kind}; expected whole numbers")
+    return frame.with_columns(pl.col("query", "item").cast(pl.String))
+
+
 def _check_rows(frame: pl.DataFrame, source: object) -> None:
     """Refuse counts that no log has."""
-    col, nothing = pl.col, pl.lit(False)
-    has = frame.columns.__contains__
-    rules = {
-        "a missing value": pl.any_horizontal(pl.all().is_null()),
-        "a position below 1": col("position") < 1,
-        "more clicks than displays, or none": (col("clicks") > col("displays")) | (col("clicks") < 0) | (col("displays") < 1),
-        "a last click that is not above": (col("last_click") >= col("position")) | (col("last_click") < 0)
-        if has("last_click") else nothing,
-        "a fold that is not 0 or 1": ~col("fold").is_in([0, 1]) if has("fold") else nothing,
-        "examined not between clicks and displays": (col("examined") < col("clicks")) | (col("examined") > col("displays"))
-        if has("examined") else nothing,
-        "more last clicks than clicks": (col("last_clicks") > col("clicks")) | (col("last_clicks") < 0)
-        if has("last_clicks") else nothing,
-    }  # fmt: skip
-    for fault, rule in rules.items():
-        bad: Any = frame.select(rule.fill_null(False).arg_true()).to_series() if rule is not nothing else []
+    position, last, fold, displays, clicks, examined, last_clicks = map(pl.col, (*KEYS[2:], *NUMBERS))
+    rules = (
+        ("position", "a missing value", pl.any_horizontal(pl.all().is_null())),
+        ("position", "a position below 1", position < 1),
+        ("clicks", "more clicks than displays, or none", (clicks > displays) | (clicks < 0) | (displays < 1)),
+        ("last_click", "a last click that is not above", (last >= position) | (last < 0)),
+        ("fold", "a fold that is not 0 or 1", ~fold.is_in([0, 1])),
+        ("examined", "examined not between clicks and displays", (examined < clicks) | (examined > displays)),
+        ("last_clicks", "more last clicks than clicks", (last_clicks > clicks) | (last_clicks < 0)),
+    )
+    for name, fault, rule in rules:
+        bad: Any = frame.select(rule.fill_null(False).arg_true()).to_series() if name in frame.columns else []
         if len(bad):
             raise ValueError(f"{source}, row {bad[0] + 1}: {fault}")
     by_position = frame.group_by("position").agg(pl.col("displays").sum()).sort("position")

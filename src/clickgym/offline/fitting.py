@@ -142,9 +142,10 @@ def fit_models(
     check_seed(seed)
     if check_count("bootstrap", bootstrap, 0) == 1:
         raise ValueError("bootstrap is 1; expected 0 or at least 2 refits, as one has no spread")
+    with_attraction: list[str] = []
     if coec is not None:
         check_choice("coec", coec, COEC)
-    with_attraction = [] if coec is None else rated(models)
+        with_attraction = rated(models)
     origin = "estimated by clickgym from a click log"
     check_reading(**reading)
     if not isinstance(log, ClickLog):
