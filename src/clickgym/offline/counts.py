@@ -17,7 +17,7 @@ The columns ``last_click``, ``fold``, ``examined`` and ``last_clicks`` are there
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
@@ -98,13 +98,10 @@ class Counts:
         frame = frame.drop("query", "item")
         types = {"position": np.int32, "last_click": np.int32, "fold": np.int8}
         columns: dict[str, Any] = {
-            name: frame[name].to_numpy().astype(types.get(name, np.int64), copy=False)
-            for name in (*KEYS[2:], *NUMBERS)
-            if name in frame.columns
+            name: frame[name].to_numpy().astype(types.get(name, np.int64), copy=False) for name in frame.columns
         }
-        return cls(
-            tuple(queries), tuple(items), codes, np.append(first, frame.height), int(columns["position"].max()), **columns
-        )
+        shape = np.append(first, frame.height), int(columns["position"].max())
+        return cls(tuple(queries), tuple(items), codes, *shape, **columns)
 
     def __repr__(self) -> str:
         sizes = {"n_queries": len(self.query_labels), "n_items": len(self.item_labels), "n_cells": len(self.position)}
@@ -140,11 +137,7 @@ class Counts:
     def part(self, cells: NDArray[np.bool_]) -> Counts:
         """The counts of some cells, with all labels and positions."""
         left = np.bincount(self.pair[cells], minlength=len(self.codes))
-        columns: dict[str, Any] = {
-            field.name: None if (values := getattr(self, field.name)) is None else values[cells]
-            for field in fields(self)
-            if field.name in (*KEYS[2:], *NUMBERS)
-        }
+        columns = {name: values[cells] for name in (*KEYS[2:], *NUMBERS) if (values := getattr(self, name)) is not None}
         first = np.append(0, left[left > 0].cumsum())
         return Counts(self.query_labels, self.item_labels, self.codes[left > 0], first, self.n_positions, **columns)
 

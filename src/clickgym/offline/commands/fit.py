@@ -187,7 +187,9 @@ def _files(out: Path, queries: Sequence[str]) -> Callable[[str], Path]:
     if single:
         _check_file(out, len(queries))
     else:
-        _check_folder(out)
+        folder = next(folder for folder in (out.absolute(), *out.absolute().parents) if folder.exists())
+        if not folder.is_dir():
+            raise ValueError(f"{folder} is a file; give --out a folder, or a file whose name ends with .json")
     if len({_file_name(query) for query in queries}) < len(queries):
         raise ValueError(f"two of the queries {', '.join(queries)} would go to the same file")
     return lambda query: out if single else out / f"{_file_name(query)}.json"
@@ -200,12 +202,6 @@ def _check_file(out: Path, n_queries: int) -> None:
         raise ValueError(f"{out} is a folder; expected the name of a file")
     if not out.absolute().parent.is_dir():
         raise ValueError(f"there is no folder {out.absolute().parent}")
-
-
-def _check_folder(out: Path) -> None:
-    folder = next(folder for folder in (out.absolute(), *out.absolute().parents) if folder.exists())
-    if not folder.is_dir():
-        raise ValueError(f"{folder} is a file; give --out a folder, or a file whose name ends with .json")
 
 
 def _file_name(label: str) -> str:
