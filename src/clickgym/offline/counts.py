@@ -129,6 +129,13 @@ class Counts:
         return np.repeat(np.arange(len(self.codes), dtype=np.int32), np.diff(self.first_cell))
 
     @property
+    def pair_labels(self) -> pl.DataFrame:
+        """``query`` and ``item`` of each pair."""
+        queries, items = np.divmod(self.codes, len(self.item_labels))
+        labels = {"query": (self.query_labels, queries), "item": (self.item_labels, items)}
+        return pl.DataFrame({name: pl.Series(of, dtype=pl.String).gather(each) for name, (of, each) in labels.items()})
+
+    @property
     def labels(self) -> ClickLog:
         """A log without sessions that has the labels, as estimators keep them."""
         nothing = np.empty((0, self.n_positions), np.int32)
@@ -173,13 +180,8 @@ class Counts:
 
     def to_frame(self) -> pl.DataFrame:
         """The table of the counts, sorted by its first columns."""
-        queries, items = np.divmod(self.codes, len(self.item_labels))
-        columns = {
-            name: pl.Series(labels, dtype=pl.String).gather(each).gather(self.pair)
-            for name, labels, each in (("query", self.query_labels, queries), ("item", self.item_labels, items))
-        }
-        columns |= {name: pl.Series(values) for name in (*KEYS[2:], *NUMBERS) if (values := getattr(self, name)) is not None}
-        return pl.DataFrame(columns)
+        columns = {name: pl.Series(values) for name in (*KEYS[2:], *NUMBERS) if (values := getattr(self, name)) is not None}
+        return self.pair_labels.select(pl.all().gather(self.pair)).with_columns(**columns)
 
     def write(self, path: str | PathLike[str]) -> None:
         """Write the table as Parquet with a checksum; no half-written file is left.

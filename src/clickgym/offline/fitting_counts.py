@@ -43,15 +43,11 @@ class FittedCounts:
     def attractions(self) -> pl.DataFrame:
         """The table of `Fitted`; counts cannot be resampled, so that its intervals are empty."""
         counts = self.counts
-        queries, items = np.divmod(counts.codes, len(counts.item_labels))
         rate = counts.by_position(counts.clicks) / np.maximum(counts.by_position(counts.displays), 1)
         expected = np.add.reduceat(counts.displays * rate[counts.position - 1], counts.first_cell[:-1])
         shown, clicks = (counts.by_pair(values)[:-1] for values in (counts.displays, counts.clicks))
         coec: Any = np.divide(clicks, expected, out=np.full(len(clicks), np.nan), where=expected > 0)
-        frame = pl.DataFrame({
-            "query": pl.Series(counts.query_labels, dtype=pl.String).gather(queries),
-            "item": pl.Series(counts.item_labels, dtype=pl.String).gather(items), "sessions": shown, "clicks": clicks,
-        })  # fmt: skip
+        frame = counts.pair_labels.with_columns(sessions=pl.Series(shown), clicks=pl.Series(clicks))
         nothing = pl.lit(None, pl.Float64)
         return pl.concat(
             frame.with_columns(

@@ -347,9 +347,7 @@ def statement(
         query = f"CAST({names['query']} AS VARCHAR)" + (f" || '-' || {names['region']}" if "region" in names else "")
     position = f"CAST({names['position']} AS INTEGER)" + " + 1" * (min(positions) == 0)
     clicked, whole = f"CAST(CAST({names['clicked']} AS BOOLEAN) AS INTEGER) AS clicked", "session"
-    kind, how = _format(table, names)
-    source = "', '".join(str(file).replace("'", "''") for file in files)
-    source = f"['{source}']{how}"
+    kind, source = _source(table, names, files)
     if sessions_per_file:
         source, whole, clicked = f"{source}, filename = true", "filename, session", f"{clicked}, filename"
     keys = ["query", "item", "position"]
@@ -381,11 +379,12 @@ def statement(
 """
 
 
-def _format(table: TextTable | FrameTable, names: Mapping[str, str]) -> tuple[str, str]:
-    """The format of a table's files, and how they are to be read, in SQL."""
+def _source(table: TextTable | FrameTable, names: Mapping[str, str], files: Sequence[Path]) -> tuple[str, str]:
+    """The format of a table's files, and with which arguments they are read, in SQL."""
+    paths = "['{}']".format("', '".join(str(file).replace("'", "''") for file in files))
     if not isinstance(table, TextTable):
-        return "parquet", ""
+        return "parquet", paths
     if table.mark == "{}":
         types = ", ".join(f"{name}: 'VARCHAR'" for name in names.values())
-        return "json", f", format = 'newline_delimited', columns = {{{types}}}"
-    return "csv", f", header = true, delim = '{table.mark}', quote = '\"', all_varchar = true"
+        return "json", f"{paths}, format = 'newline_delimited', columns = {{{types}}}"
+    return "csv", f"{paths}, header = true, delim = '{table.mark}', quote = '\"', all_varchar = true"

@@ -284,11 +284,11 @@ class _Task:
         inverse, examined = np.where(self.usable, 1.0 / np.maximum(of.exposure, 1e-300), 0.0), of.examined * self.usable
         effective = (~self.test).sum() * (examined @ inverse) ** 2 / (examined @ inverse**2) / examined.sum()
         missing = np.flatnonzero(~self.usable & (of.n > 0))
-        first = zip(*np.divmod(self.sessions.codes[missing[:20]], len(log.item_labels)), strict=True)
+        first = log.pair_labels(self.sessions.codes[missing[:20]])
         return {
             "least_propensity": float(of.exposure[self.usable].min()), "effective_sessions": float(effective),
             "not_judged": len(missing), "pairs": int((of.n > 0).sum()),
-            "not_judged_first": [f"{log.item_labels[item]} (query {log.query_labels[query]})" for query, item in first],
+            "not_judged_first": [f"{item} (query {query})" for query, item in first],
         }  # fmt: skip
 
 
@@ -310,8 +310,17 @@ def _features(log: ClickLog, sessions: Sessions, features: Features) -> tuple[Fl
         both = np.hstack([features._users_part[queries], features.items[items]])
         return with_products(both, features.interactions), everywhere, None
     if features is None and log.context is not None:
-        return *_of_context(log, log.context, sessions), None
-    pairs = [(log.query_labels[query], log.item_labels[item]) for query, item in zip(queries, items, strict=True)]
+        shown = sessions.shown >= 0
+        x = np.zeros((len(queries), log.context.shape[2]))
+        x[sessions.shown[shown]] = log.context[shown]
+        odd = np.argwhere(np.abs(x[sessions.shown] - log.context).max(axis=2) * shown > 1e-9)
+        if len(odd):
+            raise ValueError(
+                f"context[{odd[0, 0]}, {odd[0, 1]}] has other features of {log.item_labels[log.items[*odd[0]]]!r} than another "
+                "session of the same query; expected the same, or queries of their own"
+            )
+        return x, np.bincount(sessions.shown[shown], minlength=len(queries)) > 0, None
+    pairs = log.pair_labels(sessions.codes)
     if features is None:
         if len(pairs) > MOST_PAIRS:
             raise ValueError(
@@ -321,20 +330,6 @@ def _features(log: ClickLog, sessions: Sessions, features: Features) -> tuple[Fl
         features = dict(zip([item for _, item in pairs] if np.ptp(queries) == 0 else pairs, np.eye(len(pairs)), strict=True))
     x, table = _of_table(features, pairs)
     return x, everywhere, table
-
-
-def _of_context(log: ClickLog, context: Floats, sessions: Sessions) -> tuple[Floats, Flags]:
-    """``(P, d)`` the features of each pair in the sessions that show it, and whether one does."""
-    shown = sessions.shown >= 0
-    x = np.zeros((len(sessions.codes), context.shape[2]))
-    x[sessions.shown[shown]] = context[shown]
-    odd = np.argwhere(np.abs(x[sessions.shown] - context).max(axis=2) * shown > 1e-9)
-    if len(odd):
-        raise ValueError(
-            f"context[{odd[0, 0]}, {odd[0, 1]}] has other features of {log.item_labels[log.items[*odd[0]]]!r} than another "
-            "session of the same query; expected the same, or queries of their own"
-        )
-    return x, np.bincount(sessions.shown[shown], minlength=len(x)) > 0
 
 
 def _of_table(features: Mapping[Key, ArrayLike], pairs: list[tuple[str, str]]) -> tuple[Floats, dict[Key, Floats]]:
