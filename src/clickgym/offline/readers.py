@@ -605,7 +605,9 @@ def read_log(
         if given and log_format != kind:
             raise ValueError(message)
     if log_format == "tidy":
-        rows_of = lambda file: read_rows(file, None, columns, duplicates, bad_rows, max_memory, query)  # noqa: E731
+        rows_of = partial(
+            read_rows, split=None, columns=columns, duplicates=duplicates, bad_rows=bad_rows, max_memory=max_memory, query=query
+        )
         logs = _of_tables(files, rows_of, sessions_per_file)
     else:
         options: dict[str, Any] = {"click_action": click_action} if log_format == "ubi" else {}
