@@ -43,15 +43,11 @@ class FittedCounts:
     def attractions(self) -> pl.DataFrame:
         """The table of `Fitted`; counts cannot be resampled, so that its intervals are empty."""
         counts = self.counts
-        queries, items = np.divmod(counts.codes, len(counts.item_labels))
         rate = counts.by_position(counts.clicks) / np.maximum(counts.by_position(counts.displays), 1)
         expected = np.add.reduceat(counts.displays * rate[counts.position - 1], counts.first_cell[:-1])
         shown, clicks = (counts.by_pair(values)[:-1] for values in (counts.displays, counts.clicks))
         coec: Any = np.divide(clicks, expected, out=np.full(len(clicks), np.nan), where=expected > 0)
-        frame = pl.DataFrame({
-            "query": pl.Series(counts.query_labels, dtype=pl.String).gather(queries),
-            "item": pl.Series(counts.item_labels, dtype=pl.String).gather(items), "sessions": shown, "clicks": clicks,
-        })  # fmt: skip
+        frame = counts.pair_labels.with_columns(sessions=pl.Series(shown), clicks=pl.Series(clicks))
         nothing = pl.lit(None, pl.Float64)
         return pl.concat(
             frame.with_columns(
@@ -94,9 +90,7 @@ def fit_counted(
         check_columns_counted(counts, name, MODEL_ESTIMATORS[name].counted)
     most_frequent = counts.query_labels[int(counts.sessions().argmax())]
     shown = {label: _shown(counts, label, n_items) for label in queries or [most_frequent]}
-    held_out = np.zeros(len(counts.position), np.bool_) if counts.fold is None else counts.fold == 1
-    train = counts.part(~held_out) if held_out.any() and not held_out.all() else counts
-    test = counts.part(held_out) if train is not counts else None
+    train, test = _folds(counts)
     scored, estimators = fit_each(models, FitSettings(iterations, tol, per_query), train, counts, on_step)
     scores = {name: None if test is None else estimator.score_counts(test) for name, estimator in scored.items()}
     facts = method_of(counts.n_sessions, per_query, estimators, models)
@@ -106,6 +100,13 @@ def fit_counted(
         instances[label] = replace(instance, origin=origin, estimation={**instance.estimation, **facts})
     n_test = 0 if test is None else test.n_sessions
     return FittedCounts(counts, train.n_sessions, n_test, scored, estimators, scores, instances)
+
+
+def _folds(counts: Counts) -> tuple[Counts, Counts | None]:
+    """The sessions to learn from and those held out; all and none, if they have no two folds."""
+    if counts.fold is None or (held_out := counts.fold == 1).all() or not held_out.any():
+        return counts, None
+    return counts.part(~held_out), counts.part(held_out)
 
 
 def _shown(counts: Counts, query: str, n_items: int) -> tuple[dict[str, int], list[str], int]:

@@ -215,7 +215,7 @@ class _YandexSessions:
 
     def read(self, lines: Iterator[tuple[int, bytes]]) -> None:
         """Read the next lines of the file, given with their numbers."""
-        skipped, parse, begun = self.skipped, self.parse, self.begun
+        skipped, parse = self.skipped, self.parse
         for number, line in lines:
             try:
                 this, kind, page, subject, urls = parse(line)
@@ -224,11 +224,7 @@ class _YandexSessions:
                     skipped.n_lost += kind == b"Q"
                     continue
                 if this != self.session:
-                    if begun and kind != b"M":
-                        raise Fault("a session without a line M", f"session {this.decode()} does not begin with a line M")
-                    self.session, self.first_page, self.first_line, self.n_lines = this, len(self.queries), number, 0
-                    self.day = int(subject) if begun else 0
-                    self.off_list_before, self.lists, self.lost = self.off_list, [], ()
+                    self._begin(this, kind, subject, number)
                 elif kind == b"M":
                     raise Fault("a session that begins twice", f"session {this.decode()} begins twice")
                 if kind == b"C":
@@ -250,6 +246,13 @@ class _YandexSessions:
                 self._cut(self.first_page)
                 self.lost, self.lists = (self.session, line.partition(b"\t")[0]), []
                 self.n_lines, self.off_list = 0, self.off_list_before
+
+    def _begin(self, this: bytes, kind: bytes, subject: bytes, number: int) -> None:
+        if self.begun and kind != b"M":
+            raise Fault("a session without a line M", f"session {this.decode()} does not begin with a line M")
+        self.session, self.first_page, self.first_line, self.n_lines = this, len(self.queries), number, 0
+        self.day = int(subject) if self.begun else 0
+        self.off_list_before, self.lists, self.lost = self.off_list, [], ()
 
     def _click(self, this: bytes, page: bytes | None, url: bytes) -> None:
         if not any(entry[0] == page for entry in self.lists):
@@ -460,12 +463,13 @@ def read_open_bandit(
     path = check_path("path", path)
     skipped = Skipped(path, bad_rows)
     wanted = ["item_id", "position", "click", "propensity_score"]
-    header, rows = read_table(path, skipped, wanted, "" if item_context is None else USER_WORDS)
+    of_user_words = "" if item_context is None else USER_WORDS
+    header, rows = read_table(path, skipped, wanted, of_user_words)
     displays: list[Any] = [array("i"), array("i"), array("b"), array("d")]  # of what `_display` returns
     item_features = None if item_context is None else _item_features(check_path("item_context", item_context))
     n_items = math.inf if item_features is None else len(item_features)
-    words = _Words(header, USER_WORDS if item_features is not None else "")
-    if item_features is not None and not words.index:
+    words = _Words(header, of_user_words)
+    if of_user_words and not words.index:
         raise ValueError(f"{path}: no column 'user_feature_0'; the file has {', '.join(header)}")
     for display, of_user in skipped.parsed(rows, lambda fields: (_display(fields[:4], n_items), fields[4:])):
         words.add(of_user)
@@ -589,27 +593,36 @@ def read_log(
     )  # fmt: skip
     columns, files = check_columns(columns), log_files(path)
     log_format = format_of(files, log_format, columns)
-    if click_action != "click" and log_format != "ubi":
-        raise ValueError(f"click_action is only for UBI; {files[0]} is read as {log_format}")
+    read_as = f"{files[0]} is read as {log_format}"
+    for kind, given, message in (
+        ("ubi", click_action != "click", f"click_action is only for UBI; {read_as}"),
+        ("tidy", len(files) > 1 and not sessions_per_file,
+         f"{files[0]} and {len(files) - 1} more are read as {log_format}, where sessions are not compared between "
+         "files; expected tidy tables, or sessions_per_file (--sessions-per-file)"),
+        ("tidy", query is not None, f"query is only for tidy tables; {read_as}"),
+        ("tidy", (columns, duplicates) != ({}, "refuse"), f"columns and duplicates are only for tidy tables; {read_as}"),
+    ):  # fmt: skip
+        if given and log_format != kind:
+            raise ValueError(message)
     if log_format == "tidy":
-        read = [read_rows(file, None, columns, duplicates, bad_rows, max_memory, query) for file in files]
-        check_together(files, [sessions for _, sessions in read], sessions_per_file)
-        kept = {file: ClickLog(**arguments) for file, (arguments, _) in zip(files, read, strict=True) if arguments}
-        if not kept:
-            raise ValueError(f"{log_name(path)}: no session of the query {query!r}")
-        return _with_repeats(files[0], joined([*kept], [*kept.values()], max_memory), repeated)
-    if len(files) > 1 and not sessions_per_file:
-        raise ValueError(
-            f"{files[0]} and {len(files) - 1} more are read as {log_format}, where sessions are not compared between "
-            "files; expected tidy tables, or sessions_per_file (--sessions-per-file)"
+        rows_of = partial(
+            read_rows, split=None, columns=columns, duplicates=duplicates, bad_rows=bad_rows, max_memory=max_memory, query=query
         )
-    for what, given in (("query is", query is not None), ("columns and duplicates are", columns or duplicates != "refuse")):
-        if given:
-            raise ValueError(f"{what} only for tidy tables; {files[0]} is read as {log_format}")
-    options: dict[str, Any] = {"click_action": click_action} if log_format == "ubi" else {}
-    in_file = partial(LOG_FORMATS[log_format], bad_rows=bad_rows, **options)
-    logs = [(read_address if isinstance(file, Address) else in_file)(file, max_memory=max_memory) for file in files]
-    return _with_repeats(files[0], joined(files, logs, max_memory), repeated)
+        logs = _of_tables(files, rows_of, sessions_per_file)
+    else:
+        options: dict[str, Any] = {"click_action": click_action} if log_format == "ubi" else {}
+        read = read_address if isinstance(files[0], Address) else partial(LOG_FORMATS[log_format], bad_rows=bad_rows, **options)
+        logs = {file: read(file, max_memory=max_memory) for file in files}
+    if not logs:
+        raise ValueError(f"{log_name(path)}: no session of the query {query!r}")
+    return _with_repeats(files[0], joined([*logs], [*logs.values()], max_memory), repeated)
+
+
+def _of_tables(files: Sequence[Path], read: Callable[[Path], Any], sessions_per_file: bool) -> dict[Any, ClickLog]:
+    """The logs in tidy tables, of which ``read`` has the arguments and the sessions; without those that have none."""
+    tables = [read(file) for file in files]
+    check_together(files, [sessions for _, sessions in tables], sessions_per_file)
+    return {file: ClickLog(**arguments) for file, (arguments, _) in zip(files, tables, strict=True) if arguments}
 
 
 def format_of(files: Sequence[Any], log_format: str, columns: Mapping[str, str]) -> str:
@@ -660,8 +673,13 @@ def _guess(path: Path, columns: Mapping[str, str]) -> str:
     if begins_as_table(line):
         return "tidy"
     words = re.split(rb"[,\":{}\s]+", line)
-    if {b"index", b"create"} & {*words[1:2]}:
+    if words[1:2] in ([b"index"], [b"create"]):
         return "ubi"
+    _refuse_first(path, line, words)
+
+
+def _refuse_first(path: Path, line: bytes, words: list[bytes]) -> NoReturn:
+    """Say why a first line is of no format."""
     if b"query_id" in words:
         raise ValueError(
             f"{path} looks like a file of UBI; expected its folder, or 'queries.ndjson+events.ndjson'; "

@@ -308,23 +308,22 @@ def _fault_of_wal(file: BinaryIO) -> str:
     if not head[2] or (_sums(np.frombuffer(content, order)[None, :6], np.zeros((1, 2), np.uint32)) != head[6:]).any():
         return "has a damaged head"
     frame = np.dtype([("begin", order, 2), ("salts", ">u4", 2), ("sums", ">u4", 2), ("page", order, head[2] // 4)])
-    before, n, broken, last, rest = head[None, 6:], 0, -1, -1, b""
-    ends: list[int] = []  # frames from the first broken one on that end a transaction
+    before, rest, read = head[None, 6:], b"", [np.empty((0, 3), np.bool_)]
     while content := file.read(FRAMES * frame.itemsize):
         whole = len(content) // frame.itemsize
         frames, rest = np.frombuffer(content, frame, whole), content[whole * frame.itemsize :]
         current = (frames["salts"] == head[4:6]).all(axis=1)  # not of what was there before
         words, sums = np.hstack([frames["begin"], frames["page"]]), frames["sums"]
-        wrong = ~current | (_sums(words, np.vstack([before, sums[:-1]])[:whole]) != sums).any(axis=1)
-        if broken < 0 and wrong.any():
-            broken = n + int(wrong.argmax())
-        if broken >= 0:
-            ends += [n + i for i in np.flatnonzero(current & (frames["begin"][:, 1] > 0)).tolist() if n + i >= broken]
-        last = n + int(np.flatnonzero(current)[-1]) if current.any() else last
-        before, n = sums[-1:], n + whole
-    interrupted = ends == [broken] and last == broken < n - 1  # with older frames behind it
-    if ends and not interrupted:
-        return f"is damaged in frame {broken + 1:,} of {n:,}"
+        sound = current & (_sums(words, np.vstack([before, sums[:-1]])[:whole]) == sums).all(axis=1)
+        read.append(np.column_stack([current, sound, current & (frames["begin"][:, 1] > 0)]))
+        before = sums[-1:]
+    current, sound, ending = np.concatenate(read).T
+    broken = int(np.append(sound, False).argmin())
+    ends = np.flatnonzero(ending[broken:])  # from the first broken frame on
+    # The frame that a killed process was writing has older ones behind it.
+    interrupted = ends.tolist() == [0] and np.flatnonzero(current)[-1] == broken < len(current) - 1
+    if len(ends) and not interrupted:
+        return f"is damaged in frame {broken + 1:,} of {len(current):,}"
     return "ends in the middle of a frame" if len(rest) not in (0, FRAME_HEAD) and salts.startswith(rest[8:16]) else ""
 
 

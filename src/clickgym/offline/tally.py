@@ -25,7 +25,7 @@ from .estimation.estimator import MODEL_ESTIMATORS
 from .keys import Ints, Keys
 from .readers import format_of
 from .reading import Reading, check_reading
-from .rows import TextTable, check_columns
+from .rows import FrameTable, TextTable, check_columns
 from .several import Paths, check_together, log_files
 from .tables import MAX_MEMORY, Skipped, check_size
 from .tidy import ONE_QUERY, Sessions, table_of
@@ -345,17 +345,11 @@ def statement(
         session = f"{names['split']} || ' ' || {session}"
     if "query" in names:
         query = f"CAST({names['query']} AS VARCHAR)" + (f" || '-' || {names['region']}" if "region" in names else "")
-    position = f"CAST({names['position']} AS INTEGER)" + (" + 1" if min(positions) == 0 else "")
-    source = ", ".join("'{}'".format(str(file).replace("'", "''")) for file in files)
-    kind, how = "parquet", ""
-    if isinstance(table, TextTable):
-        types = ", ".join(f"{name}: 'VARCHAR'" for name in names.values())
-        kind, how = "csv", f", header = true, delim = '{table.mark}', quote = '\"', all_varchar = true"
-        if table.mark == "{}":
-            kind, how = "json", f", format = 'newline_delimited', columns = {{{types}}}"
-    source = f"read_{kind}([{source}]{how}{', filename = true' if sessions_per_file else ''})"
-    whole = "filename, session" if sessions_per_file else "session"
-    clicked = f"CAST(CAST({names['clicked']} AS BOOLEAN) AS INTEGER) AS clicked" + (", filename" if sessions_per_file else "")
+    position = f"CAST({names['position']} AS INTEGER)" + " + 1" * (min(positions) == 0)
+    clicked, whole = f"CAST(CAST({names['clicked']} AS BOOLEAN) AS INTEGER) AS clicked", "session"
+    kind, source = _source(table, names, files)
+    if sessions_per_file:
+        source, whole, clicked = f"{source}, filename = true", "filename, session", f"{clicked}, filename"
     keys = ["query", "item", "position"]
     values = ["count(*) AS displays", "CAST(sum(clicked) AS BIGINT) AS clicks"]
     if "last_click" in needed:
@@ -367,12 +361,12 @@ def statement(
             "CAST(sum(CASE WHEN last_of_all IS NULL OR position <= last_of_all THEN 1 ELSE 0 END) AS BIGINT) AS examined"
         )
         values.append("CAST(sum(CASE WHEN position = last_of_all THEN 1 ELSE 0 END) AS BIGINT) AS last_clicks")
-    numbers = ", ".join(str(place + 1) for place in range(len(keys)))
+    numbers = ", ".join(map(str, range(1, len(keys) + 1)))
     return f"""COPY (
   WITH displays AS (
     SELECT {session} AS session, {query} AS query, CAST({names["item"]} AS VARCHAR) AS item,
       {position} AS position, {clicked}
-    FROM {source}
+    FROM read_{kind}({source})
   ), sessions AS (
     SELECT *, max(CASE WHEN clicked = 1 THEN position END) OVER (PARTITION BY {whole}) AS last_of_all,
       max(CASE WHEN clicked = 1 THEN position END) OVER (
@@ -383,3 +377,14 @@ def statement(
   FROM sessions GROUP BY {numbers} ORDER BY {numbers}
 ) TO '{out.replace("'", "''")}' (FORMAT parquet);
 """
+
+
+def _source(table: TextTable | FrameTable, names: Mapping[str, str], files: Sequence[Path]) -> tuple[str, str]:
+    """The format of a table's files, and with which arguments they are read, in SQL."""
+    paths = "['{}']".format("', '".join(str(file).replace("'", "''") for file in files))
+    if not isinstance(table, TextTable):
+        return "parquet", paths
+    if table.mark == "{}":
+        types = ", ".join(f"{name}: 'VARCHAR'" for name in names.values())
+        return "json", f"{paths}, format = 'newline_delimited', columns = {{{types}}}"
+    return "csv", f"{paths}, header = true, delim = '{table.mark}', quote = '\"', all_varchar = true"

@@ -396,10 +396,8 @@ class Sessions:
             rows = rows.sort("run", "rank", maintain_order=True)
         if self.duplicates == "first":
             rows = self._first_of_repeated(rows)
-        lengths, twice = _lengths(rows), pl.lit(False)
-        if may_repeat_items(lengths, rows["item"].hash().to_numpy()):
-            twice = pl.struct("run", "item").is_duplicated()
-        faults = rows.select(self._faults(twice)).to_series()
+        lengths = _lengths(rows)
+        faults = self._faults(rows, lengths)
         if lost or faults.null_count() < rows.height:
             try:
                 rows = self._without_faults(rows.with_columns(fault=faults), lost)
@@ -437,24 +435,22 @@ class Sessions:
         self.skipped.count("a repeated row", int(again.min()), len(again))  # type: ignore[arg-type]
         return rows.filter(FIRST | (STEP != 0))
 
-    def _faults(self, twice: pl.Expr) -> pl.Expr:
-        """The fault that shows in a row, the same row of the session or that above it; null if there is none.
-
-        Args:
-            twice: whether the item of the row is in another row of the session.
-        """
+    def _faults(self, rows: pl.DataFrame, lengths: NDArray[np.int64]) -> pl.Series:
+        """The fault that shows in each row, the same row of the session or that above it; null if there is none."""
         query, propensity = pl.col("query"), pl.col("list_propensity")
         cases = {
             REPEATED: ~FIRST & (STEP == 0),
             INCOMPLETE: pl.when(FIRST).then(pl.col("rank") != self.base).otherwise(STEP != 1),
             TWO_QUERIES: ~FIRST & (query != query.shift()),
-            ITEM_TWICE: twice,
         }
+        if may_repeat_items(lengths, rows["item"].hash().to_numpy()):
+            cases[ITEM_TWICE] = pl.struct("run", "item").is_duplicated()
         if "list_propensity" in self.floats:
             cases[TWO_PROPENSITIES] = ~FIRST & (propensity != propensity.shift())
         if "time" in self.names:
             cases[TWO_TIMES] = ~FIRST & (pl.col("time") != pl.col("time").shift())
-        return pl.coalesce(pl.when(case).then(pl.lit(fault, pl.Int8)) for fault, case in cases.items())
+        fault = pl.coalesce(pl.when(case).then(pl.lit(fault, pl.Int8)) for fault, case in cases.items())
+        return rows.select(fault).to_series()
 
     def _without_faults(self, rows: pl.DataFrame, lost: Mapping[str, bool]) -> pl.DataFrame:
         """The rows of the sessions without a fault of which no row was lost; the others are counted or refused."""

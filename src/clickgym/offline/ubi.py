@@ -165,14 +165,17 @@ def ubi_files(path: Path) -> tuple[Path, Path | None] | None:
         ValueError: the folder does not have one of each.
     """
     if path.is_dir():
-        files = {kind: [file for file in sorted(path.iterdir()) if kind in file.name.lower()] for kind in ("quer", "event")}
-        if [*map(len, files.values())] != [1, 1]:
-            raise ValueError(f"{path} is a folder; expected one file with 'queries' in its name and one with 'events'")
-        queries, events = files["quer"][0], files["event"][0]
-        return queries, None if queries == events else events
+        return _files_in(path)
     text = str(path)
     pairs = ((Path(text[: at.start()]), Path(text[at.end() :])) for at in re.finditer(r"\+", text) if not path.exists())
     return next((pair for pair in pairs if pair[0].is_file() and pair[1].is_file()), None)
+
+
+def _files_in(folder: Path) -> tuple[Path, Path | None]:
+    queries, events = ([file for file in sorted(folder.iterdir()) if kind in file.name.lower()] for kind in ("quer", "event"))
+    if not len(queries) == len(events) == 1:
+        raise ValueError(f"{folder} is a folder; expected one file with 'queries' in its name and one with 'events'")
+    return queries[0], None if queries == events else events[0]
 
 
 def read_ubi_path(
@@ -549,22 +552,7 @@ class _Reader:
         self, sources: list[Iterator[pl.DataFrame]], first_ordinal: int | None, n_positions: int | None, strict: bool
     ) -> ClickLog:
         """What is read: the events of the last source as they come, unless queries may be among them."""
-        *others, last = sources
-        kept = [*chain(*others), *islice(last, 1)]
-        kept += last if self.is_bulk else []
-        names = " and ".join(str(skipped.source) for skipped in self.skipped)
-        self.queries, records = [], [NO_QUERY, *self.queries]
-        sessions = _Sessions(records, n_positions or ROWS)
-        records.clear()
-        for events in chain(kept, last):
-            sessions.add(events)
-        if self.queries:
-            raise ValueError(f"{names}: a query is among the events of another file; expected one file of both")
-        if not len(sessions.reason) or not sessions.n_events:
-            expected = f"a query and an event with the action {self.action!r} or 'impression'"
-            raise ValueError(
-                f"{names}: {len(sessions.reason)} queries and {sessions.n_events} such events; expected {expected}"
-            )
+        sessions, names = self._sessions(sources, n_positions or ROWS)
         clicks, share = sessions.finish(first_ordinal)
         for reason, count in sessions.dirt.items():
             self._count(reason, count)
@@ -593,6 +581,26 @@ class _Reader:
             items, clicked, texts, item_labels, query_labels, self.dirt[f"clicks dropped: {FATES[-1]}"],
             skipped=dict(self.dirt), notes=tuple(notes), times=None if np.isnan(times).any() else times,
         )  # fmt: skip
+
+    def _sessions(self, sources: list[Iterator[pl.DataFrame]], most: int) -> tuple[_Sessions, str]:
+        """The sessions of all sources with their events, and the names of the sources."""
+        *others, last = sources
+        kept = [*chain(*others), *islice(last, 1)]
+        kept += last if self.is_bulk else []
+        names = " and ".join(str(skipped.source) for skipped in self.skipped)
+        self.queries, records = [], [NO_QUERY, *self.queries]
+        sessions = _Sessions(records, most)
+        records.clear()
+        for events in chain(kept, last):
+            sessions.add(events)
+        if self.queries:
+            raise ValueError(f"{names}: a query is among the events of another file; expected one file of both")
+        if not len(sessions.reason) or not sessions.n_events:
+            expected = f"a query and an event with the action {self.action!r} or 'impression'"
+            raise ValueError(
+                f"{names}: {len(sessions.reason)} queries and {sessions.n_events} such events; expected {expected}"
+            )
+        return sessions, names
 
     def _labelled(self, numbers: pl.Series) -> tuple[tuple[str, ...], NDArray[np.int32]]:
         """The labels of what there is, in its order, and the places among them."""

@@ -110,7 +110,8 @@ def fit(
 
       clickgym fit counts.parquet --model PBM UBM --out query.json
     """
-    files = _files(out, queries or ())
+    wanted = queries or ()
+    files = _files(out, wanted)
     if attractions is not None and (attractions.suffix != ".csv" or not attractions.absolute().parent.is_dir()):
         raise ValueError(f"--attractions is {attractions}; expected the name of a .csv file in a folder that exists")
     console, status = output(as_json), errors()
@@ -120,16 +121,16 @@ def fit(
     settings: dict[str, Any] = {
         "n_items": items, "iterations": iterations, "tol": tol, "per_query": per_query, "on_step": partial(say, status),
     }  # fmt: skip
-    counts = read_counts(log[0]) if len(log) == 1 and is_counts(log[0]) else None
+    of_counts = len(log) == 1 and is_counts(log[0])
     fitted: Fitted | FittedCounts
     with compiling_told(status), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the table shows it
-        if counts is not None:
+        if of_counts:
             origin = f"estimated by clickgym from the counts {Path(log[0]).name}"
-            fitted = fit_counted(counts, model, queries or (), origin=origin, **settings)
+            fitted = fit_counted(read_counts(log[0]), model, wanted, origin=origin, **settings)
         else:
             fitted = fit_models(
-                log, model, queries or (), test_share=test_share, seed=seed, bootstrap=bootstrap,
+                log, model, wanted, test_share=test_share, seed=seed, bootstrap=bootstrap,
                 coec=None if attractions is None else "sum", log_format=log_format, **settings,
                 **reading,
             )  # fmt: skip
@@ -142,7 +143,7 @@ def fit(
         _print_parameters(console, fitted)
         _print_cautions(console, fitted)
     if as_json:
-        source = {"log" if counts is None else "counts": " ".join(map(without_password, log))}
+        source = {"counts" if of_counts else "log": " ".join(map(without_password, log))}
         sizes = {"train_sessions": fitted.n_train, "test_sessions": fitted.n_test}
         print_json(source | sizes | {"models": scores, "instances": written})
 
@@ -186,7 +187,9 @@ def _files(out: Path, queries: Sequence[str]) -> Callable[[str], Path]:
     if single:
         _check_file(out, len(queries))
     else:
-        _check_folder(out)
+        folder = next(folder for folder in (out.absolute(), *out.absolute().parents) if folder.exists())
+        if not folder.is_dir():
+            raise ValueError(f"{folder} is a file; give --out a folder, or a file whose name ends with .json")
     if len({_file_name(query) for query in queries}) < len(queries):
         raise ValueError(f"two of the queries {', '.join(queries)} would go to the same file")
     return lambda query: out if single else out / f"{_file_name(query)}.json"
@@ -199,12 +202,6 @@ def _check_file(out: Path, n_queries: int) -> None:
         raise ValueError(f"{out} is a folder; expected the name of a file")
     if not out.absolute().parent.is_dir():
         raise ValueError(f"there is no folder {out.absolute().parent}")
-
-
-def _check_folder(out: Path) -> None:
-    folder = next(folder for folder in (out.absolute(), *out.absolute().parents) if folder.exists())
-    if not folder.is_dir():
-        raise ValueError(f"{folder} is a file; give --out a folder, or a file whose name ends with .json")
 
 
 def _file_name(label: str) -> str:
@@ -221,14 +218,13 @@ def _print_scores(console: Console, fitted: Fitted) -> list[dict[str, Any]]:
     """Of each model: convergence, and likelihood and perplexities on the held-out sessions, if there are any."""
     start, rows, test = perf_counter(), [], fitted.test
     for name, estimator in fitted.scored.items():
-        by_rank = estimator.perplexity_by_rank(test) if len(test) else None
-        rows.append(_course(name, estimator) | {
-            "log_likelihood": None if by_rank is None else estimator.score(test),
-            "conditional_perplexity": None if by_rank is None else estimator.conditional_perplexity(test),
-            "perplexity": None if by_rank is None else float(np.nanmean(by_rank)),
-            "perplexity_by_rank": [] if by_rank is None else by_rank.tolist(),
-        })  # fmt: skip
-    _print_rows(console, "", fitted, rows, HEADINGS, "perplexity_by_rank", test.n_positions)
+        by_rank = estimator.perplexity_by_rank(test) if len(test) else np.empty(0)
+        figures = None, None, None
+        if len(test):
+            figures = estimator.score(test), estimator.conditional_perplexity(test), float(np.nanmean(by_rank))
+        told = dict(zip(("log_likelihood", "conditional_perplexity", "perplexity"), figures, strict=True))
+        rows.append(_course(name, estimator) | told | {"perplexity_by_rank": by_rank.tolist()})
+    _print_rows(console, "", fitted, rows, 3, test.n_positions)
     several = float((test.clicks.sum(axis=1) > 1).mean()) if len(test) else 0.0
     if "CM" in fitted.scored and several:
         excluded = f"CM excludes the {several:.1%} of sessions with several clicks"
@@ -246,7 +242,7 @@ def _print_counted(console: Console, fitted: FittedCounts) -> list[dict[str, Any
         mean = None if score is None else float(np.nanmean(by_rank))
         told = {"log_likelihood": score, "conditional_perplexity": mean, "conditional_perplexity_by_rank": by_rank.tolist()}
         rows.append(_course(name, estimator) | told)
-    _print_rows(console, "counts of ", fitted, rows, HEADINGS[:2], "conditional_perplexity_by_rank", fitted.counts.n_positions)
+    _print_rows(console, "counts of ", fitted, rows, 2, fitted.counts.n_positions)
     if fitted.n_test and None in fitted.scores.values():
         without = ", ".join(name for name, score in fitted.scores.items() if score is None)
         say(console, f"{without}: no likelihood, for which whole sessions are needed")
@@ -256,24 +252,19 @@ def _print_counted(console: Console, fitted: FittedCounts) -> list[dict[str, Any
 
 
 def _print_rows(
-    console: Console,
-    what: str,
-    fitted: Fitted | FittedCounts,
-    rows: Sequence[dict[str, Any]],
-    headings: Sequence[tuple[str, str]],
-    by_rank: str,
-    n_positions: int,
+    console: Console, what: str, fitted: Fitted | FittedCounts, rows: list[dict[str, Any]], n_headings: int, n_positions: int
 ) -> None:
-    """A table of models: the steps of EM and, with held-out sessions, the figures under their headings and those by rank."""
+    """A table of models: the steps of EM and, with held-out sessions, the figures under headings, and the last by rank."""
+    headings = HEADINGS[:n_headings]
     columns = [Column("model"), Column("EM steps", rank=1, right=True)]
     if fitted.n_test:
         columns += [Column(heading, right=True) for heading, _ in headings]
         columns += [Column(f"at {k + 1}", rank=2 + k, right=True) for k in range(n_positions)]
     cells = []
     for row in rows:
-        steps = "closed form" if row["steps"] is None else f"{row['steps']}{'' if row['converged'] else ', not converged'}"
+        steps = "closed form" if row["steps"] is None else f"{row['steps']}{', not converged' * (not row['converged'])}"
         told = [] if row["log_likelihood"] is None else [f"{row[name]:.5f}" for _, name in headings]
-        told += [f"{value:.4f}" for value in row[by_rank]]
+        told += [f"{value:.4f}" for value in row[f"{headings[-1][1]}_by_rank"]]
         cells.append([row["model"], steps, *told, *["–"] * (len(columns) - 2 - len(told))])
     held_out = f"per session and by rank on {fitted.n_test:,} held out" if fitted.n_test else "none held out"
     print_table(console, columns, cells, title=f"Fitted to {what}{fitted.n_train:,} sessions; {held_out}")

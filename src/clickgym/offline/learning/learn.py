@@ -133,7 +133,7 @@ def learn(
     check_kind("log", log, ClickLog, "a ClickLog")
     check_choice("method", method, METHODS)
     check_choice("scorer", scorer, SCORERS)
-    units = [check_count("hidden", size) for size in (hidden if is_sequence(hidden) else [hidden])]
+    units = _units(scorer, hidden)
     steps, rng = check_count("steps", steps), np.random.default_rng(check_seed(seed))
     share = check_between("held_out", held_out, 0.0, 1.0)
     least = 0.0 if clip is None else check_between("clip", clip, 0.0, 1.0, closed=True)
@@ -145,15 +145,9 @@ def learn(
         raise ValueError(f"the log has {len(log)} sessions; expected two or more, of which a part is held out")
     test = np.zeros(len(log), bool)
     test[rng.permutation(len(log))[: min(max(round(share * len(log)), 1), len(log) - 1)]] = True
-    if examination is None:
-        fitted: Any = QUICK.fit(PBMEstimator, log)
-        χ = fitted.examination_ / fitted.examination_.max()
-    else:
-        χ = probabilities("examination", examination, (log.n_positions,))
-    if not χ.any():
-        raise ValueError("examination is 0 at all positions; expected one that is examined")
+    χ = _examination(log, examination)
     task = _Task(log, features, logging, χ, test, least, rng, seed)
-    model = Scorer([task.x.shape[1], *(units if scorer == "network" else ()), 1], rng)
+    model = Scorer([task.x.shape[1], *units, 1], rng)
     if method == "dr":
         task.fit_clicks(model, steps, lambda *of: tell("clicks", *of))
     task.fit_lists(model, method, steps, lambda *of: tell("lists", *of))
@@ -169,6 +163,24 @@ def learn(
         warnings.warn(words, FitWarning, stacklevel=2)
     sizes = {"n_items": max(task.sessions.cases.shape[1], log.n_positions), "n_positions": log.n_positions}
     return LearnedRanker(model.layers, mean=task.mean, scale=task.scale, table=task.table, facts=facts, seed=seed, **sizes)
+
+
+def _units(scorer: str, hidden: Any) -> list[int]:
+    """The hidden units of each layer; none of a linear scorer."""
+    units = [check_count("hidden", size) for size in (hidden if is_sequence(hidden) else [hidden])]
+    return units if scorer == "network" else []
+
+
+def _examination(log: ClickLog, given: ArrayLike | None) -> Floats:
+    """``(K,)`` χ, as it is given or fitted."""
+    if given is None:
+        fitted: Any = QUICK.fit(PBMEstimator, log)
+        χ = fitted.examination_ / fitted.examination_.max()
+    else:
+        χ = probabilities("examination", given, (log.n_positions,))
+    if not χ.any():
+        raise ValueError("examination is 0 at all positions; expected one that is examined")
+    return χ
 
 
 class _Task:
@@ -272,11 +284,11 @@ class _Task:
         inverse, examined = np.where(self.usable, 1.0 / np.maximum(of.exposure, 1e-300), 0.0), of.examined * self.usable
         effective = (~self.test).sum() * (examined @ inverse) ** 2 / (examined @ inverse**2) / examined.sum()
         missing = np.flatnonzero(~self.usable & (of.n > 0))
-        first = zip(*np.divmod(self.sessions.codes[missing[:20]], len(log.item_labels)), strict=True)
+        first = log.pair_labels(self.sessions.codes[missing[:20]])
         return {
             "least_propensity": float(of.exposure[self.usable].min()), "effective_sessions": float(effective),
             "not_judged": len(missing), "pairs": int((of.n > 0).sum()),
-            "not_judged_first": [f"{log.item_labels[item]} (query {log.query_labels[query]})" for query, item in first],
+            "not_judged_first": [f"{item} (query {query})" for query, item in first],
         }  # fmt: skip
 
 
@@ -308,15 +320,20 @@ def _features(log: ClickLog, sessions: Sessions, features: Features) -> tuple[Fl
                 "session of the same query; expected the same, or queries of their own"
             )
         return x, np.bincount(sessions.shown[shown], minlength=len(queries)) > 0, None
-    pairs = [(log.query_labels[query], log.item_labels[item]) for query, item in zip(queries, items, strict=True)]
+    pairs = log.pair_labels(sessions.codes)
     if features is None:
         if len(pairs) > MOST_PAIRS:
             raise ValueError(
                 f"the log has no features, and {len(pairs):,} pairs of query and item are more than {MOST_PAIRS:,}; expected "
                 "columns feature_1, ..., or a table (features)"
             )
-        x, names = np.eye(len(pairs)), [item for _, item in pairs] if np.ptp(queries) == 0 else pairs
-        return x, everywhere, dict(zip(names, x, strict=True))
+        features = dict(zip([item for _, item in pairs] if np.ptp(queries) == 0 else pairs, np.eye(len(pairs)), strict=True))
+    x, table = _of_table(features, pairs)
+    return x, everywhere, table
+
+
+def _of_table(features: Mapping[Key, ArrayLike], pairs: list[tuple[str, str]]) -> tuple[Floats, dict[Key, Floats]]:
+    """The row of each pair, or of its item, and all rows."""
     check_kind(
         "features", features, Mapping, "rows by item label or by query label and item label, or the model of an environment"
     )
@@ -324,9 +341,8 @@ def _features(log: ClickLog, sessions: Sessions, features: Features) -> tuple[Fl
     for key in keys:
         if key not in features:
             raise ValueError(f"features has no row for {key!r}, which the log has")
-    rows = numbers("features", [*features.values()], (None, None))
-    table = dict(zip(features, rows, strict=True))
-    return np.array([table[key] for key in keys]), everywhere, table
+    table = dict(zip(features, numbers("features", [*features.values()], (None, None)), strict=True))
+    return np.array([table[key] for key in keys]), table
 
 
 def _fit_test(log: ClickLog, test: NDArray[np.bool_]) -> dict[str, Any]:
