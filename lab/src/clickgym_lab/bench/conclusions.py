@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,7 +22,7 @@ from clickgym.runner import PUBLISHED, stands
 from .leaderboard import Place, bad_text, is_learner, is_tuned, leaderboard
 from .protocol import CURRENT, Board, Protocol
 from .reference import PUBLISHED_LINE, SAFE_LINE, agent_of, line_name, lines, reference
-from .score import Estimate, regret_ratios
+from .score import Standing, regret_ratios
 from .task import Task
 
 FOLDER = Path(__file__).parent
@@ -50,7 +50,7 @@ def recommended(protocol: Protocol = CURRENT) -> dict[str, str]:
         ``overall``, ``change`` and ``safety``, and ``published``: the best overall of those that are not our own.
     """
     places = [place for place in leaderboard(protocol, protocol.boards[0]) if not is_tuned(place) and is_learner(place)]
-    best = {"change": max(places, key=lambda place: place.standing.abilities["change"].value).agent}
+    best = {"change": _best_in("change", places).agent}
     best["safety"] = max(places, key=lambda place: worst(place.agent, "safety")).agent
     published = next(place.agent for place in places if agent_of(place.agent) != OURS)
     return {"overall": next(place.agent for place in places if place.recommended), "published": published, **best}
@@ -65,14 +65,14 @@ def tuned_lines(places: Mapping[str, Place]) -> tuple[list[tuple[Place, Place]],
         places: lines by name.
     """
     tuned = [(places[agent_of(name)], place) for name, place in places.items() if is_tuned(place)]
-    tuned.sort(key=lambda pair: pair[0].standing.overall.value - pair[1].standing.overall.value)
+    tuned.sort(key=lambda pair: pair[0].score() - pair[1].score())
     spoilt = {pair[0].agent: words for pair in tuned if (words := _spoilt(*pair))}
     return [pair for pair in tuned if pair[0].agent not in spoilt], [*spoilt.values()]
 
 
 def _spoilt(before: Place, after: Place) -> str:
     """What an agent lost by tuning of what it is made for; empty if nothing."""
-    scores = [place.standing.abilities["change"].value for place in (before, after)]
+    scores = [place.score("change") for place in (before, after)]
     if "change" in stands(PUBLISHED[before.agent]) and scores[0] - scores[1] > MUCH:
         return f"`{before.agent}` scores {scores[1]:.2f} in `change` instead of {scores[0]:.2f}"
     lists = [unsafe()[place.agent] for place in (before, after)]
@@ -110,13 +110,7 @@ def conclusions(docs: str) -> list[str]:
     free, extra, *_, last = CURRENT.boards
     places = {place.agent: place for board in (last, free, extra) for place in leaderboard(CURRENT, board)}
     tuned, spoilt = tuned_lines({name: place for name, place in places.items() if "change" in place.standing.abilities})
-    take, memory = recommended(), reference(CURRENT).filter(ability="memory")
-    agents = memory["agent"].unique().sort()
-    bandits = [name for name in agents if agent_of(name) in AGENTS and name != "Oracle"]
-    ratios = regret_ratios([*bandits, "PerState"], PLANNER, memory)
-    quick = {place.agent: place.standing.overall for place in leaderboard(CURRENT, free, quick=True)}
-    generic = [name for name in agents if agent_of(name) in LEARNERS]
-    common_task = regret_ratios([*bandits, *generic], PLANNER, memory)
+    take, quick = recommended(), {place.agent: place.standing.overall for place in leaderboard(CURRENT, free, quick=True)}
     text = _render(
         "conclusions.md",
         docs=docs,
@@ -130,18 +124,31 @@ def conclusions(docs: str) -> list[str]:
         first=n_first(take["overall"]),
         tuned=tuned,
         spoilt=spoilt,
-        gained=sum(after.standing.overall.value - before.standing.overall.value > MUCH for before, after in tuned),
-        planner=PLANNER,
-        ratios=ratios,
-        bandit=min(bandits, key=ratios.__getitem__),
+        gained=sum(after.score() - before.score() > MUCH for before, after in tuned),
         quick=quick,
         generic=next(name for name in quick if agent_of(name) in LEARNERS),
-        generic_ratio=min(common_task[name] for name in generic),
-        bandit_ratio=min(common_task[name] for name in bandits),
         n_tasks=len(CURRENT.tasks_of(free)),
         much=MUCH,
+        **_of_memory(),
     )
     return [f"- {item}" for item in text.removeprefix("- ").split("\n- ")]
+
+
+def _of_memory() -> dict[str, object]:
+    """Regrets in ``memory`` as multiples of that of the planner, which learns and plans ahead."""
+    memory = reference(CURRENT).filter(ability="memory")
+    agents = memory["agent"].unique().sort()
+    bandits = [name for name in agents if agent_of(name) in AGENTS and name != "Oracle"]
+    generic = [name for name in agents if agent_of(name) in LEARNERS]
+    ratios = regret_ratios([*bandits, "PerState"], PLANNER, memory)
+    common_task = regret_ratios([*bandits, *generic], PLANNER, memory)
+    return {
+        "planner": PLANNER,
+        "ratios": ratios,
+        "bandit": min(bandits, key=ratios.__getitem__),
+        "generic_ratio": min(map(common_task.__getitem__, generic)),
+        "bandit_ratio": min(map(common_task.__getitem__, bandits)),
+    }
 
 
 class Unsafe(NamedTuple):
@@ -178,27 +185,22 @@ def own_agent() -> str:
     """The scores of our own agent in each ability beside those of the best other agents, as a table in Markdown."""
     free, extra, *_ = CURRENT.boards
     places = {place.agent: place for place in leaderboard(CURRENT, free)}
-    others = [place for place in places.values() if agent_of(place.agent) != OURS]
-    informed = leaderboard(CURRENT, extra)
+    others, informed = [place for place in places.values() if agent_of(place.agent) != OURS], leaderboard(CURRENT, extra)
     own = [places[line_name(OURS, setting)] for setting in (PUBLISHED_LINE, SAFE_LINE)]
     overall = [f"{place.standing.overall}, {worst(place.agent):.2f}" for place in own]
-    rows = [("*overall*", *overall, *(str(place.standing.overall) for place in (others[0], informed[0])))]
+    rows = [("*overall*", *overall, str(others[0].standing.overall), str(informed[0].standing.overall))]
     for ability in (name for name in free.abilities if name not in CURRENT.playing):
-        playing = [[place for place in group if ability in place.standing.abilities] for group in (others, informed)]
-        best = [max(group, key=lambda place: place.standing.abilities[ability].value) for group in playing]
-        scores = (f"{_score_in(place, ability)}, {worst(place.agent, ability):.2f}" for place in own)
-        rows.append((ability, *scores, *(_named_score(place, ability) for place in best)))
+        scores = (f"{place.score(ability):.2f}, {worst(place.agent, ability):.2f}" for place in own)
+        best = (_best_in(ability, group) for group in (others, informed))
+        rows.append((ability, *scores, *(f"{place.score(ability):.2f} ({place.agent})" for place in best)))
     heads = (f"`{OURS}`, worst tenth of runs", f"`{OURS}:safe=true`, worst tenth", "best without extra knowledge")
     header = ("", *heads, "best with the examination probabilities")
     return "\n".join(markdown_table([header, *rows]))
 
 
-def _score_in(place: Place, ability: str) -> str:
-    return f"{place.standing.abilities[ability].value:.2f}"
-
-
-def _named_score(place: Place, ability: str) -> str:
-    return f"{_score_in(place, ability)} ({place.agent})"
+def _best_in(ability: str, places: Iterable[Place]) -> Place:
+    """Of the lines that play an ability the one that scores most."""
+    return max((place for place in places if ability in place.standing.abilities), key=lambda place: place.score(ability))
 
 
 def stability(sets: Sequence[Mapping[str, Mapping[str, float]]]) -> str:
@@ -213,18 +215,20 @@ def stability(sets: Sequence[Mapping[str, Mapping[str, float]]]) -> str:
         | --- | --- | --- | --- | --- | --- |
         | features | 2 | 1.000 | 1.000 | 1.000 | `MGD` on 2 of 2 sets |
     """
-    rows: list[tuple[str, ...]] = [("board", "agents", "two sets, mean", "two sets, least", "set and test set, mean", "first")]
-    for board in CURRENT.boards:
-        if board.name not in sets[0]:
-            continue
-        test = {place.agent: place.standing.overall.value for place in leaderboard(CURRENT, board)}
-        here = [{name: value for name, value in scores[board.name].items() if name in test} for scores in sets]
-        among = [_agreement(one, other) for one, other in itertools.combinations(here, 2)]
-        with_test = [_agreement(scores, test) for scores in here]
-        figures = (f"{figure:.3f}" for figure in (np.mean(among), min(among), np.mean(with_test)))
-        first, times = Counter(max(scores, key=scores.__getitem__) for scores in here).most_common(1)[0]
-        rows.append((board.name, f"{len(here[0])}", *figures, f"`{first}` on {times} of {len(sets)} sets"))
-    return "\n".join(markdown_table(rows))
+    header = ("board", "agents", "two sets, mean", "two sets, least", "set and test set, mean", "first")
+    boards = [board for board in CURRENT.boards if board.name in sets[0]]
+    return "\n".join(markdown_table([header, *(_row(board, [scores[board.name] for scores in sets]) for board in boards)]))
+
+
+def _row(board: Board, sets: Sequence[Mapping[str, float]]) -> tuple[str, ...]:
+    """A board in the table of `stability`."""
+    test = {place.agent: place.score() for place in leaderboard(CURRENT, board)}
+    here = [{name: value for name, value in scores.items() if name in test} for scores in sets]
+    among = list(itertools.starmap(_agreement, itertools.combinations(here, 2)))
+    with_test = [_agreement(scores, test) for scores in here]
+    figures = (f"{figure:.3f}" for figure in (np.mean(among), min(among), np.mean(with_test)))
+    first, times = Counter(max(scores, key=scores.__getitem__) for scores in here).most_common(1)[0]
+    return board.name, f"{len(here[0])}", *figures, f"`{first}` on {times} of {len(sets)} sets"
 
 
 def _agreement(one: Mapping[str, float], other: Mapping[str, float]) -> float:
@@ -255,31 +259,30 @@ def referee(sets: Sequence[Mapping[str, Mapping[str, float]]]) -> str:
 def _facts(boards: Sequence[tuple[Board, Sequence[Place]]]) -> dict[str, object]:
     """The figures of the answers to the criticism of version 2."""
     board, free = boards[0]
-    gaps = [(place.standing.overall.value - place.standing.bad.value, place) for place in free if place.standing.bad]
-    shown = [[own[name] for name in board.abilities if name in own] for own in (place.standing.abilities for place in free)]
-    apart = [math.hypot(*map(_width, scores)) / len(scores) for scores in shown]
-    together = [_width(place.standing.overall) for place in free]
-    scores, linear = ([value(place) for place in free] for value in (_overall, lambda place: place.standing.linear))
+    scores, linear = [place.score() for place in free], [place.standing.linear for place in free]
     return {
         "board": board,
         "free": free,
         "n_tasks": len(CURRENT.tasks_of(board)),
         "spoilt": tuned_lines({place.agent: place for place in free})[1],
         "chosen": [(each.name, place) for each, found in boards for place in found if place.recommended],
-        "gap": max(gaps, key=lambda gap: gap[0])[1],
-        "wider": np.median(np.divide(together, apart)),
+        "gap": max(free, key=_gap),
+        "wider": np.median([_wider(place.standing, board) for place in free]),
         "correlation": spearmanr(scores, linear).statistic,
         "own": next(place for place in free if place.agent == OURS),
         "bad": bad_text,
     }
 
 
-def _overall(place: Place) -> float:
-    return place.standing.overall.value
+def _gap(place: Place) -> float:
+    """By how much a bad run scores less than the mean."""
+    return -math.inf if place.standing.bad is None else place.score() - place.standing.bad.value
 
 
-def _width(score: Estimate) -> float:
-    return score.high - score.low
+def _wider(result: Standing, board: Board) -> float:
+    """How many times as wide the interval of the score is as if abilities were independent."""
+    widths = [result.abilities[name].width for name in board.abilities if name in result.abilities]
+    return result.overall.width / (math.hypot(*widths) / len(widths))
 
 
 RUNS_ONLY = 0.012

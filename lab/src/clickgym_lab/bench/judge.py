@@ -281,12 +281,8 @@ def judge(
         sandbox = _sandbox(folder, Path(temporary), not unconfined)
         submission = _read(folder, sandbox, protocol)
         maker, quick = _maker(folder, sandbox, submission.agent), submission.quick
-        runs = protocol.quick_runs if quick else protocol.runs
-        try:
-            _compile(maker, protocol.tasks(quick))
-            suitable = suited(maker, protocol.tasks(quick))
-        except SeatError as error:
-            raise ValueError(f"{folder}: the agent {submission.agent!r} cannot be built: {error}") from None
+        runs = protocol.n_runs(quick)
+        suitable = _suitable(folder, maker, protocol.tasks(quick))
         boards = _boards(protocol, maker, suitable)
         counted = {task.ability for task in protocol.tasks(quick) if any(task.ability in each.abilities for each in boards)}
         secret = secret_set(protocol, seed, Path(temporary), quick, counted)
@@ -364,13 +360,17 @@ def _read(folder: Path, sandbox: Sandbox, protocol: Protocol) -> Submission:
     return submission
 
 
-def _compile(maker: SeatMaker, tasks: Iterable[Task]) -> None:
-    """Add what the submission compiles to the kernels of its sandboxes, by neutral tasks of the kinds that are played."""
+def _suitable(folder: Path, maker: SeatMaker, tasks: Sequence[Task]) -> list[Task]:
+    """The tasks that the agent can play; what it compiles, by neutral tasks, is added to the kernels of its sandboxes."""
     kinds = {(task.ability, task.env) for task in tasks}
     neutral = {(task.ability, task.env): task for task in DEVELOPMENT.candidates if (task.ability, task.env) in kinds}
-    for name, content in compiled_kernels(maker.agent, maker.sandbox, list(neutral.values())).items():
-        with (maker.sandbox.kernels / name).open("xb") as file:
-            file.write(content)
+    try:
+        for name, content in compiled_kernels(maker.agent, maker.sandbox, list(neutral.values())).items():
+            with (maker.sandbox.kernels / name).open("xb") as file:
+                file.write(content)
+        return suited(maker, tasks)
+    except SeatError as error:
+        raise ValueError(f"{folder}: the agent {maker.agent!r} cannot be built: {error}") from None
 
 
 def _maker(folder: Path, sandbox: Sandbox, agent: str) -> SeatMaker:
@@ -533,6 +533,6 @@ def _compared(submission: Submission, submitted: polars.DataFrame, judged: polar
     if not others:
         return Claim(equal, both.height, others, math.nan, math.nan, 0.0)
     pair = next(iter(pairs({"submitted": submitted, "judged": judged}, submission.protocol, board).values()))
-    error = (pair.difference.high - pair.difference.low) / (2 * norm.ppf(0.975))
+    error = pair.difference.width / (2 * norm.ppf(0.975))
     detectable = float(error * (norm.ppf(1 - LEVEL / 2) + norm.ppf(POWER)))
     return Claim(equal, both.height, others, pair.difference.value, pair.p, detectable)

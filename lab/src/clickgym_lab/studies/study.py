@@ -17,6 +17,7 @@ statement that is decided only by itself is undecided, and its own verdict stand
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -144,7 +145,7 @@ class Curves:
         Returns:
             The means of each span, and what the n units are, in words.
         """
-        fractions = {fraction for span in spans for fraction in span}
+        fractions = set(itertools.chain.from_iterable(spans))
         if len(self.instances) == 1 or not set(map(self._step, fractions)) <= set(self._each(env, agent)["step"]):
             values = self.units(env, agent, column)
             return [self.rate(values, *span) for span in spans], "over runs"
