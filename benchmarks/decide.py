@@ -665,13 +665,9 @@ def main() -> None:
     parser.add_argument("--parameters", choices=SETS, default=SETS[0], help="the ranges from which the logs are drawn")
     parser.add_argument("--counts", action="store_true", help="positions from the counts of other queries")
     options = parser.parse_args()
-    seeds = range(1000 * options.seed, 1000 * options.seed + options.logs)
-    wanted = [(seed, options.parameters) for seed in seeds]
-    print(
-        summary(
-            examined(partial(decided, counted=options.counts), wanted, ("seed", "parameters"), options.out, options.processes)
-        )
-    )
+    wanted = [(1000 * options.seed + number, options.parameters) for number in range(options.logs)]
+    play = partial(decided, counted=options.counts)
+    print(summary(examined(play, wanted, ("seed", "parameters"), options.out, options.processes)))
 
 
 if __name__ == "__main__":
