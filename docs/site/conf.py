@@ -1,7 +1,6 @@
 """How Sphinx builds the website; `build.py` beside it writes the pages that are made from the package."""
 
 import sys
-from functools import partial
 from importlib.metadata import version as version_of
 from pathlib import Path
 
@@ -81,6 +80,14 @@ def _formula(translator, node, display):
     raise SkipNode
 
 
+def _inline(translator, node):
+    _formula(translator, node, "inline")
+
+
+def _block(translator, node):
+    _formula(translator, node, "block")
+
+
 def _origin(app, pagename, templatename, context, doctree):
     """Let the buttons to view and to edit a page lead to its file in the repository; a page without one has no buttons."""
     if pagename in ORIGINS:
@@ -100,5 +107,4 @@ def setup(app):
     app.connect("html-page-context", _origin)
     app.connect("autodoc-process-docstring", _turned, priority=1)
     app.connect("autodoc-skip-member", _skipped)
-    inline, block = (partial(_formula, display=display) for display in ("inline", "block"))
-    app.add_html_math_renderer("mathml", inline_renderers=(inline, None), block_renderers=(block, None))
+    app.add_html_math_renderer("mathml", inline_renderers=(_inline, None), block_renderers=(_block, None))
