@@ -27,10 +27,12 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-from exam import Laws, examined, interval_text, parser_of, users
+import typer
+from exam import Laws, examined, interval_text, users
 from numpy.typing import NDArray
 from scipy import special
 
@@ -658,21 +660,14 @@ def _line(kind: str, rows: Sequence[dict[str, Any]]) -> Sequence[str]:
     return [*map(str, (kind, *counts, len(chances), sum(chances)))]
 
 
-def main() -> None:
-    """Decide the logs that the file lacks, and print the tables."""
-    parser = parser_of(__doc__, "decide.jsonl")
-    parser.add_argument("--logs", type=int, default=390)
-    parser.add_argument("--parameters", choices=SETS, default=SETS[0], help="the ranges from which the logs are drawn")
-    parser.add_argument("--counts", action="store_true", help="positions from the counts of other queries")
-    options = parser.parse_args()
-    seeds = range(1000 * options.seed, 1000 * options.seed + options.logs)
-    wanted = [(seed, options.parameters) for seed in seeds]
-    print(
-        summary(
-            examined(partial(decided, counted=options.counts), wanted, ("seed", "parameters"), options.out, options.processes)
-        )
-    )
+def main(
+    logs: int = 390, seed: int = 0, parameters: str = SETS[0], counts: bool = False, out: Path = Path("decide.jsonl"),
+    processes: int = 1,
+) -> None:  # fmt: skip
+    """Decide the logs that the file lacks, which have the seeds 1000 * seed, 1000 * seed + 1, ..., and print the tables."""
+    wanted = [(1000 * seed + number, parameters) for number in range(logs)]
+    print(summary(examined(partial(decided, counted=counts), wanted, ("seed", "parameters"), out, processes)))
 
 
 if __name__ == "__main__":
-    main()
+    typer.run(main)

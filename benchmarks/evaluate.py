@@ -18,10 +18,12 @@ import math
 import time
 import warnings
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-from exam import Laws, examined, interval_text, parser_of, users
+import typer
+from exam import Laws, examined, interval_text, users
 
 import clickgym
 from clickgym.core.formats import markdown_table
@@ -136,15 +138,11 @@ def _coverage(name: str, lists: Sequence[dict[str, Any]]) -> list[str]:
     return cells
 
 
-def main() -> None:
-    """Evaluate the instances that the file lacks, and print the tables."""
-    parser = parser_of(__doc__, "evaluate.jsonl")
-    parser.add_argument("--instances", type=int, default=20, help="of each click model")
-    options = parser.parse_args()
-    seeds = range(1000 * options.seed, 1000 * options.seed + options.instances)
-    wanted = [(kind, seed) for seed in seeds for kind in MODELS]
-    print(summary(examined(evaluated, wanted, ("model", "seed"), options.out, options.processes)))
+def main(instances: int = 20, seed: int = 0, out: Path = Path("evaluate.jsonl"), processes: int = 1) -> None:
+    """Evaluate so many instances of each click model that the file lacks, from the seed 1000 * seed on; print the tables."""
+    wanted = [(kind, 1000 * seed + number) for number in range(instances) for kind in MODELS]
+    print(summary(examined(evaluated, wanted, ("model", "seed"), out, processes)))
 
 
 if __name__ == "__main__":
-    main()
+    typer.run(main)

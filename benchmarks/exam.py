@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -16,15 +15,6 @@ from scipy.stats import binomtest
 from clickgym import envs
 
 Row = dict[str, Any]
-
-
-def parser_of(about: str, out: str) -> argparse.ArgumentParser:
-    """The arguments that every exam has."""
-    parser = argparse.ArgumentParser(description=about.splitlines()[0])
-    parser.add_argument("--seed", type=int, default=0, help="what is drawn has the seeds 1000 * seed, 1000 * seed + 1, ...")
-    parser.add_argument("--processes", type=int, default=1)
-    parser.add_argument("--out", type=Path, default=Path(out))
-    return parser
 
 
 def examined(

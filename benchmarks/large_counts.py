@@ -70,8 +70,7 @@ def main() -> None:
     parser.add_argument("--decided", type=int, default=DECIDED)
     parser.add_argument("--others", action="store_true", help="also count by DuckDB and by streams of Polars")
     parser.add_argument("--plain", action="store_true", help="also decide without counts")
-    options, rest = parser.parse_known_args()
-    sys.argv[1:] = rest
+    options, _ = parser.parse_known_args()
     clickgym = [sys.executable, "-m", "clickgym"]
     with tempfile.TemporaryDirectory() as temporary:
         folder, own = options.folder or Path(temporary), Path(temporary)

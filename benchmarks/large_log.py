@@ -107,8 +107,7 @@ def main() -> None:
     parser.add_argument("--folder", type=Path)
     parser.add_argument("--sessions", type=int, default=SESSIONS)
     parser.add_argument("--seed", type=int, default=0)
-    arguments, rest = parser.parse_known_args()
-    sys.argv[1:] = rest
+    arguments, _ = parser.parse_known_args()
     rows, told = [], []
     with tempfile.TemporaryDirectory() as temporary:
         for name, write in (("log.tsv", write_yandex), ("log.csv", write_tidy)):

@@ -8,7 +8,6 @@ runs on the machine can only add time. For the same reason they are of processor
 
 from __future__ import annotations
 
-import argparse
 import datetime
 import os
 import platform
@@ -112,11 +111,8 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def publish(text: str) -> None:
     """Print what the running script measured; with ``--write`` replace its section of README.md by it."""
     script = Path(sys.argv[0])
-    parser = argparse.ArgumentParser(description=f"Measurements of {script.name}.")
-    parser.add_argument("--write", action="store_true", help="replace the section of benchmarks/README.md")
-    arguments = parser.parse_args()
     print(text)
-    if arguments.write:
+    if "--write" in sys.argv:
         start, stop = (f"<!-- {mark} of {script.name} -->" for mark in ("start", "end"))
         note = f"`python benchmarks/{script.name} --write`, {datetime.date.today()}: {machine()}."
         before, rest = README.read_text(encoding="utf-8").split(start)

@@ -9,7 +9,6 @@ imports.
 from __future__ import annotations
 
 import argparse
-import sys
 import tempfile
 from pathlib import Path
 
@@ -44,8 +43,7 @@ print(time.process_time() - start, resource.getrusage(resource.RUSAGE_SELF).ru_m
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--sessions", type=int, default=300_000)
-    arguments, rest = parser.parse_known_args()
-    sys.argv[1:] = rest
+    arguments, _ = parser.parse_known_args()
     rows = []
     with tempfile.TemporaryDirectory() as name:
         n_rows = int(_run(WRITE, name, arguments.sessions)[0])

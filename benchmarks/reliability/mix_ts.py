@@ -37,7 +37,8 @@ from clickgym.envs import ClickModel
 from clickgym.runner.metrics import METRICS, Metric
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from exam import Laws, Row, examined, parser_of
+import typer
+from exam import Laws, Row, examined
 from exam import users as users_of
 
 OWN = "MixTS"
@@ -330,16 +331,14 @@ TABLES = {
 """The section of each table, and what makes it."""
 
 
-def main() -> None:
-    parser = parser_of(__doc__ or "", "results/mix-ts.jsonl")
-    parser.add_argument("sections", nargs="+", choices=("guard", "families", "bandit"))
-    arguments = parser.parse_args()
-    rows = examined(play, list(wanted(arguments.sections)), NAMES, arguments.out, arguments.processes)
+def main(sections: list[str], out: Path = Path("results/mix-ts.jsonl"), processes: int = 1) -> None:
+    """Play the sections, of guard, families and bandit, and print their tables."""
+    rows = examined(play, list(wanted(sections)), NAMES, out, processes)
     rows.sort(key=lambda row: row["index"])
     for title, (section, table) in TABLES.items():
-        if section in arguments.sections:
+        if section in sections:
             print(f"\n{title}\n\n" + "\n".join(markdown_table(table([row for row in rows if row["section"] == section]))))
 
 
 if __name__ == "__main__":
-    main()
+    typer.run(main)
