@@ -13,16 +13,16 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 LIBRARY = ROOT / "src" / "clickgym"
 BUDGET = {
-    "src/clickgym/core": 1580,
-    "envs": 6034,
+    "src/clickgym/core": 1576,
+    "envs": 6032,
     "agents": 8317,
-    "src/clickgym/runner": 6578,
+    "src/clickgym/runner": 6581,
     "src/clickgym/offline": 11_204,
     "src/clickgym/serving": 3088,
-    "src/clickgym": 347,
+    "src/clickgym": 346,
     "lab/src": 6725,
     "docs": 1735,
-    "benchmarks": 3851,
+    "benchmarks": 3773,
     "tests": 38_127,
     "lab/tests": 6091,
 }
