@@ -224,7 +224,7 @@ HEADS = ("place", "agent", "score", "bad run", "regret", "needs", "time", "judge
 def cells_of(place: Place, protocol: Protocol = CURRENT, board: Board | None = None) -> dict[str, str]:
     """All that is known of a line, by the heads of the table that can be downloaded; those of a board come first."""
     own, models = place.standing, [] if board is None else protocol.models_of(board)
-    scores = {name: score.value for name, score in own.abilities.items()} | own.models
+    scores = {name: score.value for name, score in own.abilities.items()} | dict(own.models)
     early = {stage: each.score() for stage, each in place.early.items()}
     shown = (place_text(place), place.agent, str(own.overall), bad_text(place), ratio_text(place), ", ".join(place.told) or "–")
     return {

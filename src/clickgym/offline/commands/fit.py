@@ -219,7 +219,7 @@ def _print_scores(console: Console, fitted: Fitted) -> list[dict[str, Any]]:
     start, rows, test = perf_counter(), [], fitted.test
     for name, estimator in fitted.scored.items():
         by_rank = estimator.perplexity_by_rank(test) if len(test) else np.empty(0)
-        figures = None, None, None
+        figures: tuple[float | None, ...] = (None, None, None)
         if len(test):
             figures = estimator.score(test), estimator.conditional_perplexity(test), float(np.nanmean(by_rank))
         told = dict(zip(("log_likelihood", "conditional_perplexity", "perplexity"), figures, strict=True))
