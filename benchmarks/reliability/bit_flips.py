@@ -186,7 +186,7 @@ def _same(one: Any, other: Any) -> bool:
     return repr(one) == repr(other)  # of which, unlike of values, those that are not a number are equal
 
 
-def many(kind: Kind, number: int, seed: int) -> Iterator[tuple[str, str]]:
+def flipped(kind: Kind, number: int, seed: int) -> Iterator[tuple[str, str]]:
     """What becomes of many flips, one after the other."""
     whole, rng = kind.read(kind.files[0]), np.random.default_rng(seed)
     for _ in range(number):
@@ -196,13 +196,13 @@ def many(kind: Kind, number: int, seed: int) -> Iterator[tuple[str, str]]:
 def _work(folder: str, name: str, number: int, seed: int, results: Any) -> None:
     devnull = open("/dev/null", "w")  # noqa: SIM115  (panics of other libraries are printed, too)
     sys.stdout = sys.stderr = devnull
-    for result in many(kinds(Path(folder))[name], number, seed):
+    for result in flipped(kinds(Path(folder))[name], number, seed):
         results.send(result)
     results.close()
 
 
 def watched(name: str, number: int, seed: int) -> Iterator[tuple[str, str]]:
-    """`many` in a process of its own, whose end and whose silence are results, too."""
+    """`flipped` in a process of its own, whose end and whose silence are results, too."""
     with tempfile.TemporaryDirectory() as folder:
         context = multiprocessing.get_context("spawn")
         results, sent = context.Pipe(duplex=False)
