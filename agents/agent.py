@@ -8,8 +8,9 @@ import io
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from dataclasses import KW_ONLY, InitVar
 from pathlib import Path
-from typing import Any, BinaryIO, ClassVar, Self, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, Self, cast, dataclass_transform
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -169,7 +170,32 @@ class Agent(ABC):
         return as_call(self, **{name: getattr(self, name) for name in ("n_items", "n_positions") if hasattr(self, name)})
 
 
-class CompiledAgent(Agent):
+@dataclass_transform(kw_only_default=True, field_specifiers=(hyperparameter,))
+class _Declaring(Agent):
+    """Lets type checkers know the constructors that are made of declarations; it does nothing else."""
+
+    state: Any  # a named tuple of its own class
+
+    if TYPE_CHECKING:
+
+        def __init_subclass__(cls, *, kw_only: bool = True) -> None: ...
+
+
+if TYPE_CHECKING:
+
+    class _Sized(_Declaring, kw_only=False):
+        """What all constructors take."""
+
+        n_items: int
+        n_positions: int
+        _: KW_ONLY
+        seed: InitVar[Seed] = None
+
+else:
+    _Sized = _Declaring
+
+
+class CompiledAgent(_Sized):
     """An agent that consists of two compiled kernels and a named tuple of arrays; the base class of the published algorithms.
 
     A subclass sets ``rank_kernel(state, rng, ranking)``, which writes the list, and ``update_kernel(state, ranking, clicks)``,
@@ -221,7 +247,6 @@ class CompiledAgent(Agent):
     undeclared: ClassVar[tuple[str, ...]]
     """The other fields."""
 
-    state: Any  # a named tuple of its own class
     rank_kernel: ClassVar[Callable[..., None]]
     update_kernel: ClassVar[Callable[..., None]]
 
@@ -843,8 +868,6 @@ def _saved_class(module: str | None, name: str, caller: type[CompiledAgent], tru
     if module is None:
         raise ImportError(f"it names {name} as clickgym 0.1 did; clickgym 2 reads it and writes it anew")
     classes = CompiledAgent._classes
-    if _is_published(module) and name in RETIRED:
-        raise ImportError(retired(name))
     module, name = _where(module, name)
     if _is_published(module):
         return classes[module, name]
@@ -868,6 +891,8 @@ def _where(module: str, name: str) -> tuple[str, str]:
     """Return module and name of a class; for classes of the package the name is enough."""
     if not _is_published(module):
         return module, name
+    if name in RETIRED:
+        raise ImportError(retired(name))
     agent = {agent.__name__: agent for agent in reversed(CompiledAgent._classes.values())}[name]
     return agent.__module__, agent.__qualname__
 

@@ -293,7 +293,7 @@ class EpsilonGreedy(CompiledAgent):
     update_kernel = from_shown(learn_greedy)
     replace_kernel = replace_greedy
 
-    epsilon: float = hyperparameter(0.1, probability, search=Range(0.001, 0.5, log=True))
+    epsilon: float = hyperparameter(default=0.1, check=probability, search=Range(0.001, 0.5, log=True))
 
     def best(self) -> NDArray[np.int64]:
         return self._best_by(rates(self.state.clicks, self.state.displays))

@@ -246,9 +246,11 @@ class BubbleRank(CompiledAgent):
     count_kernel = count_session
     replace_kernel = replace
 
-    initial: ArrayLike | None = hyperparameter(None, check_initial, sizes=("n_items", "n_positions"), told="initial_ranking")
-    delta: float | None = hyperparameter(None, between(0, 1), search=Range(1e-30, 0.5, log=True))
-    horizon: int | None = hyperparameter(None, sessions(2))
+    initial: ArrayLike | None = hyperparameter(
+        default=None, check=check_initial, sizes=("n_items", "n_positions"), told="initial_ranking"
+    )
+    delta: float | None = hyperparameter(default=None, check=between(0, 1), search=Range(1e-30, 0.5, log=True))
+    horizon: int | None = hyperparameter(default=None, check=sessions(2))
 
     def best(self) -> NDArray[np.int64]:
         return self.state.base[: self.n_positions].copy()

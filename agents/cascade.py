@@ -28,7 +28,7 @@ class CascadeAgent(CompiledAgent):
     click_models = "CM; others by the feedback rule"
     learns_from = ANY_LIST
 
-    feedback: str = hyperparameter("last_click", one_of(FEEDBACK), search=FEEDBACK)
+    feedback: str = hyperparameter(default="last_click", check=one_of(FEEDBACK), search=FEEDBACK)
 
     def _first_values(self) -> dict[str, Any]:
         return {"feedback": FEEDBACK.index(self.hyperparameters["feedback"])}
@@ -147,7 +147,7 @@ class CascadeUCB1(CascadeAgent, TakesValues):
     count_kernel = count_session
     replace_kernel = replace_ucb1
 
-    corruption: float = hyperparameter(0.0, at_least(0))
+    corruption: float = hyperparameter(default=0.0, check=at_least(0))
 
 
 # ----------------------------------------------------------------------------------------------------------- CascadeUCBV
@@ -257,9 +257,9 @@ class CascadeUCBV(CascadeAgent):
     count_kernel = count_session
     replace_kernel = replace_ucbv
 
-    variance: float = hyperparameter(4.0, at_least(0), search=Range(0.01, 10.0, log=True))
-    bias: float = hyperparameter(6.0, at_least(0), search=Range(0.01, 10.0, log=True))
-    corruption: float = hyperparameter(0.0, at_least(0))
+    variance: float = hyperparameter(default=4.0, check=at_least(0), search=Range(0.01, 10.0, log=True))
+    bias: float = hyperparameter(default=6.0, check=at_least(0), search=Range(0.01, 10.0, log=True))
+    corruption: float = hyperparameter(default=0.0, check=at_least(0))
 
 
 # ------------------------------------------------------------------------------------------------------------- CascadeTS

@@ -188,12 +188,12 @@ class CascadeDUCB(CascadeAgent):
     replace_kernel = replace_discounted
 
     gamma: float | None = hyperparameter(
-        None,
-        between(0, 1, closed=True),
+        default=None,
+        check=between(0, 1, closed=True),
         search=(None, 0.9, 0.97, 0.99, 0.997, 0.999, 0.9997, 0.9999, 1.0),  # by 1 - γ, on a logarithmic scale
     )
-    epsilon: float = hyperparameter(0.5, above(0), search=Range(0.01, 2.0, log=True))
-    horizon: int | None = hyperparameter(None, sessions())
+    epsilon: float = hyperparameter(default=0.5, check=above(0), search=Range(0.01, 2.0, log=True))
+    horizon: int | None = hyperparameter(default=None, check=sessions())
 
     def _upgrade(self, arrays: SavedArrays, waits: bool) -> None:
         super()._upgrade(arrays, waits)
@@ -381,9 +381,9 @@ class CascadeSWUCB(CascadeAgent):
     count_kernel = count_window
     replace_kernel = replace_window
 
-    tau: int | None = hyperparameter(None, check_window, search=Range(50, 100_000, log=True))
-    epsilon: float = hyperparameter(0.5, above(0), search=Range(0.01, 2.0, log=True))
-    horizon: int | None = hyperparameter(None, sessions())
+    tau: int | None = hyperparameter(default=None, check=check_window, search=Range(50, 100_000, log=True))
+    epsilon: float = hyperparameter(default=0.5, check=above(0), search=Range(0.01, 2.0, log=True))
+    horizon: int | None = hyperparameter(default=None, check=sessions())
 
     def _upgrade(self, arrays: SavedArrays, waits: bool) -> None:
         super()._upgrade(arrays, waits)

@@ -239,10 +239,10 @@ class _RestartingAgent(CascadeAgent):
     count_kernel = count_foreign
 
     horizon: int = hyperparameter(check=sessions(2))
-    n_segments: int = hyperparameter(1, count())  # it only makes the default of exploration
-    delta: float | None = hyperparameter(None, between(1e-300, 1), search=Range(1e-10, 0.5, log=True))
-    exploration: float | None = hyperparameter(None, probability, search=Range(0.0003, 0.3, log=True))
-    n_vertices: int = hyperparameter(1000, count(4))
+    n_segments: int = hyperparameter(default=1, check=count())  # it only makes the default of exploration
+    delta: float | None = hyperparameter(default=None, check=between(1e-300, 1), search=Range(1e-10, 0.5, log=True))
+    exploration: float | None = hyperparameter(default=None, check=probability, search=Range(0.0003, 0.3, log=True))
+    n_vertices: int = hyperparameter(default=1000, check=count(4))
 
     def _upgrade(self, arrays: SavedArrays, waits: bool) -> None:
         super()._upgrade(arrays, waits)

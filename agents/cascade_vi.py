@@ -208,7 +208,7 @@ class CascadeVI(StateAgent):
 
     mean_sessions: float = hyperparameter(check=at_least(1), told="mean_sessions")
     click_rewards: ArrayLike = hyperparameter(check=check_rewards, sizes=("n_states", "n_items"), told="click_rewards")
-    bonus: float = hyperparameter(0.5, at_least(0), search=Range(0.0, 2.0))
+    bonus: float = hyperparameter(default=0.5, check=at_least(0), search=Range(0.0, 2.0))
 
     def _first_values(self) -> dict[str, Any]:
         rewards, sessions = self.hyperparameters["click_rewards"], self.hyperparameters["mean_sessions"]

@@ -200,10 +200,10 @@ class COLTR(ContextualAgent):
     learns_from = ITS_DISPLAYS
     remembered = ("scores", "scored")
 
-    learning_rate: float = hyperparameter(0.05, above(0), search=Range(0.001, 3.0, log=True))
-    unit: float = hyperparameter(1.0, above(0), search=Range(0.03, 30.0, log=True))
-    n_candidates: int = hyperparameter(50, count(), search=(10, 20, 50, 100))
-    variance_weight: float = hyperparameter(1.0, at_least(0), search=Range(0.0, 3.0))
+    learning_rate: float = hyperparameter(default=0.05, check=above(0), search=Range(0.001, 3.0, log=True))
+    unit: float = hyperparameter(default=1.0, check=above(0), search=Range(0.03, 30.0, log=True))
+    n_candidates: int = hyperparameter(default=50, check=count(), search=(10, 20, 50, 100))
+    variance_weight: float = hyperparameter(default=1.0, check=at_least(0), search=Range(0.0, 3.0))
 
     def _state_sizes(self) -> dict[str, int]:
         return super()._state_sizes() | {"n": self.hyperparameters["n_candidates"]}

@@ -213,11 +213,11 @@ class _DuelingAgent(ContextualAgent):
     learns_from = ITS_DISPLAYS
     remembered = ("drawn", "credit")
 
-    learning_rate: float = hyperparameter(0.01, above(0), search=Range(3e-4, 1.0, log=True))
-    decay: float = hyperparameter(1.0, between(0, 1, closed=True))
-    unit: float = hyperparameter(1.0, above(0), search=Range(0.03, 30.0, log=True))
-    leaving: str = hyperparameter("team", one_of(LEAVING), search=LEAVING)
-    tau: float = hyperparameter(3.0, between(0, 50, closed=True), search=Range(0.5, 10.0, log=True))
+    learning_rate: float = hyperparameter(default=0.01, check=above(0), search=Range(3e-4, 1.0, log=True))
+    decay: float = hyperparameter(default=1.0, check=between(0, 1, closed=True))
+    unit: float = hyperparameter(default=1.0, check=above(0), search=Range(0.03, 30.0, log=True))
+    leaving: str = hyperparameter(default="team", check=one_of(LEAVING), search=LEAVING)
+    tau: float = hyperparameter(default=3.0, check=between(0, 50, closed=True), search=Range(0.5, 10.0, log=True))
 
     def _n_candidates(self) -> int:
         """The number n of rankers beside the present one."""
@@ -364,7 +364,7 @@ class MGD(_DuelingAgent):
 
     paper = "Schuth et al. 2016, Algorithm 1"
 
-    n_candidates: int | None = hyperparameter(None, count(), search=(None, 2, 4, 9, 19, 49))
+    n_candidates: int | None = hyperparameter(default=None, check=count(), search=(None, 2, 4, 9, 19, 49))
 
     def _n_candidates(self) -> int:
         n = self.hyperparameters["n_candidates"]

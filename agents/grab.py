@@ -282,8 +282,8 @@ class GRAB(LeaderAgent):
     replace_kernel = replace
     every: ClassVar[bool] = False
 
-    horizon: int | None = hyperparameter(None, sessions())
-    gamma: int | None = hyperparameter(None, count(), search=Range(1, 300, log=True))
+    horizon: int | None = hyperparameter(default=None, check=sessions())
+    gamma: int | None = hyperparameter(default=None, check=count(), search=Range(1, 300, log=True))
 
     def _neighbours(self) -> int:
         """How many neighbours a list has."""

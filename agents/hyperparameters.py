@@ -3,7 +3,7 @@
 ::
 
     class CascadeUCBV(CascadeAgent):
-        variance: float = hyperparameter(4.0, at_least(0), search=Range(0.01, 10.0, log=True))
+        variance: float = hyperparameter(default=4.0, check=at_least(0), search=Range(0.01, 10.0, log=True))
         horizon: int = hyperparameter(check=sessions())  # without a default: required
 
 `CompiledAgent` makes the constructor, ``search_space`` and ``told`` of the class from its own declarations and those of its
@@ -50,9 +50,9 @@ class Hyperparameter:
 
 
 def hyperparameter(
+    *,
     default: Any = REQUIRED,
     check: Check | None = None,
-    *,
     sizes: Sequence[str] = (),
     search: Range | Sequence[Any] | None = None,
     told: str | None = None,

@@ -607,8 +607,8 @@ class CascadeKLUCB(CascadeAgent, TakesValues):
     count_kernel = count_session
     replace_kernel = replace_klucb
 
-    c: float = hyperparameter(C, at_least(0), search=Range(0.0, 6.0))
-    corruption: float = hyperparameter(0.0, at_least(0))
+    c: float = hyperparameter(default=C, check=at_least(0), search=Range(0.0, 6.0))
+    corruption: float = hyperparameter(default=0.0, check=at_least(0))
 
 
 def check_position_order(name: str, position_order: Any, n_positions: int) -> NDArray[np.int64]:
@@ -679,7 +679,7 @@ class DCMKLUCB(CompiledAgent):
     count_kernel = count_session
     replace_kernel = replace_klucb
 
-    position_order: ArrayLike | None = hyperparameter(None, check_position_order, sizes=("n_positions",))
+    position_order: ArrayLike | None = hyperparameter(default=None, check=check_position_order, sizes=("n_positions",))
 
     def best(self) -> NDArray[np.int64]:
         return self._best_by(rates(self.state.clicks, self.state.examined))

@@ -289,7 +289,7 @@ class _RidgeAgent(ContextualAgent):
     update_kernel: ClassVar[Callable[..., None]] = update_ridge
     count_kernel: ClassVar[Callable[..., None]] = count_session
 
-    ridge: float | None = hyperparameter(None, at_least(LEAST_RIDGE), search=Range(0.01, 100.0, log=True))
+    ridge: float | None = hyperparameter(default=None, check=at_least(LEAST_RIDGE), search=Range(0.01, 100.0, log=True))
 
     def _weights(self) -> NDArray[np.float64]:
         """``(K, K)`` the weight of a sample by its position and the last click above it."""
@@ -313,7 +313,7 @@ class _RidgeAgent(ContextualAgent):
 class _LinUCB(_RidgeAgent):
     """Base class of the LinUCB agents."""
 
-    alpha: float | None = hyperparameter(None, at_least(0), search=Range(0.01, 30.0, log=True))
+    alpha: float | None = hyperparameter(default=None, check=at_least(0), search=Range(0.01, 30.0, log=True))
 
 
 class _WeightedLinUCB(_LinUCB):
@@ -682,7 +682,7 @@ class LinearEpsilonGreedy(_RidgeAgent):
     paper = "baseline"
     rank_kernel = rank_greedily
 
-    epsilon: float = hyperparameter(0.1, probability, search=Range(0.001, 0.5, log=True))
+    epsilon: float = hyperparameter(default=0.1, check=probability, search=Range(0.001, 0.5, log=True))
 
     def _exploration(self) -> float:
         return self.hyperparameters["epsilon"]
@@ -738,4 +738,4 @@ class LinearTS(_RidgeAgent, TakesValues):
     paper = "Agrawal and Goyal 2013"
     rank_kernel = rank_by_posterior
 
-    alpha: float = hyperparameter(0.5, at_least(0), search=Range(0.01, 5.0, log=True))
+    alpha: float = hyperparameter(default=0.5, check=at_least(0), search=Range(0.01, 5.0, log=True))

@@ -110,9 +110,9 @@ class CascadeLinTS(_Sampling):
     paper = "Zong et al. 2016, CascadeLinTS; Zhong et al. 2021, LinTS-Cascade"
     click_models = "CM, with linear attraction"
 
-    sigma: float = hyperparameter(1.0, at_least(math.sqrt(LEAST_RIDGE)), search=Range(0.01, 5.0, log=True))
-    inflation: float | None = hyperparameter(None, above(0))
-    feedback: str = hyperparameter("last_click", one_of(FEEDBACK), search=FEEDBACK)
+    sigma: float = hyperparameter(default=1.0, check=at_least(math.sqrt(LEAST_RIDGE)), search=Range(0.01, 5.0, log=True))
+    inflation: float | None = hyperparameter(default=None, check=above(0))
+    feedback: str = hyperparameter(default="last_click", check=one_of(FEEDBACK), search=FEEDBACK)
 
     def _first_values(self) -> dict[str, Any]:
         # A = σ²M: then A⁻¹b is the mean, and σ A^{-1/2} = M^{-1/2}.
@@ -180,7 +180,7 @@ class PBMLinTS(_Sampling):
     click_models = "PBM, with linear attraction"
 
     examination: ArrayLike = hyperparameter(check=check_examination, sizes=("n_positions",), told="examination")
-    scale: float = hyperparameter(1.0, at_least(0), search=Range(0.01, 5.0, log=True))
+    scale: float = hyperparameter(default=1.0, check=at_least(0), search=Range(0.01, 5.0, log=True))
 
     def _first_values(self) -> dict[str, Any]:
         weights = np.tile(self.hyperparameters["examination"][:, None], self.n_positions)

@@ -164,8 +164,8 @@ class CascadeWOFUL(ContextualAgent):
     update_kernel = update
     count_kernel = count_session
 
-    bonus: float = hyperparameter(1.0, at_least(0), search=Range(0.003, 3.0, log=True))
-    feedback: str = hyperparameter("last_click", one_of(FEEDBACK), search=FEEDBACK)
+    bonus: float = hyperparameter(default=1.0, check=at_least(0), search=Range(0.003, 3.0, log=True))
+    feedback: str = hyperparameter(default="last_click", check=one_of(FEEDBACK), search=FEEDBACK)
 
     def _first_values(self) -> dict[str, Any]:
         identity = np.eye(self.n_features)

@@ -962,10 +962,12 @@ class MixTS(CompiledAgent, TakesValues):
     count_kernel = count_display
     replace_kernel = replace
 
-    initial: ArrayLike | None = hyperparameter(None, check_initial, sizes=("n_items", "n_positions"), told="initial_ranking")
-    safe: bool = hyperparameter(False, check_flag)
-    tolerance: float = hyperparameter(0.2, between(0, 1, closed=True))
-    detect: bool = hyperparameter(True, check_flag)
+    initial: ArrayLike | None = hyperparameter(
+        default=None, check=check_initial, sizes=("n_items", "n_positions"), told="initial_ranking"
+    )
+    safe: bool = hyperparameter(default=False, check=check_flag)
+    tolerance: float = hyperparameter(default=0.2, check=between(0, 1, closed=True))
+    detect: bool = hyperparameter(default=True, check=check_flag)
 
     def beliefs(self) -> dict[str, float]:
         """Return the share of each hypothesis by the short name of its click model; they sum to 1."""

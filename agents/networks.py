@@ -130,11 +130,11 @@ class NetworkAgent(GrowingAgent):
 
     learns_from = ANY_LIST
 
-    hidden: ArrayLike = hyperparameter((64, 64), check_widths)
-    learning_rate: float = hyperparameter(0.003, above(0), search=Range(1e-4, 0.03, log=True))
-    epochs: int = hyperparameter(10, count())
-    batch_size: int = hyperparameter(512, count())
-    growth: float = hyperparameter(0.2, at_least(0), search=Range(0.05, 1.0, log=True))
+    hidden: ArrayLike = hyperparameter(default=(64, 64), check=check_widths)
+    learning_rate: float = hyperparameter(default=0.003, check=above(0), search=Range(1e-4, 0.03, log=True))
+    epochs: int = hyperparameter(default=10, check=count())
+    batch_size: int = hyperparameter(default=512, check=count())
+    growth: float = hyperparameter(default=0.2, check=at_least(0), search=Range(0.05, 1.0, log=True))
 
     def _initial_state(self) -> Any:
         try:

@@ -174,8 +174,10 @@ class _NeuralBandit(NetworkAgent):
     growing: ClassVar = frozenset({"samples"})
     counts: ClassVar = {"samples": "n_samples"}
 
-    examination: ArrayLike | None = hyperparameter(None, check_examination, sizes=("n_positions",), told="examination")
-    feedback: str = hyperparameter("last_click", one_of(FEEDBACK))
+    examination: ArrayLike | None = hyperparameter(
+        default=None, check=check_examination, sizes=("n_positions",), told="examination"
+    )
+    feedback: str = hyperparameter(default="last_click", check=one_of(FEEDBACK))
 
     def _rows(self) -> dict[str, int]:
         return {"samples": self.n_positions}
@@ -253,7 +255,7 @@ class NeuralGreedy(_NeuralBandit):
     rank_kernel = rank_greedily
     update_kernel = update_network
 
-    epsilon: float = hyperparameter(0.05, probability, search=Range(0.001, 0.3, log=True))
+    epsilon: float = hyperparameter(default=0.05, check=probability, search=Range(0.001, 0.3, log=True))
 
 
 class NeuralLinearTS(_NeuralBandit):
@@ -329,7 +331,7 @@ class NeuralLinearTS(_NeuralBandit):
     rank_kernel = rank_by_draw
     update_kernel = update_regression
 
-    scale: float = hyperparameter(0.5, at_least(0), search=Range(0.01, 5.0, log=True))
+    scale: float = hyperparameter(default=0.5, check=at_least(0), search=Range(0.01, 5.0, log=True))
 
     def _first_values(self) -> dict[str, Any]:
         return super()._first_values() | {"gram": np.eye(self.sizes[-2] + 1)}

@@ -263,18 +263,18 @@ class OLRankNet(NetworkAgent):
     counts: ClassVar = {"documents": "n_documents", "pairs": "n_pairs"}
     is_weighted: ClassVar[bool] = False
 
-    alpha: float = hyperparameter(0.1, at_least(0), search=Range(0.003, 3.0, log=True))
-    l2: float = hyperparameter(0.1, at_least(LEAST_RIDGE), search=Range(1e-4, 10.0, log=True))
-    covariance: str = hyperparameter("diagonal", one_of(COVARIANCE))
-    max_batches: int | None = hyperparameter(None, count())
-    disjoint: bool = hyperparameter(False, check_flag)
-    inside: str = hyperparameter("random", one_of(INSIDE))
-    one_below: bool = hyperparameter(False, check_flag)
-    hidden: ArrayLike = hyperparameter((100,), check_widths)
-    learning_rate: float = hyperparameter(0.1, above(0), search=Range(1e-3, 0.3, log=True))
-    epochs: int = hyperparameter(20, count())
-    batch_size: int = hyperparameter(1024, count())
-    growth: float = hyperparameter(0.0, at_least(0))
+    alpha: float = hyperparameter(default=0.1, check=at_least(0), search=Range(0.003, 3.0, log=True))
+    l2: float = hyperparameter(default=0.1, check=at_least(LEAST_RIDGE), search=Range(1e-4, 10.0, log=True))
+    covariance: str = hyperparameter(default="diagonal", check=one_of(COVARIANCE))
+    max_batches: int | None = hyperparameter(default=None, check=count())
+    disjoint: bool = hyperparameter(default=False, check=check_flag)
+    inside: str = hyperparameter(default="random", check=one_of(INSIDE))
+    one_below: bool = hyperparameter(default=False, check=check_flag)
+    hidden: ArrayLike = hyperparameter(default=(100,), check=check_widths)
+    learning_rate: float = hyperparameter(default=0.1, check=above(0), search=Range(1e-3, 0.3, log=True))
+    epochs: int = hyperparameter(default=20, check=count())
+    batch_size: int = hyperparameter(default=1024, check=count())
+    growth: float = hyperparameter(default=0.0, check=at_least(0))
 
     def _initial_state(self) -> Any:
         state = super()._initial_state()

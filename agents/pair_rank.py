@@ -441,13 +441,13 @@ class PairRank(GrowingAgent):
     growing: ClassVar[frozenset[str]] = frozenset({"pairs"})
     counts: ClassVar = {"pairs": "n_pairs"}
 
-    alpha: float = hyperparameter(0.1, at_least(0), search=Range(0.003, 3.0, log=True))
-    l2: float = hyperparameter(0.1, at_least(LEAST_RIDGE), search=Range(1e-4, 10.0, log=True))
-    loss: str = hyperparameter("mean", one_of(LOSS), search=LOSS)
-    disjoint: bool = hyperparameter(True, check_flag, search=(True, False))
-    inside: str = hyperparameter("random", one_of(INSIDE), search=INSIDE)
-    one_below: bool = hyperparameter(False, check_flag)
-    growth: float = hyperparameter(0.0, at_least(0))
+    alpha: float = hyperparameter(default=0.1, check=at_least(0), search=Range(0.003, 3.0, log=True))
+    l2: float = hyperparameter(default=0.1, check=at_least(LEAST_RIDGE), search=Range(1e-4, 10.0, log=True))
+    loss: str = hyperparameter(default="mean", check=one_of(LOSS), search=LOSS)
+    disjoint: bool = hyperparameter(default=True, check=check_flag, search=(True, False))
+    inside: str = hyperparameter(default="random", check=one_of(INSIDE), search=INSIDE)
+    one_below: bool = hyperparameter(default=False, check=check_flag)
+    growth: float = hyperparameter(default=0.0, check=at_least(0))
 
     def _rows(self) -> dict[str, int]:
         return {"pairs": self.n_positions // 2 if self.state.is_disjoint else self.n_positions**2 // 4}

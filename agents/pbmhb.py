@@ -228,9 +228,9 @@ class PBMHB(CompiledAgent):
     count_kernel = count_session
     replace_kernel = replace
 
-    c: float = hyperparameter(1000.0, above(0), search=Range(10.0, 10_000.0, log=True))
-    n_sweeps: int = hyperparameter(1, count(), search=(1, 2, 4))
-    fix_first: bool = hyperparameter(True, check_flag)  # it is about the users
+    c: float = hyperparameter(default=1000.0, check=above(0), search=Range(10.0, 10_000.0, log=True))
+    n_sweeps: int = hyperparameter(default=1, check=count(), search=(1, 2, 4))
+    fix_first: bool = hyperparameter(default=True, check=check_flag)  # it is about the users
 
     def best(self) -> NDArray[np.int64]:
         """As `CompiledAgent.best`, by the estimates of θ and κ that fit the counts best, not by the last draw."""

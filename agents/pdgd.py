@@ -171,4 +171,4 @@ class PDGD(ContextualAgent):
     learns_from = ITS_DISPLAYS
     remembered = ("scores", "scored")
 
-    learning_rate: float = hyperparameter(0.1, above(0), search=Range(0.003, 10.0, log=True))
+    learning_rate: float = hyperparameter(default=0.1, check=above(0), search=Range(0.003, 10.0, log=True))

@@ -140,7 +140,7 @@ class PBMUCB(ExaminationAgent, TakesValues):
     count_kernel = count_session
     replace_kernel = replace_ucb
 
-    epsilon: float = hyperparameter(0.0, at_least(0), search=Range(0.0, 1.0))
+    epsilon: float = hyperparameter(default=0.0, check=at_least(0), search=Range(0.0, 1.0))
 
 
 # ---------------------------------------------------------------------------------------------------------------- PBM-PIE
@@ -300,7 +300,7 @@ class PBMPIE(ExaminationAgent):
     replace_kernel = replace_pie
 
     horizon: int = hyperparameter(check=sessions())
-    epsilon: float = hyperparameter(0.0, at_least(0), search=Range(0.0, 1.0))
+    epsilon: float = hyperparameter(default=0.0, check=at_least(0), search=Range(0.0, 1.0))
 
     def best(self) -> NDArray[np.int64]:
         return self._best_by(self.state.mean)

@@ -242,7 +242,7 @@ class RankedExp3(CompiledAgent):
     replace_kernel = replace_exp3
 
     horizon: int = hyperparameter(check=sessions())
-    gamma: float | None = hyperparameter(None, between(0, 1, closed=True), search=Range(0.0003, 1.0, log=True))
+    gamma: float | None = hyperparameter(default=None, check=between(0, 1, closed=True), search=Range(0.0003, 1.0, log=True))
 
     def best(self) -> NDArray[np.int64]:
         return best_choices(self.state.log_weight)

@@ -521,7 +521,7 @@ class RecurRank(ContextualAgent):
     update_kernel = update
 
     horizon: int = hyperparameter(check=sessions())
-    scale: float = hyperparameter(1.0, above(0), search=Range(0.001, 2.0, log=True))
+    scale: float = hyperparameter(default=1.0, check=above(0), search=Range(0.001, 2.0, log=True))
 
     def best(self, features: ArrayLike) -> NDArray[np.int64]:  # type: ignore[override]  # as ContextualAgent has it
         """The order of candidates by what was learned so far, without exploration; the agent stays as it is.

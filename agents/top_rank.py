@@ -188,7 +188,7 @@ class TopRank(CompiledAgent):
     replace_kernel = replace
 
     horizon: int = hyperparameter(check=sessions(2))
-    delta: float | None = hyperparameter(None, between(LEAST, 1), search=Range(1e-10, 0.5, log=True))
+    delta: float | None = hyperparameter(default=None, check=between(LEAST, 1), search=Range(1e-10, 0.5, log=True))
 
     def best(self) -> NDArray[np.int64]:
         state = self.state

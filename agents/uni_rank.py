@@ -320,7 +320,7 @@ class UniRank(LeaderAgent):
     update_kernel = update
     replace_kernel = replace
 
-    horizon: int | None = hyperparameter(None, sessions())
+    horizon: int | None = hyperparameter(default=None, check=sessions())
 
     def best(self) -> NDArray[np.int64]:
         state = self.state

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gymnasium as gym
-from report import publish, seconds_per_session, table
+from report import fastest_sessions, publish, table
 
 AXES = {
     "batch": {"arrival": "batch:1000"},
@@ -22,14 +22,9 @@ def main() -> None:
     envs = {axis: gym.make("CMRank-v0", **values) for axis, values in ({"without": {}} | AXES).items()}
     rows = []
     for name in AGENTS:
-        seconds: dict[str, list[float]] = {axis: [] for axis in envs}
-        for repeat in range(1 + REPEATS):
-            for axis, env in envs.items():
-                spent = seconds_per_session(env, name, HORIZON, HORIZON if repeat else 1)
-                if repeat:  # before, it compiles
-                    seconds[axis].append(spent)
-        floor = min(seconds["without"])
-        rows.append([name, f"{floor * 1e9:.0f} ns", *(f"{min(seconds[axis]) / floor:.1f}×" for axis in AXES)])
+        seconds = fastest_sessions({axis: (env, name, HORIZON) for axis, env in envs.items()}, REPEATS)
+        floor = seconds["without"]
+        rows.append([name, f"{floor * 1e9:.0f} ns", *(f"{seconds[axis] / floor:.1f}×" for axis in AXES)])
     publish(table(["agent, `CMRank-v0`", "without", *AXES], rows))
 
 

@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 
-from report import publish, table
+from report import printed, publish, table
 
 from clickgym.agents import AGENTS
 from clickgym.envs import ENVIRONMENTS
@@ -31,12 +31,6 @@ print(time.process_time() - start)
 """
 
 
-def run_seconds(env_id: str, agent: str, cache: str) -> float:
-    command = [sys.executable, "-c", CALL, env_id, agent]
-    environment = os.environ | {"XDG_CACHE_HOME": cache}
-    return float(subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout)
-
-
 def command_seconds(cache: str) -> float:
     with tempfile.TemporaryDirectory() as out:
         command = [sys.executable, "-m", "clickgym", "run", "PBMRank-v0", "--agents", "BatchRank"]
@@ -50,7 +44,7 @@ def main() -> None:
     rows = []
     for env_id, agent in PAIRS:
         with tempfile.TemporaryDirectory() as cache:
-            empty, filled = (f"{run_seconds(env_id, agent, cache):.2f} s" for _ in range(2))
+            empty, filled = (f"{float(printed(CALL, env_id, agent, XDG_CACHE_HOME=cache)):.2f} s" for _ in range(2))
         rows.append([f"{agent} in {env_id}", empty, filled])
     with tempfile.TemporaryDirectory() as cache:
         command_seconds(cache)

@@ -27,10 +27,12 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-from exam import by_last_click, examined, interval_text, parser_of
+import typer
+from exam import Laws, examined, interval_text, users
 from numpy.typing import NDArray
 from scipy import special
 
@@ -39,10 +41,10 @@ from clickgym import envs
 from clickgym.core.formats import markdown_table
 from clickgym.core.kernels import specialise
 from clickgym.offline import ClickLog, Counts, count_log, write_tidy
-from clickgym.offline.decision.decide import AGENTS, weigh
-from clickgym.offline.decision.evidence import LEVEL, larger_step, settle
+from clickgym.offline.decision.decide import AGENTS
+from clickgym.offline.decision.evidence import LEVEL, Inquiry, larger_step, settle
 from clickgym.offline.decision.models import Models
-from clickgym.offline.decision.records import Settings
+from clickgym.offline.decision.settings import Settings
 from clickgym.offline.distinct import distinct
 
 SETS = ("development", "report", "report-2", "report-3")
@@ -106,6 +108,7 @@ APART = ("shuffled, no times", "bots come again", "long campaign")
 """What no rule on clicks can see: not counted with the others."""
 KINDS = (*USERS, *STORIES)
 BANDS = ((0, 50_000), (50_000, 100_000), (100_000, 10**9))
+LAWS = Laws(0.7, (0.1, 0.9), (0.05, 0.8), (0.6, 0.98), ([0.6, 0.3, 0.1], [0.98, 0.95, 0.8]))
 LOGGING = ("few lists", "swaps", "Plackett-Luce", "part at random", "at random")
 ROUNDING = 1e-9
 OTHERS, OF_OTHERS = 20, 3000
@@ -222,20 +225,8 @@ def _model(kind: str, n_items: int, n_positions: int, ranges: Ranges) -> Callabl
     a, b = ranges.draw("attraction")
     base = special.logit(rng.beta(a, b, n_items).clip(0.003, 0.95))
     examination = np.sort(rng.uniform(ranges.draw("lowest examination"), 1.0, n_positions))[::-1]
-    make: Callable[[Floats], envs.ClickModel]
-    if kind == "CM":
-        make = partial(envs.CascadeModel, n_positions=n_positions)
-    elif kind in ("PBM", "trust bias"):
-        make = partial(envs.PositionBasedModel if kind == "PBM" else envs.TrustBiasModel, examination=examination)
-    elif kind == "UBM":
-        make = partial(envs.UserBrowsingModel, examination=by_last_click(examination, rng, 0.7))
-    elif kind == "DBN":
-        after = {"satisfaction": rng.uniform(0.05, 0.8, n_items), "perseverance": rng.uniform(0.6, 0.98)}
-        make = partial(envs.DynamicBayesianModel, **after, n_positions=n_positions)
-    else:
-        stops = rng.uniform([0.6, 0.3, 0.1], [0.98, 0.95, 0.8])
-        make = lambda attraction: envs.ClickChainModel(attraction, *stops, n_positions)  # noqa: E731
-    return lambda shift: make(special.expit(base + shift))
+    model = users("TPBM" if kind == "trust bias" else kind, special.expit(base), examination, rng, LAWS)
+    return lambda shift: model.with_items(attraction=special.expit(base + shift))
 
 
 def _users(kind: str, n_items: int, n_positions: int, ranges: Ranges) -> Callable[[Any, float], Any]:
@@ -593,7 +584,7 @@ def decided(seed: int, parameters: str, counted: bool = False) -> dict[str, Any]
 def _verdicts(log: ClickLog, counts: Counts | None) -> tuple[Sequence[str], list[tuple[str, Sequence[str]]]]:
     """The list in production, and the lists that are recommended instead, each with its verdict."""
     models = Models(log, "clicks", seed=0, counts=counts)
-    evidence = weigh(models, models.sessions("query"), Settings.check(AGENTS, 1, 1, 0, "clicks", None)).evidence
+    evidence = Inquiry(models, models.sessions("query"), Settings.check(AGENTS, 1, 1, 0, "clicks", None)).evidence
     result, ground = settle(evidence.grounds, evidence.enough, LEVEL)
     if ground is None or result not in ("better", "likely better"):
         return evidence.production, []
@@ -669,21 +660,14 @@ def _line(kind: str, rows: Sequence[dict[str, Any]]) -> Sequence[str]:
     return [*map(str, (kind, *counts, len(chances), sum(chances)))]
 
 
-def main() -> None:
-    """Decide the logs that the file lacks, and print the tables."""
-    parser = parser_of(__doc__, "decide.jsonl")
-    parser.add_argument("--logs", type=int, default=390)
-    parser.add_argument("--parameters", choices=SETS, default=SETS[0], help="the ranges from which the logs are drawn")
-    parser.add_argument("--counts", action="store_true", help="positions from the counts of other queries")
-    options = parser.parse_args()
-    seeds = range(1000 * options.seed, 1000 * options.seed + options.logs)
-    wanted = [(seed, options.parameters) for seed in seeds]
-    print(
-        summary(
-            examined(partial(decided, counted=options.counts), wanted, ("seed", "parameters"), options.out, options.processes)
-        )
-    )
+def main(
+    logs: int = 390, seed: int = 0, parameters: str = SETS[0], counts: bool = False, out: Path = Path("decide.jsonl"),
+    processes: int = 1,
+) -> None:  # fmt: skip
+    """Decide the logs that the file lacks, which have the seeds 1000 * seed, 1000 * seed + 1, ..., and print the tables."""
+    wanted = [(1000 * seed + number, parameters) for number in range(logs)]
+    print(summary(examined(partial(decided, counted=counts), wanted, ("seed", "parameters"), out, processes)))
 
 
 if __name__ == "__main__":
-    main()
+    typer.run(main)

@@ -18,56 +18,40 @@ import math
 import time
 import warnings
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-from exam import by_last_click, examined, interval_text, parser_of
+import typer
+from exam import Laws, examined, interval_text, users
 
 import clickgym
 from clickgym.core.formats import markdown_table
-from clickgym.envs import (
-    CascadeModel,
-    ClickChainModel,
-    ClickModel,
-    DependentClickModel,
-    DynamicBayesianModel,
-    PositionBasedModel,
-    UserBrowsingModel,
-)
+from clickgym.envs import ClickModel
 from clickgym.offline import ClickLog, Comparison, compare
 
 MODELS = ("CM", "PBM", "DCM", "UBM", "DBN", "CCM")
 SESSIONS, RANDOM_LISTS = 50_000, 3
 FIRM = {"better": 1, "worse": -1}
-LAWS = ((1, 2), (1, 5), (2, 2), (1, 20), (4, 2))
-"""Of attraction: beta distributions."""
+ATTRACTIONS = ((1, 2), (1, 5), (2, 2), (1, 20), (4, 2))
+"""Beta distributions."""
+LAWS = Laws(0.5, (0.05, 0.95), (0.05, 0.95), (0.5, 1.0), ([0.5, 0.3, 0.05], [1.0, 0.95, 0.8]))
 
 
-def users(kind: str, rng: np.random.Generator) -> ClickModel:
+def drawn(kind: str, rng: np.random.Generator) -> ClickModel:
     """A click model with random parameters."""
     n_positions = int(rng.integers(3, 6))
     n_items = int(rng.integers(n_positions + 2, 10))
-    a, b = LAWS[rng.integers(len(LAWS))]
+    a, b = ATTRACTIONS[rng.integers(len(ATTRACTIONS))]
     attraction = rng.beta(a, b, n_items).clip(0.003, 0.97)
     examination = np.sort(rng.uniform(0.1, 1.0, n_positions))[::-1]
-    if kind == "CM":
-        return CascadeModel(attraction, n_positions)
-    if kind == "PBM":
-        return PositionBasedModel(attraction, examination)
-    if kind == "DCM":
-        return DependentClickModel(attraction, np.sort(rng.uniform(0.05, 0.95, n_positions))[::-1])
-    if kind == "UBM":
-        return UserBrowsingModel(attraction, by_last_click(examination, rng, 0.5))
-    if kind == "DBN":
-        satisfaction, perseverance = rng.uniform(0.05, 0.95, n_items), rng.uniform(0.5, 1.0)
-        return DynamicBayesianModel(attraction, satisfaction, perseverance, n_positions=n_positions)
-    return ClickChainModel(attraction, *rng.uniform([0.5, 0.3, 0.05], [1.0, 0.95, 0.8]), n_positions)
+    return users(kind, attraction, examination, rng, LAWS)
 
 
 def evaluated(kind: str, seed: int) -> dict[str, Any]:
     """The verdicts on some lists for the users of a seed, and the truth about them."""
     rng = np.random.default_rng([47, MODELS.index(kind), seed])
-    model = users(kind, rng)
+    model = drawn(kind, rng)
     log, values = _random_lists(model, rng), _values(model)
     best = max(values, key=lambda ranking: values[ranking])
     others = [ranking for ranking in values if ranking != best]
@@ -154,15 +138,11 @@ def _coverage(name: str, lists: Sequence[dict[str, Any]]) -> list[str]:
     return cells
 
 
-def main() -> None:
-    """Evaluate the instances that the file lacks, and print the tables."""
-    parser = parser_of(__doc__, "evaluate.jsonl")
-    parser.add_argument("--instances", type=int, default=20, help="of each click model")
-    options = parser.parse_args()
-    seeds = range(1000 * options.seed, 1000 * options.seed + options.instances)
-    wanted = [(kind, seed) for seed in seeds for kind in MODELS]
-    print(summary(examined(evaluated, wanted, ("model", "seed"), options.out, options.processes)))
+def main(instances: int = 20, seed: int = 0, out: Path = Path("evaluate.jsonl"), processes: int = 1) -> None:
+    """Evaluate so many instances of each click model that the file lacks, from the seed 1000 * seed on; print the tables."""
+    wanted = [(kind, 1000 * seed + number) for number in range(instances) for kind in MODELS]
+    print(summary(examined(evaluated, wanted, ("model", "seed"), out, processes)))
 
 
 if __name__ == "__main__":
-    main()
+    typer.run(main)

@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import joblib
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binomtest
 
+from clickgym import envs
+
 Row = dict[str, Any]
-
-
-def parser_of(about: str, out: str) -> argparse.ArgumentParser:
-    """The arguments that every exam has."""
-    parser = argparse.ArgumentParser(description=about.splitlines()[0])
-    parser.add_argument("--seed", type=int, default=0, help="what is drawn has the seeds 1000 * seed, 1000 * seed + 1, ...")
-    parser.add_argument("--processes", type=int, default=1)
-    parser.add_argument("--out", type=Path, default=Path(out))
-    return parser
 
 
 def examined(
@@ -53,12 +45,43 @@ def _key(row: Row, names: Sequence[str]) -> tuple[Any, ...]:
     return tuple(row[name] for name in names)
 
 
-def by_last_click(examination: NDArray[np.float64], rng: np.random.Generator, least: float) -> NDArray[np.float64]:
-    """Examination probabilities of a UBM: as far below the last click as a position is below the top, times ``least`` to 1."""
-    rows = np.zeros((len(examination), len(examination)))
-    for k, last in zip(*np.tril_indices(len(rows)), strict=True):
-        rows[k, last] = examination[k - last] * (rng.uniform(least, 1.0) if last else 1.0)
-    return rows
+class Laws(NamedTuple):
+    """The ranges from which the parameters of click models are drawn, but attraction and examination.
+
+    Attributes:
+        browsing: the least factor of examination below a click.
+        termination: of a DCM.
+        satisfaction, perseverance: of a DBN.
+        goes_on: the least and the most of the three of a CCM.
+    """
+
+    browsing: float
+    termination: tuple[float, float]
+    satisfaction: tuple[float, float]
+    perseverance: tuple[float, float]
+    goes_on: tuple[Sequence[float], Sequence[float]]
+
+
+def users(
+    kind: str, attraction: NDArray[np.float64], examination: NDArray[np.float64], rng: np.random.Generator, laws: Laws
+) -> envs.ClickModel:
+    """Users of a kind, whose further parameters are drawn."""
+    n_items, n_positions = len(attraction), len(examination)
+    if kind == "CM":
+        return envs.CascadeModel(attraction, n_positions)
+    if kind in ("PBM", "TPBM"):
+        return (envs.PositionBasedModel if kind == "PBM" else envs.TrustBiasModel)(attraction, examination)
+    if kind == "DCM":
+        return envs.DependentClickModel(attraction, np.sort(rng.uniform(*laws.termination, n_positions))[::-1])
+    if kind == "UBM":  # as far below the last click as a position is below the top, times a factor up to 1
+        rows = np.zeros((n_positions, n_positions))
+        for k, last in zip(*np.tril_indices(n_positions), strict=True):
+            rows[k, last] = examination[k - last] * (rng.uniform(laws.browsing, 1.0) if last else 1.0)
+        return envs.UserBrowsingModel(attraction, rows)
+    if kind == "DBN":
+        after = rng.uniform(*laws.satisfaction, n_items), rng.uniform(*laws.perseverance)
+        return envs.DynamicBayesianModel(attraction, *after, n_positions=n_positions)
+    return envs.ClickChainModel(attraction, *rng.uniform(*laws.goes_on), n_positions)
 
 
 def interval_text(count: int, n: int) -> str:

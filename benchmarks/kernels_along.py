@@ -7,14 +7,13 @@ The script fails where a folder from ``clickgym precompile`` leaves a kernel to 
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
-from report import publish, table
+from report import printed, publish, table
 
 AGENTS = ["CascadeKLUCB", "TopRank", "BatchRank", "CascadeTS"]
 PLAY = """
@@ -35,9 +34,7 @@ print(json.dumps({"seconds": used, "compiled": len(recorder.buffer) // 2, "regre
 
 
 def play(home: str, folder: str = "", what: str = "start") -> dict[str, Any]:
-    variables = os.environ | {"XDG_CACHE_HOME": home, "CLICKGYM_KERNELS": folder}
-    command = [sys.executable, "-c", PLAY, what, *AGENTS]
-    return dict(json.loads(subprocess.run(command, env=variables, check=True, capture_output=True, text=True).stdout))
+    return dict(json.loads(printed(PLAY, what, *AGENTS, XDG_CACHE_HOME=home, CLICKGYM_KERNELS=folder)))
 
 
 def main() -> None:

@@ -17,9 +17,8 @@ import tempfile
 import time
 from pathlib import Path
 
-import numpy as np
 import polars as pl
-from large_log import POSITIONS, sessions
+from large_log import POSITIONS, frames
 from report import publish, table
 
 SESSIONS, FILES, DECIDED = 10_000_000, 10, 1_000_000
@@ -44,19 +43,12 @@ cells.agg(displays=pl.len(), clicks=pl.col("clicked").sum()).sort(pl.all()).sink
 def write_log(folder: Path, n: int, n_files: int) -> None:
     """The log as files of Parquet."""
     folder.mkdir(parents=True, exist_ok=True)
-    parts: list[pl.DataFrame] = []
-    for first, queries, items, clicks in sessions(n, 0):
-        size = len(queries)
-        columns = {
-            "session": np.repeat(np.arange(first, first + size), POSITIONS),
-            "query": np.repeat(queries, POSITIONS),
-            "position": np.tile(np.arange(1, POSITIONS + 1), size),
-            "item": items.ravel(),
-            "clicked": clicks.ravel().astype(np.int8),
-        }
-        parts.append(pl.DataFrame(columns).with_columns(pl.col("session", "query", "item").cast(pl.String)))
-        if (first + size) % (n // n_files) == 0:
-            pl.concat(parts).write_parquet(folder / f"part-{(first + size) // (n // n_files):02}.parquet")
+    parts, done = list[pl.DataFrame](), 0
+    for frame in frames(n, 0):
+        parts.append(frame.with_columns(pl.col("session", "query", "item").cast(pl.String)))
+        done += len(frame) // POSITIONS
+        if done % (n // n_files) == 0:
+            pl.concat(parts).write_parquet(folder / f"part-{done // (n // n_files):02}.parquet")
             parts = []
 
 
@@ -78,8 +70,7 @@ def main() -> None:
     parser.add_argument("--decided", type=int, default=DECIDED)
     parser.add_argument("--others", action="store_true", help="also count by DuckDB and by streams of Polars")
     parser.add_argument("--plain", action="store_true", help="also decide without counts")
-    options, rest = parser.parse_known_args()
-    sys.argv[1:] = rest
+    options, _ = parser.parse_known_args()
     clickgym = [sys.executable, "-m", "clickgym"]
     with tempfile.TemporaryDirectory() as temporary:
         folder, own = options.folder or Path(temporary), Path(temporary)

@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -64,20 +65,24 @@ def write_yandex(path: Path, n: int, seed: int) -> None:
             file.write("\n".join(lines.to_list()).encode() + b"\n")
 
 
+def frames(n: int, seed: int) -> Iterator[pl.DataFrame]:
+    """Blocks of the sessions as tidy tables."""
+    for first, queries, items, clicks in sessions(n, seed):
+        size = len(queries)
+        columns = {
+            "session": np.repeat(np.arange(first, first + size), POSITIONS),
+            "query": np.repeat(queries, POSITIONS),
+            "position": np.tile(np.arange(1, POSITIONS + 1), size),
+            "item": items.ravel(),
+            "clicked": clicks.ravel().astype(np.int8),
+        }
+        yield pl.DataFrame(columns)
+
+
 def write_tidy(path: Path, n: int, seed: int) -> None:
     with path.open("wb") as file:
-        for first, queries, items, clicks in sessions(n, seed):
-            size = len(queries)
-            frame = pl.DataFrame(
-                {
-                    "session": np.repeat(np.arange(first, first + size), POSITIONS),
-                    "query": np.repeat(queries, POSITIONS),
-                    "position": np.tile(np.arange(1, POSITIONS + 1), size),
-                    "item": items.ravel(),
-                    "clicked": clicks.ravel().astype(np.int8),
-                }
-            )
-            frame.write_csv(file, include_header=first == 0)
+        for number, frame in enumerate(frames(n, seed)):
+            frame.write_csv(file, include_header=number == 0)
 
 
 def measured(log: Path, models: list[str]) -> tuple[list[str], str]:
@@ -102,8 +107,7 @@ def main() -> None:
     parser.add_argument("--folder", type=Path)
     parser.add_argument("--sessions", type=int, default=SESSIONS)
     parser.add_argument("--seed", type=int, default=0)
-    arguments, rest = parser.parse_known_args()
-    sys.argv[1:] = rest
+    arguments, _ = parser.parse_known_args()
     rows, told = [], []
     with tempfile.TemporaryDirectory() as temporary:
         for name, write in (("log.tsv", write_yandex), ("log.csv", write_tidy)):

@@ -5,10 +5,7 @@ This process stays small on purpose: on Linux a child's peak begins at that of i
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
-from report import publish, table
+from report import printed, publish, table
 
 AGENTS = ("BatchRank", "TopRank", "CascadeKLUCB")
 HORIZONS = (10**5, 10**7)
@@ -25,8 +22,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 
 
 def peak_megabytes(agent: str, horizon: int) -> float:
-    command = [sys.executable, "-c", CALL, agent, str(horizon)]
-    return int(subprocess.run(command, check=True, capture_output=True, text=True).stdout) / 1024
+    return int(printed(CALL, agent, horizon)) / 1024
 
 
 def main() -> None:

@@ -14,8 +14,8 @@ import random
 import subprocess
 import sys
 import tempfile
-import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -53,11 +53,8 @@ def work(store: str | None, durable: str, queries: list[str], clients: int) -> N
         print("ready", flush=True)
         sys.stdin.readline()
         begin, processor = time.perf_counter(), time.process_time()
-        users = [threading.Thread(target=visits, args=(ranker, queries[i::clients], waits)) for i in range(clients)]
-        for user in users:
-            user.start()
-        for user in users:
-            user.join()
+        with ThreadPoolExecutor(clients) as pool:
+            list(pool.map(lambda i: visits(ranker, queries[i::clients], waits), range(clients)))
         print(time.perf_counter() - begin, time.process_time() - processor, *waits, flush=True)
 
 

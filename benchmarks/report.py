@@ -8,14 +8,14 @@ runs on the machine can only add time. For the same reason they are of processor
 
 from __future__ import annotations
 
-import argparse
 import datetime
 import os
 import platform
 import re
+import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -38,6 +38,25 @@ def seconds_per_session(
     start = time.process_time()
     clickgym.run(agent, env, n, seed=seed, checkpoints=[n], engine=engine)
     return (time.process_time() - start) / n
+
+
+def fastest_sessions(runs: Mapping[Any, tuple[Any, ...]], repeats: int) -> dict[Any, float]:
+    """The least of several `seconds_per_session` of each run, taken in turns after all have compiled.
+
+    Args:
+        runs: by name, the environment, the agent, the horizon, and further arguments of `seconds_per_session`.
+        repeats: how many there are of each.
+    """
+    for env, name, horizon, *_ in runs.values():
+        seconds_per_session(env, name, horizon, 1)
+    rounds = [[seconds_per_session(*run) for run in runs.values()] for _ in range(repeats)]
+    return dict(zip(runs, map(min, zip(*rounds, strict=True)), strict=True))
+
+
+def printed(program: str, *arguments: object, **variables: str) -> str:
+    """What a program prints that runs in a process of its own, with these variables in its environment."""
+    command = [sys.executable, "-c", program, *map(str, arguments)]
+    return subprocess.run(command, env=os.environ | variables, check=True, capture_output=True, text=True).stdout
 
 
 class Timed(Agent):
@@ -92,11 +111,8 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def publish(text: str) -> None:
     """Print what the running script measured; with ``--write`` replace its section of README.md by it."""
     script = Path(sys.argv[0])
-    parser = argparse.ArgumentParser(description=f"Measurements of {script.name}.")
-    parser.add_argument("--write", action="store_true", help="replace the section of benchmarks/README.md")
-    arguments = parser.parse_args()
     print(text)
-    if arguments.write:
+    if "--write" in sys.argv:
         start, stop = (f"<!-- {mark} of {script.name} -->" for mark in ("start", "end"))
         note = f"`python benchmarks/{script.name} --write`, {datetime.date.today()}: {machine()}."
         before, rest = README.read_text(encoding="utf-8").split(start)

@@ -31,7 +31,7 @@ def main() -> None:
         sandbox = judge._sandbox(Path(folder), Path(temporary), confined=True)
         maker = seats.sit_down("agent:Mine", sandbox)
         tasks = [CURRENT.by_name[name] for name in NAMES]
-        judge._compile(maker, tasks)
+        judge._suitable(Path(folder), maker, tasks)
         start = busy()
         for _ in range(RUNS):
             seats.sit_down("agent:Mine", sandbox)

@@ -13,9 +13,9 @@ import importlib.util
 import os
 import random
 import tempfile
-import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -93,11 +93,8 @@ def power(folder: Path) -> list[list[str]]:
         with Ranker(n_positions=K, seed=0, store=folder / f"power{threads}.db", durable="power") as ranker:
             visits(ranker, 20)
             each, begin = max(200 // threads, 20), time.perf_counter()
-            users = [threading.Thread(target=visits, args=(ranker, each), kwargs={"seed": i}) for i in range(threads)]
-            for user in users:
-                user.start()
-            for user in users:
-                user.join()
+            with ThreadPoolExecutor(threads) as pool:
+                list(pool.map(lambda seed: visits(ranker, each, seed=seed), range(threads)))  # noqa: B023  (ends here)
             calls = 2 * threads * each / (time.perf_counter() - begin)
         name = "1 thread" if threads == 1 else f"{threads} threads, whose commits are joined"
         rows.append([f'calls with `durable="power"`, {name}', f"{calls:,.0f}", f"{calls / rate:.2f}"])

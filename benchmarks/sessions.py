@@ -5,8 +5,10 @@ The floor is the same loop, drawing the same clicks, with an agent that does not
 
 from __future__ import annotations
 
+from typing import Any
+
 import gymnasium as gym
-from report import publish, seconds_per_session, table
+from report import fastest_sessions, publish, table
 
 from clickgym.agents import AGENTS
 from clickgym.envs import ENVIRONMENTS
@@ -22,18 +24,13 @@ def main() -> None:
     cells: dict[str, list[str]] = {name: [] for name in AGENTS}
     for env_id in STATIONARY:
         env = gym.make(env_id)
-        for name in AGENTS:  # compile
-            seconds_per_session(env, name, HORIZON, 1)
-        compiled: dict[str, list[float]] = {name: [] for name in AGENTS}
-        python: dict[str, list[float]] = {name: [] for name in AGENTS}
-        for _ in range(REPEATS):
-            for name in AGENTS:
-                compiled[name].append(seconds_per_session(env, name, HORIZON))
-                python[name].append(seconds_per_session(env, name, HORIZON, HORIZON_PYTHON, "python"))
-        floor = min(compiled["Fixed"])
+        sizes: dict[str, tuple[Any, ...]] = {"auto": (None, "auto"), "python": (HORIZON_PYTHON, "python")}
+        runs = {(engine, name): (env, name, HORIZON, *size) for name in AGENTS for engine, size in sizes.items()}
+        fastest = fastest_sessions(runs, REPEATS)
+        floor = fastest["auto", "Fixed"]
         for name in AGENTS:
-            fastest = min(compiled[name])
-            cells[name].append(f"{fastest * 1e9:.0f} ns {fastest / floor:4.1f}× {min(python[name]) * 1e6:3.0f} µs")
+            compiled, python = fastest["auto", name], fastest["python", name]
+            cells[name].append(f"{compiled * 1e9:.0f} ns {compiled / floor:4.1f}× {python * 1e6:3.0f} µs")
     publish(table(["agent", *STATIONARY], [[name, *cells[name]] for name in AGENTS]))
 
 

@@ -9,12 +9,10 @@ imports.
 from __future__ import annotations
 
 import argparse
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
-from report import publish, table
+from report import printed, publish, table
 
 WRITE = """
 import sys
@@ -45,8 +43,7 @@ print(time.process_time() - start, resource.getrusage(resource.RUSAGE_SELF).ru_m
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--sessions", type=int, default=300_000)
-    arguments, rest = parser.parse_known_args()
-    sys.argv[1:] = rest
+    arguments, _ = parser.parse_known_args()
     rows = []
     with tempfile.TemporaryDirectory() as name:
         n_rows = int(_run(WRITE, name, arguments.sessions)[0])
@@ -60,8 +57,7 @@ def main() -> None:
 
 def _run(program: str, *arguments: object) -> list[float]:
     """What a program prints."""
-    command = [sys.executable, "-c", program, *map(str, arguments)]
-    return [float(word) for word in subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()]
+    return [float(word) for word in printed(program, *arguments).split()]
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ Measured in turns; the ratios are what counts.
 from __future__ import annotations
 
 import gymnasium as gym
-from report import publish, seconds_per_session, table
+from report import fastest_sessions, publish, table
 from steps import fastest, vector_speed
 
 from clickgym.envs import CascadeModel, load_instance
@@ -22,13 +22,13 @@ def main() -> None:
     users = load_instance("clickbait").model("CascadeMDP")
     twin = CascadeModel(users.attraction[0], users.n_positions).to_dict()
     envs = {OURS: gym.make(OURS), "CMRank-v0": gym.make("CMRank-v0", instance=twin)}
-    pairs = [(env, name) for env in envs for name in AGENTS if env == OURS or name not in ("PerState", "CascadeVI")]
-    for env, name in pairs:  # compile
-        seconds_per_session(envs[env], name, HORIZON, 1)
-    times = dict.fromkeys(pairs, 1.0)
-    for _ in range(REPEATS):
-        for env, name in pairs:
-            times[env, name] = min(times[env, name], seconds_per_session(envs[env], name, HORIZON))
+    runs = {
+        (env, name): (envs[env], name, HORIZON)
+        for env in envs
+        for name in AGENTS
+        if env == OURS or name not in ("PerState", "CascadeVI")
+    }
+    times = fastest_sessions(runs, REPEATS)
     rows = []
     for name in AGENTS:
         ours, theirs = times[OURS, name], times.get(("CMRank-v0", name))

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from itertools import groupby
 from pathlib import Path
-from typing import Any
 
 import prose
 from matplotlib.figure import Figure
@@ -34,7 +33,7 @@ from clickgym.runner.reports.exports import to_markdown
 from clickgym_lab.bench.boards import REPOSITORY, Table, boards_notes, boards_tables, source_file, strip_text
 from clickgym_lab.bench.conclusions import RECOMMENDING, conclusions, own_agent, referee
 from clickgym_lab.bench.figures import leaderboard_figure
-from clickgym_lab.bench.leaderboard import HEADS, row_of
+from clickgym_lab.bench.leaderboard import HEADS, cells_of
 from clickgym_lab.bench.pages import leaderboard_html
 from clickgym_lab.bench.protocol import CURRENT
 from clickgym_lab.bench.reference import agent_of
@@ -150,13 +149,11 @@ def _scoreboard() -> str:
 def _regrets(name: str) -> str:
     """The table of final regrets of a sweep, environments side by side, in the order of the first."""
     results = prose.sweep(name)
-    rows: dict[str, dict[str, dict[str, Any]]] = {}
-    for row in results.table().iter_rows(named=True):
-        rows.setdefault(row["agent"], {})[row["env"]] = row
     envs = results.config["envs"]
     header = ("agent", *(f"regret, `{env.rpartition('instance=')[2]}`" for env in envs), "a session takes")
     table = []
-    for agent, of_env in rows.items():
+    for (agent,), rows in results.table().group_by(["agent"], maintain_order=True):
+        of_env = {row["env"]: row for row in rows.iter_rows(named=True)}
         times = [duration(ns) for ns in sorted(row["ns_per_session"] for row in of_env.values())]
         regrets = (regret_text(of_env[env]["regret"], of_env[env]["regret_ci95"]) for env in envs)
         table.append((f"`{agent}`", *regrets, " to ".join(dict.fromkeys(times))))
@@ -254,7 +251,8 @@ def _rows(table: Table) -> list[list[str]]:
     """The rows of a board, with a link from each agent to its source, and intervals that stay in one line."""
     rows = []
     for place in table.places:
-        cells = dict(zip(HEADS, row_of(place, CURRENT, table.board), strict=False))
+        of_line = cells_of(place, CURRENT, table.board)
+        cells = {head: of_line[head] for head in HEADS}
         name, comma, setting = place.agent.partition(", ")
         known = agent_of(name) in PUBLISHED  # else it is retired, or a submission
         cells["agent"] = f"[`{name}`](../{source_file(agent_of(name))})" if known else f"`{name}` ({place.trust})"

@@ -8,7 +8,7 @@ loop can call, too, and a generator of its own, a child of the environment's.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import gymnasium as gym
@@ -82,7 +82,9 @@ class Axes:
         size = n_items if available is None else check_within("available", available, n_positions, n_items, "n_items = ")
         self.available = None if size == n_items else size
         self._model, self._laws, self._reference, self._n_streams = model, laws, reference, n_streams
-        self._check_users(reference)
+        for is_asked, fault in self._faults():
+            if is_asked:
+                raise ValueError(fault)
         self._presents: dict[int, Present] = {}
         self.generators: dict[str, np.random.Generator] = {}
         self.arrival_state: ArrivalState | None = None
@@ -90,48 +92,25 @@ class Axes:
         self.churn_state = churn_state(n_streams, n_items, self.churn)
         self.available_state = available_state(n_streams, n_items, size)
 
-    def _check_users(self, reference: ArrayLike | None) -> None:
-        """Refuse what has no meaning before these users."""
-        if isinstance(self._model, CascadeMDP):
-            self._check_memory()
-        if isinstance(self._model, ContextualModel):
-            self._check_candidates()
-        if self._model.item_values is not None:
-            self._check_values()
-        if self.available is not None and reference is not None:
-            raise ValueError(
-                "a reference list cannot be given with available: some of its items are not available in every session"
-            )
-
-    def _check_memory(self) -> None:
-        if self.arrival:
-            raise ValueError("arrival must be 'immediate' for users with a memory: their next state reveals the clicks")
-        if self.available is not None:
-            raise ValueError("available cannot be given for users with a memory: their best lists use all items")
-        if self.bots and not self.bots.users_are_real:
-            raise ValueError("bots must be 'quit' or have 'users=real' for users with a memory, whose sessions continue")
-        if self.churn:
-            raise ValueError(
-                f"churn must be 0 in environments of a {type(self._model).__name__}, where users remember the items"
-            )
-
-    def _check_candidates(self) -> None:
-        if self.churn:
-            raise ValueError(
-                f"churn must be 0 in environments of a {type(self._model).__name__}, where candidates change anyway"
-            )
-        if self.bots and self.bots.has_targets:
-            raise ValueError(
-                "bots must be 'random' in contextual environments: the candidates change in every session, so that an id "
-                "cannot be a target"
-            )
-
-    def _check_values(self) -> None:
-        refused = [name for name in AXES[1:] if getattr(self, name)]
-        if isinstance(self._model, ContextualModel) and self.arrival:
-            refused.insert(0, "arrival")
-        if refused:
-            raise ValueError(f"{refused[0]} cannot be given with item_values in environments of a {self._model.kind}")
+    def _faults(self) -> Iterator[tuple[Any, str]]:
+        """What has no meaning before these users: whether it was asked for, and what is said of it."""
+        model, no_churn = self._model, f"churn must be 0 in environments of a {type(self._model).__name__}"
+        refused: tuple[str, ...] = () if model.item_values is None else AXES[1:]
+        if isinstance(model, CascadeMDP):
+            yield self.arrival, "arrival must be 'immediate' for users with a memory: their next state reveals the clicks"
+            yield self.available, "available cannot be given for users with a memory: their best lists use all items"
+            unreal = self.bots and not self.bots.users_are_real
+            yield unreal, "bots must be 'quit' or have 'users=real' for users with a memory, whose sessions continue"
+            yield self.churn, f"{no_churn}, where users remember the items"
+        if isinstance(model, ContextualModel):
+            yield self.churn, f"{no_churn}, where candidates change anyway"
+            why = "the candidates change in every session, so that an id cannot be a target"
+            yield self.bots and self.bots.has_targets, f"bots must be 'random' in contextual environments: {why}"
+            refused = AXES if refused else ()
+        for name in refused:
+            yield getattr(self, name), f"{name} cannot be given with item_values in environments of a {model.kind}"
+        why = "some of its items are not available in every session"
+        yield self.available and self._reference is not None, f"a reference list cannot be given with available: {why}"
 
     @property
     def are_default(self) -> bool:
@@ -220,11 +199,7 @@ class Axes:
         return reported, rewards, corrupted & (not self.bots.users_are_real)
 
     def _arrive(
-        self,
-        displays: NDArray[np.int64],
-        rankings: NDArray[np.int64],
-        reported: NDArray[np.int8],
-        rewards: NDArray[np.float64],
+        self, displays: NDArray[np.int64], rankings: NDArray[np.int64], reported: NDArray[np.int8], rewards: NDArray[np.float64]
     ) -> NDArray[np.float64]:
         """Keep the reports, and take out what is due; the rewards that arrived, ``(S,)``."""
         if self.arrival_state is None:

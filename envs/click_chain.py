@@ -129,12 +129,7 @@ class ClickChainModel(ClickModel):
     title = "click chain model"
     default_instance = "yandex-9982"
     optimum = 1030.4409295620085
-    shapes: ClassVar = {
-        "attraction": "L",
-        "continue_after_skip": "",
-        "continue_after_click": "",
-        "continue_after_relevant": "",
-    }
+    shapes: ClassVar = {"attraction": "L", "continue_after_skip": "", "continue_after_click": "", "continue_after_relevant": ""}
     rewards = ("clicks", "any_click")
     sample_kernel = sample
     marginals_kernel = marginals

@@ -123,11 +123,7 @@ class PiecewiseStationaryModel(ClickModel):
         return self.at(step).optimal_ranking(reward, cutoff)
 
     def to_dict(self) -> dict[str, Any]:
-        return {
-            "model": self.name(),
-            "models": [model.to_dict() for model in self._epochs],
-            "starts": list(self._starts),
-        }
+        return {"model": self.name(), "models": [model.to_dict() for model in self._epochs], "starts": list(self._starts)}
 
     def with_item_values(self, item_values: ArrayLike | None) -> Self:
         if item_values is None or (check_item_values(item_values, self.n_items) == 1.0).all():

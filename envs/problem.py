@@ -151,6 +151,10 @@ def _names(users: type[Users]) -> list[str]:
     return [name for name in _parameters(users) if name != "n_positions"]
 
 
+def _required(users: type[Users]) -> list[str]:
+    return [name for name, parameter in _parameters(users).items() if parameter.default is parameter.empty]
+
+
 OF_ENVIRONMENT = ("instance", "n_positions", "reward", "cutoff", "item_values", "arrival", "bots", "churn", "available")
 
 
@@ -177,10 +181,7 @@ def _from_parameters(users: type[Users], click_model: type[ClickModel], kind: st
     arguments = dict(parameters)
     if "n_positions" in signature:
         arguments["n_positions"] = n_positions
-    missing = [
-        name for name, parameter in signature.items() if parameter.default is parameter.empty and arguments.get(name) is None
-    ]
-    if missing:
+    if missing := [name for name in _required(users) if arguments.get(name) is None]:
         raise ValueError(f"{users.__name__} also needs {', '.join(missing)}, since its parameters are given")
     model = users(**arguments)
     if n_positions is not None:

@@ -50,12 +50,11 @@ class Streams:
         """Build the courses; returns the space of what is observed on a stream."""
         self._n_streams = n_streams
         problems = [problem._replace(model=problem.model.with_item_values(item_values)) for problem in problems]
-        self.models = tuple(problem.model for problem in problems)
-        self.instances = tuple(problem.instance for problem in problems)
+        self.models, self.instances, _, laws = zip(*problems, strict=True)
         self.model, self.instance, self.initial_ranking, _ = problems[0]
         self.reward = self.model.default_reward if reward is None else reward
         self.reference = reference
-        axes = Axes(arguments, self.model, [problem.law for problem in problems], reference, n_streams)
+        axes = Axes(arguments, self.model, laws, reference, n_streams)
         self.axes = None if axes.are_default else axes
         self.axes_arguments = arguments.beside_defaults()
         self._courses = [users.course(self.reward, cutoff, axes.reference_of_course()) for users in self.models]

@@ -10,7 +10,6 @@ of its own.
 
 from __future__ import annotations
 
-import argparse
 import gzip
 import multiprocessing
 import shutil
@@ -25,6 +24,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import polars
+import typer
 
 import clickgym
 from clickgym.core.files import write_whole
@@ -186,7 +186,7 @@ def _same(one: Any, other: Any) -> bool:
     return repr(one) == repr(other)  # of which, unlike of values, those that are not a number are equal
 
 
-def flips(kind: Kind, number: int, seed: int) -> Iterator[tuple[str, str]]:
+def flipped(kind: Kind, number: int, seed: int) -> Iterator[tuple[str, str]]:
     """What becomes of many flips, one after the other."""
     whole, rng = kind.read(kind.files[0]), np.random.default_rng(seed)
     for _ in range(number):
@@ -196,13 +196,13 @@ def flips(kind: Kind, number: int, seed: int) -> Iterator[tuple[str, str]]:
 def _work(folder: str, name: str, number: int, seed: int, results: Any) -> None:
     devnull = open("/dev/null", "w")  # noqa: SIM115  (panics of other libraries are printed, too)
     sys.stdout = sys.stderr = devnull
-    for result in flips(kinds(Path(folder))[name], number, seed):
+    for result in flipped(kinds(Path(folder))[name], number, seed):
         results.send(result)
     results.close()
 
 
 def watched(name: str, number: int, seed: int) -> Iterator[tuple[str, str]]:
-    """`flips` in a process of its own, whose end and whose silence are results, too."""
+    """`flipped` in a process of its own, whose end and whose silence are results, too."""
     with tempfile.TemporaryDirectory() as folder:
         context = multiprocessing.get_context("spawn")
         results, sent = context.Pipe(duplex=False)
@@ -224,21 +224,17 @@ def watched(name: str, number: int, seed: int) -> Iterator[tuple[str, str]]:
             process.join()
 
 
-def main() -> int:
-    """Print a table of what became of all flips, and every one that was not held."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--flips", type=int, default=1500, help="in trial files; a third of it for each of the other kinds")
-    parser.add_argument("--seed", type=int, default=0)
-    arguments = parser.parse_args()
+def main(flips: int = 1500, seed: int = 0) -> None:
+    """Flip so many bits in trial files, a third of it in each other kind; print what became of them, and what did not hold."""
     with tempfile.TemporaryDirectory() as folder:
         checked = {name: kind.checked for name, kind in kinds(Path(folder)).items()}
     columns = ("refused", "equal", "other values", "broken")
     print(f"{'':28s}{'tried':>8s}" + "".join(f"{column:>14s}" for column in columns) + "   held", flush=True)
     failed = 0
     for number, (name, is_checked) in enumerate(checked.items()):
-        wanted = arguments.flips if number == 0 else arguments.flips // 3
+        wanted = flips if number == 0 else flips // 3
         counts: Counter[str] = Counter()
-        for result, where in watched(name, wanted, arguments.seed):
+        for result, where in watched(name, wanted, seed):
             counts[result] += 1
             if result == "broken" or (result == "other values" and is_checked):
                 failed += 1
@@ -247,9 +243,9 @@ def main() -> int:
         row = "".join(f"{counts[column]:14,d}" for column in columns)
         note = "" if is_checked else "   no checksum"
         print(f"{name:28s}{counts.total():8,d}{row}   {held:,d}{note}", flush=True)
-    print(f"clickgym {clickgym.__version__}, polars {polars.__version__}, seed {arguments.seed}")
-    return int(failed > 0)
+    print(f"clickgym {clickgym.__version__}, polars {polars.__version__}, seed {seed}")
+    raise SystemExit(failed > 0)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    typer.run(main)

@@ -9,23 +9,20 @@ read, the report, and the lists that come next. Nothing may end in another error
 
 from __future__ import annotations
 
-import argparse
 import sys
 import tempfile
 from collections import Counter
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
+import typer
 from store_damage import damaged, facts, make
 
 OUTCOMES = ("refused", "equal", "other content", "raw error")
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--copies", type=int, default=300, help="how many are damaged, half of each store")
-    parser.add_argument("--seed", type=int, default=0, help="the first one of the damages")
-    arguments = parser.parse_args()
+def main(copies: int = 300, seed: int = 0) -> None:
+    """Damage so many copies, half of each store; the seed is that of the first damage."""
     counts: dict[str, Counter[str]] = {}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -36,17 +33,17 @@ def main() -> int:
                 if Path(f"{store}{ending}").exists():
                     (whole / f"{store.name}{ending}").write_bytes(Path(f"{store}{ending}").read_bytes())
             then, counts[title] = facts(whole / store.name), Counter()
-            each = arguments.copies // 2
-            for seed in range(arguments.seed + i * each, arguments.seed + (i + 1) * each):
-                outcome, what = damaged(store, then, folder, seed)
+            each = copies // 2
+            for number in range(seed + i * each, seed + (i + 1) * each):
+                outcome, what = damaged(store, then, folder, number)
                 counts[title][outcome] += 1
                 if outcome in ("other content", "raw error"):
                     print(f"{outcome}: {what}", flush=True)
     print(f"{'':10s}" + "".join(f"{outcome:>15s}" for outcome in OUTCOMES))
     for title, of in counts.items():
         print(f"{title:10s}" + "".join(f"{of[outcome]:15,d}" for outcome in OUTCOMES))
-    return int(any(of["other content"] + of["raw error"] for of in counts.values()))
+    raise SystemExit(any(of["other content"] + of["raw error"] for of in counts.values()))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    typer.run(main)

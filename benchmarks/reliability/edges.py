@@ -9,19 +9,18 @@ process of their own: one that hangs, or dies, is a fault like any other. Exit c
 
 from __future__ import annotations
 
-import argparse
 import multiprocessing
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from multiprocessing.connection import Connection
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
 
 import edge_cases
 import edge_logs
+import typer
 
 PATIENCE = 300  # seconds without an answer, compilation included, after which a case hangs
 
@@ -36,34 +35,17 @@ def _log(name: str, seed: int) -> tuple[int, str]:
     return len(case), edge_logs.check(name, case, seed)
 
 
-def _work(play: Callable[[str, int], tuple[int, str]], name: str, seeds: range, answers: Connection) -> None:
-    for seed in seeds:
-        answers.send((seed, *play(name, seed)))
-    answers.close()
-
-
 def answers(play: Callable[[str, int], tuple[int, str]], name: str, seeds: range) -> Iterator[tuple[int, int, str]]:
-    """Seed, sessions and fault of each case, in order, from processes that are replaced when they fail."""
-    context = multiprocessing.get_context("fork")
-    while seeds:
-        here, there = context.Pipe(duplex=False)
-        worker = context.Process(target=_work, args=(play, name, seeds, there))
-        worker.start()
-        there.close()
+    """Seed, sessions and fault of each case, in order, from a process that is replaced when it fails."""
+    pool = (context := multiprocessing.get_context("fork")).Pool(1)
+    for seed in seeds:
         try:
-            while seeds:
-                if not here.poll(PATIENCE):
-                    worker.kill()
-                    yield seeds[0], 0, f"hangs: no answer in {PATIENCE} s"
-                    seeds = seeds[1:]
-                    break
-                yield here.recv()
-                seeds = seeds[1:]
-        except EOFError:
-            worker.join()
-            yield seeds[0], 0, f"dies with exit code {worker.exitcode}"
-            seeds = seeds[1:]
-        worker.join()
+            yield seed, *pool.apply_async(play, (name, seed)).get(PATIENCE)
+        except multiprocessing.TimeoutError:  # the pool replaces a process that dies, but what it was asked is lost
+            yield seed, 0, f"hangs, or dies: no answer in {PATIENCE} s"
+            pool.terminate()
+            pool = context.Pool(1)
+    pool.terminate()
 
 
 def hunt(title: str, play: Callable[[str, int], tuple[int, str]], names: list[str], seeds: range) -> int:
@@ -89,19 +71,14 @@ def _row(name: str, count: Counter[str], seconds: float) -> None:
     print("{:24} {:7} {:9} {:8} {:7} {:8.0f}".format(name, *numbers, seconds), flush=True)
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--runs", type=int, default=4000, help="of each agent")
-    parser.add_argument("--logs", type=int, default=2000, help="of each estimator")
-    parser.add_argument("--start", type=int, default=0, help="the first number")
-    parser.add_argument("--only", nargs="*", help="names of agents or estimators")
-    given = parser.parse_args()
-    agents = [name for name in edge_cases.EVERY_AGENT if not given.only or name in given.only]
-    estimators = [name for name in edge_logs.CHECKS if not given.only or name in given.only]
-    faults = hunt("agent", _sessions, agents, range(given.start, given.start + given.runs))
-    faults += hunt("estimator", _log, estimators, range(given.start, given.start + given.logs))
-    return 1 if faults else 0
+def main(runs: int = 4000, logs: int = 2000, start: int = 0, only: list[str] | None = None) -> None:
+    """Play so many runs of each agent and logs of each estimator, from a number on; or of those that ``--only`` names."""
+    agents = [name for name in edge_cases.EVERY_AGENT if not only or name in only]
+    estimators = [name for name in edge_logs.CHECKS if not only or name in only]
+    faults = hunt("agent", _sessions, agents, range(start, start + runs))
+    faults += hunt("estimator", _log, estimators, range(start, start + logs))
+    raise SystemExit(faults > 0)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    typer.run(main)

@@ -10,7 +10,6 @@ memory (Linux, with the right to mount); without that right, a limit to the size
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import random
@@ -29,6 +28,7 @@ from xml.etree import ElementTree
 
 import gymnasium as gym
 import polars
+import typer
 from PIL import Image
 
 import clickgym
@@ -249,14 +249,9 @@ def _used(out: Path) -> int:
     return sum(-(-file.stat().st_size // 4096) * 4096 for file in out.rglob("*") if file.is_file())
 
 
-def main() -> int:
-    """Print a table of what was tried and what held, and everything that did not."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--each", type=int, default=6, help="interrupts of each kind for each command")
-    parser.add_argument("--only", choices=CASES, help="one command")
-    parser.add_argument("--seed", type=int, default=0)
-    arguments = parser.parse_args()
-    rng, failed, total = random.Random(arguments.seed), 0, 0
+def main(each: int = 6, only: str = "", seed: int = 0) -> None:
+    """Interrupt each command so often in each way, or one of them; print what was tried and held, and all that did not."""
+    rng, failed, total = random.Random(seed), 0, 0
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         prepare(folder)
@@ -264,7 +259,7 @@ def main() -> int:
         subprocess.run([sys.executable, "-c", ""], check=True)
         start = 1.5 * (time.monotonic() - began)
         print(f"{'':20s}" + "".join(f"{kind:>16s}" for kind in KINDS) + "   (held of tried)", flush=True)
-        for command in [arguments.only] if arguments.only else CASES:
+        for command in [only] if only else CASES:
             case, row = CASES[command], ""
             for _ in range(2):  # the first fills the cache of kernels
                 shutil.rmtree(folder / "out", ignore_errors=True)
@@ -278,17 +273,17 @@ def main() -> int:
             whole_content[case.words] = content(case, folder / "out", whole.out)
             for kind in KINDS:
                 held = 0
-                for _ in range(arguments.each):
+                for _ in range(each):
                     moment, faults = interrupt(case, kind, folder, whole, size, rng, start)
                     held += not faults
                     for fault in faults:
                         print(f"  {command}, {kind}, {moment}: {fault}", file=sys.stderr, flush=True)
-                row += f"{held:>11d} of {arguments.each:<2d}"
-                failed, total = failed + arguments.each - held, total + arguments.each
+                row += f"{held:>11d} of {each:<2d}"
+                failed, total = failed + each - held, total + each
             print(f"{command:20s}{row}", flush=True)
-    print(f"{total - failed} of {total} held; clickgym {clickgym.__version__}, seed {arguments.seed}")
-    return int(failed > 0)
+    print(f"{total - failed} of {total} held; clickgym {clickgym.__version__}, seed {seed}")
+    raise SystemExit(failed > 0)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    typer.run(main)

@@ -10,7 +10,6 @@ what a disk may have written of the next commit comes behind. POSIX only.
 
 from __future__ import annotations
 
-import argparse
 import random
 import sys
 import tempfile
@@ -18,22 +17,19 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
+import typer
 from service_kills import faults, kill, stop_and_copy
 
 EACH = 50
 """Kills of processes on one store; then another one begins."""
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--times", type=int, default=200, help="how often a process is killed")
-    parser.add_argument("--power", type=int, default=20, help="how often power is lost")
-    parser.add_argument("--seed", type=int, default=0, help="of the moments and the users")
-    arguments = parser.parse_args()
-    rng, begin, n_faults, acknowledged = random.Random(arguments.seed), time.monotonic(), 0, 0
+def main(times: int = 200, power: int = 20, seed: int = 0) -> None:
+    """Kill a process so many times, and take its power; the seed is that of the moments and the users."""
+    rng, begin, n_faults, acknowledged = random.Random(seed), time.monotonic(), 0, 0
     with tempfile.TemporaryDirectory() as folder:
         said: list[list[str]] = []
-        for time_of in range(arguments.times):
+        for time_of in range(times):
             if time_of % EACH == 0:
                 store, said = Path(folder, f"served-{time_of}.db"), []
             lately = kill(store, rng.randrange(2**32), rng.uniform(0.0, 0.5))
@@ -42,15 +38,15 @@ def main() -> None:
             for fault in faults(store, said):
                 n_faults += 1
                 print(f"after kill {time_of + 1}: {fault}", flush=True)
-        print(f"{arguments.times} kills, {acknowledged:,} calls acknowledged, {n_faults} faults")
-        for time_of in range(arguments.power):
+        print(f"{times} kills, {acknowledged:,} calls acknowledged, {n_faults} faults")
+        for time_of in range(power):
             store, copy = (Path(folder, f"{name}-{time_of}.db") for name in ("power", "copy"))
             found = faults(copy, stop_and_copy(store, copy, rng.randrange(2**32), rng.uniform(0.2, 1.0)))
             n_faults += len(found)
             print(*(f"after loss of power {time_of + 1}: {fault}" for fault in found), sep="\n", end="\n" * bool(found))
-    print(f"{arguments.power} losses of power; {n_faults} faults in all, {time.monotonic() - begin:.0f} s")
+    print(f"{power} losses of power; {n_faults} faults in all, {time.monotonic() - begin:.0f} s")
     raise SystemExit(n_faults > 0)
 
 
 if __name__ == "__main__":
-    main()
+    typer.run(main)

@@ -37,7 +37,9 @@ from clickgym.envs import ClickModel
 from clickgym.runner.metrics import METRICS, Metric
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from exam import Row, by_last_click, examined, parser_of
+import typer
+from exam import Laws, Row, examined
+from exam import users as users_of
 
 OWN = "MixTS"
 SHORT, LONG = 100_000, 1_000_000
@@ -47,6 +49,7 @@ SIX = ("CM", "PBM", "DCM", "UBM", "DBN", "CCM")
 SEVEN = (*SIX, "TPBM")
 N_INSTANCES, N_RUNS, N_LONG, LONG_RUNS = 10, 10, 2, 1
 BANDIT_RUNS = 200
+LAWS = Laws(0.3, (0.1, 0.9), (0.1, 0.9), (0.7, 1.0), ([0.7, 0.2, 0.1], [1.0, 0.9, 0.5]))
 GUARD_INSTANCES, GUARD_RUNS, TOLERANCE = 10, 8, 0.2
 LATE = 0.002
 NAMES = ("section", "family", "index", "agent", "horizon", "runs")
@@ -112,25 +115,14 @@ class TwoKinds(ClickModel):
 
 def users(kind: str, attraction: NDArray[Any], n_positions: int, rng: np.random.Generator, chi: Any = None) -> ClickModel:
     """Users with some items, all else drawn; ``chi``: the examination of the positions, where the kind has one."""
-    n_items = len(attraction)
     chi = np.sort(rng.uniform(0.1, 1.0, n_positions))[::-1] if chi is None else chi
-    if kind == "CM":
-        return envs.CascadeModel(attraction, n_positions=n_positions)
-    if kind == "PBM":
-        return envs.PositionBasedModel(attraction, chi)
-    if kind == "DCM":
-        return envs.DependentClickModel(attraction, np.sort(rng.uniform(0.1, 0.9, n_positions))[::-1])
-    if kind == "UBM":
-        return envs.UserBrowsingModel(attraction, by_last_click(chi, rng, 0.3))
-    if kind == "DBN":
-        return envs.DynamicBayesianModel(
-            attraction, rng.uniform(0.1, 0.9, n_items), rng.uniform(0.7, 1.0), n_positions=n_positions
-        )
     if kind == "CCM":
         goes_on = rng.uniform([0.7, 0.2, 0.1], [1.0, 0.9, 0.5])
         return envs.ClickChainModel(attraction, *np.minimum.accumulate(goes_on), n_positions=n_positions)
-    trust = rng.uniform(0.1, 0.65) / np.arange(1, n_positions + 1)
-    return envs.TrustBiasModel(attraction, chi, rng.uniform(0.85, 1.0, n_positions), trust)
+    if kind == "TPBM":
+        trust = rng.uniform(0.1, 0.65) / np.arange(1, n_positions + 1)
+        return envs.TrustBiasModel(attraction, chi, rng.uniform(0.85, 1.0, n_positions), trust)
+    return users_of(kind, attraction, chi, rng, LAWS)
 
 
 def clickbait(rng: np.random.Generator, i: int) -> ClickModel:
@@ -339,16 +331,14 @@ TABLES = {
 """The section of each table, and what makes it."""
 
 
-def main() -> None:
-    parser = parser_of(__doc__ or "", "results/mix-ts.jsonl")
-    parser.add_argument("sections", nargs="+", choices=("guard", "families", "bandit"))
-    arguments = parser.parse_args()
-    rows = examined(play, list(wanted(arguments.sections)), NAMES, arguments.out, arguments.processes)
+def main(sections: list[str], out: Path = Path("results/mix-ts.jsonl"), processes: int = 1) -> None:
+    """Play the sections, of guard, families and bandit, and print their tables."""
+    rows = examined(play, list(wanted(sections)), NAMES, out, processes)
     rows.sort(key=lambda row: row["index"])
     for title, (section, table) in TABLES.items():
-        if section in arguments.sections:
+        if section in sections:
             print(f"\n{title}\n\n" + "\n".join(markdown_table(table([row for row in rows if row["section"] == section]))))
 
 
 if __name__ == "__main__":
-    main()
+    typer.run(main)

@@ -423,7 +423,6 @@ def report(planted: Sequence[Patch], outcomes: dict[str, str]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--root", type=Path, default=ROOT, help="the tree that is tried; by default the one of this file")
     parser.add_argument("--per-module", type=int, help="draw so many mutants of each module, instead of those written down")
     parser.add_argument("--seed", type=int, default=0, help="of the choice of mutants")
     parser.add_argument("--write", action="store_true", help="write those that are drawn down, and try none")
@@ -432,11 +431,11 @@ def main() -> None:
     parser.add_argument("--work", type=Path, help="where the copy is; kept, with what was compiled, for the next time")
     parser.add_argument("--results", type=Path, help="a file of one JSON line for each mutant, from which the run is resumed")
     arguments = parser.parse_args()
-    root, written = arguments.root.resolve(), patches.read(WRITTEN)
+    written = patches.read(WRITTEN)
     if arguments.per_module is None:
         planted = [patch for patch in written if patch.module in arguments.modules]
     else:
-        planted = [patch for module in arguments.modules for patch in drawn(root, module, arguments.per_module, arguments.seed)]
+        planted = [patch for module in arguments.modules for patch in drawn(ROOT, module, arguments.per_module, arguments.seed)]
     if arguments.write:
         new = [patch for patch in planted if patch not in written]
         with WRITTEN.open("a", encoding="utf-8") as file:
@@ -444,7 +443,7 @@ def main() -> None:
         print(f"{len(new)} mutants more in {WRITTEN.name}, {len(planted) - len(new)} were there")
         return
     with tempfile.TemporaryDirectory() as temporary:
-        copy = Copy(root, (arguments.work or Path(temporary)).resolve(), arguments.limit)
+        copy = Copy(ROOT, (arguments.work or Path(temporary)).resolve(), arguments.limit)
         outcomes = play(copy, planted, arguments.results or copy.work / "results.jsonl")
     tried = [patch for patch in planted if patch.key in outcomes]
     print(f"\n{report(tried, outcomes)}")

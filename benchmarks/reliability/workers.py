@@ -10,14 +10,14 @@ be, bit for bit, what a replay of all events makes of it; and no tick may be mis
 
 from __future__ import annotations
 
-import argparse
 import sys
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "serving"))
+import typer
 from postgres_server import serving
 from service_kills import numbers_of_agents, states_that_differ
 from workers import faults, gaps, torment
@@ -44,11 +44,8 @@ def one_query(store: str, calls: int) -> tuple[int, int, list[str]]:
             except OSError as error:
                 given_up.append(str(error))
 
-    threads = [threading.Thread(target=serve, args=(ranker,)) for ranker in rankers]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(len(rankers)) as pool:
+        list(pool.map(serve, rankers))
     for ranker in rankers:  # an agent that another worker has overtaken meets what it has missed with its next call
         ranker._agents._wary |= dict.fromkeys(numbers_of_agents(ranker), 1)
     found = gaps(rankers[0]) + [
@@ -57,11 +54,8 @@ def one_query(store: str, calls: int) -> tuple[int, int, list[str]]:
     return len(done), len(given_up), found
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=60.0, help="for how long workers, and the server, are killed")
-    parser.add_argument("--calls", type=int, default=10_000, help="calls of two workers on one query")
-    seconds = (arguments := parser.parse_args()).seconds
+def main(seconds: float = 60.0, calls: int = 10_000) -> None:
+    """Kill workers, and the server, for so many seconds each; then two workers make so many calls on one query."""
     n_faults = 0
     settings: dict[str, dict[str, Any]] = {
         "one of four workers killed each second": {"seconds": seconds, "kill_every": 1.0},
@@ -79,7 +73,7 @@ def main() -> None:
             n = sum(kind != "c" for kind, *_ in said)
             print(f"{what}: {n:,} calls acknowledged, {ended} workers ended, {len(found)} faults")
             print(*found[:10], sep="\n", end="\n" * bool(found), flush=True)
-        acknowledged, given_up, found = one_query(server.address(schema="one"), arguments.calls)
+        acknowledged, given_up, found = one_query(server.address(schema="one"), calls)
         n_faults += len(found)
         print(f"two workers on one query: {acknowledged:,} calls acknowledged, {given_up:,} gave up, {len(found)} faults")
         print(*found, sep="\n", end="\n" * bool(found))
@@ -87,4 +81,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    typer.run(main)

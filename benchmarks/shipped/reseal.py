@@ -101,11 +101,6 @@ class Original:
 # ---------------------------------------------------------------------------------------------------------- what is played
 
 
-def _original(name: str, shipped: Shipped, folder: Path | None, files: Path) -> Original:
-    """A part of a file that ships; see `_of_study`."""
-    return _of_line(shipped) if name.startswith(SCORECARD) else _of_study(shipped, name, folder, files)
-
-
 def _of_study(shipped: Shipped, name: str, folder: Path | None, files: Path) -> Original:
     """A part of a study; instances that are files are written into ``files``, queries of one's own are in ``folder``."""
     origin = shipped.made
@@ -272,6 +267,21 @@ def _digests_now(shipped: Shipped, sources: Sequence[str]) -> dict[str, Any]:
     return now if sources else now | {"models": {}}
 
 
+def _of_changed(original: Original, replay: Replay) -> Original:
+    """Without the games of agents whose kernels are as they were, unless something else has changed: users or tasks."""
+    assert original.shipped is not None
+    then, now = original.shipped.made, _digests_now(original.shipped, original.sources)
+    agents = {name for name in then["agents"] if now["kernels"][name] != then["kernels"][name]}
+    others = [
+        now[key].get(name, digest) != digest for key in now for name, digest in then[key].items() if name not in then["agents"]
+    ]
+    if any(others):
+        return original
+    games = tuple(game for game in replay.games if game.agent in agents)
+    figures = original.figures.filter(col("agent").is_in([portable(name) for name in agents]))
+    return replace(original, figures=figures, replay=replace(replay, games=games))
+
+
 @dataclass
 class _Player:
     """Plays originals again, each replay once though several studies share it, and reports on each."""
@@ -309,7 +319,10 @@ class _Player:
             for place, shipped in enumerate(results):
                 if is_retired(shipped) or (only_stale and not stale([shipped])):
                     continue
-                original = _original(name, shipped, folder, Path(files))
+                is_line = name.startswith(SCORECARD)
+                original = _of_line(shipped) if is_line else _of_study(shipped, name, folder, Path(files))
+                if only_stale and original.replay is not None:
+                    original = _of_changed(original, original.replay)
                 different = self.check(original)
                 if different is not None:
                     results[place] = renewed(original, different)
@@ -330,7 +343,8 @@ def reseal(
     Args:
         names: of studies, of folders in ``docs/sweeps``, or of agents after ``scorecard-``; none takes all.
         root: of the checkout, where ``lab/results`` and ``docs/sweeps`` lie.
-        only_stale: play only parts with a digest that is not that of this version; sweeps have none.
+        only_stale: play only parts with a digest that is not that of this version, and of them, if only agents have changed,
+            these; sweeps have none.
         folder: of instance files, named as their instances, for results on queries that do not ship.
         n_jobs: as in `sweep`.
         plan: play nothing, say what would be played.

@@ -120,8 +120,7 @@ def make(
     make_folder(protocol.data)
     names = PLAYERS if agents is None else agents
     for name in names:
-        play_it = _play_missing if (protocol.data / f"{agent_of(name)}.parquet").exists() else _make_agent
-        play_it(maker, name, abilities)
+        _make_agent(maker, name, abilities)
     if anchors:
         unplayed = _unplayed(protocol, names)
         played = [task for task in protocol.candidates if task.ability not in unplayed]
@@ -136,30 +135,24 @@ def make(
 
 
 def _make_agent(maker: _Maker, name: str, abilities: Sequence[str] | None) -> None:
-    """Play both lines of an agent, and write its file."""
+    """Play what the lines of an agent have not yet played, and write its file."""
+    file = maker.protocol.data / f"{agent_of(name)}.parquet"
+    before = read_shipped(file) if file.exists() else []
+    wanted = _missing(maker.protocol, name, before, abilities) if before else _of_new(maker, name, abilities)
+    results = [each for setting, line, tasks in wanted for each in _play_line(maker, setting, line, tasks)]
+    if results:
+        write_shipped(file, [*before, *results])
+
+
+def _of_new(maker: _Maker, name: str, abilities: Sequence[str] | None) -> Iterator[tuple[str, Line, list[Task]]]:
+    """The lines of an agent of which nothing ships, and the tasks that each is to play."""
     made = [(PUBLISHED_LINE, Line(name, name, {}))]
     if name not in NEURAL and (tuned := _tuned(maker, name)) is not None:
         made.append((TUNED_LINE, tuned))
     if name in GUARDED:
         made.append((SAFE_LINE, Line(line_name(name, SAFE_LINE), f"{name}:safe=true", {"settings": "safe"})))
-    results = [
-        each for setting, line in made for each in _play_line(maker, setting, line, _due(maker.protocol, line, abilities))
-    ]
-    if results:
-        write_shipped(maker.protocol.data / f"{agent_of(name)}.parquet", results)
-
-
-def _play_missing(maker: _Maker, name: str, abilities: Sequence[str] | None) -> None:
-    """Play what the lines of an agent have not yet played, and add it to its file."""
-    file = maker.protocol.data / f"{agent_of(name)}.parquet"
-    before = read_shipped(file)
-    results = [
-        each
-        for setting, line, tasks in _missing(maker.protocol, name, before, abilities)
-        for each in _play_line(maker, setting, line, tasks)
-    ]
-    if results:
-        write_shipped(file, [*before, *results])
+    for setting, line in made:
+        yield setting, line, _due(maker.protocol, line, abilities)
 
 
 def _missing(
@@ -282,10 +275,11 @@ def digests_of(agent: str, block: Sequence[Task]) -> dict[str, Any]:
 def _write_anchors(maker: _Maker, wanted: Sequence[Task], file: Path, known: Mapping[str, Any]) -> None:
     """Find the best line of each task at each of its stages, and let it and `Random` play again, on seeds of their own."""
     protocol = maker.protocol
-    best = {(task, step): name for task, step, name in _best(protocol, wanted)}
+    best = _best(protocol, wanted)
     losses: dict[tuple[str, int, str], float] = {}
     for name in dict.fromkeys(["Random", *best.values()]):
-        tasks = [task for task in wanted if name == "Random" or name in _winners(best, protocol, task)]
+        won = {task for (task, _), winner in best.items() if winner == name}
+        tasks = [task for task in wanted if name == "Random" or task.name in won]
         folder = maker.out / "anchors" / name
         played = _play(maker, name, lines(protocol)[name].agent, tasks, protocol.runs, folder, protocol.anchor_seed)
         means = played.group_by("task", "step").agg(col("loss").mean())
@@ -301,23 +295,15 @@ def _write_anchors(maker: _Maker, wanted: Sequence[Task], file: Path, known: Map
     write_whole(file, "{\n" + ",\n".join(rows) + "\n}\n")
 
 
-def _winners(best: Mapping[tuple[str, int], str], protocol: Protocol, task: Task) -> set[str]:
-    return {best[task.name, step] for step in protocol.stages(task)}
-
-
-def _best(protocol: Protocol, tasks: Sequence[Task]) -> Iterable[tuple[str, int, str]]:
-    """Task, stage, and the line with the lowest mean loss."""
+def _best(protocol: Protocol, tasks: Sequence[Task]) -> dict[tuple[str, int], str]:
+    """The line with the lowest mean loss, by task and stage."""
     table = may_be_anchors(curves_of(protocol))
     stages = polars.DataFrame(
         [(task.name, step) for task in tasks for step in protocol.stages(task)], ["task", "step"], orient="row"
     )
     means = table.join(stages, on=["task", "step"]).group_by("task", "step", "agent").agg(col("loss").mean())
-    return (
-        means.sort("loss", "agent")
-        .unique(["task", "step"], keep="first", maintain_order=True)
-        .select("task", "step", "agent")
-        .iter_rows()
-    )
+    best = means.sort("loss", "agent").unique(["task", "step"], keep="first", maintain_order=True)
+    return {(task, step): name for task, step, name in best.select("task", "step", "agent").iter_rows()}
 
 
 # --------------------------------------------------------------------------------------------------------------------- card

@@ -220,14 +220,9 @@ def by_ability(case: Case) -> Iterator[Advice]:
     for ability in case.table.abilities:
         if ability not in case.place.standing.abilities:
             continue
-        own = case.place.standing.abilities[ability]
-        of_peers = [
-            (place.standing.abilities[ability].value, place.agent)
-            for place in case.peers
-            if ability in place.standing.abilities
-        ]
-        most, leader = max(of_peers)
-        name = ability.replace("_", " ")
+        own, name = case.place.standing.abilities[ability], ability.replace("_", " ")
+        peers = (place for place in case.peers if ability in place.standing.abilities)
+        most, leader = max((place.standing.abilities[ability].value, place.agent) for place in peers)
         if own.value >= most - NEAR:
             good.append(name)
         elif own.value < HALF * most:

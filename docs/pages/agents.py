@@ -114,9 +114,7 @@ def page(name: str) -> str:
         name: of the agent.
     """
     case, text = case_of(name), sections(PUBLISHED[name].__doc__ or "")
-    agent, said = case.agent, advice(case)
-    env, instance = env_of(name)
-    papers = cited(agent)
+    agent, papers, (env, instance) = case.agent, cited(case.agent), env_of(name)
     studies = {key: study for key, study in STUDIES.items() if (prose.DOCS / "studies" / f"{key}.md").exists()}
     pages = templates(Path(__file__).parent)
     pages.filters["linked"] = partial(in_markdown, own=name)
@@ -129,9 +127,7 @@ def page(name: str) -> str:
             env=env,
             instance=instance,
             algorithm=inspect.cleandoc(text["Algorithm"].removeprefix("::")),
-            deviations=text.get("Deviations from the paper"),
-            reasons=[each for each in said if each.take],
-            doubts=[each for each in said if not each.take],
+            said=advice(case),
             needed=_needed(case),
             told=getattr(agent, "told", {}),
             learns_from=LEARNS.get(agent.learns_from, agent.learns_from),
@@ -141,7 +137,6 @@ def page(name: str) -> str:
             time=_time(name),
             papers=papers,
             bibtex=re.sub(r", (\w+)=\{", r",\n  \1={", bibtex(papers)).replace("}}\n", "}\n}\n").rstrip(),
-            lines=case.lines,
             place_text=place_text,
             all_studies=STUDIES,
             studies={key: study for key, study in studies.items() if _plays(name, study)},

@@ -8,7 +8,7 @@ import pkgutil
 import re
 import tomllib
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -146,12 +146,12 @@ def cited(thing: Any) -> list[Reference]:
 
 def _paper(name: str, text: str, title: str) -> Reference:
     """The paper of a title, named as it must be."""
-    for reference in references().values():
-        if reference.title == title:
-            if reference.citation() not in text:
-                raise ValueError(f"the source of {name} is {text!r}; expected {reference.citation()!r} in it")
-            return reference
-    raise ValueError(f"the source of {name} names *{title}*, which {TABLE.name} does not have")
+    reference = next((each for each in references().values() if each.title == title), None)
+    if reference is None:
+        raise ValueError(f"the source of {name} names *{title}*, which {TABLE.name} does not have")
+    if reference.citation() not in text:
+        raise ValueError(f"the source of {name} is {text!r}; expected {reference.citation()!r} in it")
+    return reference
 
 
 @cache
@@ -160,15 +160,11 @@ def _sourced() -> dict[str, Any]:
     return {
         name: thing
         for package in (agents, envs, offline, theory)
-        for module in _modules(package)
+        for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
+        for module in [importlib.import_module(found.name)]
         for name, thing in vars(module).items()
         if getattr(thing, "__module__", None) == module.__name__ and callable(thing) and source(thing)
     }
-
-
-def _modules(package: Any) -> Iterator[Any]:
-    for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
-        yield importlib.import_module(found.name)
 
 
 # ---------------------------------------------------------------------------------------------------------------- pages

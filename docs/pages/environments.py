@@ -91,16 +91,11 @@ def page(env_id: str) -> str:
     return text + "\n"
 
 
-def _is_measured(environment: Environment) -> bool:
-    """Whether there are figures: of the environments of the package, which have a default instance."""
-    return environment.click_model.__module__.startswith("clickgym.") and environment.default_instance is not None
-
-
 def _measured(env_id: str, environment: Environment) -> dict[str, Any]:
-    """What a page says of the default instance."""
-    if not _is_measured(environment):
-        return {"measured": False}
+    """What a page says of the default instance; nothing of environments that are not of the package, or have none."""
     kind, model = environment.kind, environment.click_model
+    if not model.__module__.startswith("clickgym.") or environment.default_instance is None:
+        return {"measured": False}
     seed, rendered = session(env_id)
     clicks = clicks_by_position(env_id, kind)
     facts = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 
 __all__ = ["readable", "without"]
 
@@ -52,43 +53,28 @@ def _laws(lines: Sequence[str]) -> Iterator[str]:
 
 def _tables(lines: Iterable[str]) -> Iterator[str]:
     """Tables of Markdown as those of Sphinx."""
-    rows: list[str] = []
-    for line in [*lines, ""]:
-        if line.lstrip().startswith("| ") or re.match(r"\s*\|[-:|]+\|$", line):
-            rows.append(line)
+    for is_table, group in groupby([*lines, ""], lambda line: re.match(r"\s*\| |\s*\|[-:|]+\|$", line) is not None):
+        if not is_table:
+            yield from group
             continue
-        if rows:
-            indent = rows[0][: len(rows[0]) - len(rows[0].lstrip())]
-            yield from [f"{indent}.. list-table::", f"{indent}   :header-rows: 1", ""]
-            for row in rows:
-                cells = [cell.strip() for cell in row.strip().strip("|").split(" | ")]
-                if not re.fullmatch(r"\s*\|[-:|]+\|", row):
-                    for number, cell in enumerate(cells):
-                        yield f"{indent}   {'  ' if number else '* '}- {_code(cell)}"
-            yield ""
-            rows = []
-        yield line
+        rows = list(group)
+        indent = rows[0][: len(rows[0]) - len(rows[0].lstrip())]
+        yield from [f"{indent}.. list-table::", f"{indent}   :header-rows: 1", ""]
+        for row in (row for row in rows if not re.fullmatch(r"\s*\|[-:|]+\|", row)):
+            for number, cell in enumerate(row.strip().strip("|").split(" | ")):
+                yield f"{indent}   {'  ' if number else '* '}- {_code(cell.strip())}"
+        yield ""
 
 
 def _code(cell: str) -> str:
     return re.sub(r"(?<!`)`([^`]+)`(?!`)", r"``\1``", cell)
 
 
-def _sources(lines: Iterator[str]) -> Iterator[str]:
+def _sources(lines: Iterable[str]) -> list[str]:
     """Each source as an item, in one line."""
-    within, item = False, ""
-    for line in lines:
-        indent = len(line) - len(line.lstrip())
-        if within and line.strip() and indent == 8:
-            item += f" {line.strip()}"
-            continue
-        if item:
-            yield item
-            item = ""
-        if within and line.strip() and indent == 4:
-            item = f"    - {line.strip()}"
-            continue
-        within = line == "Source:" or (within and not line.strip())
-        yield line
-    if item:
-        yield item
+
+    def listed(found: re.Match[str]) -> str:
+        entries = re.sub(r"\n {8}(?! )", " ", found[0])
+        return re.sub(r"^ {4}(?=\S)", "    - ", entries, flags=re.MULTILINE)
+
+    return re.sub(r"^Source:\n(?:(?: {4}.*)?\n)*", listed, "\n".join([*lines, ""]), flags=re.MULTILINE).split("\n")[:-1]

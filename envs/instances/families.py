@@ -311,12 +311,7 @@ def _abrupt(n_items: int = 10, n_positions: int = 5, n_epochs: int = 10, length:
 
 @family("random-walk")
 def _random_walk(
-    n_items: int = 10,
-    n_positions: int = 5,
-    n_epochs: int = 100,
-    length: int = 1_000,
-    step: float = 0.05,
-    seed: int = 0,
+    n_items: int = 10, n_positions: int = 5, n_epochs: int = 100, length: int = 1_000, step: float = 0.05, seed: int = 0
 ) -> Instance:
     """Attractions move by Gaussian steps, reflected at 0 and 1, from epoch to epoch (all models, changing)"""
     check_count("n_epochs", n_epochs)

@@ -28,7 +28,7 @@ from clickgym_lab.bench import figures, reference, tuned
 from clickgym_lab.bench.anchors import Anchor
 from clickgym_lab.bench.boards import boards_tables, source_link, table_html
 from clickgym_lab.bench.equipment import Equipped, equipped, examination
-from clickgym_lab.bench.leaderboard import header, leaderboard, row_of
+from clickgym_lab.bench.leaderboard import cells_of, leaderboard
 from clickgym_lab.bench.pages import leaderboard_html
 from clickgym_lab.bench.play import blocks, play, play_one, suited
 from clickgym_lab.bench.protocol import BESIDE, BY_FEATURES, CURRENT, DEVELOPMENT
@@ -303,10 +303,7 @@ def test_boards_hold_those_who_may_know_the_same(made):
 
 def test_a_row_has_a_cell_for_each_head_and_a_dash_for_what_was_not_played(made):
     board = made.boards[0]
-    rows = {
-        place.agent: dict(zip(header(made, board), row_of(place, made, board), strict=True))
-        for place in leaderboard(made, board)
-    }
+    rows = {place.agent: cells_of(place, made, board) for place in leaderboard(made, board)}
     assert abs(float(rows["Random"]["late"])) < 0.05
     assert rows["Random"]["small gaps"] == "–"
     assert rows["CascadeKLUCB"]["regret"] == "1 ×"
@@ -485,7 +482,7 @@ def test_a_task_that_is_added_is_scored_as_a_column_and_changes_no_other_score(m
         early = {step: place.standing.overall for step, place in after.early.items()}
         assert early == {step: place.standing.overall for step, place in before.early.items()}
         assert after._replace(standing=after.standing._replace(abilities=scores), early={}) == before._replace(early={})
-        row = dict(zip(header(grown, board), row_of(after, grown, board), strict=True))
+        row = cells_of(after, grown, board)
         assert row["standard-99"] == f"{after.standing.abilities['standard-99'].value:z.2f}"
     assert "standard-99" in leaderboard_html(grown)
 

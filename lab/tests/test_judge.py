@@ -31,7 +31,7 @@ from clickgym_lab.bench import card as cards
 from clickgym_lab.bench import judge as judging
 from clickgym_lab.bench import sandbox as sandboxes
 from clickgym_lab.bench import seats, submission
-from clickgym_lab.bench.leaderboard import header, leaderboard, row_of
+from clickgym_lab.bench.leaderboard import cells_of, leaderboard
 from clickgym_lab.bench.play import play, play_again, play_run, suited
 from clickgym_lab.bench.protocol import CURRENT, DEVELOPMENT
 from clickgym_lab.bench.sandbox import check_can_confine, end_with
@@ -530,8 +530,7 @@ def test_a_judged_agent_is_a_line_of_the_board_that_says_so(submit, short, tmp_p
     }  # fmt: skip
     assert places["by_Honest"].standing.overall == judgement.standings["judged"].overall
     assert places["by_Honest"].secret == judgement.standings["secret"].overall
-    cells = {name: dict(zip(header(whole, judgement.board), row_of(each, whole, judgement.board), strict=True))["secret score"]
-             for name, each in places.items()}  # fmt: skip
+    cells = {name: cells_of(each, whole, judgement.board)["secret score"] for name, each in places.items()}
     assert cells["Random"] == "not judged"
     assert cells["by_Honest"] == str(judgement.standings["secret"].overall)
     assert "by_Honest" not in judging._best(whole, "standard")
@@ -667,7 +666,9 @@ def test_what_a_seat_reads_is_what_was_written(submitted, sandbox):
     assert read[:2] == here[:2] == ("Random", True)
     ends = here.table.filter(polars.col("step") == polars.col("horizon"))
     assert read.table.equals(ends.select(read.table.columns).cast(dict(read.table.schema)))
-    for lie in ([], {}, {"agent": "A", "quick": True, "made": [], "ends": [["none", 0, 1.0]]}):
+    ends = (["none", 0, 1.0], ["standard-01", math.inf, 1.0])
+    lies = ({"agent": "A", "quick": True, "made": [], "ends": [end]} for end in ends)
+    for lie in ([], {}, *lies):
         with pytest.raises(ValueError, match="its process returned no results"):
             submission.Submission.from_json(lie, CURRENT)
 

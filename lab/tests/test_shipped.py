@@ -281,6 +281,16 @@ def test_digests_are_renewed_where_a_tenth_comes_out_equal(checkout, capsys):
     assert file.read_bytes() == written_again(checkout, read_shipped(RESULTS / "why-early-regret.parquet")[2:])
 
 
+def test_only_agents_whose_kernels_have_changed_are_played_again(checkout, capsys):
+    file = checkout / "lab" / "results" / "why-early-regret.parquet"
+    first, *others = read_shipped(RESULTS / "why-early-regret.parquet")[2:]
+    made = dict(first.made) | {"kernels": first.made["kernels"] | {"TopRank": "another"}}
+    write_shipped(file, [replace(first, made=made), *others])
+    assert reseal(["why-early-regret"], checkout, only_stale=True, n_jobs=1) == []
+    assert "shipped: 8 runs of 10,000 sessions" in capsys.readouterr().out
+    assert stale(read_shipped(file)) == []
+
+
 def written_again(folder, results):
     write_shipped(folder / "again.parquet", results)
     return (folder / "again.parquet").read_bytes()

@@ -29,7 +29,7 @@ from clickgym_lab.studies.play import _setting, conclude, draw, plan, read_study
 from clickgym_lab.studies.plots import LOOKS, grid, look_of
 from clickgym_lab.studies.rehearsal import invented, rehearse
 from clickgym_lab.studies.setting import by_setting, judge
-from clickgym_lab.studies.study import Curves, Estimate, Finding, Statement, estimate
+from clickgym_lab.studies.study import Curves, Estimate, Finding, Statement, estimate, saved
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "studies.md"
 RESULTS = PAGE.parents[1] / "lab" / "results"
@@ -350,12 +350,10 @@ def test_every_agent_has_a_look():
     assert [agent for agent in own if agent not in LOOKS] == []
 
 
-def test_random_lists_differ_and_stay_the_same(tmp_path):
-    files = random_lists(["yandex-9"], tmp_path / "lists")
-    lists = [load_instance(file).initial_ranking.tolist() for file in files]
+def test_random_lists_differ_and_stay_the_same():
+    lists = [instance.initial_ranking.tolist() for instance in random_lists(["yandex-9"])]
     assert len({tuple(ranking) for ranking in lists}) == 10
-    again = [load_instance(file).initial_ranking.tolist() for file in random_lists(["yandex-9"], tmp_path / "again")]
-    assert again == lists
+    assert [instance.initial_ranking.tolist() for instance in random_lists(["yandex-9"])] == lists
 
 
 def test_the_page_lists_every_study():
@@ -375,7 +373,7 @@ def test_an_interval_decides():
 
 @pytest.mark.parametrize(("power", "expected"), [(1, "yes"), (4, "no")])
 def test_regret_against_wrong_pairs_is_regressed(tmp_path, power, expected):
-    sources = random_lists(["yandex-9", "yandex-990"], tmp_path)
+    sources = saved(random_lists(["yandex-9", "yandex-990"]), tmp_path)
     names = [load_instance(source).name for source in sources]
     wrong = np.array([li2019_bubble.wrong_in_list(make_env(li2019_bubble.BUBBLE_PBM, source)) for source in sources])
     regret = dict(zip(names, 5.0 * wrong**power + np.arange(20) % 2, strict=True))

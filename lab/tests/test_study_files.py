@@ -199,15 +199,15 @@ def test_a_part_names_functions_with_their_arguments(tmp_path):
         metrics = ["violations"]
     """
 
-    def written(names, folder, kind):
-        return [f"{folder}/{kind}-{name}" for name in names]
+    def written(names, kind):
+        return [f"{kind}-{name}" for name in names]
 
     names = {"NAMES": ("c", "d", "e"), "AGENTS": ("Random", "TopRank"), "written": written, "seven": lambda env: 7.0}
     statement = '[[mine.statements]]\ntext = "A"\nrule = "R"\njudge = "linear"'
     few, many = studies(tmp_path, part + STUDY + statement, **names)["mine"].parts
     assert (few.name, few.agents, few.horizon, few.metrics) == ("here-few", ("Random", "TopRank"), 1000, ("violations",))
     assert (few.instances([]), many.instances([])) == (["a", "b"], ["c", "d", "e"])
-    assert many.files(["x"], "folder") == ["folder/many-x"]
+    assert many.files(["x"]) == ["many-x"]
     assert few.facts["seven"](None) == 7.0
     assert (few.least_runs, few.windows, few.each) == (4, 100, False)
 

@@ -7,12 +7,11 @@ import pytest
 from test_study_rules import curves
 from test_study_rules import rows as rows_of_runs
 
-from clickgym.envs import load_instance
 from clickgym.runner.make import make_env
 from clickgym.runner.metrics import wrong_pairs
 from clickgym_lab.studies import STUDIES, why_change, why_early_regret, why_exp3, why_ubm_lead, why_violations
 from clickgym_lab.studies.li2019_bubble import BUBBLE, VIOLATIONS
-from clickgym_lab.studies.study import FIRST, LAST, PBM
+from clickgym_lab.studies.study import FIRST, LAST, PBM, saved
 from clickgym_lab.studies.why import hypothesis, words
 
 rows = partial(rows_of_runs, spread=0.0)
@@ -64,14 +63,13 @@ def test_the_share_of_unsafe_orders_is_that_of_random_ones():
 
 
 @pytest.mark.parametrize("model", ["CM", "PBM"])
-def test_made_lists_have_their_number_of_wrong_pairs(tmp_path, model):
-    files = why_violations.lists_with(["yandex-9982", "yandex-98721"], tmp_path, model, (0, 4, 17))
-    found = [load_instance(file) for file in files]
+def test_made_lists_have_their_number_of_wrong_pairs(model):
+    found = list(why_violations.lists_with(["yandex-9982", "yandex-98721"], model, (0, 4, 17)))
     counts = [wrong_pairs(instance.model(model).attraction, instance.initial_ranking) for instance in found]
     assert counts == [0, 4, 17] * 2
     assert found[1].name == "yandex-9982-wrong4"
-    again = why_violations.lists_with(["yandex-9982", "yandex-98721"], tmp_path / "again", model, (0, 4, 17))
-    assert [load_instance(file).initial_ranking.tolist() for file in again] == [i.initial_ranking.tolist() for i in found]
+    again = why_violations.lists_with(["yandex-9982", "yandex-98721"], model, (0, 4, 17))
+    assert [each.initial_ranking.tolist() for each in again] == [each.initial_ranking.tolist() for each in found]
 
 
 def violating(shares, own=None):
@@ -230,7 +228,7 @@ def test_the_share_that_clicks_once_is_that_of_all_outcomes():
 def test_users_are_made_to_click_once(tmp_path):
     sources = why_ubm_lead.contextual(["yandex-9982"], why_ubm_lead.L, why_ubm_lead.D)
     for labels in (False, True):
-        (file,) = why_ubm_lead.users(sources, tmp_path, True, labels)
+        (file,) = saved(why_ubm_lead.users(sources, True, labels), tmp_path)
         assert why_ubm_lead.clicking_once(make_env(why_ubm_lead.ENV, file)) == pytest.approx(92, abs=0.1)
     assert why_ubm_lead.clicking_once(make_env(why_ubm_lead.ENV, sources[0])) < 70
 

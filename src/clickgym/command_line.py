@@ -188,17 +188,6 @@ def clickgym(
     """Compare algorithms that learn to rank from clicks."""
 
 
-class _SeveralValues(TyperCommand):
-    """An option that may be repeated takes several values after one flag too: ``--agents A B`` is ``--agents A --agents B``."""
-
-    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
-        repeatable = {name for option in self.params if getattr(option, "multiple", False) for name in option.opts}
-        words, flag = _spread(args, repeatable)
-        if flag is not None:
-            ctx.meta[OPEN_FLAG] = flag  # what a shell completes belongs to it
-        return super().parse_args(ctx, words)
-
-
 def _spread(words: Sequence[str], repeatable: Container[str]) -> tuple[list[str], str | None]:
     """The words with a flag before each of its values, and the flag that the last of them belong to."""
     spread: list[str] = []
@@ -230,11 +219,18 @@ def one_line_warnings() -> Iterator[None]:
         yield
 
 
-class _Command(_SeveralValues):
-    """Says in one line what went wrong.
+class _Command(TyperCommand):
+    """Says in one line what went wrong; and takes several values after one flag: ``--agents A B`` is ``--agents A --agents B``.
 
     A command that plays sessions leaves in ``context.obj`` the `Progress` that tells whether they were begun, and what is kept.
     """
+
+    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
+        repeatable = {name for option in self.params if getattr(option, "multiple", False) for name in option.opts}
+        words, flag = _spread(args, repeatable)
+        if flag is not None:
+            ctx.meta[OPEN_FLAG] = flag  # what a shell completes belongs to it
+        return super().parse_args(ctx, words)
 
     def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]
         try:

@@ -27,18 +27,18 @@ from clickgym.core.checks import check_flag
 class Base(CascadeTS):
     """Declares one of each kind."""
 
-    prior: float = hyperparameter(1.0, above(0), search=Range(0.1, 10.0))
-    window: int | None = hyperparameter(None, count(2), search=(None, 5, 10))
+    prior: float = hyperparameter(default=1.0, check=above(0), search=Range(0.1, 10.0))
+    window: int | None = hyperparameter(default=None, check=count(2), search=(None, 5, 10))
     weights = hyperparameter(check=lambda name, value, n_positions: np.full(n_positions, value), sizes=["n_positions"])
-    known = hyperparameter("", told="users")
+    known = hyperparameter(default="", told="users")
 
 
 class Further(Base):
     """Inherits, adds, and declares one anew."""
 
-    window: int = hyperparameter(7, count(2))
+    window: int = hyperparameter(default=7, check=count(2))
     horizon: int = hyperparameter(check=sessions(3), doc="T.")
-    ranking: str = hyperparameter("", one_of(("", "best")))
+    ranking: str = hyperparameter(default="", check=one_of(("", "best")))
 
 
 def parameters(agent):
@@ -109,7 +109,7 @@ def test_the_search_space_and_what_agents_are_told_follow():
     assert Base.told == Further.told == {"known": "users"}
 
     class Own(Base):
-        other = hyperparameter(1, search=(1, 2))
+        other = hyperparameter(default=1, search=(1, 2))
         search_space = {"prior": (1, 2)}  # noqa: RUF012
         told = {}  # noqa: RUF012
 
@@ -155,7 +155,7 @@ class LoggedUCBV(Logged, CascadeUCBV):
 
 
 class OwnState(CompiledAgent):
-    scale = hyperparameter(1.0, at_least(0))
+    scale = hyperparameter(default=1.0, check=at_least(0))
 
     def __init__(self, n_items, n_positions, *, scale=2.0, other=1, seed=None):
         super().__init__(n_items, n_positions, seed, scale=scale, other=other)
@@ -198,7 +198,7 @@ def test_agents_of_classes_that_declare_can_be_copied():
     class Local(PBMUCB):
         """Of no module, so that its class is copied, too."""
 
-        scale: float = hyperparameter(1.0, at_least(0), search=Range(0.5, 2.0))
+        scale: float = hyperparameter(default=1.0, check=at_least(0), search=Range(0.5, 2.0))
 
     agent = Local(5, 2, examination=[1.0, 0.5], scale=2, seed=0)
     for other in (copy.deepcopy(agent), cloudpickle.loads(cloudpickle.dumps(agent))):

@@ -48,6 +48,13 @@ def test_fewer_than_30_sessions_give_no_attraction():
     assert all(None not in row for row in rows[1:])
 
 
+def test_a_query_with_fewer_items_than_positions_has_attractions_too():
+    lists, clicks = [[0, 1], [1, 0]] * 20 + [[2, -1]] * 40, [[1, 0], [0, 1]] * 20 + [[1, 0]] * 40
+    rows = table(ClickLog(lists, clicks, [0] * 40 + [1] * 40, ("a", "b", "c"), ("p", "q")), ("PBM",))
+    assert rows.select("query", "item", "sessions", "clicks").row(2) == ("q", "c", 40, 40)
+    assert 0.9 < rows["attraction"][2] < 1
+
+
 def simulated(rng, model, n=1500):
     items = rng.permuted(np.tile(np.arange(5), (n, 1)), axis=1)[:, :3]
     attracted = rng.random(items.shape) < CASCADE[items]

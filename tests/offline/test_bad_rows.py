@@ -10,6 +10,7 @@ from clickgym.command_line import main
 from clickgym.offline import (
     ClickLog,
     fit_models,
+    names,
     read_log,
     read_open_bandit,
     read_sessions,
@@ -17,7 +18,6 @@ from clickgym.offline import (
     read_yandex_personalized,
     read_yandex_relevance,
     tables,
-    tidy,
     write_tidy,
 )
 
@@ -128,7 +128,7 @@ def test_one_empty_id_does_not_stop_a_log(tmp_path):
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_sessions_with_bad_rows_go_where_their_rows_are_spread_and_memory_is_bounded(tmp_path, ending, monkeypatch):
-    monkeypatch.setattr(tidy, "SPILL", 300)
+    monkeypatch.setattr(names, "SPILL", 300)
     monkeypatch.setattr(tables, "BLOCK", 2000)
     monkeypatch.setattr(tables, "PIECE", 500)
     rng = np.random.default_rng(1)

@@ -116,7 +116,7 @@ def test_the_table_of_numbers_is_never_more_than_half_full():
     numbers, keys = Numbers({}, pair=False), np.arange(60_000)
     for part in np.split(keys, 3):
         assert numbers.of(part).tolist() == part.tolist()
-        assert 2 * (numbers.table >= 0).sum() <= len(numbers.table)
+        assert 2 * (numbers.keys.slots >= 0).sum() <= len(numbers.keys.slots)
 
 
 @pytest.mark.parametrize(

@@ -178,6 +178,7 @@ WRONG = {
     "unknown item of a 'w' (there is: x, y, z)": {"users": LOG, "model": "PBM", "a": ["x", "y", "w"]},
     "is of users with a memory, whom lists change": {"users": "CascadeMDPRank-v0"},
     "a is a list, but candidates change from session to session": {"users": "ContextualPBMRank-v0"},
+    "b is 'Random', whose list is not by features": {"users": "ContextualPBMRank-v0", "a": "C2UCB", "b": "Random"},
     "no clicks arrived in 100 sessions": {"users": ClickEnv(USERS, arrival="batch:500"), "sessions": 100},
 }
 

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from clickgym.envs import PositionBasedModel, UserBrowsingModel
-from clickgym.offline import ClickLog, Counts, count_log, names, read_counts, read_log, tally, tidy, write_tidy
+from clickgym.offline import ClickLog, Counts, count_log, names, read_counts, read_log, tally, write_tidy
 from clickgym.offline.estimation.estimator import MODEL_ESTIMATORS
 from clickgym.offline.estimation.settings import FitSettings
 from clickgym.offline.tally import is_held_out, statement
@@ -69,7 +69,7 @@ def test_counts_in_many_lots_and_parts_are_the_same(tmp_path, monkeypatch):
     log = drawn()
     whole = tables(log, tmp_path)
     expected = count_log(whole, ["all"]).to_frame()
-    for module, name, value in ((tally, "LOT", 50), (names, "SPILL", 16), (tidy, "SPILL", 300)):
+    for module, name, value in ((tally, "LOT", 50), (names, "SPILL", 16)):
         monkeypatch.setattr(module, name, value)
     shuffled = pl.read_csv(whole[0]).sample(fraction=1.0, shuffle=True, seed=1)
     shuffled.write_csv(tmp_path / "shuffled.csv")

@@ -19,7 +19,7 @@ from clickgym.offline import ClickLog, write_tidy
 from clickgym.offline.decision.all_queries import PAGES, _of, _p_value, _Work, threshold
 from clickgym.offline.decision.evidence import Ground, experiment
 from clickgym.offline.decision.page import write_decision
-from clickgym.offline.decision.records import Settings
+from clickgym.offline.decision.settings import Settings
 
 pytestmark = pytest.mark.usefixtures("undrawn_here")  # the pictures of a page are those of `test_decide.py`
 

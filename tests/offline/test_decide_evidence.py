@@ -8,16 +8,18 @@ import pytest
 from clickgym.envs import DynamicBayesianModel, PositionBasedModel
 from clickgym.offline import ClickLog, FixedPolicy, PBMEstimator, contributions, empirical_policies, evaluate
 from clickgym.offline.decision.correction import Corrected, Correction
-from clickgym.offline.decision.decide import AGENTS, _try_estimators, decide, weigh
+from clickgym.offline.decision.decide import AGENTS, _try_estimators, decide
 from clickgym.offline.decision.evidence import LEVEL, Inquiry, settle
 from clickgym.offline.decision.lists import DistinctLists, measure, production_list
 from clickgym.offline.decision.models import Models
-from clickgym.offline.decision.records import Settings
+from clickgym.offline.decision.settings import Settings
 from clickgym.offline.distinct import distinct, sorted_distinct
 from clickgym.offline.goodness_of_fit import check_fit
 
 USERS = PositionBasedModel([0.1, 0.3, 0.45, 0.6, 0.2], [0.9, 0.6, 0.3])
 LABELS = tuple("abcde")
+
+SETTINGS = Settings.check(AGENTS, 1, 1, 0, "clicks", None)
 
 
 def clicks_of(lists, rng, users=USERS, shine=None):
@@ -40,8 +42,7 @@ def random_lists(n, rng, base=(0, 1, 2), share=0.3):
 
 def evidence_of(log):
     models = Models(log, "clicks", 0)
-    settings = Settings.check(AGENTS, 1, 1, 0, "clicks", None)
-    return weigh(models, models.sessions("shoes"), settings).evidence
+    return Inquiry(models, models.sessions("shoes"), SETTINGS).evidence
 
 
 # --------------------------------------------------------------------------------------------------------- logged lists
@@ -68,7 +69,7 @@ def test_lists_of_several_lengths_are_measured_each_by_its_own_sessions():
     shown = DistinctLists(log, "clicks", None)
     production = production_list(shown)
     assert production.tolist() == [0, 1, 2]
-    ((gain,), _) = measure(log, shown, production, 0.05)
+    ((gain,), _) = measure(shown, production, 0.05)
     earned = log.clicks.sum(axis=1)
     means = [earned[(log.items == row).all(axis=1)].mean() for row in ([3, 1, 0], [0, 1, 2], [3, 1, -1], [0, 1, -1])]
     weights = 600 * 800 / 1400, 360 * 480 / 840
@@ -90,14 +91,14 @@ def test_a_list_that_gains_in_short_only_is_not_better():
     whole = (log.items >= 0).all(axis=1)
     clicks = np.where(whole[:, None], 0, (log.items == 3) | (rng.random(log.items.shape) < 0.01)) * (log.items >= 0)
     shown = DistinctLists(replace(log, clicks=clicks), "clicks", None)
-    ((gain,), _) = measure(log, shown, production_list(shown), 0.05)
+    ((gain,), _) = measure(shown, production_list(shown), 0.05)
     assert gain.interval[0] > 0
     assert gain.p_value == 1.0
     hardly = clicks.copy()  # of whole lists every tenth has a click, and of those in production every eleventh
     for first, every in ((3, 10), (0, 11)):
         hardly[np.flatnonzero(whole & (log.items[:, 0] == first))[::every], 0] = 1
     shown = DistinctLists(replace(log, clicks=hardly), "clicks", None)
-    ((gain,), _) = measure(log, shown, production_list(shown), 0.05)
+    ((gain,), _) = measure(shown, production_list(shown), 0.05)
     assert gain.interval[0] > 0
     assert gain.p_value == 1.0
 
@@ -216,7 +217,7 @@ def test_too_few_displays_are_no_proof_of_fit():
 def corrected(log):
     shown = DistinctLists(log, "clicks", None)
     parts = np.arange(len(shown.lists)) % 5
-    correction = Correction(log, shown, np.array([0, 1, 2]), range(5), "clicks", None)
+    correction = Correction(shown, np.array([0, 1, 2]), range(5))
     fits = [PBMEstimator().fit(log[parts[shown.index] != part]) for part in range(5)]
     return Corrected(correction, PBMEstimator().fit(log), fits, parts)
 
@@ -337,7 +338,7 @@ def test_what_the_list_in_production_earned_is_that_of_its_sessions_and_of_its_b
     shows = (log.items[:, :2] == [0, 1]).all(axis=1)
     evidence = evidence_of(log)
     sessions = Models(log, "clicks", 0).sessions("shoes")
-    judge = Inquiry(sessions, Models(log, "clicks", 0), {}, "clicks", None, LEVEL)
+    judge = Inquiry(Models(log, "clicks", 0), sessions, SETTINGS)
     assert judge._base == pytest.approx(log.clicks[shows].sum() / shows.sum())
     assert evidence.variance == pytest.approx(log.clicks.sum(axis=1).var())
 
@@ -358,7 +359,7 @@ def test_models_speak_where_sessions_are_enough_and_lists_differ(plain):
 
     def may_speak(log, reward="clicks"):
         models = Models(log, reward, 0)
-        return Inquiry(models.sessions("shoes"), models, {}, reward, None, LEVEL)._models_may_speak
+        return Inquiry(models, models.sessions("shoes"), replace(SETTINGS, reward=reward))._models_may_speak
 
     assert [may_speak(plain[:n]) for n in (330, 334)] == [False, True]
     assert not may_speak(plain[:334], "satisfaction")

@@ -135,7 +135,7 @@ def test_the_corrected_gain_is_that_of_a_gaussian_process_with_a_level_for_each_
     log = log_of(3000, 9, lists)
     shown = DistinctLists(log, "clicks", None)
     production = shown.lists[(shown.lengths == 3).argmax()]
-    correction = Correction(log, shown, production, range(5), "clicks", None)
+    correction = Correction(shown, production, range(5))
     parts = np.arange(len(shown.lists)) % 5
     fits = [PBMEstimator().fit(log[parts[shown.index] != part]) for part in range(5)]
     whole = PBMEstimator().fit(log)

@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 
 from clickgym.offline import ClickLog
-from clickgym.offline.decision.decide import decide, weigh
+from clickgym.offline.decision.decide import decide
+from clickgym.offline.decision.evidence import Inquiry
 from clickgym.offline.decision.lists import DistinctLists, measure
 from clickgym.offline.decision.models import Models
-from clickgym.offline.decision.records import Settings
+from clickgym.offline.decision.settings import Settings
 from clickgym.offline.log import time_blocks
 
 PRODUCTION, OTHER, REST = [0, 1, 2], [3, 1, 0], [2, 4, 3]
@@ -40,7 +41,7 @@ def log_of_blocks(blocks):
 def measured(log, level=LEVEL):
     """OTHER by `measure`: what was measured, or why nothing was; without the list of the rest."""
     shown = DistinctLists(log, "clicks", None)
-    gains, refused = measure(log, shown, np.array(PRODUCTION), level)
+    gains, refused = measure(shown, np.array(PRODUCTION), level)
     (found,) = [each for each in (*gains, *refused) if each.labels == ("d", "b", "a")]
     return found, len(gains)
 
@@ -229,7 +230,7 @@ def test_lists_refused_are_not_counted_among_those_compared():
         LABELS, ("shoes",),
     )  # fmt: skip
     shown = DistinctLists(log, "clicks", None)
-    gains, refused = measure(log, shown, np.array(PRODUCTION), LEVEL)
+    gains, refused = measure(shown, np.array(PRODUCTION), LEVEL)
     assert [each.labels for each in refused] == [("e", "b", "c")]
     (gain,) = gains
     assert gain.labels == tuple(LABELS[item] for item in OTHER)
@@ -288,9 +289,9 @@ def test_lengths_at_which_both_lists_are_one_tell_of_no_gain():
         np.zeros(2000), LABELS, ("shoes",),
     )  # fmt: skip
     shown = DistinctLists(both, "clicks", None)
-    ((found,), _) = measure(both, shown, np.array(PRODUCTION), LEVEL)
+    ((found,), _) = measure(shown, np.array(PRODUCTION), LEVEL)
     whole = both[(both.items >= 0).all(axis=1)]
-    ((alone,), _) = measure(whole, DistinctLists(whole, "clicks", None), np.array(PRODUCTION), LEVEL)
+    ((alone,), _) = measure(DistinctLists(whole, "clicks", None), np.array(PRODUCTION), LEVEL)
     assert alone.difference == pytest.approx(0.2)
     assert found.difference == pytest.approx(0.1)
     assert found.p_value == pytest.approx(alone.p_value)
@@ -317,7 +318,7 @@ def test_with_times_the_order_of_the_file_does_not_count():
     evidence = []
     for each in (log, log[rng.permutation(3000)]):
         models = Models(each, "clicks", 0)
-        evidence.append(weigh(models, models.sessions("shoes"), settings).evidence)
+        evidence.append(Inquiry(models, models.sessions("shoes"), settings).evidence)
     assert evidence[0] == evidence[1]
     assert evidence[0].timed
 

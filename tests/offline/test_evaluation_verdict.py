@@ -227,6 +227,11 @@ def test_a_click_model_predicts_for_queries_and_lengths_of_the_log():
     assert UniformPolicy(6, 3).n_positions == log.n_positions
 
 
+def test_a_list_of_another_length_is_refused_where_no_estimator_is_named():
+    with pytest.raises(ValueError, match="the target policy fills 2 positions; the log has 3"):
+        compare(random_log(PBM, 3000), ["fixed:a,b"])
+
+
 def test_an_item_that_the_log_never_shows_is_refused():
     log = random_log(PBM, 3000)
     missing = log[(log.items != 5).all(axis=1)]

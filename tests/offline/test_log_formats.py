@@ -18,6 +18,7 @@ from clickgym.offline import (
     ClickLog,
     PBMEstimator,
     fit_models,
+    names,
     read_log,
     read_open_bandit,
     read_tidy,
@@ -191,7 +192,7 @@ def test_rows_in_any_order_and_in_parts(tmp_path, monkeypatch, ending):
     frame = log.to_frame().with_columns(query=pl.lit("q") + (pl.col("session") % 7).cast(pl.String))
     frame = frame.filter((pl.col("session") % 3 > 0) | (pl.col("position") < 3))
     expected = ClickLog.from_frame(frame)
-    monkeypatch.setattr(tidy, "SPILL", 400)
+    monkeypatch.setattr(names, "SPILL", 400)
     monkeypatch.setattr(tables, "BLOCK", 5000)
     monkeypatch.setattr(tables, "PIECE", 5000)
     monkeypatch.setattr(tidy, "ROWS", 300)

@@ -184,7 +184,7 @@ def test_another_currency_changes_no_verdict(log):
     """All values times 1000: gains and errors, too; so does what is added to the variance of few sessions."""
     some, other = (replace(log, values=log.values * unit) for unit in (1, 1000))
     (one, _), (two, _) = (
-        measure(each, tally, production_list(tally), 0.005)
+        measure(tally, production_list(tally), 0.005)
         for each in (some, other)
         for tally in [DistinctLists(each, "clicks", None)]
     )
@@ -204,7 +204,7 @@ def test_a_measured_gain_is_no_surer_than_its_revenue_allows():
         log = log_of([[1, 0], [0, 1]], 2000, seed, users, prices)
         for name, each in (("values", log), ("clicks", replace(log, values=None))):
             tally = DistinctLists(each, "clicks", None)
-            ((found,), _) = measure(each, tally, production_list(tally), 0.005)
+            ((found,), _) = measure(tally, production_list(tally), 0.005)
             alarms[name] += min(found.p_value, 2 * (1 - found.p_value)) <= 0.05 if name == "clicks" else found.p_value <= 0.05
     assert alarms["values"] <= 0.086 * 300
     assert alarms["clicks"] > 200

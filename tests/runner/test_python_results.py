@@ -110,39 +110,6 @@ def test_without_a_folder_times_and_the_command_are_known_too():
     assert "clickgym run PBMRank-v0 --agents TopRank CascadeKLUCB" in results.plot()._supxlabel.get_text()
 
 
-# ----------------------------------------------------------------------------------- the frame that version 1.0 returned
-
-
-@pytest.mark.parametrize(
-    ("use", "names"),
-    [
-        (lambda table: table.filter(polars.col("step") == 2000).rows(), ".filter"),
-        (lambda table: table.columns, ".columns"),
-        (lambda table: table["regret"].to_list(), "['regret']"),
-        (lambda table: table[3, "agent"], "[(3, 'agent')]"),
-        (lambda table: len(table), "results.frame"),
-        (lambda table: [column.name for column in table], "results.frame"),
-        (lambda table: ("agent" in table, "nothing" in table), "results.frame"),
-        (lambda table: table.select("agent", "regret").rows(), ".select"),
-        (lambda table: table.select(polars.col("regret").mean()).item(), ".select"),
-        (lambda table: table.select(["run", "step", "env", "instance"]).rows(), ".select"),
-        (lambda table: table.select(regret=polars.col("regret") / 2).rows(), ".select"),
-        (lambda table: table.sort("regret").group_by("agent", maintain_order=True).len().rows(), ".sort"),
-        (lambda table: np.asarray(table).tolist(), ".__array__"),
-    ],
-)
-def test_what_1_0_did_with_the_frame_of_a_sweep_works_and_names_the_frame(returned, use, names):
-    with pytest.warns(DeprecationWarning, match="sweep returns Results") as warnings:
-        there = use(returned)
-    assert there == use(returned.frame)
-    assert all(names in str(warning.message) and warning.filename == __file__ for warning in warnings)
-
-
-@pytest.mark.filterwarnings("ignore:sweep returns Results")
-def test_other_libraries_still_take_results_for_a_frame(returned):
-    assert polars.DataFrame(returned).equals(returned.frame)
-
-
 def test_results_of_a_table_may_be_results(returned):
     assert clickgym.Results(returned).frame is returned.frame
     assert clickgym.Results(returned).table().equals(returned.table())
@@ -236,11 +203,6 @@ def test_the_figure_is_written_in_the_format_of_its_suffix(results, tmp_path):
     ):
         with pytest.raises(error, match=says):
             results.plot(name)
-
-
-def test_plot_takes_per_instance_where_it_stood_in_1_0(results):
-    with pytest.warns(DeprecationWarning, match="give per_instance by name"):
-        assert len(results.plot(True).axes) == 4
 
 
 def test_some_agents_and_environments_are_taken_in_the_order_of_their_names(results):

@@ -80,7 +80,7 @@ def flips(tmp_path_factory):
 )
 def test_a_flipped_bit_is_refused_or_harmless(flips, name, number):
     module, kinds = flips
-    found = list(module.flips(kinds[name], number, seed=1))
+    found = list(module.flipped(kinds[name], number, seed=1))
     assert not [each for each in found if each[0] not in ("refused", "equal")]
     assert name == "tables, sweep over them" or any(result == "refused" for result, _ in found)
 
@@ -88,7 +88,7 @@ def test_a_flipped_bit_is_refused_or_harmless(flips, name, number):
 @pytest.mark.parametrize("name", ["instance (.json)", "features (.json)", "log (.csv)", "ratings (.csv)", "documents (.txt)"])
 def test_what_people_edit_is_refused_in_one_line_or_read(flips, name):
     module, kinds = flips
-    found = list(module.flips(kinds[name], 15, seed=1))
+    found = list(module.flipped(kinds[name], 15, seed=1))
     assert not [each for each in found if each[0] == "broken"]
 
 

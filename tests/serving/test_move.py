@@ -74,7 +74,7 @@ def learned(ranker, query="q0"):
     served = ranker._agents.of_query(query) if not ranker._recipe.sees_features else ranker._agents.get(0)
     return [{name: np.asarray(value).tolist() for name, value in vars(served.agent.state).items()} if hasattr(
         served.agent.state, "__dict__") else [np.asarray(value).tolist() for value in served.agent.state],
-        [ranker._item_ids.get(item) for item in served.items], len(served.open), served.guarded]  # fmt: skip
+        [ranker._items.ids.get(item) for item in served.items], len(served.open), served.guarded]  # fmt: skip
 
 
 @pytest.fixture(params=["to PostgreSQL", "back", "in SQLite", "in PostgreSQL"])
@@ -109,7 +109,7 @@ def test_all_goes_along_and_agents_are_what_their_replay_makes_of_them(places, s
         assert states_that_differ(ranker) == []
         for impression in shown:  # ids stay: of open, closed and learned impressions
             row = ranker._impression(impression.id)
-            assert [ranker._item_ids[item] for item in row.items] == impression.items
+            assert [ranker._items.ids[item] for item in row.items] == impression.items
         shown = play(ranker, 40, 2, shown)
         ranker.update()
         assert states_that_differ(ranker) == []
@@ -149,7 +149,7 @@ def test_there_and_back_is_the_store_that_it_was(tmp_path, address):
     with made(files[2]) as ranker:
         for impression in shown:
             row = ranker._impression(impression.id)
-            assert [ranker._item_ids[item] for item in row.items] == impression.items
+            assert [ranker._items.ids[item] for item in row.items] == impression.items
         assert ranker.report().impressions == 80 > before[0]["impressions"]
         assert states_that_differ(ranker) == []
 

@@ -233,12 +233,12 @@ def test_candidates_differ_and_a_new_item_takes_the_place_of_the_one_absent_long
         shown = ranker.rank("q", candidates)
         assert set(shown.items) <= set(candidates)
     agent = agent_of(ranker, "q")
-    before = agent.items.index(ranker._items["c"])
+    before = agent.items.index(ranker._items.numbers["c"])
     shown = ranker.rank("q", ["a", "g", "f"])
-    assert agent.items.index(ranker._items["g"]) == before
+    assert agent.items.index(ranker._items.numbers["g"]) == before
     assert ranker.report().replaced == 1
     ranker.rank("q", ["c", "b", "h"])  # d was there in the second call only, then e in the third
-    assert {ranker._item_ids[item] for item in agent.items} == {"a", "b", "c", "f", "g", "h"}
+    assert {ranker._items.ids[item] for item in agent.items} == {"a", "b", "c", "f", "g", "h"}
     assert ranker.report().replaced == 3
 
 
@@ -498,7 +498,7 @@ def test_from_log_learns_in_the_order_of_time():
     for each in (log, log[rng.permutation(40)]):
         ranker = Ranker.from_log(each, "CascadeTS", seed=0)
         served = ranker._journal.connection.execute("SELECT query, items FROM impressions ORDER BY number").fetchall()
-        stored.append([(query, [ranker._item_ids[item] for item in np.frombuffer(items, np.int32)]) for query, items in served])
+        stored.append([(query, ranker._items.ids_of(np.frombuffer(items, np.int32))) for query, items in served])
     assert len(stored[0]) == 40
     assert stored[0] == stored[1]
 
@@ -509,7 +509,7 @@ def test_from_log_begins_with_what_others_have_shown(tmp_path):
     log = ClickLog(lists, clicks, [0, 0, 1] * 40, ("a", "b", "c"), ("p", "q"))
     ranker = Ranker.from_log(log, n_positions=2, seed=0, store=tmp_path / "s.db")
     twin = CascadeTS(6, 2, seed=0)
-    ids = [ranker._item_ids[item] for item in agent_of(ranker, "p").items[:3]]
+    ids = [ranker._items.ids[item] for item in agent_of(ranker, "p").items[:3]]
     part = log[log.queries == 0]
     slots = np.array([ids.index(label) for label in log.item_labels] + [-1])
     twin.learn(type("Log", (), {"rankings": slots[part.items[:, :2]], "clicks": part.clicks[:, :2]}))

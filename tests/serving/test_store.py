@@ -148,7 +148,7 @@ def test_what_could_not_be_written_is_not_remembered(tmp_path, monkeypatch):
     ranker.rank("q", ABC)
     before = [*ranker._journal.connection.iterdump()]
     with monkeypatch.context() as patch:
-        patch.setattr(type(ranker), "_record", lambda *arguments: 1 / 0)
+        patch.setattr(ranker._journal, "show", lambda *arguments: 1 / 0)
         for query, items in (("q", ABC), ("new", ["x", "y"]), ("q", ["z", "a"])):
             with pytest.raises(ZeroDivisionError):
                 ranker.rank(query, items)

@@ -42,7 +42,7 @@ def test_a_new_item_takes_its_value_to_its_slot():
     ranker.rank("q", ABC)
     ranker.rank("q", ["a", "b", "e", "f"])
     served = ranker._agents.of_query("q")
-    there = [ranker._item_ids[item] for item in served.items]
+    there = [ranker._items.ids[item] for item in served.items]
     assert sorted(there) == ["a", "b", "e", "f"]
     assert served.agent.state.item_values.tolist() == [VALUES[item] for item in there]
     for _ in range(50):  # an item that earns nothing is never better than one that may

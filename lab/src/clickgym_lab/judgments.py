@@ -130,15 +130,8 @@ def page(table: pl.DataFrame) -> str:
         row = table.filter((pl.col("strength") == strength) & (pl.col("sessions") == sessions) & (pl.col("method") == method))
         return float(row[name][0])
 
-    words = (__doc__ or "").split("\n\n", 2)
-    lines = [
-        "# " + words[0],
-        "",
-        f"`{words[1].strip()}` writes this page.",
-        "",
-        words[2].strip(),
-        "",
-    ]
+    title, command, about = (__doc__ or "").split("\n\n", 2)
+    lines = [f"# {title}", "", f"`{command.strip()}` writes this page.", "", about.strip(), ""]
     lines += ["| statement, written before the run | supported |", "|---|---|"]
     lines += [f"| {text} | {'yes' if rule(get) else 'no'} |" for text, rule in STATEMENTS.items()]
     lines += [

@@ -30,13 +30,19 @@ def log_of_production(users: Any, production: ArrayLike, n: int, seed: Any, exch
         seed: of the exchanges and of the clicks.
         exchanged: in what share of the sessions two items, drawn at random among all, have exchanged their places.
     """
-    rng, n_positions = np.random.default_rng(seed), users.n_positions
+    rng = np.random.default_rng(seed)
     lists = np.tile(production, (n, 1))
     n_items = lists.shape[1]
     rows = np.flatnonzero(rng.random(n) < exchanged)
     first = rng.integers(n_items, size=len(rows))
     second = (first + rng.integers(1, n_items, size=len(rows))) % n_items
     lists[rows, first], lists[rows, second] = lists[rows, second], lists[rows, first]
+    return log_of_lists(users, lists, rng)
+
+
+def log_of_lists(users: Any, lists: NDArray[np.int64], rng: np.random.Generator) -> Log:
+    """Make a log of the beginnings of ``(n, L)`` orders of all items."""
+    n, n_positions = len(lists), users.n_positions
     rankings = np.ascontiguousarray(lists[:, :n_positions])
     clicks, examined, earned = np.empty(rankings.shape, np.int8), np.empty(rankings.shape, np.int8), np.empty((3, n))
     uniforms, scratch = rng.random(rankings.shape), np.empty(n_positions + 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import itertools
 import math
 import os
 from collections.abc import Iterable, Mapping, Sequence, Set
@@ -64,9 +65,11 @@ def is_integer(value: Any) -> bool:
 
 def _is_number(value: Any) -> bool:
     """Whether a value is a number that a float can hold; nan and infinities are."""
-    if isinstance(value, NO_NUMBER) or not isinstance(value, NUMBER):
-        return False
-    return not isinstance(value, int) or abs(value) < 2**1023
+    return _is_numeric(type(value)) and (not isinstance(value, int) or abs(value) < 2**1023)
+
+
+def _is_numeric(kind: type) -> bool:
+    return issubclass(kind, NUMBER) and not issubclass(kind, NO_NUMBER)
 
 
 def check_count(name: str, value: Any, least: int = 1) -> int:
@@ -98,9 +101,9 @@ def check_labels(name: str, values: Any) -> tuple[str, ...]:
     if unordered or not isinstance(values, Iterable):
         raise ValueError(f"{name} is {short(values)}; expected a sequence of strings")
     labels = tuple(values)
-    if not all(issubclass(kind, str) for kind in set(map(type, labels))):
-        place = next(place for place, label in enumerate(labels) if not isinstance(label, str))
-        raise ValueError(f"{name}[{place}] is {short(labels[place])}; expected a string")
+    for place, label in enumerate(labels):
+        if not isinstance(label, str):
+            raise ValueError(f"{name}[{place}] is {short(label)}; expected a string")
     if len(set(labels)) < len(labels):
         first: dict[str, int] = {}
         place = next(place for place, label in enumerate(labels) if first.setdefault(label, place) != place)
@@ -216,10 +219,9 @@ def _entries(name: str, values: Any, what: str) -> NDArray[Any]:
     message = f"{name} must be an array of {what}"
     try:
         array = np.array(values, dtype=object)
-        kinds = set(map(type, array.flat))
+        wrong = set(itertools.filterfalse(_is_numeric, set(map(type, array.flat))))
     except (ValueError, RuntimeError):  # arrays of different lengths, or nested too deep
         raise ValueError(f"{message}, got {short(values)}") from None
-    wrong = {kind for kind in kinds if not issubclass(kind, NUMBER) or kind in (bool, np.timedelta64)}
     if wrong:
         place, entry = next((place, entry) for place, entry in np.ndenumerate(array) if type(entry) in wrong)
         nested = not place or isinstance(entry, list | tuple | np.ndarray)

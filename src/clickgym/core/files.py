@@ -152,10 +152,8 @@ def remove_drafts(folder: Path) -> None:
                     shutil.rmtree(folder / name) if (folder / name).is_dir() else (folder / name).unlink()
 
 
-@cache
-def _clean_once(folder: Path) -> None:
-    """Remove drafts from a folder before the first file that this process writes there."""
-    remove_drafts(folder)
+_clean_once = cache(remove_drafts)
+"""Before the first file that this process writes into a folder."""
 
 
 def _is_left_behind(draft: Path, host: str, pid: int) -> bool:

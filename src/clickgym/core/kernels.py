@@ -140,17 +140,15 @@ def cause(error: BaseException) -> str:
 
 def only_own_frames(error: Exception) -> None:
     """Leave of an error's traceback what lies outside the package, if there is any: what its user can look at and put right."""
-    frames = []
+    steps, kept = [], None
     step = error.__traceback__
     while step is not None:
-        if not _lies_in_package(step.tb_frame.f_code.co_filename):
-            frames.append(step)
+        steps.append(step)
         step = step.tb_next
-    kept = None
-    for frame in reversed(frames):
-        kept = TracebackType(kept, frame.tb_frame, frame.tb_lasti, frame.tb_lineno)
-    if kept is not None:
-        error.__traceback__ = kept
+    for step in reversed(steps):
+        if not _lies_in_package(step.tb_frame.f_code.co_filename):
+            kept = TracebackType(kept, step.tb_frame, step.tb_lasti, step.tb_lineno)
+    error.__traceback__ = kept or error.__traceback__
 
 
 @cache
@@ -543,16 +541,14 @@ def _lies_in_library(file: str) -> bool:
     return path.is_relative_to(sysconfig.get_path("stdlib")) or not {"site-packages", "dist-packages"}.isdisjoint(path.parts)
 
 
-def _is_foreign(function: Any) -> bool:
+@cache
+def _is_foreign(compiled: Any) -> bool:
     """Whether its source, or that of a kernel which it calls, lies outside the package.
 
     The code itself tells, so what was sent here by value is known for what it is.
     """
-    plain = getattr(function, "py_func", function)
-    return not _lies_in_package(plain.__code__.co_filename) or any(map(_is_foreign_kernel, _called(plain)))
-
-
-_is_foreign_kernel = cache(_is_foreign)
+    plain = compiled.py_func
+    return not _lies_in_package(plain.__code__.co_filename) or any(map(_is_foreign, _called(plain)))
 
 
 def _called(plain: types.FunctionType) -> list[Any]:
@@ -707,7 +703,7 @@ def _truncation(function: types.FunctionType, compiled: Any) -> str | None:
     annotation: Any = getattr(compiled, "type_annotation", None)
     blocks: dict[int, Any] = getattr(annotation, "blocks", None) or {}
     statements = [statement for block in blocks.values() for statement in block.body]
-    fields = {each.target.name: each.value.attr for each in statements if _is_field(each)}
+    fields = {each.target.name: each.value.attr for each in filter(_is_field, statements)}
     for each in statements:
         if isinstance(each, SetItem | StaticSetItem):
             array, value = (annotation.typemap[variable.name] for variable in (each.target, each.value))

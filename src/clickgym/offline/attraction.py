@@ -7,7 +7,6 @@ far as good items do not stand on top: with lists that hardly change, it is near
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -75,20 +74,19 @@ def attractions(
     order, codes, pairs = by_query(log.queries, log.items, len(log.item_labels))
     counted, clicks = pairs >= 0, log.clicks[order]
     shown, clicked = np.bincount(pairs[counted]), np.bincount(pairs[counted], clicks[counted])
-    labels = log.pair_labels(codes)
-    frame = pl.DataFrame(labels, ["query", "item"], orient="row").with_columns(
+    queries = codes // len(log.item_labels)
+    frame = pl.DataFrame(log.pair_labels(codes), ["query", "item"], orient="row").with_columns(
         sessions=pl.Series(shown), clicks=pl.Series(clicked.astype(np.int64)),
         coec=pl.Series(_coec(pairs, clicks, clicked, coec)).fill_nan(None),
     )  # fmt: skip
     tables, moved = [], _have_moved(pairs)
     if settings.per_query:  # then no other query tells how positions are examined
-        queries = codes // len(log.item_labels)
         moved = np.bincount(queries, moved)[queries] > 0
     for name, estimator in estimators.items():
-        value, examined = _attraction(estimator, labels)
+        value, examined = _attraction(estimator, codes, queries)
         columns = {"attraction": value}
         if bootstrap:
-            refits = (_attraction(drawn, labels) for _, drawn in settings.refits(estimator, log, bootstrap, seed, size))
+            refits = (_attraction(drawn, codes, queries) for _, drawn in settings.refits(estimator, log, bootstrap, seed, size))
             # As in the instances: the intervals hold for the examination at position 1 as it is.
             error = np.std([drawn * at_top / examined for drawn, at_top in refits], axis=0, ddof=1) * np.sqrt(size / len(log))
             half = stdtrit(bootstrap - 1, 0.975) * np.maximum(error, np.sqrt(value * (1 - value) / (shown + 3)))
@@ -99,15 +97,12 @@ def attractions(
     return pl.concat(tables)
 
 
-def _attraction(estimator: Estimator, labels: list[tuple[str, str]]) -> tuple[Floats, Floats]:
+def _attraction(estimator: Estimator, codes: NDArray[np.int64], queries: NDArray[np.int64]) -> tuple[Floats, Any]:
     """The attraction of each pair, and the examination at position 1 of its query; 1 in models without."""
-    values, examined = [], []
-    for query, pairs in groupby(labels, key=lambda pair: pair[0]):
-        model = estimator.click_model(query, [item for _, item in pairs], unseen=True)
-        values.append(np.asarray(model.parameters.attraction))
-        top = np.asarray(getattr(model.parameters, "examination", 1.0)).flat[0]
-        examined.append(np.full(len(values[-1]), top))
-    return np.concatenate(values), np.concatenate(examined)
+    value, examination = estimator.attraction_[estimator._find(codes)], getattr(estimator, "examination_", np.ones(1))
+    if getattr(estimator, "per_query", False):
+        return value, examination[queries].reshape(len(queries), -1)[:, 0]
+    return value, examination.flat[0]
 
 
 def _coec(pairs: NDArray[np.int32], clicks: NDArray[np.int8], clicked: NDArray[Any], how: str) -> Floats:

@@ -7,11 +7,9 @@ wrong. Blocks are parsed in any order and by several threads; labels are numbere
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..core.kernels import inner, kernel
-
-Keys = NDArray[np.int64]
+from .keys import Ints, Keys, Long
 
 MOST_POSITIONS = 200
 """URLs of a list, beyond which lines are not regular: each is compared with each."""
@@ -124,38 +122,6 @@ def parse_relevance(data, longest, urls, queries, clicks):  # type: ignore[no-un
     return n_pages, off_list
 
 
-@kernel
-def number_keys(keys, start, table, numbers, result, new):  # type: ignore[no-untyped-def]
-    """Number keys by a hash table, and take those into it that it does not hold.
-
-    Args:
-        keys: from 0.
-        start: the first of them to be numbered.
-        table, numbers: the keys, -1 where there is none, and their numbers; its length is a power of two. That of a new key is
-            -1, -2, ..., in the order in which they first appear.
-        result: set to the number of each key.
-        new: set to the places of new keys, as many as the table has room for.
-
-    Returns:
-        The first key for which there was no room, or the number of keys; and how many are new.
-    """
-    mask, n_new = len(table) - 1, 0
-    for i in range(start, len(keys)):
-        key = keys[i]
-        mixed = key * np.int64(-7046029254386353131)
-        place = (mixed ^ (mixed >> 32)) & mask
-        while table[place] != key and table[place] >= 0:
-            place = (place + 1) & mask
-        if table[place] < 0:
-            if n_new == len(new):
-                return i, n_new
-            table[place], new[n_new] = key, place
-            n_new += 1
-            numbers[place] = -n_new
-        result[i] = numbers[place]
-    return len(keys), n_new
-
-
 class Numbers:
     """The numbers of labels that are made of numbers, by a hash table beside the dictionary of all labels.
 
@@ -165,31 +131,12 @@ class Numbers:
     """
 
     def __init__(self, index: dict[bytes, int], pair: bool) -> None:
-        self.index, self.pair, self.n_keys = index, pair, 0
-        self.table, self.numbers = np.full(1 << 16, -1, np.int64), np.empty(1 << 16, np.int32)
+        self.index, self.pair, self.keys, self._numbers = index, pair, Keys(), np.empty(0, np.int32)
 
-    def of(self, keys: Keys) -> NDArray[np.int32]:
+    def of(self, keys: Long) -> Ints:
         """The number of each key; what is new is added to the dictionary."""
-        result, start = np.empty(len(keys), np.int32), 0
-        while True:
-            new, begin = np.empty(len(self.table) // 2 - self.n_keys, np.int64), start
-            start, n_new = number_keys(keys, begin, self.table, self.numbers, result, new)
-            places = new[:n_new]
-            labels = map(self._label, self.table[places].tolist())
-            self.numbers[places] = [self.index.setdefault(label, len(self.index)) for label in labels]
-            part = result[begin:start]
-            part[part < 0] = self.numbers[places][-1 - part[part < 0]]
-            self.n_keys += n_new
-            if start == len(keys):
-                return result
-            self._grow()
-
-    def _label(self, key: int) -> bytes:
-        return b"%d-%d" % divmod(key, HALF) if self.pair else b"%d" % key
-
-    def _grow(self) -> None:
-        keys, numbers = self.table[self.table >= 0], self.numbers[self.table >= 0]
-        size, places = 4 * len(self.table), np.empty(len(keys), np.int64)
-        self.table, self.numbers = np.full(size, -1, np.int64), np.empty(size, np.int32)
-        number_keys(keys, 0, self.table, self.numbers, np.empty_like(numbers), places)
-        self.numbers[places] = numbers
+        numbers, new = self.keys.numbers(keys, keys)
+        labels = (b"%d-%d" % divmod(key, HALF) if self.pair else b"%d" % key for key in keys[new].tolist())
+        added = [self.index.setdefault(label, len(self.index)) for label in labels]
+        self._numbers = np.append(self._numbers, np.array(added, np.int32))
+        return self._numbers[numbers]

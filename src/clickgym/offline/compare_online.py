@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import os
 import re
@@ -33,12 +34,12 @@ from .interleaving import (
     Interleaving,
     Probabilistic,
     TeamDraft,
-    at_any_time,
     check_ranking,
     check_same,
     click_vectors,
     completed,
     moments,
+    normal_mixture,
     outcomes,
     running,
     running_difference,
@@ -111,14 +112,14 @@ class OnlineComparison:
         difference = self.clicks[0] - self.clicks[1]
         sentences = []
         for test in self.tests.values():
-            sure = abs(test.mean) > 4.0 * test.error and abs(test.mean) > NOTHING
+            sure = abs(test.mean) > max(4.0 * test.error, NOTHING)
             if test.by == "ab" or not sure or test.mean * difference > NOTHING * abs(test.mean):
                 continue
-            winner, more = "AB" if test.mean > 0 else "BA", abs(difference) > NOTHING
-            unit, equal = ("more value", "as much value") if self.valued else ("more clicks", "as many clicks")
-            clicks = f"{winner[1]} gets {abs(difference):.4f} {unit}" if more else f"both get {equal}"
-            preferred = f"{test.by} prefers {winner[0]} ({test.mean:+.4f} a session)"
-            sentence = f"{preferred}, but {clicks}: its credit is a preference, not clicks"
+            winner, other = "AB" if test.mean > 0 else "BA"
+            unit, equal = ("value", "much value") if self.valued else ("clicks", "many clicks")
+            more = f"{other} gets {abs(difference):.4f} more {unit}" if abs(difference) > NOTHING else f"both get as {equal}"
+            sentence = f"{test.by} prefers {winner} ({test.mean:+.4f} a session), but {more}"
+            sentence += ": its credit is a preference, not clicks"
             if self.satisfaction is not None and (self.satisfaction[0] - self.satisfaction[1]) * test.mean > 0:
                 values = "{:.4f} of the users of A and {:.4f} of those of B are satisfied".format(*self.satisfaction)
                 sentence += f"; it agrees with satisfaction: {values}"
@@ -218,13 +219,7 @@ def _methods(by: str | Sequence[str], common: str, tau: float) -> dict[str, Inte
 def _place(users: Any, model: str | None, query: str | None) -> tuple[Place, Sequence[str]]:
     """Where the rankings are compared, and the labels of the items, if they have any."""
     if isinstance(users, ClickLog | os.PathLike) or (isinstance(users, str) and not re.search(r"-v\d+|:", users)):
-        if model is None:
-            raise ValueError("model is missing: expected the click model that is fitted to the log, as PBM or DCM")
-        queries = () if query is None else (query,)
-        fitted = fit_models(users, [model], queries, n_items=10**6, test_share=0.0, bootstrap=0)
-        (instance,) = fitted.instances.values()
-        (users,), labels = instance.models.values(), instance.estimation["items"]
-        initial = instance.initial_ranking
+        users, labels, initial = _fitted(users, model, query)
     elif model is not None or query is not None:
         raise ValueError("model and query are for a log, to which a click model is fitted; the users are none")
     else:
@@ -239,28 +234,52 @@ def _place(users: Any, model: str | None, query: str | None) -> tuple[Place, Seq
     return place, labels
 
 
+def _fitted(log: Any, model: str | None, query: str | None) -> tuple[Any, Sequence[str], Any]:
+    """A click model fitted to a log, the labels of its items, and the list in production."""
+    if model is None:
+        raise ValueError("model is missing: expected the click model that is fitted to the log, as PBM or DCM")
+    fitted = fit_models(log, [model], () if query is None else (query,), n_items=10**6, test_share=0.0, bootstrap=0)
+    (instance,) = fitted.instances.values()
+    (users,) = instance.models.values()
+    return users, instance.estimation["items"], instance.initial_ranking
+
+
 def _order(name: str, ranking: Any, place: Place, labels: Sequence[str], train: int, seed: int) -> list[int] | Order:
     """A ranking: a list of items where it is fixed, else a function of the observation."""
     n_items, n_positions, n_features, _ = place.sizes
-    is_list = is_sequence(ranking)
-    if is_list and n_features:
-        raise ValueError(f"{name} is a list, but candidates change from session to session; expected a ranker by features")
-    if not is_list and not hasattr(ranking, "best"):
-        of_agent, of_env = np.random.SeedSequence([seed, *name.encode()]).generate_state(2).tolist()
-        try:
-            agent: Any = player_of(ranking).make(place, train, of_agent)
-        except (ValueError, TypeError) as error:
-            raise ValueError(f"{name}: {error}") from None
-        if not hasattr(agent, "best"):
-            raise ValueError(f"{name} is {short(ranking)}, which has no best list")
-        run(agent, place.env, train, seed=of_env)
-        ranking = agent
-    if n_features:
-        return lambda observation: np.asarray(ranking.best(observation["features"])).tolist()
-    items = ranking if is_list else ranking.best()
+    if is_sequence(ranking):
+        if n_features:
+            raise ValueError(f"{name} is a list, but candidates change from session to session; expected a ranker by features")
+        items = ranking
+    else:
+        ranker = ranking if hasattr(ranking, "best") else _learned(name, ranking, place, train, seed)
+        _check_best(name, ranking, ranker, n_features)
+        if n_features:
+            return lambda observation: np.asarray(ranker.best(observation["features"])).tolist()
+        items = ranker.best()
     if labels and all(isinstance(item, str) for item in items):
         items = [labels.index(check_choice(f"item of {name}", item, labels)) for item in items]
     return check_ranking(name, items, n_positions, n_items)
+
+
+def _learned(name: str, ranking: Any, place: Place, train: int, seed: int) -> Any:
+    """The agent that is named, after it has learned."""
+    of_agent, of_env = np.random.SeedSequence([seed, *name.encode()]).generate_state(2).tolist()
+    try:
+        agent: Any = player_of(ranking).make(place, train, of_agent)
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{name}: {error}") from None
+    _check_best(name, ranking, agent, place.sizes.n_features)
+    run(agent, place.env, train, seed=of_env)
+    return agent
+
+
+def _check_best(name: str, ranking: Any, ranker: Any, n_features: int | None) -> None:
+    """Raise an error if there is no best list, or none by the features of the session."""
+    if not hasattr(ranker, "best"):
+        raise ValueError(f"{name} is {short(ranking)}, which has no best list")
+    if n_features and not inspect.signature(ranker.best).parameters:
+        raise ValueError(f"{name} is {short(ranking)}, whose list is not by features, but candidates change")
 
 
 # --------------------------------------------------------------------------------------------------------------- sessions
@@ -293,20 +312,22 @@ class _Arena:
         """Of sessions: ``(2, 2)`` expected clicks and satisfaction (NaN where it is not defined), of A and of B."""
         if not self.varies and self.fixed is not None:
             self.truths.append(self._expect(*self.fixed))
-        if self.has_masks and any(isinstance(method, Probabilistic) for method in methods):
+        if self.has_masks:
+            self._check_masks(methods, place.sizes.n_items)
+
+    def _check_masks(self, methods: Iterable[Interleaving | None], n_items: int) -> None:
+        if any(isinstance(method, Probabilistic) for method in methods):
             raise ValueError("probabilistic has no law where not all items are available; ab and team_draft have one")
-        for name, ranking in (("a", a), ("b", b)):
-            if self.has_masks and isinstance(ranking, list) and len(ranking) < place.sizes.n_items:
+        for name, ranking in (("a", self.a), ("b", self.b)):
+            if isinstance(ranking, list) and len(ranking) < n_items:
                 raise ValueError(f"{name} ranks {len(ranking)} items; expected all, as not all are available in every session")
 
     def _expect(self, a: list[int], b: list[int]) -> Floats:
         """What the next user thinks of both."""
-        task, scratch = self.core.task, np.empty(self.n_positions + 1)
-        lists = [np.array(ranking[: self.n_positions]) for ranking in (a, b)]
-        values = np.full((2, 2), np.nan)
-        for row, code in enumerate((CLICKS, SATISFACTION)[: 1 + ("satisfaction" in task.model.rewards)]):
-            for of, ranking in enumerate(lists):
-                values[row, of] = task.model.expected_kernel(task.parameters, ranking, code, self.n_positions, scratch)
+        task, n, values = self.core.task, self.n_positions, np.full((2, 2), np.nan)
+        for of, ranking in enumerate((a, b)):
+            for row, code in enumerate((CLICKS, SATISFACTION)[: 1 + ("satisfaction" in task.model.rewards)]):
+                values[row, of] = task.model.expected_kernel(task.parameters, np.array(ranking[:n]), code, n, np.empty(n + 1))
         return values
 
     def _rankings(self, observation: Any) -> tuple[list[int], list[int]]:
@@ -361,36 +382,43 @@ def _test(
     arena: _Arena, name: str, method: Interleaving | None, credit: str, paired: bool, sessions: int, seeds: list[int]
 ) -> OnlineTest:
     """What a method would find, and one run of it."""
-    rng, evidence, k = np.random.default_rng([*seeds, 1]), None, arena.n_positions
+    means, deviations, signs = _played(arena, method, credit, paired, sessions, seeds)
+    n, estimate, deviation = len(means), float(means[-1]), deviations[-1]
+    evidence, halves = normal_mixture(np.arange(1, n + 1), means, deviations)
+    half = float(halves[-1])
+    if signs is not None and name == "team_draft" and credit == "sign":
+        evidence = sign_test(np.cumsum(signs > 0), np.cumsum(signs < 0))
+    mean, error = means[-1], deviation / math.sqrt(n)
+    with suppress(ValueError):  # what is too long to be enumerated stays simulated
+        mean, exact, error = *_enumerated(arena, method, credit), 0.0
+        deviation = deviation if method is None and paired else exact
+    first = np.flatnonzero(evidence >= -math.log(LEVEL))
+    return OnlineTest(
+        name, float(mean), float(deviation), float(error),
+        sessions=POWER * float(deviation / mean) ** 2 if abs(mean) > NOTHING else math.inf,
+        n=n, estimate=estimate, low=estimate - half, high=estimate + half,
+        p_value=math.exp(-max(0.0, float(evidence.max()))), decided=int(first[0]) + 1 if len(first) else None,
+    )  # fmt: skip
+
+
+def _played(
+    arena: _Arena, method: Interleaving | None, credit: str, paired: bool, sessions: int, seeds: list[int]
+) -> tuple[Floats, Floats, Floats | None]:
+    """After each session of a run the mean outcome so far and its deviation; and the outcomes of interleaving."""
+    rng, k = np.random.default_rng([*seeds, 1]), arena.n_positions
     seed = int(np.random.SeedSequence(seeds).generate_state(1)[0])
     if method is not None:
         _, notes, clicks, _ = arena.play(lambda a, b: method.draw(a, b, k, rng), sessions, seed)
         values = outcomes(notes, clicks, credit)
-        if name == "team_draft" and credit == "sign":
-            evidence = sign_test(np.cumsum(values > 0), np.cumsum(values < 0))
-        means, deviations = running(values)
-    elif paired:  # the same seed gives users the same uniform numbers
+        return *running(values), values
+    if paired:  # the same seed gives users the same uniform numbers
         both = np.full((2, sessions), np.nan)
         for row in range(2):
             numbers, _, _, earned = arena.play(lambda a, b, row=row: ((a, b)[row][:k], 0.0), sessions, seed)  # type: ignore[misc]
             both[row, numbers] = earned
-        means, deviations = running((both[0] - both[1])[~np.isnan(both).any(axis=0)])
-    else:
-        _, notes, _, earned = arena.play(lambda a, b: (a[:k], 1.0) if rng.random() < 0.5 else (b[:k], 0.0), sessions, seed)
-        means, deviations = running_difference(earned, notes[:, 0] == 1.0)
-    run, n = at_any_time(means, deviations, evidence), len(means)
-    mean, deviation = means[-1], deviations[-1]
-    error = deviation / math.sqrt(n)
-    with suppress(ValueError):  # what is too long to be enumerated stays simulated
-        mean, exact, error = *_enumerated(arena, method, credit), 0.0
-        deviation = deviation if method is None and paired else exact
-    first = np.flatnonzero(run.evidence >= -math.log(LEVEL))
-    return OnlineTest(
-        name, float(mean), float(deviation), float(error),
-        sessions=POWER * float(deviation / mean) ** 2 if abs(mean) > NOTHING else math.inf,
-        n=n, estimate=run.mean, low=run.low, high=run.high, p_value=run.p_value,
-        decided=int(first[0]) + 1 if len(first) else None,
-    )  # fmt: skip
+        return *running((both[0] - both[1])[~np.isnan(both).any(axis=0)]), None
+    _, notes, _, earned = arena.play(lambda a, b: (a[:k], 1.0) if rng.random() < 0.5 else (b[:k], 0.0), sessions, seed)
+    return *running_difference(earned, notes[:, 0] == 1.0), None
 
 
 def _enumerated(arena: _Arena, method: Interleaving | None, credit: str) -> tuple[float, float]:

@@ -18,15 +18,7 @@ from ..envs import CLICK_MODELS, Instance, load_instance
 from ..envs.users import REWARDS
 from .evaluation import Evaluation, Policies, check_cutoff, check_estimator, evaluate, logged_reward
 from .log import ClickLog, ItemPositionLog
-from .policies import (
-    FixedPolicy,
-    ItemPositionPolicy,
-    PlackettLucePolicy,
-    Policy,
-    UniformPolicy,
-    empirical_policies,
-    sessions_by_query,
-)
+from .policies import FixedPolicy, ItemPositionPolicy, PlackettLucePolicy, UniformPolicy, empirical_policies, sessions_by_query
 from .readers import LOG_FORMATS, read_log, read_open_bandit
 from .reading import Reading, check_reading
 from .several import Paths, log_files
@@ -122,10 +114,10 @@ def compare(
         >>> compare(log, "fixed:a,b", ["ips", "pbm"], logging="uniform").evaluations[0].value
         1.0
     """
-    policies = _some("policies", [policies] if isinstance(policies, str) else policies)
+    policies = some_labels("policies", [policies] if isinstance(policies, str) else policies)
     check_choice("reward", reward, REWARDS)
     if estimators is not None:
-        estimators = _some("estimators", estimators)
+        estimators = some_labels("estimators", estimators)
         for name in estimators:
             check_estimator(name, reward)
     logged = read_sessions(log, log_format, query)
@@ -153,26 +145,20 @@ def _judged(
     log: ClickLog, targets: Mapping[str, Policies], logging: Policies | None, *, reward: str, **settings: Any
 ) -> Estimates:
     """By the estimators whose assumptions hold in the log."""
-    if reward != "clicks" or (isinstance(log, ClickLog) and log.values is not None):
+    if reward != "clicks" or log.values is not None:
         what = repr(reward) if reward != "clicks" else "what they are worth"
         raise ValueError(f"estimators are not given, which tells only of clicks; expected some that tell {what}")
     judge = Judge(log, targets, logging, **settings)
-    by_policy: dict[str, tuple[Evaluation, ...]] = {}
-    refused: dict[tuple[str, str], str] = {}
-    verdicts: dict[str, Verdict | None] = {}
-    for spec in targets:
-        by_policy[spec], reasons, verdicts[spec] = judge.judge(spec)
-        refused |= {(spec, name): why for name, why in reasons.items()}
-    return by_policy, refused, verdicts
+    by_policy = {spec: judge.judge(spec) for spec in targets}
+    refused = {(spec, name): why for spec, (_, reasons, _) in by_policy.items() for name, why in reasons.items()}
+    verdicts: dict[str, Verdict | None] = {spec: verdict for spec, (_, _, verdict) in by_policy.items()}
+    return {spec: results for spec, (results, _, _) in by_policy.items()}, refused, verdicts
 
 
 def _estimated(
-    log: ClickLog | ItemPositionLog,
-    targets: Mapping[str, Policies],
-    estimators: Sequence[str] | None,
-    logging: Policies | None,
-    **settings: Any,
-) -> Estimates:
+    log: ClickLog | ItemPositionLog, targets: Mapping[str, Policies], estimators: Sequence[str] | None,
+    logging: Policies | None, **settings: Any,
+) -> Estimates:  # fmt: skip
     """By the estimators that were asked for."""
     by_policy: dict[str, tuple[Evaluation, ...]] = dict.fromkeys(targets, ())
     refused = {}
@@ -184,7 +170,7 @@ def _estimated(
     return by_policy, refused, {spec: agreement(results, estimators is None) for spec, results in by_policy.items()}
 
 
-def _some(name: str, words: Sequence[str]) -> tuple[str, ...]:
+def some_labels(name: str, words: Sequence[str]) -> tuple[str, ...]:
     """Distinct words, at least one."""
     checked = check_labels(name, words)
     if not checked:
@@ -193,10 +179,7 @@ def _some(name: str, words: Sequence[str]) -> tuple[str, ...]:
 
 
 def read_sessions(
-    source: Paths | ClickLog | ItemPositionLog,
-    log_format: str = "auto",
-    query: str | None = None,
-    **reading: Unpack[Reading],
+    source: Paths | ClickLog | ItemPositionLog, log_format: str = "auto", query: str | None = None, **reading: Unpack[Reading]
 ) -> ClickLog | ItemPositionLog:
     """Read a log, or the sessions of one query.
 
@@ -245,30 +228,27 @@ def read_policy(spec: str, log: ClickLog | ItemPositionLog, reward: str = "click
     Raises:
         ValueError: if nothing is called so, or if the file or an item does not fit.
     """
-    _check_wanted(spec, log, reward, cutoff)
-    if spec == "uniform":
-        return _uniform(log)
-    if spec == "empirical" and isinstance(log, ClickLog):
-        return empirical_policies(log)
-    fixed = spec.startswith("fixed:")
-    path, _, model = (spec, "", "") if ":" not in spec or Path(spec).exists() else spec.rpartition(":")
-    if not fixed and (path.endswith(".json") or Path(path).is_dir()):
-        return _best_lists(Path(path), model, log, reward, cutoff)
-    _check_one_query(spec, log)
-    return FixedPolicy(_numbers(spec.removeprefix("fixed:").split(","), log)) if fixed else _from_arrays(spec, log)
-
-
-def _check_wanted(spec: Any, log: Any, reward: Any, cutoff: Any) -> None:
     check_kind("policy", spec, str, "words such as uniform or fixed:a,b, or a file")
     check_kind("log", log, (ClickLog, ItemPositionLog), "a ClickLog or an ItemPositionLog")
     check_choice("reward", reward, REWARDS)
     if isinstance(log, ClickLog):
         check_cutoff(cutoff, log)
+        if spec == "empirical":
+            return empirical_policies(log)
+    if spec == "uniform":
+        return _uniform(log)
+    path, _, model = (spec, "", "") if ":" not in spec or Path(spec).exists() else spec.rpartition(":")
+    if not spec.startswith("fixed:") and (path.endswith(".json") or Path(path).is_dir()):
+        return _best_lists(Path(path), model, log, reward, cutoff)
+    return _of_one_query(spec, log)
 
 
-def _check_one_query(spec: str, log: ClickLog | ItemPositionLog) -> None:
+def _of_one_query(spec: str, log: ClickLog | ItemPositionLog) -> Policies:
     if isinstance(log, ClickLog) and len(np.unique(log.queries)) > 1:
         raise ValueError(f"the policy {spec!r} ranks the items of one query, and the log has several; choose one with --query")
+    if spec.startswith("fixed:"):
+        return FixedPolicy(_numbers(spec.removeprefix("fixed:").split(","), log))
+    return _from_arrays(spec, log)
 
 
 def _uniform(log: ClickLog | ItemPositionLog) -> Policies:
@@ -280,7 +260,7 @@ def _uniform(log: ClickLog | ItemPositionLog) -> Policies:
     }
 
 
-def _from_arrays(spec: str, log: ClickLog | ItemPositionLog) -> Policy:
+def _from_arrays(spec: str, log: ClickLog | ItemPositionLog) -> Policies:
     """The policy of an ``.npz`` file."""
     if not spec.endswith(".npz"):
         raise ValueError(
@@ -302,9 +282,9 @@ def _from_arrays(spec: str, log: ClickLog | ItemPositionLog) -> Policy:
         raise ValueError(f"{spec}: {error}") from None
 
 
-def _best_lists(path: Path, model: str, log: ClickLog | ItemPositionLog, reward: str, cutoff: int | None) -> dict[str, Policy]:
+def _best_lists(path: Path, model: str, log: ClickLog | ItemPositionLog, reward: str, cutoff: int | None) -> Policies:
     """For each query of the instance file, or of those in the folder, the best list under a click model of the file."""
-    policies: dict[str, Policy] = {}
+    policies: dict[str, FixedPolicy] = {}
     for file in sorted(path.glob("*.json")) if path.is_dir() else [path]:
         instance = load_instance(file)
         query, items = instance.estimation.get("query"), instance.estimation.get("items")

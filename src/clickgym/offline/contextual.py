@@ -34,8 +34,9 @@ others.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import compress
 from typing import Any, NamedTuple, TypeAlias
 
@@ -59,16 +60,7 @@ from ..core.checks import (
     short,
 )
 from ..core.files import check_memory
-from ..envs import (
-    DEFAULT_INSTANCE,
-    ClickModel,
-    ContextualModel,
-    GradedModel,
-    Instance,
-    LabelledModel,
-    LinearModel,
-    load_instance,
-)
+from ..envs import DEFAULT_INSTANCE, ClickModel, GradedModel, Instance, LabelledModel, LinearModel, load_instance
 from ..envs.contextual.graded import MOST_GRADES, fewest_grades
 from ..envs.contextual.interactions import INTERACTIONS, interaction_pairs, largest_norm, with_products
 from .distinct import grouped
@@ -78,6 +70,7 @@ from .judgements import Judgements
 Floats: TypeAlias = NDArray[np.float64]
 Groups: TypeAlias = Sequence[NDArray[np.int64]]
 Pairs: TypeAlias = NDArray[np.int64]
+Attracted: TypeAlias = tuple[Sequence[LabelledModel | LinearModel | GradedModel], float, str]
 
 REDUCTIONS = ("none", "svd", "autoencoder")
 """What can be done about the dimension of documents' features."""
@@ -185,29 +178,31 @@ def contextual_instance(
     check_text("origin", origin)
     check_kind("judgements", judgements, Judgements, "judgements, as read_judgements returns them")
     _check_held_out(held_out, users)
-    clicks: _ByLabels | _ByGrades
     if users is None:
-        clicks = _ByLabels(("UBM",) if models is None else models, examination, n_items, n_positions, linear, floor)
+        source, bases = _bases(models, examination, n_items, n_positions)
+        origin = "; ".join(filter(None, (origin, f"examination: {source.origin}")))
+        formula = "linear" if linear else "floor + (1 - floor) (2^label - 1) / 2^largest"
+        facts: dict[str, Any] = {"attraction": formula, "floor": floor}
+        clicks: Callable[..., Attracted] = partial(_by_labels, bases, linear, floor)
     else:
         _check_simulated(users, judgements, models=models, linear=linear, floor=floor, examination=examination)
-        clicks = _ByGrades(users, _number_of_grades(judgements, held_out), n_items, n_positions)
+        facts = {"attraction": f"{users} users by grade"}
+        sizes = {"n_items": n_items, "n_positions": n_positions}
+        clicks = partial(_by_grades, users, _number_of_grades(judgements, held_out), sizes)
     how = _Features(normalise, reduce, dimension, seed)
     judgements, further = _folds(judgements, held_out, seed)
-    entries = _entries(judgements, most_rated)
+    judgements = _of_most_rated(judgements, most_rated)
     if judgements.features is None:
-        table = _rating_features(judgements, entries, how, floor)
+        table = _rating_features(judgements, how, floor)
     else:
         table = _query_features(judgements, further, how)
-    raters, groups = _groups(entries.users, n_items)
-    shared: dict[str, Any] = {
-        "items": table.items,
-        "users": None if table.users is None else table.users[raters],
-        "candidates": [entries.places[group] for group in groups],
-    }
+    raters, groups = _groups(judgements.users, n_items)
+    places, features = _places(judgements), None if table.users is None else table.users[raters]
+    candidates = [places[group] for group in groups]
+    shared: dict[str, Any] = {"items": table.items, "users": features, "candidates": candidates}
     pairs = _pairs(interactions, shared)
-    if len(pairs):
-        shared = _scaled(shared, pairs)
-    contents, explained, words = clicks.models(entries.labels, groups, shared, pairs, table.held_out)
+    shared = _scaled(shared, pairs)
+    contents, explained, words = clicks(judgements.labels, groups, shared, pairs, table.held_out)
     n_candidates = len(np.unique(np.concatenate(shared["candidates"])))
     return Instance(
         name,
@@ -217,10 +212,10 @@ def contextual_instance(
             f"{len(groups):,} {table.raters}, {n_candidates:,} items, {contents[0].n_features} features; attraction {words}"
             + ("" if table.held_out is None else f"; {len(table.held_out['candidates']):,} queries held out")
         ),
-        origin="; ".join(filter(None, (origin, clicks.origin))),
+        origin=origin,
         estimation={
-            "left_out": len(np.unique(entries.users)) - len(groups),
-            **clicks.facts,
+            "left_out": len(np.unique(judgements.users)) - len(groups),
+            **facts,
             "explained_by_linear_fit": round(explained, 4),
             "features": table.made_by,
             **({"normalised": normalise} if normalise != "largest" else {}),
@@ -256,82 +251,59 @@ class _Table(NamedTuple):
     made_by: str
 
 
-class _Entries(NamedTuple):
-    """Judgements that sessions are about.
-
-    Attributes:
-        users: the user of each.
-        places: the place of its item among those that are judged.
-        labels: of each.
-    """
-
-    users: NDArray[np.int32]
-    places: NDArray[np.int64]
-    labels: Floats
-
-
-def _entries(judgements: Judgements, most_rated: int | None) -> _Entries:
+def _of_most_rated(judgements: Judgements, most_rated: int | None) -> Judgements:
     """All judgements, or those of the items with the most ratings."""
-    entries = np.ones(len(judgements), np.bool_)
-    if most_rated is not None:
-        if judgements.features is not None:
-            raise ValueError(f"most_rated is {most_rated}; only ratings can be reduced to the items with the most of them")
-        check_count("most_rated", most_rated)
-        counts = np.bincount(judgements.items, minlength=len(judgements.item_labels))
-        entries = np.isin(judgements.items, np.argsort(-counts, kind="stable")[:most_rated])
-    places = np.unique(judgements.items[entries], return_inverse=True)[1]
-    return _Entries(judgements.users[entries], places, judgements.labels[entries])
+    if most_rated is None:
+        return judgements
+    if judgements.features is not None:
+        raise ValueError(f"most_rated is {most_rated}; only ratings can be reduced to the items with the most of them")
+    check_count("most_rated", most_rated)
+    counts = np.bincount(judgements.items, minlength=len(judgements.item_labels))
+    return _part(judgements, np.isin(judgements.items, np.argsort(-counts, kind="stable")[:most_rated]))
 
 
-class _ByLabels:
+def _part(judgements: Judgements, of: NDArray[np.bool_]) -> Judgements:
+    return replace(judgements, users=judgements.users[of], items=judgements.items[of], labels=judgements.labels[of])
+
+
+def _places(judgements: Judgements) -> NDArray[np.int64]:
+    """The place of each judgement's item among those that are judged."""
+    return np.unique(judgements.items, return_inverse=True)[1]
+
+
+# What clicks depend on, of the labels of all judgements, those of each user, features, products, and what is held out: the
+# models, the share of their attraction that a linear function explains, and the description.
+
+
+def _by_labels(
+    bases: Sequence[ClickModel], linear: bool, floor: float, labels: Floats, groups: Groups, shared: dict[str, Any],
+    pairs: Pairs, held_out: dict[str, Any] | None,
+) -> Attracted:  # fmt: skip
     """Attraction from labels, and examination from an instance."""
-
-    def __init__(
-        self, models: Sequence[str], examination: str, n_items: int, n_positions: int, linear: bool, floor: float
-    ) -> None:
-        source, self._bases = _bases(models, examination, n_items, n_positions)
-        self._linear, self._floor = linear, floor
-        self.origin = f"examination: {source.origin}"
-        formula = "linear" if linear else "floor + (1 - floor) (2^label - 1) / 2^largest"
-        self.facts = {"attraction": formula, "floor": floor}
-
-    def models(
-        self, labels: Floats, groups: Groups, shared: dict[str, Any], pairs: Pairs, held_out: dict[str, Any] | None
-    ) -> tuple[Sequence[ContextualModel], float, str]:
-        """The models, the share of their attraction that a linear function explains, and the description."""
-        attraction = label_attraction(labels, self._floor)
-        attractions = [attraction[group] for group in groups]
-        theta, explained, fitted = _linear_fit(shared, attractions, pairs)
-        words = "linear in them" if self._linear else f"from labels, {explained:.0%} of its variance linear in them"
-        if self._linear and not len(pairs):
-            return [LinearModel(base, theta, **shared) for base in self._bases], explained, words
-        if self._linear:
-            attractions = fitted
-        models = [LabelledModel(base, attraction=attractions, **shared).with_interactions(pairs) for base in self._bases]
-        return models, explained, words
+    attraction = label_attraction(labels, floor)
+    attractions = [attraction[group] for group in groups]
+    theta, explained, fitted = _linear_fit(shared, attractions, pairs)
+    words = "linear in them" if linear else f"from labels, {explained:.0%} of its variance linear in them"
+    if linear and not len(pairs):
+        return [LinearModel(base, theta, **shared) for base in bases], explained, words
+    if linear:
+        attractions = fitted
+    models = [LabelledModel(base, attraction=attractions, **shared).with_interactions(pairs) for base in bases]
+    return models, explained, words
 
 
-class _ByGrades:
+def _by_grades(
+    users: str, n_grades: int, sizes: dict[str, int], labels: Floats, groups: Groups, shared: dict[str, Any], pairs: Pairs,
+    held_out: dict[str, Any] | None,
+) -> Attracted:  # fmt: skip
     """Users simulated by grades."""
-
-    origin = ""
-
-    def __init__(self, users: str, n_grades: int, n_items: int, n_positions: int) -> None:
-        self._users, self._n_grades, self._n_items, self._n_positions = users, n_grades, n_items, n_positions
-        self.facts = {"attraction": f"{users} users by grade"}
-
-    def models(
-        self, labels: Floats, groups: Groups, shared: dict[str, Any], pairs: Pairs, held_out: dict[str, Any] | None
-    ) -> tuple[Sequence[ContextualModel], float, str]:
-        """As of `_ByLabels`."""
-        grades = integers("labels", labels, (None,), whole=True)
-        model = GradedModel(
-            self._users, shared["items"], shared["candidates"], [grades[group] for group in groups],
-            n_items=self._n_items, n_positions=self._n_positions, held_out=held_out,
-        ).of_grades(self._n_grades).with_interactions(pairs)  # fmt: skip
-        explained = _linear_fit(shared, model.attractions, pairs)[1]
-        kind = self._users.replace("_", " ")
-        return [model], explained, f"of {kind} users by {self._n_grades} grades, {explained:.0%} of its variance linear in them"
+    grades = integers("labels", labels, (None,), whole=True)
+    of_groups = [grades[group] for group in groups]
+    model = GradedModel(users, shared["items"], shared["candidates"], of_groups, held_out=held_out, **sizes)
+    model = model.of_grades(n_grades).with_interactions(pairs)
+    explained = _linear_fit(shared, model.attractions, pairs)[1]
+    kind = users.replace("_", " ")
+    return [model], explained, f"of {kind} users by {n_grades} grades, {explained:.0%} of its variance linear in them"
 
 
 def _check_held_out(held_out: Judgements | float, users: str | None) -> None:
@@ -352,9 +324,9 @@ def _check_simulated(users: str, judgements: Judgements, **arguments: Any) -> No
         raise ValueError(f"users is {users!r}, but the judgements have no features; expected documents judged in grades")
 
 
-def _bases(models: Sequence[str], examination: str, n_items: int, n_positions: int) -> tuple[Instance, list[ClickModel]]:
+def _bases(models: Sequence[str] | None, examination: str, n_items: int, n_positions: int) -> tuple[Instance, list[ClickModel]]:
     """The instance that says how lists are examined, and its click models before items without attraction."""
-    models = check_labels("models", models)
+    models = ("UBM",) if models is None else check_labels("models", models)
     source = load_instance(examination)
     # Labels and features tell the attraction of items, and nothing else of them.
     offered = [
@@ -380,11 +352,7 @@ def _folds(judgements: Judgements, held_out: Judgements | float, seed: int) -> t
     if size == n_queries:
         raise ValueError(f"held_out is {held_out} of {n_queries} queries, which leaves none to learn from")
     apart = np.isin(judgements.users, np.random.default_rng(seed).choice(n_queries, size, replace=False))
-    first, second = (
-        replace(judgements, users=judgements.users[of], items=judgements.items[of], labels=judgements.labels[of])
-        for of in (~apart, apart)
-    )
-    return first, second
+    return _part(judgements, ~apart), _part(judgements, apart)
 
 
 def _number_of_grades(judgements: Judgements, held_out: Judgements | float) -> int:
@@ -411,21 +379,22 @@ def _query_features(judgements: Judgements, further: Judgements | None, how: _Fe
         return _Table(None, _document_features([judgements], how)[0], None, "queries", how.reduce)
     items, others = _document_features([judgements, further], how)
     groups = grouped(further.users)[1]
-    places = len(items) + np.unique(further.items, return_inverse=True)[1]
+    places = len(items) + _places(further)
     grades = integers("labels held out", further.labels, (None,), whole=True)
     holdout = {"candidates": [places[group] for group in groups], "grades": [grades[group] for group in groups]}
     return _Table(None, np.vstack([items, others]), holdout, "queries", how.reduce)
 
 
-def _rating_features(judgements: Judgements, entries: _Entries, how: _Features, floor: float) -> _Table:
+def _rating_features(judgements: Judgements, how: _Features, floor: float) -> _Table:
     """The features of users and of items."""
     if how.reduce != "none" or how.normalise != "largest":
         raise ValueError(
             f"reduce is {how.reduce!r} and normalise is {how.normalise!r}; ratings have no features to change: dimension is "
             "that of their decomposition"
         )
-    shape = (len(judgements.user_labels), int(entries.places.max()) + 1)
-    matrix = sparse.csr_array((label_attraction(entries.labels, floor), (entries.users, entries.places)), shape)
+    places = _places(judgements)
+    shape = (len(judgements.user_labels), int(places.max()) + 1)
+    matrix = sparse.csr_array((label_attraction(judgements.labels, floor), (judgements.users, places)), shape)
     svd = TruncatedSVD(how.dimension, seed=how.seed).fit(matrix)
     users, items = (
         vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-300) for vectors in (svd.users_, svd.items_)
@@ -479,7 +448,7 @@ def _reduced(folds: list[Any], how: _Features) -> list[Floats]:
 
 def _within_queries(judgements: Judgements, features: sparse.csr_array) -> Floats:
     """Each feature from 0 to 1 among the documents of each query."""
-    places = np.unique(judgements.items, return_inverse=True)[1]
+    places = _places(judgements)
     if len(places) > features.shape[0]:
         raise ValueError("a document is judged for two queries; normalise = 'query' needs documents of one query each")
     scaled = features.toarray()
@@ -508,6 +477,8 @@ def _pairs(interactions: str, shared: dict[str, Any]) -> Pairs:
 
 def _scaled(shared: dict[str, Any], pairs: Pairs) -> dict[str, Any]:
     """Features whose largest norm is 1 with the products; the constant is cut first, so that no product grows by the cut."""
+    if not len(pairs):
+        return shared
     users, items, candidates = shared["users"], shared["items"], shared["candidates"]
     norm = largest_norm(np.zeros((len(candidates), 0)) if users is None else users, items, pairs, candidates)
     constant = (items if users is None else users)[0, 0]

@@ -17,7 +17,7 @@ The columns ``last_click``, ``fold``, ``examined`` and ``last_clicks`` are there
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
@@ -76,30 +76,17 @@ class Counts:
         Raises:
             ValueError: naming the source and the column, or the row (from 1) that cannot be, and why.
         """
-        for name in NEEDED:
-            if name not in frame.columns:
-                raise ValueError(f"{source}: no column {name!r}; the table has {', '.join(frame.columns)}")
-        frame = frame.select(name for name in (*KEYS, *NUMBERS) if name in frame.columns)
-        if frame.is_empty():
-            raise ValueError(f"{source}: the counts have no rows")
-        for name in frame.columns:
-            if name in ("query", "item"):
-                frame = frame.with_columns(pl.col(name).cast(pl.String))
-            elif not frame[name].dtype.is_integer():
-                raise ValueError(f"{source}: the column {name!r} holds {frame[name].dtype}; expected whole numbers")
+        frame = _with_columns(frame, source)
         _check_rows(frame, source)
         queries, items = (frame[name].unique().sort() for name in ("query", "item"))
         for name, labels in (("query", queries), ("item", items)):  # numbers in place of texts, in the same order
             frame = frame.with_columns(pl.col(name).cast(pl.Enum(labels)).to_physical())
         keys = [name for name in KEYS if name in frame.columns]
-        same_pair = (pl.col("query") == pl.col("query").shift()) & (pl.col("item") == pl.col("item").shift())
-        above = (pl.col("query") > pl.col("query").shift()) | (
-            (pl.col("query") == pl.col("query").shift()) & (pl.col("item") >= pl.col("item").shift())
-        )
-        cell = pl.col("position").cast(pl.Int64)
+        pair, cell = pl.col("query").cast(pl.Int64) * len(items) + pl.col("item"), pl.col("position").cast(pl.Int64)
         for name in keys[3:]:
             cell = cell * (1 << 20) + pl.col(name)
-        if not frame.select((above & (~same_pair | (cell > cell.shift()))).fill_null(True).all()).item():
+        same_pair = pair == pair.shift()
+        if not frame.select(((pair > pair.shift()) | (same_pair & (cell > cell.shift()))).fill_null(True).all()).item():
             frame = frame.sort(keys)
             twice = frame.select((same_pair & (cell == cell.shift())).fill_null(False).arg_true()).to_series()
             if len(twice):
@@ -107,18 +94,14 @@ class Counts:
                 row = ", ".join(map(str, (queries[query], items[item], *rest)))
                 raise ValueError(f"{source}: two rows of {row}; expected one of each cell")
         first = frame.select((~same_pair).fill_null(True).arg_true()).to_series().to_numpy().astype(np.int64)
-        heads = frame.select("query", "item")[first]
-        codes = heads["query"].to_numpy().astype(np.int64) * len(items) + heads["item"].to_numpy()
+        codes = frame.select("query", "item")[first].select(pair).to_series().to_numpy()
         frame = frame.drop("query", "item")
         types = {"position": np.int32, "last_click": np.int32, "fold": np.int8}
         columns: dict[str, Any] = {
-            name: frame[name].to_numpy().astype(types.get(name, np.int64), copy=False)
-            for name in (*KEYS[2:], *NUMBERS)
-            if name in frame.columns
+            name: frame[name].to_numpy().astype(types.get(name, np.int64), copy=False) for name in frame.columns
         }
-        return cls(
-            tuple(queries), tuple(items), codes, np.append(first, frame.height), int(columns["position"].max()), **columns
-        )
+        shape = np.append(first, frame.height), int(columns["position"].max())
+        return cls(tuple(queries), tuple(items), codes, *shape, **columns)
 
     def __repr__(self) -> str:
         sizes = {"n_queries": len(self.query_labels), "n_items": len(self.item_labels), "n_cells": len(self.position)}
@@ -146,6 +129,13 @@ class Counts:
         return np.repeat(np.arange(len(self.codes), dtype=np.int32), np.diff(self.first_cell))
 
     @property
+    def pair_labels(self) -> pl.DataFrame:
+        """``query`` and ``item`` of each pair."""
+        queries, items = np.divmod(self.codes, len(self.item_labels))
+        labels = {"query": (self.query_labels, queries), "item": (self.item_labels, items)}
+        return pl.DataFrame({name: pl.Series(of, dtype=pl.String).gather(each) for name, (of, each) in labels.items()})
+
+    @property
     def labels(self) -> ClickLog:
         """A log without sessions that has the labels, as estimators keep them."""
         nothing = np.empty((0, self.n_positions), np.int32)
@@ -154,11 +144,7 @@ class Counts:
     def part(self, cells: NDArray[np.bool_]) -> Counts:
         """The counts of some cells, with all labels and positions."""
         left = np.bincount(self.pair[cells], minlength=len(self.codes))
-        columns: dict[str, Any] = {
-            field.name: None if (values := getattr(self, field.name)) is None else values[cells]
-            for field in fields(self)
-            if field.name in (*KEYS[2:], *NUMBERS)
-        }
+        columns = {name: values[cells] for name in (*KEYS[2:], *NUMBERS) if (values := getattr(self, name)) is not None}
         first = np.append(0, left[left > 0].cumsum())
         return Counts(self.query_labels, self.item_labels, self.codes[left > 0], first, self.n_positions, **columns)
 
@@ -194,13 +180,8 @@ class Counts:
 
     def to_frame(self) -> pl.DataFrame:
         """The table of the counts, sorted by its first columns."""
-        queries, items = np.divmod(self.codes, len(self.item_labels))
-        columns = {
-            name: pl.Series(labels, dtype=pl.String).gather(each).gather(self.pair)
-            for name, labels, each in (("query", self.query_labels, queries), ("item", self.item_labels, items))
-        }
-        columns |= {name: pl.Series(values) for name in (*KEYS[2:], *NUMBERS) if (values := getattr(self, name)) is not None}
-        return pl.DataFrame(columns)
+        columns = {name: pl.Series(values) for name in (*KEYS[2:], *NUMBERS) if (values := getattr(self, name)) is not None}
+        return self.pair_labels.select(pl.all().gather(self.pair)).with_columns(**columns)
 
     def write(self, path: str | PathLike[str]) -> None:
         """Write the table as Parquet with a checksum; no half-written file is left.
@@ -219,24 +200,34 @@ def check_counts_path(path: str | PathLike[str]) -> Path:
     return file
 
 
+def _with_columns(frame: pl.DataFrame, source: object) -> pl.DataFrame:
+    """The columns of counts, two labels and whole numbers; refuse a table that has others."""
+    for name in NEEDED:
+        if name not in frame.columns:
+            raise ValueError(f"{source}: no column {name!r}; the table has {', '.join(frame.columns)}")
+    frame = frame.select(name for name in (*KEYS, *NUMBERS) if name in frame.columns)
+    if frame.is_empty():
+        raise ValueError(f"{source}: the counts have no rows")
+    for name, kind in frame.drop("query", "item").schema.items():
+        if not kind.is_integer():
+            raise ValueError(f"{source}: the column {name!r} holds {kind}; expected whole numbers")
+    return frame.with_columns(pl.col("query", "item").cast(pl.String))
+
+
 def _check_rows(frame: pl.DataFrame, source: object) -> None:
     """Refuse counts that no log has."""
-    col, nothing = pl.col, pl.lit(False)
-    has = frame.columns.__contains__
-    rules = {
-        "a missing value": pl.any_horizontal(pl.all().is_null()),
-        "a position below 1": col("position") < 1,
-        "more clicks than displays, or none": (col("clicks") > col("displays")) | (col("clicks") < 0) | (col("displays") < 1),
-        "a last click that is not above": (col("last_click") >= col("position")) | (col("last_click") < 0)
-        if has("last_click") else nothing,
-        "a fold that is not 0 or 1": ~col("fold").is_in([0, 1]) if has("fold") else nothing,
-        "examined not between clicks and displays": (col("examined") < col("clicks")) | (col("examined") > col("displays"))
-        if has("examined") else nothing,
-        "more last clicks than clicks": (col("last_clicks") > col("clicks")) | (col("last_clicks") < 0)
-        if has("last_clicks") else nothing,
-    }  # fmt: skip
-    for fault, rule in rules.items():
-        bad: Any = frame.select(rule.fill_null(False).arg_true()).to_series() if rule is not nothing else []
+    position, last, fold, displays, clicks, examined, last_clicks = map(pl.col, (*KEYS[2:], *NUMBERS))
+    rules = (
+        ("position", "a missing value", pl.any_horizontal(pl.all().is_null())),
+        ("position", "a position below 1", position < 1),
+        ("clicks", "more clicks than displays, or none", (clicks > displays) | (clicks < 0) | (displays < 1)),
+        ("last_click", "a last click that is not above", (last >= position) | (last < 0)),
+        ("fold", "a fold that is not 0 or 1", ~fold.is_in([0, 1])),
+        ("examined", "examined not between clicks and displays", (examined < clicks) | (examined > displays)),
+        ("last_clicks", "more last clicks than clicks", (last_clicks > clicks) | (last_clicks < 0)),
+    )
+    for name, fault, rule in rules:
+        bad: Any = frame.select(rule.fill_null(False).arg_true()).to_series() if name in frame.columns else []
         if len(bad):
             raise ValueError(f"{source}, row {bad[0] + 1}: {fault}")
     by_position = frame.group_by("position").agg(pl.col("displays").sum()).sort("position")

@@ -75,7 +75,7 @@ Recorded propensities tell only of what was logged: a ``mean_weight`` far below 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any, TypeAlias
@@ -90,7 +90,7 @@ from .doubly_robust import DOUBLY_ROBUST, DoublyRobust, direct_columns
 from .estimation.estimator import Estimator
 from .log import ClickLog, ItemPositionLog
 from .model_weights import MODEL_BASED, ModelWeights
-from .policies import Integers, Policy, empirical_policies, sessions_by_query
+from .policies import Policy, empirical_policies, sessions_by_query
 from .single_displays import display_weights
 from .weights import WEIGHTS, Contributions, Floats, QuerySessions, Weigh
 
@@ -225,7 +225,7 @@ def evaluate(
     resampling = Resampling(bootstrap, level, check_seed(seed))
     settings: dict[str, Any] = {"logging": logging, "model": model, "reward": reward, "cutoff": cutoff}
     values, weights = contributions(log, target, estimator, **settings)
-    logged = _per_session(log, reward, cutoff)
+    logged = None if reward == "satisfaction" else earnings(log, reward, cutoff).astype(np.float64)
     base = logged if against is None else contributions(log, against, estimator, **settings)[0]
     diagnostics = _diagnostics(weights[:, direct_columns(estimator, weights.shape[1]) :], level)
     per_session = values.sum(axis=1)
@@ -312,7 +312,7 @@ def contributions(
     """
     check_kind("log", log, (ClickLog, ItemPositionLog), "a ClickLog or an ItemPositionLog")
     check_estimator(estimator, reward)
-    if model is not None and estimator not in MODEL_BASED and estimator not in DOUBLY_ROBUST:
+    if model is not None and estimator in WEIGHTS:
         raise ValueError(f"model is {short(model)}, but {estimator} takes none")
     if not len(log):
         raise ValueError("the log has no sessions")
@@ -326,34 +326,27 @@ def contributions(
     weigh = _weigher(log, estimator, model, reward, counted=logging is None)
     if estimator in MODEL_BASED and logging is None:
         logging = empirical_policies(log)
-    parts = []
-    for query, rows in sessions_by_query(log):
-        laws = _policy("target", target, query, log), None if logging is None else _policy("logging", logging, query, log)
-        if estimator in MODEL_BASED:  # an item's attraction is the same in lists of every length
-            parts.append((rows, *weigh(QuerySessions(log, query, rows, *laws, earned[rows]))))
-        else:
-            parts += [(part, *weigh(of_part)) for part, of_part in _by_length(log, query, rows, laws, earned)]
-    return _in_order(parts, len(log))
-
-
-def _in_order(parts: Sequence[tuple[Integers, Floats, Floats]], n_sessions: int) -> Contributions:
-    """Values and weights of some sessions after others, in the order of the log."""
-    values, weights = np.empty((2, n_sessions, parts[0][1].shape[1]))
+    parts = [(each.rows, *weigh(each)) for each in _by_length(log, target, logging, earned, apart=estimator not in MODEL_BASED)]
+    values, weights = np.empty((2, len(log), parts[0][1].shape[1]))
     for rows, *of_rows in parts:
         values[rows], weights[rows] = of_rows
     return values, weights
 
 
 def _by_length(
-    log: ClickLog, query: str, rows: Integers, laws: tuple[Policy, Policy | None], earned: NDArray[Any]
-) -> Iterator[tuple[Integers, QuerySessions]]:
-    """The sessions of a query by the lengths of their lists, with the laws of these: the target's and the logging policy's."""
-    lengths = log.lengths[rows]
-    for length in np.unique(lengths).tolist():
-        part = rows[lengths == length]
-        target, logging = laws
-        of_length = target.of_length(length), None if logging is None else logging.of_length(length)
-        yield part, QuerySessions(log, query, part, *of_length, earned[part])
+    log: ClickLog, target: Policies, logging: Policies | None, earned: NDArray[Any], apart: bool
+) -> Iterator[QuerySessions]:
+    """The sessions of each query by the lengths of their lists, with the laws of these; or not ``apart``, all together: for a
+    click model an item's attraction is the same in lists of every length."""
+    for query, rows in sessions_by_query(log):
+        laws = policy_of("target", target, query, log), None if logging is None else policy_of("logging", logging, query, log)
+        if not apart:
+            yield QuerySessions(log, query, rows, *laws, earned[rows])
+            continue
+        lengths = log.lengths[rows]
+        for length in np.unique(lengths).tolist():
+            part, of_length = rows[lengths == length], (laws[0].of_length(length), laws[1] and laws[1].of_length(length))
+            yield QuerySessions(log, query, part, *of_length, earned[part])
 
 
 def check_cutoff(cutoff: int | None, log: ClickLog) -> None:
@@ -387,11 +380,6 @@ def logged_reward(log: ClickLog | ItemPositionLog, reward: str = "clicks", cutof
     return None if reward == "satisfaction" else float(earnings(log, reward, cutoff).sum() / len(log))
 
 
-def _per_session(log: ClickLog | ItemPositionLog, reward: str, cutoff: int | None) -> Floats | None:
-    """``(N, ...)`` what each session was logged to earn; None for satisfaction."""
-    return None if reward == "satisfaction" else earnings(log, reward, cutoff).astype(np.float64)
-
-
 def earnings(log: ClickLog | ItemPositionLog, reward: str, cutoff: int | None) -> NDArray[Any]:
     """What each logged click counts, ``(N, cutoff)``: itself or its value, or for ``any_click`` only the first of its list."""
     counted = (log.clicks if isinstance(log, ClickLog) else log.clicks[:, None])[:, :cutoff]
@@ -400,7 +388,7 @@ def earnings(log: ClickLog | ItemPositionLog, reward: str, cutoff: int | None) -
     return counted if isinstance(log, ItemPositionLog) or log.values is None else counted * log.values[:, :cutoff]
 
 
-def _policy(name: str, policies: Policies, query: str, log: ClickLog) -> Policy:
+def policy_of(name: str, policies: Policies, query: str, log: ClickLog) -> Policy:
     """The policy of one query."""
     if isinstance(policies, Mapping):
         if query not in policies:

@@ -68,6 +68,16 @@ class Fitted:
     variety: dict[str, tuple[int, float]]
     attractions: pl.DataFrame | None = None
 
+    @property
+    def n_train(self) -> int:
+        """How many sessions the scored models were fitted to."""
+        return len(self.train)
+
+    @property
+    def n_test(self) -> int:
+        """How many sessions were held out."""
+        return len(self.test)
+
 
 @takes_strict
 def fit_models(
@@ -132,9 +142,10 @@ def fit_models(
     check_seed(seed)
     if check_count("bootstrap", bootstrap, 0) == 1:
         raise ValueError("bootstrap is 1; expected 0 or at least 2 refits, as one has no spread")
+    with_attraction: list[str] = []
     if coec is not None:
         check_choice("coec", coec, COEC)
-    with_attraction = [] if coec is None else rated(models)
+        with_attraction = rated(models)
     origin = "estimated by clickgym from a click log"
     check_reading(**reading)
     if not isinstance(log, ClickLog):
@@ -157,11 +168,8 @@ def fit_models(
         start = time.perf_counter()
         instances = _with_standard_errors(instances, best, log, settings, bootstrap, seed)
         on_step(f"fitted {bootstrap} times to resampled sessions in {time.perf_counter() - start:.1f} s")
-    table = None
-    if coec is not None:
-        table = attractions(
-            log, {name: estimators[name] for name in with_attraction}, settings, coec, bootstrap, seed, _refit_size(log)
-        )
+    rating = {name: estimators[name] for name in with_attraction}
+    table = None if coec is None else attractions(log, rating, settings, coec, bootstrap, seed, _refit_size(log))
     return Fitted(train, test, scored, estimators, instances, {label: _variety(log, label) for label in labels}, table)
 
 

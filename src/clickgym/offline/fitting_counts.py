@@ -23,6 +23,7 @@ class FittedCounts:
     """Click models fitted to counts.
 
     Attributes:
+        counts: of the log.
         n_train, n_test: the sessions that the scored models were fitted to, and those held out.
         scored, estimators: fitted without the sessions held out, and to all, by the short names of their models.
         scores: log-likelihood per held-out session, and conditional perplexity by rank; None for models that need whole
@@ -30,12 +31,32 @@ class FittedCounts:
         instances: of the queries, by their labels.
     """
 
+    counts: Counts
     n_train: int
     n_test: int
     scored: dict[str, Estimator]
     estimators: dict[str, Estimator]
     scores: dict[str, tuple[float, np.ndarray] | None]
     instances: dict[str, Instance]
+
+    @property
+    def attractions(self) -> pl.DataFrame:
+        """The table of `Fitted`; counts cannot be resampled, so that its intervals are empty."""
+        counts = self.counts
+        rate = counts.by_position(counts.clicks) / np.maximum(counts.by_position(counts.displays), 1)
+        expected = np.add.reduceat(counts.displays * rate[counts.position - 1], counts.first_cell[:-1])
+        shown, clicks = (counts.by_pair(values)[:-1] for values in (counts.displays, counts.clicks))
+        coec: Any = np.divide(clicks, expected, out=np.full(len(clicks), np.nan), where=expected > 0)
+        frame = counts.pair_labels.with_columns(sessions=pl.Series(shown), clicks=pl.Series(clicks))
+        nothing = pl.lit(None, pl.Float64)
+        return pl.concat(
+            frame.with_columns(
+                model=pl.lit(name),
+                attraction=pl.when(pl.col("sessions") >= LEAST_SESSIONS).then(pl.Series(estimator.attraction_[:-1])),
+                low=nothing, high=nothing, coec=pl.Series(coec).fill_nan(None),
+            )
+            for name, estimator in self.estimators.items() if name in rated([*self.estimators])
+        )  # fmt: skip
 
 
 def fit_counted(
@@ -69,9 +90,7 @@ def fit_counted(
         check_columns_counted(counts, name, MODEL_ESTIMATORS[name].counted)
     most_frequent = counts.query_labels[int(counts.sessions().argmax())]
     shown = {label: _shown(counts, label, n_items) for label in queries or [most_frequent]}
-    held_out = np.zeros(len(counts.position), np.bool_) if counts.fold is None else counts.fold == 1
-    train = counts.part(~held_out) if held_out.any() and not held_out.all() else counts
-    test = counts.part(held_out) if train is not counts else None
+    train, test = _folds(counts)
     scored, estimators = fit_each(models, FitSettings(iterations, tol, per_query), train, counts, on_step)
     scores = {name: None if test is None else estimator.score_counts(test) for name, estimator in scored.items()}
     facts = method_of(counts.n_sessions, per_query, estimators, models)
@@ -79,7 +98,15 @@ def fit_counted(
     for label, (displays, production, n_sessions) in shown.items():
         instance = make_instance(label, displays, production, n_sessions, counts.n_positions, estimators, n_items)
         instances[label] = replace(instance, origin=origin, estimation={**instance.estimation, **facts})
-    return FittedCounts(train.n_sessions, 0 if test is None else test.n_sessions, scored, estimators, scores, instances)
+    n_test = 0 if test is None else test.n_sessions
+    return FittedCounts(counts, train.n_sessions, n_test, scored, estimators, scores, instances)
+
+
+def _folds(counts: Counts) -> tuple[Counts, Counts | None]:
+    """The sessions to learn from and those held out; all and none, if they have no two folds."""
+    if counts.fold is None or (held_out := counts.fold == 1).all() or not held_out.any():
+        return counts, None
+    return counts.part(~held_out), counts.part(held_out)
 
 
 def _shown(counts: Counts, query: str, n_items: int) -> tuple[dict[str, int], list[str], int]:
@@ -99,27 +126,3 @@ def _shown(counts: Counts, query: str, n_items: int) -> tuple[dict[str, int], li
         left = [item for item in range(len(labels)) if labels[item] not in production]
         production.append(labels[max(left, key=lambda item: (displays[item], -item))])
     return dict(zip(labels, own.by_pair(own.displays)[:-1].tolist(), strict=True)), production, own.n_sessions
-
-
-def counted_attractions(counts: Counts, estimators: dict[str, Estimator]) -> pl.DataFrame:
-    """The table of attractions of `fit_models`, from estimators fitted to the counts; counts cannot be resampled, so that its
-    intervals are empty.
-    """
-    queries, items = np.divmod(counts.codes, len(counts.item_labels))
-    rate = counts.by_position(counts.clicks) / np.maximum(counts.by_position(counts.displays), 1)
-    expected = np.add.reduceat(counts.displays * rate[counts.position - 1], counts.first_cell[:-1])
-    shown, clicks = (counts.by_pair(values)[:-1] for values in (counts.displays, counts.clicks))
-    coec: Any = np.divide(clicks, expected, out=np.full(len(clicks), np.nan), where=expected > 0)
-    frame = pl.DataFrame({
-        "query": pl.Series(counts.query_labels, dtype=pl.String).gather(queries),
-        "item": pl.Series(counts.item_labels, dtype=pl.String).gather(items), "sessions": shown, "clicks": clicks,
-    })  # fmt: skip
-    nothing = pl.lit(None, pl.Float64)
-    return pl.concat(
-        frame.with_columns(
-            model=pl.lit(name),
-            attraction=pl.when(pl.col("sessions") >= LEAST_SESSIONS).then(pl.Series(estimators[name].attraction_[:-1])),
-            low=nothing, high=nothing, coec=pl.Series(coec).fill_nan(None),
-        )
-        for name in rated([*estimators])
-    )  # fmt: skip

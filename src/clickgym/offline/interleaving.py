@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -391,34 +391,6 @@ def normal_mixture(n: ArrayLike, mean: ArrayLike, deviation: ArrayLike, level: f
     evidence = np.where(square > 0.0, size * rho2 * square / (2.0 * (1.0 + size * rho2)) - 0.5 * np.log1p(size * rho2), 0.0)
     width = np.sqrt(2.0 * (size * rho2 + 1.0) / (size**2 * rho2) * np.log(np.sqrt(size * rho2 + 1.0) / level))
     return evidence, np.where(said, deviation * width, math.inf)
-
-
-class AnyTime(NamedTuple):
-    """What outcomes say so far, however often one has looked.
-
-    Attributes:
-        mean, low, high: their mean, and its interval.
-        p_value: of a mean of 0.
-        evidence: ``(n,)`` the logarithm of the evidence against it after each session.
-    """
-
-    mean: float
-    low: float
-    high: float
-    p_value: float
-    evidence: Floats
-
-
-def at_any_time(means: Floats, deviations: Floats, evidence: Floats | None = None) -> AnyTime:
-    """Judge outcomes by their means and standard deviations after each session.
-
-    Args:
-        means, deviations: ``(n,)`` as `running` and `running_difference` give them.
-        evidence: of a test of their own, such as `sign_test`; None: of `normal_mixture`.
-    """
-    normal, half = normal_mixture(np.arange(1, len(means) + 1), means, deviations)
-    evidence, mean, width = normal if evidence is None else evidence, float(means[-1]), float(half[-1])
-    return AnyTime(mean, mean - width, mean + width, math.exp(-max(0.0, float(evidence.max()))), evidence)
 
 
 def running(values: Floats) -> tuple[Floats, Floats]:

@@ -257,12 +257,11 @@ def _queries_by_size(path: Path, sizes: str | PathLike[str] | None, n_documents:
     beside = Path(str(path).removesuffix(".gz") + ".query") if sizes is None else check_path("sizes", sizes)
     if not beside.is_file():
         raise ValueError(f"{path} does not name its queries by qid, and there is no file {beside} that tells their sizes")
-    counts = array("q")
-    for number, line in _filled_lines(beside):
-        try:
-            counts.append(whole_number("the size of a query", line.decode(errors="backslashreplace").strip(" \t"), 1))
-        except Fault as fault:
-            Skipped(beside).add(fault, number)
+
+    def size(line: bytes) -> int:
+        return whole_number("the size of a query", line.decode(errors="backslashreplace").strip(" \t"), 1)
+
+    counts = [*Skipped(beside).parsed(_filled_lines(beside), size)]
     if sum(counts) != n_documents:
         raise ValueError(f"{beside}: the sizes add up to {sum(counts)}; expected {n_documents}, the documents in {path.name}")
     return np.repeat(np.arange(len(counts), dtype=np.int32), counts)

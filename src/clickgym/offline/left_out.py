@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -144,13 +143,7 @@ def _errors(
     own, noise = rates(log[out], np.searchsorted(lists, index[out]), len(lists))
     other, other_noise = (each[shown.queries] for each in rates(train, train.queries, len(log.query_labels)))
     errors = [(QUICK.fit(MODEL_ESTIMATORS[name], train).click_probabilities(shown) - own) ** 2 for name in models]
-    columns: list[Any] = [
-        np.broadcast_to(shown.queries[:, None], own.shape),
-        noise,
-        noise + other_noise,
-        (other - own) ** 2,
-        *errors,
-    ]
+    columns = np.broadcast_arrays(shown.queries[:, None], noise, noise + other_noise, (other - own) ** 2, *errors)
     return np.stack([column[known] for column in columns], axis=1)
 
 

@@ -270,14 +270,12 @@ class ClickLog:
             "item": items.gather(self.items.ravel().clip(0)),
             "clicked": self.clicks.ravel(),
         }
-        if self.propensities is not None:
-            columns["propensity"] = self.propensities.ravel()
-        if self.values is not None:
-            columns["value"] = self.values.ravel()
-        if self.list_propensities is not None:
-            columns["list_propensity"] = np.repeat(self.list_propensities, n_positions)
-        if self.times is not None:
-            columns["time"] = np.repeat(self.times, n_positions)
+        for name, values in (
+            ("propensity", self.propensities), ("value", self.values), ("list_propensity", self.list_propensities),
+            ("time", self.times),
+        ):  # fmt: skip
+            if values is not None:
+                columns[name] = values.ravel() if values.ndim == 2 else np.repeat(values, n_positions)
         if self.context is not None:
             for j in range(self.context.shape[2]):
                 columns[f"feature_{j + 1}"] = self.context[:, :, j].ravel()

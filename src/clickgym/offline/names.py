@@ -1,82 +1,74 @@
-"""The names of a log's sessions, of which no memory holds all, and what the files of one log must have in common."""
+"""Rows that no memory holds, in parts; and names of sessions that are there twice."""
 
 from __future__ import annotations
 
+import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+import weakref
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
-import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from ..core.files import writing
 
+stack = partial(pl.concat, how="vertical_relaxed")  # times are whole numbers in some blocks only
+
 PARTS = 64
 SPILL = 4_000_000
-"""Names that are held in memory before they go to temporary files."""
-_BOUNDS = np.arange(1, PARTS, dtype=np.uint64) << np.uint64(58)
+"""Rows that are held in memory before they go to temporary files."""
 
 
-class Names:
-    """The names of a file's sessions, as 64 bits of each; many of them lie in temporary files."""
+class Parts:
+    """A growing table, of which many rows lie in temporary files.
 
-    def __init__(self) -> None:
-        self._held: list[pl.Series] = []
-        self._n_held = self.n = 0
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
-
-    def add(self, names: pl.Series) -> None:
-        """Add the hashes of names."""
-        self._held.append(names)
-        self._n_held += len(names)
-        self.n += len(names)
-        if self._n_held >= SPILL:
-            self._folder = self._folder or tempfile.TemporaryDirectory(prefix="clickgym-")
-            values = np.sort(pl.concat(self._held).to_numpy())
-            for number, part in enumerate(np.split(values, np.searchsorted(values, _BOUNDS))):
-                path = Path(self._folder.name, str(number))
-                with writing(path), path.open("ab") as file:
-                    file.write(part.tobytes())
-            self._held, self._n_held = [], 0
-
-    def part(self, number: int) -> NDArray[np.uint64]:
-        """Those of one of `PARTS` ranges."""
-        bounds = [0, *_BOUNDS.tolist(), 1 << 64]
-        values = pl.concat(self._held).to_numpy() if self._held else np.empty(0, np.uint64)
-        values = values[(values >= np.uint64(bounds[number])) & (values <= np.uint64(bounds[number + 1] - 1))]
-        if self._folder and (path := Path(self._folder.name, str(number))).exists():
-            values = np.concatenate([values, np.fromfile(path, np.uint64)])
-        return values
-
-
-def repeated_name(files: Sequence[Names]) -> int | None:
-    """A hash that is there twice, of one file or of two; None if there is none."""
-    if sum(each.n for each in files) < SPILL and len(files) == 1:  # as nearly always
-        held = pl.concat(files[0]._held) if files[0]._held else pl.Series([], dtype=pl.UInt64)
-        return None if held.n_unique() == len(held) else int(held.filter(held.is_duplicated())[0])
-    for number in range(PARTS):
-        values = np.sort(np.concatenate([each.part(number) for each in files]))
-        again = np.flatnonzero(values[1:] == values[:-1])
-        if len(again):
-            return int(values[again[0]])
-    return None
-
-
-class Facts(NamedTuple):
-    """What the files of a log must have in common, and the names of one's sessions.
-
-    Attributes:
-        columns: by role what is read.
-        base: the position that the file counts from.
-        dates: whether times are dates; None without times.
-        names: of the sessions.
-        sessions: reads the names again: series of them.
+    Args:
+        number: of the part that a row belongs to, from 0 to `PARTS` - 1.
     """
 
-    columns: tuple[str, ...]
-    base: int | None
-    dates: bool | None
-    names: Names
-    sessions: Callable[[], Iterator[pl.Series]]
+    def __init__(self, number: pl.Expr) -> None:
+        self._number, self._held = number, list[pl.DataFrame]()
+        self._folder: Path | None = None
+
+    def add(self, rows: pl.DataFrame) -> None:
+        """Add rows."""
+        self._held.append(rows)
+        if sum(each.height for each in self._held) >= SPILL:
+            self.spill()
+
+    def spill(self) -> None:
+        """Move the rows in memory, if there are any, to files."""
+        if not self._held:
+            return
+        if self._folder is None:
+            self._folder = Path(tempfile.mkdtemp(prefix="clickgym-"))
+            weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
+        rows, place = stack(self._held).with_columns(part=self._number), len(list(self._folder.iterdir()))
+        self._held.clear()
+        for (number,), some in rows.partition_by("part", as_dict=True, include_key=False).items():
+            path = self._folder / f"{number}-{place}"
+            with writing(path):
+                some.write_ipc(path)
+
+    @property
+    def numbers(self) -> Sequence[int | None]:
+        """Of the parts; None stands for the whole table where all of it is in memory."""
+        return range(PARTS) if self._folder else [None]
+
+    def part(self, number: int | None) -> list[pl.DataFrame]:
+        """The rows of a part."""
+        if number is None:
+            return self._held
+        files = self._folder.glob(f"{number}-*") if self._folder else ()
+        return [*(rows.filter(self._number == number) for rows in self._held), *map(pl.read_ipc, files)]
+
+
+def repeated_name(files: Sequence[Parts]) -> Any:
+    """The least number in a column ``name`` that is there twice, in one table or in two; None if there is none."""
+    for number in max((each.numbers for each in files), key=len):
+        parts = [rows for each in files for rows in each.part(number)]
+        if parts and (again := pl.concat(parts).filter(pl.col("name").is_duplicated())["name"].min()) is not None:
+            return again
+    return None

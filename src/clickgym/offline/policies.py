@@ -348,17 +348,15 @@ def placement(policy: Policy, items: Integers, draws: int = 100_000, rng: np.ran
     if isinstance(policy, MixturePolicy):
         shares = (share * placement(each, items, draws, rng) for each, share in policy.parts if share > 0)
         return sum(shares, np.zeros((len(items), policy.n_positions)))
-    if isinstance(policy, UniformPolicy) or not isinstance(policy, PlackettLucePolicy) or len(policy.items) <= MOST_EXACT:
-        return policy.item_position_probabilities(items[:, None], np.arange(policy.n_positions))
-    rng = np.random.default_rng(0) if rng is None else rng
-    counts, n = np.zeros((len(policy.items), policy.n_positions)), len(policy.items)
-    for start in range(0, draws, block := 1 + 2**20 // n):
-        noise = rng.standard_exponential((min(block, draws - start), n)) / policy._weights
-        for k, column in enumerate(np.argsort(noise, axis=1)[:, : policy.n_positions].T):
-            counts[:, k] += np.bincount(column, minlength=n)
-    return ItemPositionPolicy(counts / draws, policy.items).item_position_probabilities(
-        items[:, None], np.arange(policy.n_positions)
-    )
+    if isinstance(policy, PlackettLucePolicy) and not isinstance(policy, UniformPolicy) and len(policy.items) > MOST_EXACT:
+        rng = np.random.default_rng(0) if rng is None else rng
+        counts, n = np.zeros((len(policy.items), policy.n_positions)), len(policy.items)
+        for start in range(0, draws, block := 1 + 2**20 // n):
+            noise = rng.standard_exponential((min(block, draws - start), n)) / policy._weights
+            for k, column in enumerate(np.argsort(noise, axis=1)[:, : policy.n_positions].T):
+                counts[:, k] += np.bincount(column, minlength=n)
+        policy = ItemPositionPolicy(counts / draws, policy.items)
+    return policy.item_position_probabilities(items[:, None], np.arange(policy.n_positions))
 
 
 def empirical_policies(log: ClickLog) -> dict[str, Policy]:

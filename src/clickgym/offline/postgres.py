@@ -20,7 +20,7 @@ from ..core.checks import short
 from ..core.files import FileError
 from ..core.formats import one_line
 from .log import ClickLog
-from .stores import BEFORE, N_CLOSED, ROWS, by_number, log_of
+from .stores import BEFORE, ROWS, View, by_number, columns_of, log_of
 from .tables import MAX_MEMORY, check_kept, check_size
 
 SCHEMES = ("postgresql:/", "postgres:/")
@@ -144,16 +144,10 @@ class Address:
         return version
 
 
-class PostgresView:
-    """A `View` of a store in PostgreSQL.
-
-    Args:
-        connection: to its schema, in a transaction.
-        until: only impressions that were shown until then, in microseconds since 1970, and what belongs to them.
+class PostgresView(View):
+    """A `View` of a store in PostgreSQL: ``until`` are only impressions that were shown until then, in microseconds since 1970,
+    and what belongs to them. The connection is to its schema, in a transaction.
     """
-
-    def __init__(self, connection: Any, until: int = 2**63 - 1) -> None:
-        self._connection, self.until = connection, until
 
     def rows(self, statement: str) -> Iterator[Any]:
         """The rows of a statement, some at a time."""
@@ -164,32 +158,14 @@ class PostgresView:
     def settings(self) -> dict[str, Any]:
         return settings_of(self._connection)
 
-    def n_closed(self) -> int:
-        return int(self._connection.execute(N_CLOSED).fetchone()[0])
-
     def impressions(self, *names: str) -> list[Any]:
-        n_positions, blocks = self.settings()["n_positions"], [[np.empty(0, np.int64)] for _ in names]
-        rows: list[Any] = []
-
-        def add() -> None:
-            for block, column in zip(blocks, zip(*rows, strict=True), strict=True):
-                block.append(np.array(column))
-            rows.clear()
-
         terms = {"seen": "coalesce(seen, -1)", "share": "coalesce(share, -1)", "source": f"source & ~{BEFORE}"}
         columns = ", ".join(terms.get(name, name) for name in names)
-        for row in self.rows(f"SELECT {columns} FROM impressions WHERE shown <= {self.until} ORDER BY shown, query, tick"):
-            rows.append(row)
-            if len(rows) == ROWS:
-                add()
-        if rows:
-            add()
-        return [
-            np.concatenate([each.reshape(-1, n_positions) for each in block]).astype(np.int32)
-            if name == "items"
-            else np.concatenate(block[1:] or block)
-            for name, block in zip(names, blocks, strict=True)
-        ]
+        rows = self.rows(f"SELECT {columns} FROM impressions WHERE shown <= {self.until} ORDER BY shown, query, tick")
+        arrays = dict(zip(names, columns_of(rows, range(len(names))), strict=True))
+        if "items" in arrays:
+            arrays["items"] = arrays["items"].reshape(-1, self.settings()["n_positions"]).astype(np.int32)
+        return [*arrays.values()]
 
     def clicks(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
         rows = self.rows(
@@ -222,9 +198,6 @@ class PostgresView:
         if self._connection.execute("SELECT to_regclass('totals')").fetchone()[0] is None:
             return {}
         return {query: json.loads(totals) for query, totals in self.rows("SELECT query, totals FROM totals")}
-
-    def n_before(self, moment: int) -> int:
-        return int(self._connection.execute("SELECT count(*) FROM impressions WHERE shown < %s", (moment,)).fetchone()[0])
 
 
 def settings_of(connection: Any) -> dict[str, Any]:

@@ -13,6 +13,7 @@ import re
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from os import PathLike
 from pathlib import Path
@@ -51,55 +52,6 @@ from .ubi import read_ubi_path, ubi_files
 REST = "in a session with a malformed line"
 
 
-class _Pages:
-    """The growing arrays of a `ClickLog` whose lists have equal length."""
-
-    def __init__(self) -> None:
-        self.n_positions = 0
-        self.items, self.queries, self.clicks, self.times = array("i"), array("i"), bytearray(), array("q")
-        self.item_index: dict[bytes, int] = {}
-        self.query_index: dict[bytes, int] = {}
-        self._labels, self._n_labels = 0, [0, 0]
-
-    def __len__(self) -> int:
-        return len(self.queries)
-
-    def add(self, query: bytes, items: Sequence[bytes], clicks: bytes) -> None:
-        """Add a list."""
-        index = self.item_index
-        self.items.extend([index.setdefault(item, len(index)) for item in items])
-        self.queries.append(self.query_index.setdefault(query, len(self.query_index)))
-        self.clicks.extend(clicks)
-
-    def extend(self, queries: NDArray[np.int32], items: NDArray[np.int32], clicks: NDArray[np.int8]) -> None:
-        """Add many lists."""
-        self.queries.frombytes(queries.data.cast("B"))
-        self.items.frombytes(items.data.cast("B"))
-        self.clicks.extend(clicks.data.cast("B"))
-
-    def cut(self, n_pages: int) -> None:
-        """Keep only the first pages; without any, the next one says how many positions there are."""
-        del self.queries[n_pages:], self.items[n_pages * self.n_positions :], self.clicks[n_pages * self.n_positions :]
-        del self.times[n_pages:]
-        if n_pages == 0:
-            self.n_positions = 0
-
-    def size(self) -> int:
-        """Bytes of memory."""
-        for which, index in enumerate((self.item_index, self.query_index)):
-            self._labels += sum(len(label) + LABEL for label in islice(index, self._n_labels[which], None))
-            self._n_labels[which] = len(index)
-        return 5 * len(self.clicks) + 4 * len(self.queries) + 8 * len(self.times) + self._labels
-
-    def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, tuple[str, ...], tuple[str, ...]]:
-        """The first five fields of the log."""
-        shape = (-1, self.n_positions)
-        items, queries = (np.frombuffer(numbers, np.int32) for numbers in (self.items, self.queries))
-        item_labels, query_labels = (tuple(map(bytes.decode, index)) for index in (self.item_index, self.query_index))
-        clicks = np.frombuffer(self.clicks, np.int8)
-        return items.reshape(shape), clicks.reshape(shape), queries, item_labels, query_labels
-
-
 # ------------------------------------------------------------------------------------------------------------ Yandex
 
 Line = tuple[bytes, bytes, bytes | None, bytes, list[bytes]]
@@ -132,7 +84,7 @@ def read_yandex_relevance(
     """
     path = check_path("path", path)
     sessions = _YandexSessions(path, bad_rows, _parse_relevance, begun=False, max_memory=max_memory)
-    items, queries = Numbers(sessions.pages.item_index, pair=False), Numbers(sessions.pages.query_index, pair=True)
+    items, queries = Numbers(sessions.item_index, pair=False), Numbers(sessions.query_index, pair=True)
     whole = True
 
     def parse(block: _Block) -> tuple[int, int, NDArray[np.int64], NDArray[np.int64], NDArray[np.int8]] | None:
@@ -150,10 +102,12 @@ def read_yandex_relevance(
 
     for block, parsed in ahead(parse, _blocks_of_sessions(path)):
         # What goes line by line knows of a session, or of a fault, that reaches beyond the end of its block.
-        if parsed and whole and block.whole and not sessions.lost and sessions.pages.n_positions in (0, parsed[0]):
-            sessions.pages.n_positions, off_list, query_keys, urls, clicks = parsed
+        if parsed and whole and block.whole and not sessions.lost and sessions.n_positions in (0, parsed[0]):
+            sessions.n_positions, off_list, query_keys, urls, clicks = parsed
             sessions.off_list += off_list
-            sessions.pages.extend(queries.of(query_keys), items.of(urls.ravel()), clicks)
+            sessions.queries.frombytes(queries.of(query_keys).data.cast("B"))
+            sessions.items.frombytes(items.of(urls.ravel()).data.cast("B"))
+            sessions.clicks.extend(clicks.data.cast("B"))
             sessions.session = b""
         else:
             sessions.read(split_lines(path, block.first, block.text))
@@ -244,12 +198,14 @@ def read_yandex_personalized(
 
 
 class _YandexSessions:
-    """Reads lines that ``parse`` understands; ``begun``: each session begins with a line M."""
+    """Reads lines that ``parse`` understands, into arrays that grow; ``begun``: each session begins with a line M."""
 
     def __init__(self, path: Path, bad_rows: str, parse: Callable[[bytes], Line], begun: bool, max_memory: int | str) -> None:
         self.path, self.parse, self.begun = path, parse, begun
-        self.max_memory = check_size("max_memory", max_memory)
-        self.pages, self.skipped = _Pages(), Skipped(path, bad_rows)
+        self.max_memory, self.skipped = check_size("max_memory", max_memory), Skipped(path, bad_rows)
+        self.items, self.queries, self.clicks, self.times = array("i"), array("i"), bytearray(), array("q")
+        self.item_index, self.query_index = dict[bytes, int](), dict[bytes, int]()
+        self.n_positions, self._labels, self._n_labels = 0, 0, [0, 0]
         self.session, self.day, self.first_page, self.first_line, self.n_lines = b"", 0, 0, 0, 0
         self.off_list = self.off_list_before = 0
         # Of this session: page, first entry, position of each URL.
@@ -259,7 +215,7 @@ class _YandexSessions:
 
     def read(self, lines: Iterator[tuple[int, bytes]]) -> None:
         """Read the next lines of the file, given with their numbers."""
-        pages, skipped, parse, begun = self.pages, self.skipped, self.parse, self.begun
+        skipped, parse = self.skipped, self.parse
         for number, line in lines:
             try:
                 this, kind, page, subject, urls = parse(line)
@@ -268,11 +224,7 @@ class _YandexSessions:
                     skipped.n_lost += kind == b"Q"
                     continue
                 if this != self.session:
-                    if begun and kind != b"M":
-                        raise Fault("a session without a line M", f"session {this.decode()} does not begin with a line M")
-                    self.session, self.first_page, self.first_line, self.n_lines = this, len(pages), number, 0
-                    self.day = int(subject) if begun else 0
-                    self.off_list_before, self.lists, self.lost = self.off_list, [], ()
+                    self._begin(this, kind, subject, number)
                 elif kind == b"M":
                     raise Fault("a session that begins twice", f"session {this.decode()} begins twice")
                 if kind == b"C":
@@ -289,10 +241,18 @@ class _YandexSessions:
                 if self.n_lines:
                     skipped.count(REST, self.first_line, self.n_lines)
                 # A line that is no click may have been a query.
-                skipped.n_lost += len(pages) - self.first_page + (not {b"C", b"M"}.intersection(line.split(b"\t")[1:3]))
-                pages.cut(self.first_page)
+                n_pages = len(self.queries) - self.first_page
+                skipped.n_lost += n_pages + (not {b"C", b"M"}.intersection(line.split(b"\t")[1:3]))
+                self._cut(self.first_page)
                 self.lost, self.lists = (self.session, line.partition(b"\t")[0]), []
                 self.n_lines, self.off_list = 0, self.off_list_before
+
+    def _begin(self, this: bytes, kind: bytes, subject: bytes, number: int) -> None:
+        if self.begun and kind != b"M":
+            raise Fault("a session without a line M", f"session {this.decode()} does not begin with a line M")
+        self.session, self.first_page, self.first_line, self.n_lines = this, len(self.queries), number, 0
+        self.day = int(subject) if self.begun else 0
+        self.off_list_before, self.lists, self.lost = self.off_list, [], ()
 
     def _click(self, this: bytes, page: bytes | None, url: bytes) -> None:
         if not any(entry[0] == page for entry in self.lists):
@@ -300,36 +260,59 @@ class _YandexSessions:
             raise Fault("a click without its query", f"a click before {missing} of session {this.decode()}")
         for name, start, positions in reversed(self.lists):
             if name == page and url in positions:
-                self.pages.clicks[start + positions[url]] = 1
+                self.clicks[start + positions[url]] = 1
                 return
         self.off_list += 1
 
     def _query(self, this: bytes, page: bytes | None, query: bytes, urls: list[bytes]) -> None:
         positions = {url: position for position, url in enumerate(urls)}
-        if self.pages.n_positions not in (0, len(urls)):
-            expected = f"expected {self.pages.n_positions}, as before"
+        if self.n_positions not in (0, len(urls)):
+            expected = f"expected {self.n_positions}, as before"
             raise Fault("wrong number of URLs", f"a query with {len(urls)} URLs; {expected}")
         if len(positions) != len(urls):
             raise Fault("a list contains a URL twice")
         if page is not None and any(entry[0] == page for entry in self.lists):
             raise Fault("a page twice in a session", f"page {page.decode()} stands twice in session {this.decode()}")
-        self.pages.n_positions = len(urls)
-        self.lists.append((page, len(self.pages.clicks), positions))
-        self.pages.add(query, urls, bytes(len(urls)))
+        self.n_positions, index = len(urls), self.item_index
+        self.lists.append((page, len(self.clicks), positions))
+        self.items.extend([index.setdefault(url, len(index)) for url in urls])
+        self.queries.append(self.query_index.setdefault(query, len(self.query_index)))
+        self.clicks.extend(bytes(len(urls)))
         if self.begun:
-            self.pages.times.append(self.day)
+            self.times.append(self.day)
+
+    def _cut(self, n_pages: int) -> None:
+        """Keep only the first pages; without any, the next one says how many positions there are."""
+        del self.queries[n_pages:], self.items[n_pages * self.n_positions :], self.clicks[n_pages * self.n_positions :]
+        del self.times[n_pages:]
+        if n_pages == 0:
+            self.n_positions = 0
 
     def check_kept(self) -> None:
         """Refuse to keep more than is allowed."""
-        check_kept(self.path, self.pages.size(), self.max_memory, f"the first {len(self.pages):,} queries")
+        for which, index in enumerate((self.item_index, self.query_index)):
+            self._labels += sum(len(label) + LABEL for label in islice(index, self._n_labels[which], None))
+            self._n_labels[which] = len(index)
+        size = 5 * len(self.clicks) + 4 * len(self.queries) + 8 * len(self.times) + self._labels
+        check_kept(self.path, size, self.max_memory, f"the first {len(self.queries):,} queries")
 
     def log(self) -> ClickLog:
         """What was read."""
-        notes = tuple(self.skipped.notes(len(self.pages)))
-        if not len(self.pages):
+        notes = tuple(self.skipped.notes(len(self.queries)))
+        if not len(self.queries):
             raise ValueError(f"{self.path}: no query in the file")
-        times = np.frombuffer(self.pages.times, np.int64) if self.begun else None
-        return ClickLog(*self.pages.arrays(), self.off_list, skipped=dict(+self.skipped), notes=notes, times=times)
+        shape = (-1, self.n_positions)
+        return ClickLog(
+            np.frombuffer(self.items, np.int32).reshape(shape),
+            np.frombuffer(self.clicks, np.int8).reshape(shape),
+            np.frombuffer(self.queries, np.int32),
+            tuple(map(bytes.decode, self.item_index)),
+            tuple(map(bytes.decode, self.query_index)),
+            self.off_list,
+            skipped=dict(+self.skipped),
+            notes=notes,
+            times=np.frombuffer(self.times, np.int64) if self.begun else None,
+        )
 
 
 RELEVANCE_QUERY = re.compile(rb"(\d+)\t\d+\tQ\t(\d+)\t(\d+)\t(\d+(?:\t\d+)*)")
@@ -480,21 +463,16 @@ def read_open_bandit(
     path = check_path("path", path)
     skipped = Skipped(path, bad_rows)
     wanted = ["item_id", "position", "click", "propensity_score"]
-    header, rows = read_table(path, skipped, wanted, "" if item_context is None else USER_WORDS)
+    of_user_words = "" if item_context is None else USER_WORDS
+    header, rows = read_table(path, skipped, wanted, of_user_words)
     displays: list[Any] = [array("i"), array("i"), array("b"), array("d")]  # of what `_display` returns
     item_features = None if item_context is None else _item_features(check_path("item_context", item_context))
     n_items = math.inf if item_features is None else len(item_features)
-    words = _Words(header, USER_WORDS if item_features is not None else "")
-    if item_features is not None and not words.index:
+    words = _Words(header, of_user_words)
+    if of_user_words and not words.index:
         raise ValueError(f"{path}: no column 'user_feature_0'; the file has {', '.join(header)}")
-    for number, fields in rows:
-        try:
-            display = _display(fields[:4], n_items)
-        except Fault as fault:
-            skipped.add(fault, number)
-            skipped.n_lost += 1
-            continue
-        words.add(fields[4:])
+    for display, of_user in skipped.parsed(rows, lambda fields: (_display(fields[:4], n_items), fields[4:])):
+        words.add(of_user)
         for values, value in zip(displays, display, strict=True):
             values.append(value)
     notes = tuple(skipped.notes(len(displays[0])))
@@ -543,13 +521,15 @@ def _item_features(path: Path) -> np.ndarray:
     skipped = Skipped(path)
     header, rows = read_table(path, skipped, ["item_id", "item_feature_0"], ITEM_WORDS)
     words, numbers = _Words(header, ITEM_WORDS), array("d")
-    for number, (item_id, feature, *others) in rows:
-        try:
-            if item_id != str(len(numbers)):
-                raise Fault(f"item_id is {item_id!r}; expected {len(numbers)}, for items stand in order")
-            numbers.append(finite_number("item_feature_0", feature))
-        except Fault as fault:
-            skipped.add(fault, number)
+
+    def parse(fields: list[str]) -> tuple[float, list[str]]:
+        item_id, feature, *others = fields
+        if item_id != str(len(numbers)):
+            raise Fault(f"item_id is {item_id!r}; expected {len(numbers)}, for items stand in order")
+        return finite_number("item_feature_0", feature), others
+
+    for number, others in skipped.parsed(rows, parse):
+        numbers.append(number)
         words.add(others)
     if not numbers:
         raise ValueError(f"{path}: no row in the file")
@@ -613,24 +593,36 @@ def read_log(
     )  # fmt: skip
     columns, files = check_columns(columns), log_files(path)
     log_format = format_of(files, log_format, columns)
-    if click_action != "click" and log_format != "ubi":
-        raise ValueError(f"click_action is only for UBI; {files[0]} is read as {log_format}")
-    if log_format != "tidy":
-        if len(files) > 1 and not sessions_per_file:
-            raise ValueError(
-                f"{files[0]} and {len(files) - 1} more are read as {log_format}, where sessions are not compared between "
-                "files; expected tidy tables, or sessions_per_file (--sessions-per-file)"
-            )
-        if query is not None:
-            raise ValueError(f"query is only for tidy tables; {files[0]} is read as {log_format}")
-        logs = [_read_other(file, log_format, columns, duplicates, bad_rows, max_memory, click_action) for file in files]
-        return _with_repeats(files[0], joined(files, logs, max_memory), repeated)
-    read = [read_rows(file, None, columns, duplicates, bad_rows, max_memory, query) for file in files]
-    check_together(files, [facts for _, facts in read], sessions_per_file)
-    kept = {file: ClickLog(**arguments) for file, (arguments, _) in zip(files, read, strict=True) if arguments}
-    if not kept:
+    read_as = f"{files[0]} is read as {log_format}"
+    for kind, given, message in (
+        ("ubi", click_action != "click", f"click_action is only for UBI; {read_as}"),
+        ("tidy", len(files) > 1 and not sessions_per_file,
+         f"{files[0]} and {len(files) - 1} more are read as {log_format}, where sessions are not compared between "
+         "files; expected tidy tables, or sessions_per_file (--sessions-per-file)"),
+        ("tidy", query is not None, f"query is only for tidy tables; {read_as}"),
+        ("tidy", (columns, duplicates) != ({}, "refuse"), f"columns and duplicates are only for tidy tables; {read_as}"),
+    ):  # fmt: skip
+        if given and log_format != kind:
+            raise ValueError(message)
+    if log_format == "tidy":
+        rows_of = partial(
+            read_rows, split=None, columns=columns, duplicates=duplicates, bad_rows=bad_rows, max_memory=max_memory, query=query
+        )
+        logs = _of_tables(files, rows_of, sessions_per_file)
+    else:
+        options: dict[str, Any] = {"click_action": click_action} if log_format == "ubi" else {}
+        read = read_address if isinstance(files[0], Address) else partial(LOG_FORMATS[log_format], bad_rows=bad_rows, **options)
+        logs = {file: read(file, max_memory=max_memory) for file in files}
+    if not logs:
         raise ValueError(f"{log_name(path)}: no session of the query {query!r}")
-    return _with_repeats(files[0], joined([*kept], [*kept.values()], max_memory), repeated)
+    return _with_repeats(files[0], joined([*logs], [*logs.values()], max_memory), repeated)
+
+
+def _of_tables(files: Sequence[Path], read: Callable[[Path], Any], sessions_per_file: bool) -> dict[Any, ClickLog]:
+    """The logs in tidy tables, of which ``read`` has the arguments and the sessions; without those that have none."""
+    tables = [read(file) for file in files]
+    check_together(files, [sessions for _, sessions in tables], sessions_per_file)
+    return {file: ClickLog(**arguments) for file, (arguments, _) in zip(files, tables, strict=True) if arguments}
 
 
 def format_of(files: Sequence[Any], log_format: str, columns: Mapping[str, str]) -> str:
@@ -647,24 +639,6 @@ def format_of(files: Sequence[Any], log_format: str, columns: Mapping[str, str])
             said = [f"{name}{' in Parquet' * packed}" for name, packed in (kinds[0], (kind, in_parquet))]
             raise ValueError(f"{files[0]} is read as {said[0]}, and {file} as {said[1]}; expected files of one format")
     return formats[0]
-
-
-def _read_other(
-    path: Path | Address,
-    log_format: str,
-    columns: Mapping[str, str],
-    duplicates: str,
-    bad_rows: str,
-    max_memory: int | str,
-    action: str,
-) -> ClickLog:
-    """A log that is no tidy table."""
-    if columns or duplicates != "refuse":
-        raise ValueError(f"columns and duplicates are only for tidy tables; {path} is read as {log_format}")
-    if isinstance(path, Address):
-        return read_address(path, max_memory=max_memory)
-    options = {"click_action": action} if log_format == "ubi" else {}
-    return LOG_FORMATS[log_format](path, bad_rows=bad_rows, max_memory=max_memory, **options)
 
 
 def _with_repeats(path: Path | Address, log: ClickLog, repeated: str) -> ClickLog:
@@ -699,8 +673,13 @@ def _guess(path: Path, columns: Mapping[str, str]) -> str:
     if begins_as_table(line):
         return "tidy"
     words = re.split(rb"[,\":{}\s]+", line)
-    if {b"index", b"create"} & {*words[1:2]}:
+    if words[1:2] in ([b"index"], [b"create"]):
         return "ubi"
+    _refuse_first(path, line, words)
+
+
+def _refuse_first(path: Path, line: bytes, words: list[bytes]) -> NoReturn:
+    """Say why a first line is of no format."""
     if b"query_id" in words:
         raise ValueError(
             f"{path} looks like a file of UBI; expected its folder, or 'queries.ndjson+events.ndjson'; "

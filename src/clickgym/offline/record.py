@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
+from numpy.typing import NDArray
 
 from ..agents import Agent
 from ..agents.baselines import Random
@@ -15,7 +17,7 @@ from ..envs import ContextualModel
 from ..envs.guests import clicks_of
 from ..envs.registration import endless
 from ..runner.loop import check_list, session_error
-from ..runner.make import place_of
+from ..runner.make import Place, place_of
 from .log import ClickLog
 
 
@@ -58,27 +60,26 @@ def _record(agent: Agent, env: gym.Env, sessions: int, seed: int | None) -> Clic
     click_env, guest = place.core, place.is_guest
     contextual = not guest and isinstance(click_env.model, ContextualModel)
     n_items, n_positions, *_ = place.sizes
-    seen_of_each = 8 * click_env.model.n_features if contextual else 0
-    check_memory(
-        f"a log of {sessions:,} sessions", sessions * (4 + 4 * n_items * contextual + n_positions * (5 + seen_of_each))
-    )
+    n_features = click_env.model.n_features if contextual else 0
+    size = sessions * (4 + 4 * n_items * contextual + n_positions * (5 + 8 * n_features))
+    check_memory(f"a log of {sessions:,} sessions", size)
     items = np.empty((sessions, n_positions), np.int32)
     clicks = np.empty((sessions, n_positions), np.int8)
     queries = np.zeros(sessions, np.int32)
-    context = np.empty((sessions, n_positions, click_env.model.n_features)) if contextual else None
-    candidates = np.empty((sessions, n_items), np.int32) if contextual else None
+    context = np.empty((sessions * contextual, n_positions, n_features))
+    candidates = np.empty((sessions * contextual, n_items), np.int32)
     observation, _ = env.reset(seed=seed)
     for session in range(sessions):
         try:
             ranking = agent.rank(observation)
             check_list(agent, ranking, n_items, n_positions, "session", session + 1)
-            if context is None or candidates is None:
-                items[session] = ranking
-            else:
+            if contextual:
                 task_round = click_env.task.round
                 items[session], queries[session] = task_round.items[ranking], task_round.user[0]
-                context[session] = task_round.features[ranking, : context.shape[2]]  # behind them are values
+                context[session] = task_round.features[ranking, :n_features]  # behind them are values
                 candidates[session] = task_round.items
+            else:
+                items[session] = ranking
             before, (observation, reward, terminated, truncated, _) = observation, env.step(ranking)
             # Of an environment of ours not the observation, which a wrapper may have changed.
             clicks[session] = clicks_of(observation) if guest else click_env._clicks[0]
@@ -87,16 +88,24 @@ def _record(agent: Agent, env: gym.Env, sessions: int, seed: int | None) -> Clic
             raise session_error(agent, env, f"session {session + 1}", error) from error
         if terminated or truncated:
             observation, _ = env.reset()
-    uniform, values = type(agent) is Random, None if guest else click_env.model.item_values
-    return ClickLog(
-        items,
-        clicks,
-        queries,
-        tuple(map(str, range(len(click_env.model.items) if contextual else n_items))),
-        tuple(map(str, range(len(click_env.task.pool.users)))) if contextual else (place.instance or click_env.model.kind,),
-        propensities=np.full(items.shape, 1 / n_items) if uniform else None,
-        list_propensities=np.full(sessions, 1 / math.perm(n_items, n_positions)) if uniform else None,
-        context=context,
-        candidates=candidates,
-        values=None if values is None else values[items],
-    )
+    facts = _facts(agent, place, items)
+    if contextual:
+        facts |= {
+            "item_labels": tuple(map(str, range(len(click_env.model.items)))),
+            "query_labels": tuple(map(str, range(len(click_env.task.pool.users)))),
+            "context": context, "candidates": candidates,
+        }  # fmt: skip
+    return ClickLog(items, clicks, queries, **facts)
+
+
+def _facts(agent: Agent, place: Place, items: NDArray[np.int32]) -> dict[str, Any]:
+    """What is known of recorded lists: labels, exact propensities, and what clicks earn."""
+    n_items, n_positions, *_ = place.sizes
+    query = place.instance or place.core.model.kind
+    facts: dict[str, Any] = {"item_labels": tuple(map(str, range(n_items))), "query_labels": (query,)}
+    if type(agent) is Random:
+        facts["propensities"] = np.full(items.shape, 1 / n_items)
+        facts["list_propensities"] = np.full(len(items), 1 / math.perm(n_items, n_positions))
+    if not place.is_guest and (values := place.core.model.item_values) is not None:
+        facts["values"] = values[items]
+    return facts

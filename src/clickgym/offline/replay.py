@@ -113,8 +113,16 @@ Display: TypeAlias = tuple[NDArray[np.float64], NDArray[Any], NDArray[np.int8], 
 
 
 def _lists(log: ClickLog, n_items: int, n_positions: int, rng: np.random.Generator) -> Iterator[Display]:
-    context, agreement = _check_lists(log, n_items, n_positions)
-    for features, clicks in zip(context, log.clicks, strict=True):
+    if log.context is None:
+        raise ValueError("the log has no context: an agent could not observe the items")
+    if (log.items < 0).any():
+        raise ValueError("the lists of the log have different lengths; expected lists of n_items each")
+    if n_items != log.n_positions:
+        raise ValueError(f"the agent ranks {n_items} items; expected n_items = {log.n_positions}, the items of a logged list")
+    _check_random(log.list_propensities, n_items)
+    # By chance, down to each position.
+    agreement: NDArray[Any] = np.cumprod(1.0 / np.arange(n_items, n_items - n_positions, -1))
+    for features, clicks in zip(log.context, log.clicks, strict=True):
         order = rng.permutation(n_items)  # or the agent might learn from the place where the log showed an item
         yield features[order], np.argsort(order)[:n_positions], clicks[:n_positions], agreement, 1.0
 
@@ -129,15 +137,8 @@ def _items(log: ItemPositionLog, n_items: int, n_positions: int) -> Iterator[Dis
         yield log.features(session), log.items[one], log.clicks[one], propensity, least / propensity[0]
 
 
-def _check_lists(log: ClickLog, n_items: int, n_positions: int) -> tuple[NDArray[np.float64], NDArray[Any]]:
-    """The context, and the probability that a list in random order begins with given items, by their number."""
-    if log.context is None:
-        raise ValueError("the log has no context: an agent could not observe the items")
-    if (log.items < 0).any():
-        raise ValueError("the lists of the log have different lengths; expected lists of n_items each")
-    if n_items != log.n_positions:
-        raise ValueError(f"the agent ranks {n_items} items; expected n_items = {log.n_positions}, the items of a logged list")
-    values = log.list_propensities
+def _check_random(values: NDArray[np.float64] | None, n_items: int) -> None:
+    """Refuse list propensities that are not those of lists in random order."""
     if values is None or not np.allclose(values, values[:1], rtol=1e-9):
         what = "are not known" if values is None else f"range from {values.min():g} to {values.max():g}"
         raise ValueError(f"the list propensities {what}; expected the same for all sessions, for lists must be in random order")
@@ -147,7 +148,6 @@ def _check_lists(log: ClickLog, n_items: int, n_positions: int) -> tuple[NDArray
             f"the list propensities are {values.max():g}; expected at most 1/{n_items}! = {most:g}, for lists must be in "
             f"random order"
         )
-    return log.context, np.cumprod(1.0 / np.arange(n_items, n_items - n_positions, -1))
 
 
 def _mean(values: NDArray[Any]) -> tuple[float, float]:

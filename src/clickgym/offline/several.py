@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 from ..core.checks import check_path, is_sequence
 from ..core.files import is_draft
 from .log import ClickLog
-from .names import Facts, repeated_name
+from .names import repeated_name
 from .postgres import Address, is_address, without_password
 from .tables import MAX_MEMORY, check_kept, check_size
+from .tidy import Sessions
 from .ubi import ubi_files
 
 Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
@@ -31,7 +32,7 @@ def log_files(log: Any) -> list[Any]:
     Raises:
         ValueError: there is no file in a folder, or none that a glob means, or one file twice; or more than an address.
     """
-    given = list(log) if is_sequence(log) else [log]
+    given = _given(log)
     if addresses := [Address(each) for each in given if is_address(each)]:
         if len(given) > 1:
             raise ValueError(f"{addresses[0]} is given with other logs; expected a store in PostgreSQL by itself")
@@ -40,9 +41,14 @@ def log_files(log: Any) -> list[Any]:
     for place, file in enumerate(files):
         if file in files[:place]:
             raise ValueError(f"{file} is given twice")
-    if not files:
-        raise ValueError("log is empty; expected a file, or several")
     return files
+
+
+def _given(log: Any) -> list[Any]:
+    given = list(log) if is_sequence(log) else [log]
+    if not given:
+        raise ValueError("log is empty; expected a file, or several")
+    return given
 
 
 def _files(path: Path) -> list[Path]:
@@ -67,33 +73,22 @@ def _of_folder(path: Path, entries: Iterator[Path], nothing: str) -> list[Path]:
 
 def log_name(log: Any) -> str:
     """What a log is called: by its file, its folder, the first of several files, or its address without the password."""
-    given = list(log) if is_sequence(log) else [log]
-    if not given:
-        raise ValueError("log is empty; expected a file, or several")
+    given = _given(log)
     first = without_password(given[0]) if is_address(given[0]) else check_path("log", given[0]).name
     return first if len(given) == 1 else f"{first} and {len(given) - 1} more"
 
 
-def check_together(files: Sequence[Path], facts: Sequence[Facts], sessions_per_file: bool) -> None:
+def check_together(files: Sequence[Path], tables: Sequence[Sessions], sessions_per_file: bool) -> None:
     """Refuse files that differ in what they say of sessions, and, unless their names begin anew in each file, a session that is
     in two of them; the ValueError names both files.
     """
-    for file, fact in zip(files, facts, strict=True):
-        for what, of_first, here in (
-            ("the columns " + ", ".join(facts[0].columns), set(facts[0].columns), set(fact.columns)),
-            (f"positions from {facts[0].base}", facts[0].base, fact.base),
-            ("dates as times" if facts[0].dates else "numbers as times", facts[0].dates, fact.dates),
-        ):
-            if None not in (of_first, here) and of_first != here:
-                raise ValueError(f"{files[0]} has {what}, and {file} has not; expected files of one format")
-    if sessions_per_file or len(files) == 1:
-        return
-    twice = repeated_name([fact.names for fact in facts])
-    if twice is None:
+    for file, table in zip(files, tables, strict=True):
+        _check_alike(files[0], tables[0], file, table)
+    if sessions_per_file or len(files) == 1 or (twice := repeated_name([table.sessions for table in tables])) is None:
         return
     seen: dict[str, Path] = {}
-    for file, fact in zip(files, facts, strict=True):
-        for names in fact.sessions():
+    for file, table in zip(files, tables, strict=True):
+        for names in table.read_names():
             for name in names.filter(names.hash() == twice).unique().to_list():
                 if (other := seen.setdefault(name, file)) != file:
                     raise ValueError(
@@ -102,9 +97,20 @@ def check_together(files: Sequence[Path], facts: Sequence[Facts], sessions_per_f
                     )
 
 
+def _check_alike(first_file: Path, first: Sessions, file: Path, table: Sessions) -> None:
+    for what, of_first, here in (
+        ("the columns " + ", ".join(first.names), set(first.names), set(table.names)),
+        (f"positions from {first.base}", first.base, table.base),
+        ("dates as times" if first.dates else "numbers as times", first.dates, table.dates),
+    ):
+        if None not in (of_first, here) and of_first != here:
+            raise ValueError(f"{first_file} has {what}, and {file} has not; expected files of one format")
+
+
 BELOW = {"items": -1, "clicks": 0, "propensities": 1, "context": 0, "values": 0}
 """What stands below the end of a list."""
-OPTIONAL = ("propensities", "list_propensities", "context", "times", "values")
+COLUMNS = ("items", "clicks", "queries", "propensities", "list_propensities", "context", "times", "values")
+"""Of a log; those behind the queries may be None."""
 
 
 def joined(files: Sequence[Path], logs: Sequence[ClickLog], max_memory: int | str = MAX_MEMORY) -> ClickLog:
@@ -113,26 +119,30 @@ def joined(files: Sequence[Path], logs: Sequence[ClickLog], max_memory: int | st
         return logs[0]
     n_positions = max(log.n_positions for log in logs)
     items, queries = dict[str, int](), dict[str, int]()
-    columns: dict[str, list[Any]] = {name: [] for name in ("items", "clicks", "queries")}
-    columns |= {name: [] for name in OPTIONAL if getattr(logs[0], name) is not None}
+    columns: dict[str, list[Any]] = {name: [] for name in COLUMNS if getattr(logs[0], name) is not None}
     skipped, size, most = Counter[str](), 0, check_size("max_memory", max_memory)
     for log in logs:
         arrays = {name: getattr(log, name) for name in columns}
         arrays["items"] = _numbered(log.item_labels, items)[log.items]
         arrays["queries"] = _numbered(log.query_labels, queries)[log.queries]
         for name, array in arrays.items():
-            whole = _widened(array, n_positions - log.n_positions, BELOW[name]) if name in BELOW else array
+            whole = _widened(name, array, n_positions - log.n_positions)
             columns[name].append(whole)
             size += whole.nbytes
         skipped.update(log.skipped)
         check_kept(files[0].parent, size, most, f"the sessions of the first {len(logs)} files")
-    own_notes = {(note if all(note in each.notes for each in logs) else f"{file.name}: {note}"): None
-                 for file, log in zip(files, logs, strict=True) for note in log.notes}  # fmt: skip
     return ClickLog(
         **{name: np.concatenate(values) for name, values in columns.items()},
-        item_labels=tuple(items), query_labels=tuple(queries), skipped=dict(skipped), notes=tuple(own_notes),
+        item_labels=tuple(items), query_labels=tuple(queries), skipped=dict(skipped), notes=_notes(files, logs),
         off_list_clicks=sum(log.off_list_clicks for log in logs),
     )  # fmt: skip
+
+
+def _notes(files: Sequence[Path], logs: Sequence[ClickLog]) -> tuple[str, ...]:
+    """The notes that all logs have, and those of some with the names of their files, each once."""
+    noted = ((file, note) for file, log in zip(files, logs, strict=True) for note in log.notes)
+    own = (note if all(note in log.notes for log in logs) else f"{file.name}: {note}" for file, note in noted)
+    return tuple(dict.fromkeys(own))
 
 
 def _numbered(labels: Sequence[str], numbers: dict[str, int]) -> NDArray[np.int32]:
@@ -140,6 +150,8 @@ def _numbered(labels: Sequence[str], numbers: dict[str, int]) -> NDArray[np.int3
     return np.array([*(numbers.setdefault(label, len(numbers)) for label in labels), -1], np.int32)
 
 
-def _widened(array: NDArray[Any], more: int, below: int) -> NDArray[Any]:
-    """Lists with more positions, in which nothing was shown."""
-    return np.pad(array, [(0, 0), (0, more), (0, 0)][: array.ndim], constant_values=below) if more else array
+def _widened(name: str, array: NDArray[Any], more: int) -> NDArray[Any]:
+    """A column; one of lists with more positions, in which nothing was shown."""
+    if not more or name not in BELOW:
+        return array
+    return np.pad(array, [(0, 0), (0, more), (0, 0)][: array.ndim], constant_values=BELOW[name])

@@ -308,23 +308,22 @@ def _fault_of_wal(file: BinaryIO) -> str:
     if not head[2] or (_sums(np.frombuffer(content, order)[None, :6], np.zeros((1, 2), np.uint32)) != head[6:]).any():
         return "has a damaged head"
     frame = np.dtype([("begin", order, 2), ("salts", ">u4", 2), ("sums", ">u4", 2), ("page", order, head[2] // 4)])
-    before, n, broken, last, rest = head[None, 6:], 0, -1, -1, b""
-    ends: list[int] = []  # frames from the first broken one on that end a transaction
+    before, rest, read = head[None, 6:], b"", [np.empty((0, 3), np.bool_)]
     while content := file.read(FRAMES * frame.itemsize):
         whole = len(content) // frame.itemsize
         frames, rest = np.frombuffer(content, frame, whole), content[whole * frame.itemsize :]
         current = (frames["salts"] == head[4:6]).all(axis=1)  # not of what was there before
         words, sums = np.hstack([frames["begin"], frames["page"]]), frames["sums"]
-        wrong = ~current | (_sums(words, np.vstack([before, sums[:-1]])[:whole]) != sums).any(axis=1)
-        if broken < 0 and wrong.any():
-            broken = n + int(wrong.argmax())
-        if broken >= 0:
-            ends += [n + i for i in np.flatnonzero(current & (frames["begin"][:, 1] > 0)).tolist() if n + i >= broken]
-        last = n + int(np.flatnonzero(current)[-1]) if current.any() else last
-        before, n = sums[-1:], n + whole
-    interrupted = ends == [broken] and last == broken < n - 1  # with older frames behind it
-    if ends and not interrupted:
-        return f"is damaged in frame {broken + 1:,} of {n:,}"
+        sound = current & (_sums(words, np.vstack([before, sums[:-1]])[:whole]) == sums).all(axis=1)
+        read.append(np.column_stack([current, sound, current & (frames["begin"][:, 1] > 0)]))
+        before = sums[-1:]
+    current, sound, ending = np.concatenate(read).T
+    broken = int(np.append(sound, False).argmin())
+    ends = np.flatnonzero(ending[broken:])  # from the first broken frame on
+    # The frame that a killed process was writing has older ones behind it.
+    interrupted = ends.tolist() == [0] and np.flatnonzero(current)[-1] == broken < len(current) - 1
+    if len(ends) and not interrupted:
+        return f"is damaged in frame {broken + 1:,} of {len(current):,}"
     return "ends in the middle of a frame" if len(rest) not in (0, FRAME_HEAD) and salts.startswith(rest[8:16]) else ""
 
 
@@ -381,17 +380,23 @@ N_CLOSED = f"SELECT count(*) FROM impressions WHERE closed IS NOT NULL AND sourc
 class View(Protocol):
     """A store at one moment, for those who only read it.
 
-    Attributes:
+    Args:
+        connection: to the store.
         until: where it ends, by which its store knows.
     """
 
+    _connection: Any
     until: int
+
+    def __init__(self, connection: Any, until: int = 2**63 - 1) -> None:
+        self._connection, self.until = connection, until
 
     def settings(self) -> dict[str, Any]:
         """What the store was made with."""
 
     def n_closed(self) -> int:
         """How many impressions of users are closed."""
+        return int(self._connection.execute(N_CLOSED).fetchone()[0])
 
     def impressions(self, *names: str) -> list[Any]:
         """Columns of the impressions, in the order in which they were shown: arrays, -1 for NULL; ``items`` is ``(n, K)``."""
@@ -419,18 +424,11 @@ class View(Protocol):
 
     def n_before(self, moment: int) -> int:
         """How many impressions were shown before a moment, in microseconds since 1970."""
+        return int(self._connection.execute(f"SELECT count(*) FROM impressions WHERE shown < {moment}").fetchone()[0])
 
 
-class SqliteView:
-    """A `View` of a store in SQLite.
-
-    Args:
-        connection: to the store.
-        until: only impressions with smaller numbers, and what belongs to them.
-    """
-
-    def __init__(self, connection: sqlite3.Connection, until: int = 2**63 - 1) -> None:
-        self._connection, self.until = connection, until
+class SqliteView(View):
+    """A `View` of a store in SQLite: ``until`` are only impressions with smaller numbers, and what belongs to them."""
 
     def _rows(self, table: str, column: str) -> Iterator[tuple[Any, ...]]:
         return rows_of(self._connection, table, f"WHERE {column} < ?", self.until)
@@ -438,27 +436,20 @@ class SqliteView:
     def settings(self) -> dict[str, Any]:
         return settings_of(self._connection)
 
-    def n_closed(self) -> int:
-        return int(self._connection.execute(N_CLOSED).fetchone()[0])
+    def _columns(self, table: str, key: str, *names: str) -> list[Any]:
+        rows = rows_of(self._connection, table, f"WHERE {key} < ? ORDER BY {key}", self.until)
+        return columns_of(rows, [COLUMNS[table].split(", ").index(name) for name in names])
 
     def impressions(self, *names: str) -> list[Any]:
-        columns = read_columns(self._connection, "impressions", names, "WHERE number < ? ORDER BY number", self.until)
-        n_positions = int(self.settings()["n_positions"])
-        return [
-            as_items(bytes(column)).reshape(-1, n_positions)
-            if name == "items"
-            else (column & ~BEFORE if name == "source" else column)
-            for name, column in zip(names, columns, strict=True)
-        ]
+        columns = dict(zip(names, self._columns("impressions", "number", *names), strict=True))
+        if "items" in columns:
+            columns["items"] = as_items(bytes(columns["items"])).reshape(-1, int(self.settings()["n_positions"]))
+        if "source" in columns:
+            columns["source"] &= ~BEFORE
+        return [*columns.values()]
 
     def clicks(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        number, position, late = read_columns(
-            self._connection,
-            "clicks",
-            ("impression", "position", "late"),
-            "WHERE impression < ? ORDER BY impression",
-            self.until,
-        )
+        number, position, late = self._columns("clicks", "impression", "impression", "position", "late")
         return number, position, late
 
     def ids(self, table: str) -> dict[int, Any]:
@@ -480,9 +471,6 @@ class SqliteView:
     def totals(self) -> dict[int, Any]:
         rows = rows_of(self._connection, "totals") if has_table(self._connection, "totals") else ()
         return {row[0]: json.loads(row[1]) for row in rows}
-
-    def n_before(self, moment: int) -> int:
-        return int(self._connection.execute("SELECT count(*) FROM impressions WHERE shown < ?", (moment,)).fetchone()[0])
 
 
 def has_table(connection: sqlite3.Connection, name: str) -> bool:
@@ -548,19 +536,14 @@ def utc(microseconds: float) -> str:
         return f"{microseconds / 1e6:.0f} s since 1970"
 
 
-def read_columns(connection: sqlite3.Connection, table: str, names: Sequence[str], rest: str = "", *values: Any) -> list[Any]:
-    """Some columns of `rows_of`: integers or floats as an array, -1 for NULL; blobs as one."""
-    places = [COLUMNS[table].split(", ").index(name) for name in names]
-    blocks: list[list[Any]] = [[] for _ in names]
-    rows = rows_of(connection, table, rest, *values)
+def columns_of(rows: Iterator[Sequence[Any]], places: Sequence[int]) -> list[Any]:
+    """Some columns of rows as arrays: integers, floats or lists of them, -1 for NULL; of blobs all bytes."""
+    blocks: list[list[Any]] = [[] for _ in places]
     while block := list(islice(rows, ROWS)):
         for place, column in zip(places, blocks, strict=True):
             cells: list[Any] = [-1 if row[place] is None else row[place] for row in block]
-            column.append(b"".join(cells) if isinstance(cells[0], bytes) else np.array(cells))
-    empty = np.empty(0, np.int64)
-    return [
-        b"".join(column) if column and isinstance(column[0], bytes) else np.concatenate(column or [empty]) for column in blocks
-    ]
+            column.append(np.frombuffer(b"".join(cells), np.uint8) if isinstance(cells[0], bytes) else np.array(cells))
+    return [np.concatenate(column or [np.empty(0, np.int64)]) for column in blocks]
 
 
 def _labels(ids: dict[int, Any]) -> dict[int, str]:

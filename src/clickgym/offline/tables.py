@@ -7,9 +7,9 @@ import math
 import re
 import zlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from ..core.checks import check_count, short
 from ..core.files import in_bytes
@@ -25,6 +25,10 @@ ROWS = 1_000_000
 """Rows of a table that are held in memory at once."""
 NUMBER = re.compile(r"(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 """How a number from 0 is written."""
+
+
+Line = TypeVar("Line")
+Output = TypeVar("Output")
 
 
 class Fault(Exception):
@@ -60,6 +64,17 @@ class Skipped(Counter[str]):
         if self.most is None:
             raise ValueError(f"{self.source}, {near}{self.unit} {number}: {fault.message}") from None
         self.count(fault.reason, number, lines)
+
+    def parsed(self, lines: Iterable[tuple[int, Line]], parse: Callable[[Line], Output]) -> Iterator[Output]:
+        """What ``parse`` makes of numbered lines; those of which it raises a `Fault` are left out, each with a session."""
+        for number, line in lines:
+            try:
+                output = parse(line)
+            except Fault as fault:
+                self.add(fault, number)
+                self.n_lost += 1
+            else:
+                yield output
 
     def count(self, reason: str, number: int, lines: int = 1) -> None:
         """Count lines that were left out, the first of them with this number."""
@@ -121,6 +136,11 @@ def check_kept(path: object, size: int, max_memory: int, what: str) -> None:
         )
 
 
+def unpacked(path: Path) -> Any:
+    """A file, gzipped or not, opened to be read."""
+    return gzip.open(path) if path.suffix == ".gz" else path.open("rb")
+
+
 def read_blocks(path: Path, size: int | None = None) -> Iterator[tuple[int, bytes]]:
     """The text of a file, gzipped or not, in blocks of whole lines; the last line is given an end if it has none.
 
@@ -136,7 +156,7 @@ def read_blocks(path: Path, size: int | None = None) -> Iterator[tuple[int, byte
     """
     number, rest, ended = 1, b"", False
     damage: Exception | None = None
-    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+    with unpacked(path) as file:
         while not ended:
             text, ended, damage = _read_on(file, rest, size or BLOCK)
             if ended and not damage and text and not text.endswith(b"\n"):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -22,10 +22,10 @@ from ..core.checks import check_callable, check_choice, check_labels, check_shar
 from ..core.kernels import kernel
 from .counts import NUMBERS, Counts, Long, not_counted
 from .estimation.estimator import MODEL_ESTIMATORS
-from .names import Facts
+from .keys import Ints, Keys
 from .readers import format_of
 from .reading import Reading, check_reading
-from .rows import check_columns
+from .rows import FrameTable, TextTable, check_columns
 from .several import Paths, check_together, log_files
 from .tables import MAX_MEMORY, Skipped, check_size
 from .tidy import ONE_QUERY, Sessions, table_of
@@ -34,29 +34,9 @@ LOT = 1 << 23
 """Events that are sorted at once."""
 MOST_POSITIONS = 5792
 """Of a list: what 24 bits tell of a position and the last click above it."""
+HAPPENED = 0, 2, 1, 3
+"""What happened, at least, where a display, a click, an examined display or a last click is counted."""
 MIXES = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F], np.uint64)
-
-
-@kernel
-def number_keys(first, second, slots, keys, n_keys, numbers, new):  # type: ignore[no-untyped-def]
-    """Set the number of each row's key; keys that were not there get the next ones. ``new`` is set to the rows of these, and
-    their number is returned. ``slots``, a power of two, is a hash table of numbers, -1 where it is empty.
-    """
-    mask, n_new = len(slots) - 1, 0
-    for row in range(len(first)):
-        slot = first[row] & mask
-        while True:
-            key = slots[slot]
-            if key < 0:
-                key = n_keys + n_new
-                slots[slot], keys[key, 0], keys[key, 1], new[n_new] = key, first[row], second[row], row
-                n_new += 1
-                break
-            if keys[key, 0] == first[row] and keys[key, 1] == second[row]:
-                break
-            slot = (slot + 1) & mask
-        numbers[row] = key
-    return n_new
 
 
 @kernel
@@ -81,49 +61,8 @@ def collect_cells(lengths, pairs, clicks, folds, after_click, events):  # type: 
         start = stop
 
 
-@kernel
-def count_events(events, cells, counts):  # type: ignore[no-untyped-def]
-    """Count sorted events by cell: displays, clicks, and if there is room examined displays and last clicks. Returns how many
-    cells there are; where there is no room for them, nothing else is done.
-    """
-    n, before = 0, np.int64(-1)
-    for event in events:
-        cell, happened = event >> 2, event & 3
-        if cell != before:
-            before = cell
-            n += 1
-            if len(cells):
-                cells[n - 1] = cell
-                for column in range(counts.shape[0]):
-                    counts[column, n - 1] = 0
-        if len(cells):
-            counts[0, n - 1] += 1
-            counts[1, n - 1] += happened >= 2
-            if counts.shape[0] > 2:
-                counts[2, n - 1] += happened >= 1
-                counts[3, n - 1] += happened == 3
-    return n
-
-
-@kernel
-def merge_cells(cells, counts, other_cells, other_counts, merged, sums):  # type: ignore[no-untyped-def]
-    """Merge two sorted lists of cells, and return how many there are; where there is no room, nothing else is done."""
-    n = i = j = 0
-    while i < len(cells) or j < len(other_cells):
-        here = i < len(cells) and (j == len(other_cells) or cells[i] <= other_cells[j])
-        there = j < len(other_cells) and (i == len(cells) or other_cells[j] <= cells[i])
-        if len(merged):
-            merged[n] = cells[i] if here else other_cells[j]
-            for column in range(counts.shape[0]):
-                sums[column, n] = (counts[column, i] if here else 0) + (other_counts[column, j] if there else 0)
-        n += 1
-        i += here
-        j += there
-    return n
-
-
 class Cells:
-    """Cells and their counts, from events in any order.
+    """Cells in increasing order and their counts, from events in any order.
 
     Args:
         width: 2 counts displays and clicks, 4 also examined displays and last clicks.
@@ -148,54 +87,46 @@ class Cells:
         events = np.concatenate(self._events)
         self._events, self._n_events = [], 0
         events.sort()
-        nothing = np.empty(0, np.int64), np.empty((len(self.counts), 0), np.int64)
-        lot = _room(count_events(events, *nothing), len(self.counts))
-        count_events(events, *lot)
-        del events
-        self.merge(*lot)
+        happened = (events & 3).astype(np.int8)
+        events >>= 2
+        cells, sums = _summed(events, (happened >= least for least in HAPPENED[: len(self.counts)]))
+        self.merge(cells, sums)
 
     def merge(self, cells: Long, counts: Long) -> None:
         """Add other cells."""
-        if not len(self.cells):
-            self.cells, self.counts = cells, counts
-            return
-        nothing = np.empty(0, np.int64), np.empty((len(counts), 0), np.int64)
-        merged = _room(merge_cells(self.cells, self.counts, cells, counts, *nothing), len(counts))
-        merge_cells(self.cells, self.counts, cells, counts, *merged)
-        self.cells, self.counts = merged
+        both = np.append(self.cells, cells)
+        order = both.argsort(kind="stable")
+        rows = zip(self.counts, counts, strict=True)
+        self.cells, self.counts = _summed(both[order], (np.append(*row)[order] for row in rows))
 
 
-def _room(n: int, width: int) -> tuple[Long, Long]:
-    return np.empty(n, np.int64), np.empty((width, n), np.int64)
+def _summed(cells: Long, columns: Iterable[NDArray[Any]]) -> tuple[Long, Long]:
+    """Each of some sorted cells once, and the sums of columns over it."""
+    first = np.flatnonzero(np.append(True, cells[1:] != cells[:-1])[: len(cells)])
+    return cells[first], np.stack([np.add.reduceat(column, first, dtype=np.int64) for column in columns])
 
 
 class Pairs:
     """The pairs of query and item, numbered as they come; 128 bits stand for their names."""
 
     def __init__(self) -> None:
-        self.n = 0
-        self._keys, self._slots = np.empty((0, 2), np.int64), np.full(2, -1, np.int32)
-        self._labels: list[pl.DataFrame] = []
+        self._keys, self._labels = Keys(), list[pl.DataFrame]()
 
-    def numbers(self, rows: pl.DataFrame) -> NDArray[np.int32]:
+    @property
+    def n(self) -> int:
+        """How many."""
+        return self._keys.n
+
+    def numbers(self, rows: pl.DataFrame) -> Ints:
         """The number of each row's pair."""
         hashes = [
             (rows["query"].hash(seed).to_numpy() * mix + rows["item"].hash(seed).to_numpy()).view(np.int64)
             for seed, mix in enumerate(MIXES)
         ]
-        if 2 * (self.n + rows.height) > len(self._slots):
-            self._slots = np.full(1 << int(4 * (self.n + rows.height)).bit_length(), -1, np.int32)
-            old = np.empty_like(self._keys[: self.n])
-            first, second = self._keys[: self.n].T.copy()
-            number_keys(first, second, self._slots, old, 0, *np.empty((2, self.n), np.int32))
-        if self.n + rows.height > len(self._keys):
-            self._keys = np.concatenate([self._keys[: self.n], np.empty((self.n + rows.height, 2), np.int64)])
-        numbers, new = np.empty((2, rows.height), np.int32)
-        n_new = number_keys(*hashes, self._slots, self._keys, self.n, numbers, new)
-        if n_new:  # as new strings: those of the rows would keep the whole block
-            labels = rows.select("query", "item")[new[:n_new]]
+        numbers, new = self._keys.numbers(*hashes)
+        if len(new):  # as new strings: those of the rows would keep the whole block
+            labels = rows.select("query", "item")[new]
             self._labels.append(pl.DataFrame({name: labels[name].to_list() for name in labels.columns}))
-            self.n += n_new
         return numbers
 
     @property
@@ -330,22 +261,21 @@ def count_log(
     files = _tidy_files(log, log_format, columns)
     most = check_size("max_memory", reading.get("max_memory", MAX_MEMORY))
     pairs, width = Pairs(), 4 if "examined" in needed else 2
-    total, all_facts = Cells(width), list[Facts]()
+    total, tables = Cells(width), list[Counting]()
     for file in files:
         start, notes = time.perf_counter(), list[str]()
         skipped = Skipped(file, reading.get("bad_rows", "strict"))
         counting = Counting(
             pairs, "last_click" in needed, width, limit, file, None, reading.get("duplicates", "refuse"), skipped, most, notes
         )
-        table = table_of(file, columns, None, notes, sys.maxsize)
-        counting.read(table)
-        all_facts.append(counting.facts(table))
+        counting.read(table_of(file, columns, None, notes, sys.maxsize))
+        tables.append(counting)
         total.merge(counting.cells.cells, counting.cells.counts)
-        del counting.cells  # the facts hold on to what read the file
+        del counting.cells
         on_step(f"counted {counting.n_sessions:,} sessions of {file.name} in {time.perf_counter() - start:.1f} s")
         for note in notes:
             on_step(note if len(files) == 1 else f"{file.name}: {note}")
-    check_together(files, all_facts, reading.get("sessions_per_file", False))
+    check_together(files, tables, reading.get("sessions_per_file", False))
     return _counts(pairs, total, needed, limit is not None)
 
 
@@ -415,19 +345,11 @@ def statement(
         session = f"{names['split']} || ' ' || {session}"
     if "query" in names:
         query = f"CAST({names['query']} AS VARCHAR)" + (f" || '-' || {names['region']}" if "region" in names else "")
-    position = f"CAST({names['position']} AS INTEGER)" + (" + 1" if min(positions) == 0 else "")
-    source = ", ".join("'{}'".format(str(file).replace("'", "''")) for file in files)
-    options = ", filename = true" if sessions_per_file else ""
-    if files[0].suffix == ".parquet":
-        source = f"read_parquet([{source}]{options})"
-    elif getattr(table, "mark", "") == "{}":
-        types = ", ".join(f"{name}: 'VARCHAR'" for name in names.values())
-        source = f"read_json([{source}], format = 'newline_delimited', columns = {{{types}}}{options})"
-    else:
-        mark = getattr(table, "mark", ",")
-        source = f"read_csv([{source}], header = true, delim = '{mark}', quote = '\"', all_varchar = true{options})"
-    whole = "filename, session" if sessions_per_file else "session"
-    clicked = f"CAST(CAST({names['clicked']} AS BOOLEAN) AS INTEGER) AS clicked" + (", filename" if sessions_per_file else "")
+    position = f"CAST({names['position']} AS INTEGER)" + " + 1" * (min(positions) == 0)
+    clicked, whole = f"CAST(CAST({names['clicked']} AS BOOLEAN) AS INTEGER) AS clicked", "session"
+    kind, source = _source(table, names, files)
+    if sessions_per_file:
+        source, whole, clicked = f"{source}, filename = true", "filename, session", f"{clicked}, filename"
     keys = ["query", "item", "position"]
     values = ["count(*) AS displays", "CAST(sum(clicked) AS BIGINT) AS clicks"]
     if "last_click" in needed:
@@ -439,12 +361,12 @@ def statement(
             "CAST(sum(CASE WHEN last_of_all IS NULL OR position <= last_of_all THEN 1 ELSE 0 END) AS BIGINT) AS examined"
         )
         values.append("CAST(sum(CASE WHEN position = last_of_all THEN 1 ELSE 0 END) AS BIGINT) AS last_clicks")
-    numbers = ", ".join(str(place + 1) for place in range(len(keys)))
+    numbers = ", ".join(map(str, range(1, len(keys) + 1)))
     return f"""COPY (
   WITH displays AS (
     SELECT {session} AS session, {query} AS query, CAST({names["item"]} AS VARCHAR) AS item,
       {position} AS position, {clicked}
-    FROM {source}
+    FROM read_{kind}({source})
   ), sessions AS (
     SELECT *, max(CASE WHEN clicked = 1 THEN position END) OVER (PARTITION BY {whole}) AS last_of_all,
       max(CASE WHEN clicked = 1 THEN position END) OVER (
@@ -455,3 +377,14 @@ def statement(
   FROM sessions GROUP BY {numbers} ORDER BY {numbers}
 ) TO '{out.replace("'", "''")}' (FORMAT parquet);
 """
+
+
+def _source(table: TextTable | FrameTable, names: Mapping[str, str], files: Sequence[Path]) -> tuple[str, str]:
+    """The format of a table's files, and with which arguments they are read, in SQL."""
+    paths = "['{}']".format("', '".join(str(file).replace("'", "''") for file in files))
+    if not isinstance(table, TextTable):
+        return "parquet", paths
+    if table.mark == "{}":
+        types = ", ".join(f"{name}: 'VARCHAR'" for name in names.values())
+        return "json", f"{paths}, format = 'newline_delimited', columns = {{{types}}}"
+    return "csv", f"{paths}, header = true, delim = '{table.mark}', quote = '\"', all_varchar = true"

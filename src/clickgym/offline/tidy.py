@@ -7,8 +7,8 @@ rows are sorted by the names of the sessions, in parts by a hash of these names 
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -19,9 +19,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ..core.checks import LARGEST, check_choice
-from ..core.files import writing
 from .counting import may_repeat_items
-from .names import Facts, Names, repeated_name
+from .names import PARTS, Parts, repeated_name, stack
 from .rows import COLUMNS, CONTEXT, Block, FrameTable, TextTable, check_columns, parquet_table, roles_of, tidy_text
 from .tables import NUMBER, ROWS, Fault, Skipped, check_kept, check_size, finite_number, positive_probability, whole_number
 from .times import as_seconds
@@ -30,9 +29,6 @@ DUPLICATES = ("refuse", "first")
 ONE_QUERY = "all"
 TRUTH = {"0": 0, "1": 1, "false": 0, "true": 1}
 LABEL = 150  # bytes that a label takes besides its letters, once in a dictionary and once in the log
-PARTS = 64  # of a table whose rows are sorted
-SPILL = 4_000_000
-"""Rows that are held in memory before they go to temporary files."""
 
 NUMBER_IN_RUST = NUMBER.pattern.replace(r"\d", "[0-9]")
 REPEATED, INCOMPLETE, TWO_QUERIES, ITEM_TWICE, TWO_PROPENSITIES, TWO_TIMES = range(6)
@@ -55,8 +51,6 @@ TIMES = "numbers only, or dates and times in ISO 8601 only"
 FIRST = (pl.col("run") != pl.col("run").shift()).fill_null(True)
 """Whether a row is the first one of its session."""
 STEP = pl.col("rank").diff()
-
-stack = partial(pl.concat, how="vertical_relaxed")  # times are whole numbers in some blocks only
 
 
 class Checked(NamedTuple):
@@ -83,14 +77,13 @@ def read_rows(
     bad_rows: str,
     max_memory: int | str,
     query: str | None = None,
-) -> tuple[dict[str, Any], Facts]:
+) -> tuple[dict[str, Any], Sessions]:
     """The arguments of a `ClickLog` from the file of a tidy table, empty if it has no session of the wanted query; and what
-    other files of the same log must have in common with it. See `read_tidy`.
+    knows the sessions, to compare them with those of other files. See `read_tidy`.
     """
     limit, notes = check_size("max_memory", max_memory), list[str]()
     sessions = Sessions(path, split, duplicates, Skipped(path, bad_rows), limit, notes, query)
-    table = table_of(path, columns, split, notes, limit)
-    return sessions.read(table), sessions.facts(table)
+    return sessions.read(table_of(path, columns, split, notes, limit)), sessions
 
 
 def table_of(
@@ -137,6 +130,12 @@ class Sessions:
         max_memory: bytes.
         notes: gets a line for each thing that was guessed.
         query: keep only the rows of this query, the others are not looked at; None keeps all.
+
+    Attributes:
+        names: by role what is read.
+        sessions: the names, as 64 bits of each in the column ``name``.
+        base: the position that the table counts from.
+        dates: whether times are dates, and not numbers; None without times.
     """
 
     def __init__(
@@ -157,15 +156,15 @@ class Sessions:
         """Forget all sessions; columns to be kept of each session besides length and query."""
         self.skipped.clear()
         self.skipped.first.clear()
-        self.sessions = Names()
+        self.sessions = Parts(pl.col("name") // (1 << 58))  # ranges
         self.lost: set[str] = set()  # sessions
         self.n_unknown = self.n_gaps = 0  # rows that were lost, of which nobody knows the session; sessions that lack rows
         self.above: Any = (None, 0)  # session and place of the row above a block, as in `_checked`
-        self.dates: bool | None = None  # whether times are dates, and not numbers
+        self.dates: bool | None = None
         timed = ["time"] if "time" in self.names else []
         self.head_columns = [*names, *(name for name in self.floats if name == "list_propensity"), *timed]
         self.row_columns = ["clicked", *(name for name in self.floats if name != "list_propensity")]
-        self.base: int | None = None  # the first position
+        self.base: int | None = None
         self.longest = 0  # list so far, where rows were lost
         self.label_bytes = 0
         self.item_index: dict[str, int] = {}
@@ -176,7 +175,7 @@ class Sessions:
 
     def read(self, blocks: TextTable | FrameTable) -> dict[str, Any]:
         """The arguments of a `ClickLog`."""
-        self.names = blocks.names
+        self.blocks, self.names = blocks, blocks.names
         self.floats = [name for name in self.names if name not in (*COLUMNS, "region", "split", "time")]
         self._begin()
         if not self._read_as_they_stand(blocks):
@@ -194,14 +193,10 @@ class Sessions:
             self._note(f"there is no column 'query': all sessions are taken to be of one query, {ONE_QUERY!r}")
         return self._arguments()
 
-    def facts(self, table: TextTable | FrameTable) -> Facts:
-        """What other files of the same log must have in common with the table that was read."""
-
-        def names() -> Iterator[pl.Series]:
-            for block in table():
-                yield self._checked(block).rows["key"]
-
-        return Facts(tuple(self.names), self.base, self.dates, self.sessions, names)
+    def read_names(self) -> Iterator[pl.Series]:
+        """Read the names of the sessions again."""
+        for block in self.blocks():
+            yield self._checked(block).rows["key"]
 
     def _note(self, note: str) -> None:
         if note not in self.notes:
@@ -270,8 +265,8 @@ class Sessions:
 
     def _values(self, rows: pl.DataFrame) -> pl.DataFrame:
         """The columns of `Checked.rows`, and whether a row is ``valid``."""
-        ranks = _by_text(rows["position"], _rank, pl.Int32)
-        clicks = _by_text(rows["clicked"], _truth, pl.Int8)
+        ranks = _by_text(rows["position"], lambda text: int(text) if re.fullmatch("[0-9]{1,9}", text) else -1, pl.Int32)
+        clicks = _by_text(rows["clicked"], lambda text: TRUTH.get(text.lower(), -1), pl.Int8)
         if rows["clicked"].unique().str.to_lowercase().is_in(["true", "false"]).any():
             self._note("clicked: true and false are taken for 1 and 0")
         key = pl.col("session")
@@ -335,7 +330,7 @@ class Sessions:
             names = rows["key"].rle().struct.field("value").hash()
             if names.n_unique() < len(names):
                 return False
-            self.sessions.add(names)
+            self.sessions.add(names.to_frame("name"))
             fault = fault or self._add(rows, lost)
             if error and not fault:
                 raise error
@@ -364,17 +359,18 @@ class Sessions:
         """Read the sessions in the order of their names; those that are numbers by their value."""
         self.together = False
         lost: dict[str, bool] = {}
-
-        def checked() -> Iterator[pl.DataFrame]:
-            for block in blocks():
-                rows, of_block, error = self._checked(block)
-                if error:
-                    raise error
-                lost.update(lost | of_block)
-                yield rows
-
-        for rows in _sorted_parts(checked()):  # of which the first comes after all rows were checked
-            self.sessions.add(rows["key"].unique().hash())
+        table = Parts(pl.col("key").hash() % PARTS)
+        for block in blocks():
+            rows, of_block, error = self._checked(block)
+            if error:
+                raise error
+            lost.update(lost | of_block)
+            table.add(rows)
+        if len(table.numbers) > 1:
+            table.spill()
+        for parts in filter(None, map(table.part, table.numbers)):
+            rows = stack(parts).sort("key", "rank", "number")
+            self.sessions.add(rows.select(name=pl.col("key").unique().hash()))
             if fault := self._add(rows, lost):
                 raise fault
         if self.n_sessions:
@@ -400,10 +396,8 @@ class Sessions:
             rows = rows.sort("run", "rank", maintain_order=True)
         if self.duplicates == "first":
             rows = self._first_of_repeated(rows)
-        lengths, twice = _lengths(rows), pl.lit(False)
-        if may_repeat_items(lengths, rows["item"].hash().to_numpy()):
-            twice = pl.struct("run", "item").is_duplicated()
-        faults = rows.select(self._faults(twice)).to_series()
+        lengths = _lengths(rows)
+        faults = self._faults(rows, lengths)
         if lost or faults.null_count() < rows.height:
             try:
                 rows = self._without_faults(rows.with_columns(fault=faults), lost)
@@ -441,24 +435,22 @@ class Sessions:
         self.skipped.count("a repeated row", int(again.min()), len(again))  # type: ignore[arg-type]
         return rows.filter(FIRST | (STEP != 0))
 
-    def _faults(self, twice: pl.Expr) -> pl.Expr:
-        """The fault that shows in a row, the same row of the session or that above it; null if there is none.
-
-        Args:
-            twice: whether the item of the row is in another row of the session.
-        """
+    def _faults(self, rows: pl.DataFrame, lengths: NDArray[np.int64]) -> pl.Series:
+        """The fault that shows in each row, the same row of the session or that above it; null if there is none."""
         query, propensity = pl.col("query"), pl.col("list_propensity")
         cases = {
             REPEATED: ~FIRST & (STEP == 0),
             INCOMPLETE: pl.when(FIRST).then(pl.col("rank") != self.base).otherwise(STEP != 1),
             TWO_QUERIES: ~FIRST & (query != query.shift()),
-            ITEM_TWICE: twice,
         }
+        if may_repeat_items(lengths, rows["item"].hash().to_numpy()):
+            cases[ITEM_TWICE] = pl.struct("run", "item").is_duplicated()
         if "list_propensity" in self.floats:
             cases[TWO_PROPENSITIES] = ~FIRST & (propensity != propensity.shift())
         if "time" in self.names:
             cases[TWO_TIMES] = ~FIRST & (pl.col("time") != pl.col("time").shift())
-        return pl.coalesce(pl.when(case).then(pl.lit(fault, pl.Int8)) for fault, case in cases.items())
+        fault = pl.coalesce(pl.when(case).then(pl.lit(fault, pl.Int8)) for fault, case in cases.items())
+        return rows.select(fault).to_series()
 
     def _without_faults(self, rows: pl.DataFrame, lost: Mapping[str, bool]) -> pl.DataFrame:
         """The rows of the sessions without a fault of which no row was lost; the others are counted or refused."""
@@ -515,6 +507,7 @@ class Sessions:
 
     def _arguments(self) -> dict[str, Any]:
         rows, heads = pl.concat(self.rows), stack(self.heads)
+        self.rows, self.heads = [], []
         lengths = heads["length"].to_numpy()
         shape = len(lengths), int(lengths.max())
         size = (5 + 8 * len(self.floats)) * shape[0] * shape[1] + self.label_bytes
@@ -562,19 +555,6 @@ def _worth(name: str, text: str) -> float:
     return float(text)
 
 
-def _rank(text: str) -> int:
-    """A position, or -1."""
-    try:
-        return whole_number("position", text, 0)
-    except Fault:
-        return -1
-
-
-def _truth(text: str) -> int:
-    """0 or 1, or -1."""
-    return TRUTH.get(text.lower(), -1)
-
-
 def _lengths(rows: pl.DataFrame) -> NDArray[np.int64]:
     """The number of rows of each session."""
     return rows["run"].rle().struct.field("len").cast(pl.Int64).to_numpy()
@@ -597,34 +577,3 @@ def _renumbered(numbers: pl.Series, index: dict[str, int]) -> tuple[pl.Series, d
     labels, distinct = list(index), numbers.unique(maintain_order=True).to_list()
     new = {labels[old]: number for number, old in enumerate(distinct)}
     return numbers.replace_strict(distinct, list(new.values()), return_dtype=pl.Int32), new
-
-
-def _sorted_parts(blocks: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
-    """All rows, those of a session together and in order; many go through temporary files, by a hash of their sessions."""
-    rows: list[pl.DataFrame] = []
-    n_spills = 0
-    with tempfile.TemporaryDirectory(prefix="clickgym-") as name:
-        folder = Path(name)
-        for block in blocks:
-            rows.append(block)
-            if sum(frame.height for frame in rows) >= SPILL:
-                n_spills = _spill(rows, folder, n_spills)
-        if not n_spills:
-            parts = iter([rows])
-        else:
-            if rows:
-                _spill(rows, folder, n_spills)
-            parts = ([pl.read_ipc(file) for file in folder.glob(f"{part}-*")] for part in range(PARTS))
-        for part in filter(None, parts):
-            yield stack(part).sort("key", "rank", "number")
-
-
-def _spill(rows: list[pl.DataFrame], folder: Path, n_spills: int) -> int:
-    """Move rows to files by a hash of their sessions; returns how many times that was done."""
-    table = stack(rows).with_columns(part=pl.col("key").hash() % PARTS)
-    for (number,), some in table.partition_by("part", as_dict=True, include_key=False).items():
-        path = folder / f"{number}-{n_spills}"
-        with writing(path):
-            some.write_ipc(path)
-    rows.clear()
-    return n_spills + 1

@@ -7,7 +7,6 @@ Queries are known by 64 bits of their ids. Of a client nothing is read, and no m
 from __future__ import annotations
 
 import codecs
-import gzip
 import io
 import json
 import re
@@ -39,6 +38,7 @@ from .tables import (
     read_blocks,
     read_lines,
     split_lines,
+    unpacked,
 )
 from .tidy import LABEL
 from .times import as_seconds
@@ -165,14 +165,17 @@ def ubi_files(path: Path) -> tuple[Path, Path | None] | None:
         ValueError: the folder does not have one of each.
     """
     if path.is_dir():
-        files = {kind: [file for file in sorted(path.iterdir()) if kind in file.name.lower()] for kind in ("quer", "event")}
-        if [*map(len, files.values())] != [1, 1]:
-            raise ValueError(f"{path} is a folder; expected one file with 'queries' in its name and one with 'events'")
-        queries, events = files["quer"][0], files["event"][0]
-        return queries, None if queries == events else events
+        return _files_in(path)
     text = str(path)
     pairs = ((Path(text[: at.start()]), Path(text[at.end() :])) for at in re.finditer(r"\+", text) if not path.exists())
     return next((pair for pair in pairs if pair[0].is_file() and pair[1].is_file()), None)
+
+
+def _files_in(folder: Path) -> tuple[Path, Path | None]:
+    queries, events = ([file for file in sorted(folder.iterdir()) if kind in file.name.lower()] for kind in ("quer", "event"))
+    if not len(queries) == len(events) == 1:
+        raise ValueError(f"{folder} is a folder; expected one file with 'queries' in its name and one with 'events'")
+    return queries[0], None if queries == events else events[0]
 
 
 def read_ubi_path(
@@ -186,13 +189,9 @@ def read_ubi_path(
 # --------------------------------------------------------------------------------------------------------------- records
 
 
-def _open(path: Path) -> Any:
-    return gzip.open(path) if path.suffix == ".gz" else path.open("rb")
-
-
 def _frames(path: Path, skipped: Skipped) -> Iterator[pl.DataFrame]:
     """The records of a file, with the columns of `FLAT`, ``hits``, ``bulk`` and ``index``."""
-    with _open(path) as file:
+    with unpacked(path) as file:
         begin = file.read(4096).removeprefix(codecs.BOM_UTF8).lstrip()[:1]
     if begin in (b"[", b"{"):
         for frame in _array(path) if begin == b"[" else _lines(path, skipped):
@@ -231,15 +230,8 @@ def _is_plain(text: bytes) -> bool:
 
 
 def _by_line(path: Path, first: int, text: bytes, skipped: Skipped) -> pl.DataFrame:
-    rows = []
-    for number, line in split_lines(path, first, text):
-        if line.strip():
-            try:
-                rows.append(_record(line))
-            except Fault as fault:
-                skipped.add(fault, number)
-                skipped.n_lost += 1
-    return pl.DataFrame(rows, schema=RECORD.to_schema())
+    lines = ((number, line) for number, line in split_lines(path, first, text) if line.strip())
+    return pl.DataFrame([*skipped.parsed(lines, _record)], schema=RECORD.to_schema())
 
 
 def _record(line: bytes) -> Any:
@@ -272,7 +264,7 @@ def _as(value: Any, kind: Any) -> Any:
 def _array(path: Path) -> Iterator[pl.DataFrame]:
     """Records that are the entries of an array."""
     decode, gap, rows, number = json.JSONDecoder().raw_decode, re.compile(r"[\s,]*"), list[Any](), 1
-    with _open(path) as file:
+    with unpacked(path) as file:
         reader = codecs.getreader("utf-8-sig")(file)
         text, at = reader.read(PIECE).lstrip()[1:], 0
         while (at := gap.match(text, at).end()) == len(text) or text[at] != "]":  # type: ignore[union-attr]
@@ -560,22 +552,7 @@ class _Reader:
         self, sources: list[Iterator[pl.DataFrame]], first_ordinal: int | None, n_positions: int | None, strict: bool
     ) -> ClickLog:
         """What is read: the events of the last source as they come, unless queries may be among them."""
-        *others, last = sources
-        kept = [*chain(*others), *islice(last, 1)]
-        kept += last if self.is_bulk else []
-        names = " and ".join(str(skipped.source) for skipped in self.skipped)
-        self.queries, records = [], [NO_QUERY, *self.queries]
-        sessions = _Sessions(records, n_positions or ROWS)
-        records.clear()
-        for events in chain(kept, last):
-            sessions.add(events)
-        if self.queries:
-            raise ValueError(f"{names}: a query is among the events of another file; expected one file of both")
-        if not len(sessions.reason) or not sessions.n_events:
-            expected = f"a query and an event with the action {self.action!r} or 'impression'"
-            raise ValueError(
-                f"{names}: {len(sessions.reason)} queries and {sessions.n_events} such events; expected {expected}"
-            )
+        sessions, names = self._sessions(sources, n_positions or ROWS)
         clicks, share = sessions.finish(first_ordinal)
         for reason, count in sessions.dirt.items():
             self._count(reason, count)
@@ -604,6 +581,26 @@ class _Reader:
             items, clicked, texts, item_labels, query_labels, self.dirt[f"clicks dropped: {FATES[-1]}"],
             skipped=dict(self.dirt), notes=tuple(notes), times=None if np.isnan(times).any() else times,
         )  # fmt: skip
+
+    def _sessions(self, sources: list[Iterator[pl.DataFrame]], most: int) -> tuple[_Sessions, str]:
+        """The sessions of all sources with their events, and the names of the sources."""
+        *others, last = sources
+        kept = [*chain(*others), *islice(last, 1)]
+        kept += last if self.is_bulk else []
+        names = " and ".join(str(skipped.source) for skipped in self.skipped)
+        self.queries, records = [], [NO_QUERY, *self.queries]
+        sessions = _Sessions(records, most)
+        records.clear()
+        for events in chain(kept, last):
+            sessions.add(events)
+        if self.queries:
+            raise ValueError(f"{names}: a query is among the events of another file; expected one file of both")
+        if not len(sessions.reason) or not sessions.n_events:
+            expected = f"a query and an event with the action {self.action!r} or 'impression'"
+            raise ValueError(
+                f"{names}: {len(sessions.reason)} queries and {sessions.n_events} such events; expected {expected}"
+            )
+        return sessions, names
 
     def _labelled(self, numbers: pl.Series) -> tuple[tuple[str, ...], NDArray[np.int32]]:
         """The labels of what there is, in its order, and the places among them."""

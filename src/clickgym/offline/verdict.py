@@ -31,7 +31,7 @@ from scipy.special import ndtri, stdtr, stdtrit
 from .distinct import distinct
 from .estimation.estimator import ConvergenceWarning, Estimator
 from .estimation.settings import CONVERGED
-from .evaluation import LEAST_SESSIONS, Evaluation, Policies, contributions, evaluate
+from .evaluation import LEAST_SESSIONS, Evaluation, Policies, contributions, evaluate, policy_of
 from .fitting import hold_out
 from .goodness_of_fit import FITS, check_above, check_fit
 from .log import ClickLog
@@ -287,7 +287,7 @@ def _shown(log: ClickLog, target: Policies) -> tuple[ClickLog, Floats]:
     """The lists of a policy as sessions without clicks, each once for each query and length, and the share of each."""
     lists, queries, shares = [], [], []
     for query, rows in sessions_by_query(log):
-        policy = target[query] if isinstance(target, Mapping) else target
+        policy = policy_of("target", target, query, log)
         missing = np.setdiff1d(policy.items, log.items[rows])
         if len(missing):
             raise ValueError(f"the log never shows the item {log.item_labels[missing[0]]!r} for the query {query!r}")

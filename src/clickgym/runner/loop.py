@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import gymnasium as gym
 import numpy as np
+from numpy.typing import NDArray
 
 from ..agents import Agent, CompiledAgent
 from ..core.kernels import KernelError, SessionError, cause, only_own_frames, specialise
@@ -17,19 +18,24 @@ from ..envs.click_env import name_of
 from ..envs.guests import regret_of
 from ..envs.session import is_ranked_list, session
 from ..envs.wrappers.regret import Meter
-from .axes_loop import absent_item, feedback_of, loop_with_axes, update_blindly
+from .axes_loop import Feedback, absent_item, kernels_of_axes, state_of_axes
 from .metrics import Metrics
 from .pairs import Pair
 
 OnChunk = Callable[[int], object]
 
-# Left open in the templates below; `specialise` binds them to the kernels of a model and an agent.
+# Left open in the templates below; `specialise` binds them to the kernels of a model, an agent and the axes there are.
 rank: Callable[..., None]
 update: Callable[..., None]
 play_session: Callable[..., tuple[float, float, int]]
 measure: Callable[..., None]
 sessions: Callable[..., tuple[int, float, int]]
 next_round: Callable[..., None]
+is_available: Callable[..., bool]
+report_clicks: Callable[..., tuple[float, bool]]
+learn: Callable[..., None]
+change_item: Callable[..., int]
+change_list: Callable[..., None]
 
 
 class AgentError(SessionError):
@@ -58,47 +64,72 @@ def check_list(agent: Agent, ranking: Any, n_items: int, n_positions: int, what:
         raise AgentError(f"{type(agent).__name__}, {what} {number}: {error}") from None
 
 
-# The flat argument lists below are written four times on purpose: bundled in named tuples, or forwarded by ``*arguments``, they
-# give the same numbers but cost 20 to 60 % more a session (measured over six pairs).
+class UsersState(NamedTuple):
+    """The users under the present task, and the arrays of one session of theirs.
+
+    Generators stand beside it: numba takes 0.2 ms for each call to find the type of a record that holds one.
+    """
+
+    parameters: Any
+    reward: int
+    cutoff: int
+    pool: Any
+    round: Any
+    observed: NDArray[Any]  # of which the agent ranks: (L, d) features, those of the state, or (L,) which items are available
+    uniforms: NDArray[np.float64]  # (K,)
+    clicks: NDArray[np.int8]  # (K,)
+    examined: NDArray[np.int8]  # (K,)
+    scratch: NDArray[np.float64]  # (K + 1,)
 
 
-def _sessions(  # type: ignore[no-untyped-def]
-    parameters, env_rng, uniforms, clicks, examined, scratch, reward, cutoff, pool, drawn,
-    state, agent_rng, ranking, seen, contexts, n_sessions, totals,
-):  # fmt: skip
-    """``n_sessions`` rounds of rank, session, update; returns how many were played before a bad list."""
+def _sessions(users, env_rng, state, agent_rng, ranking, seen, axes, contexts, before, n_sessions, totals):  # type: ignore[no-untyped-def]
+    """``n_sessions`` rounds of rank, session, update; returns how many were played before a bad list.
+
+    What happens in a session, and in which order, says `envs/axes.py`. Which axes there are is known as this is compiled, so
+    that those which are not cost nothing; ``axes`` is None where there is none. ``before`` counts the sessions of the stream.
+    """
+    parameters, reward, cutoff, scratch = users.parameters, users.reward, users.cutoff, users.scratch
+    drawn, uniforms, clicks, examined = users.round, users.uniforms, users.clicks, users.examined
     n_positions = len(ranking)
     regret, rewards, n_clicks = totals[0], totals[1], totals[2]
     satisfied, realised, played = -1, 0.0, np.int64(0)  # no literal, for which numba would compile `is_ranked_list` once more
     while played < n_sessions:
-        rank(state, agent_rng, drawn.features, ranking)
+        rank(state, agent_rng, users.observed, ranking)
         if not is_ranked_list(ranking, seen, played):
+            break
+        if axes is not None and not is_available(axes, ranking):
             break
         for k in range(n_positions):
             uniforms[k] = env_rng.random()
         realised, expectation, satisfied = play_session(
             parameters, ranking, uniforms, clicks, examined, reward, cutoff, scratch
         )
-        update(state, drawn.features, ranking, clicks)
-        measure(contexts, ranking, clicks, expectation, totals, 3)
-        regret += drawn.optimum[0] - expectation
-        rewards += realised
-        for k in range(n_positions):
-            n_clicks += clicks[k]
-        next_round(pool, drawn, parameters, env_rng, reward, scratch)
+        paid_for, is_bot = realised, False
+        if axes is not None:
+            paid_for, is_bot = report_clicks(axes, before + played + 1, ranking, clicks, realised, reward, cutoff)
+        if is_bot:
+            realised = 0.0
+        else:
+            regret += drawn.optimum[0] - expectation
+            rewards += realised
+            for k in range(n_positions):
+                n_clicks += clicks[k]
+            measure(contexts, ranking, clicks, expectation, totals, 3)
+        if axes is None:
+            update(state, drawn.features, ranking, clicks)
+        else:
+            learn(state, drawn.features, ranking, before + played + 1, paid_for, axes)
+            item = change_item(state, agent_rng, before + played + 1, axes)
+        next_round(users.pool, drawn, parameters, env_rng, reward, scratch)
+        if axes is not None:
+            change_list(axes, item, parameters, reward, cutoff, scratch)
         played += 1
     totals[0], totals[1], totals[2] = regret, rewards, n_clicks
     return played, realised, satisfied
 
 
-def _play(  # type: ignore[no-untyped-def]
-    parameters, env_rng, uniforms, clicks, examined, scratch, reward, cutoff, pool, drawn,
-    state, agent_rng, ranking, seen, contexts, n_sessions, totals,
-):  # fmt: skip
-    return sessions(
-        parameters, env_rng, uniforms, clicks, examined, scratch, reward, cutoff, pool, drawn,
-        state, agent_rng, ranking, seen, contexts, n_sessions, totals,
-    )  # fmt: skip
+def _play(users, env_rng, state, agent_rng, ranking, seen, axes, contexts, before, n_sessions, totals):  # type: ignore[no-untyped-def]
+    return sessions(users, env_rng, state, agent_rng, ranking, seen, axes, contexts, before, n_sessions, totals)
 
 
 def _rank_blindly(state, rng, features, ranking):  # type: ignore[no-untyped-def]
@@ -109,28 +140,28 @@ def _rank_without_values(state, rng, features, ranking):  # type: ignore[no-unty
     rank(state, rng, features[:, : features.shape[1] - 1], ranking)
 
 
+def _update_blindly(state, features, ranking, clicks):  # type: ignore[no-untyped-def]
+    update(state, ranking, clicks)
+
+
 def _update_without_values(state, features, ranking, clicks):  # type: ignore[no-untyped-def]
     update(state, features[:, : features.shape[1] - 1], ranking, clicks)
 
 
-def loop(pair: Pair, measure: Any, before: Sequence[Any]) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-    """The compiled loop of a pair under the present task, and the arguments that it takes beside those of every pair.
-
-    Those that it took under the last task are ``before``.
-    """
+def loop(pair: Pair, measure: Any) -> Callable[..., Any]:
+    """The compiled loop of a pair under the present task."""
     agent, env = pair.agent, pair.place.core
-    if env.axes is not None:
-        compiled, axes = loop_with_axes(pair, measure, *(before or (None,)))
-        return compiled, (axes,)
     kernels: dict[str, Any] = {"rank": agent.rank_kernel, "update": agent.update_kernel}
     if pair.kind is CompiledAgent:  # which sees neither features nor a state
         kernels["rank"] = specialise(_rank_blindly, rank=agent.rank_kernel)
-        kernels["update"] = specialise(update_blindly, update=agent.update_kernel)
+        kernels["update"] = specialise(_update_blindly, update=agent.update_kernel)
     elif env.model.item_values is not None and not agent.observes_values:
         kernels["rank"] = specialise(_rank_without_values, rank=agent.rank_kernel)
         kernels["update"] = specialise(_update_without_values, update=agent.update_kernel)
+    if env.axes is not None:
+        kernels |= kernels_of_axes(agent, env, kernels["update"])
     kernels |= {"play_session": session(env.task.model), "measure": measure, "next_round": env.task.next_round}
-    return specialise(_play, sessions=specialise(_sessions, **kernels), counted=True), ()
+    return specialise(_play, sessions=specialise(_sessions, **kernels), counted=True)
 
 
 def play_compiled(pair: Pair, meter: Meter, metrics: Metrics, on_chunk: OnChunk | None = None) -> float:
@@ -157,12 +188,16 @@ def play_compiled(pair: Pair, meter: Meter, metrics: Metrics, on_chunk: OnChunk 
     clicks, examined = np.zeros(n_positions, np.int8), np.zeros(n_positions, np.int8)
     seen = np.empty(click_env.model.n_items, np.int64)
     task: Any = None
-    axes: tuple[Any, ...] = ()
+    axes: Any = None
 
     def play(size: int) -> tuple[int, float, int]:
+        users = UsersState(
+            task.parameters, task.code, task.cutoff, task.pool, task.round, observed,
+            uniforms, clicks, examined, scratch,
+        )  # fmt: skip
         return compiled(
-            task.parameters, click_env.np_random, uniforms, clicks, examined, scratch, task.code, task.cutoff,
-            task.pool, task.round, agent.state, agent.rng, agent.ranking, seen, contexts, size, meter.totals, *axes,
+            users, click_env.np_random, agent.state, agent.rng, agent.ranking, seen,
+            axes, contexts, click_env._steps, size, meter.totals,
         )  # fmt: skip
 
     def found_guilty(error: Exception) -> Exception:
@@ -183,13 +218,13 @@ def play_compiled(pair: Pair, meter: Meter, metrics: Metrics, on_chunk: OnChunk 
     while meter.step < meter.horizon:
         if task is not click_env.task:  # at the start, and where the users change
             task, contexts = click_env.task, metrics.contexts(click_env)
-            compiled, axes = loop(pair, metrics.kernel, axes)
+            compiled, axes = loop(pair, metrics.kernel), state_of_axes(pair, axes)
+            there = click_env.axes
+            observed = task.round.features if there is None or there.available is None else there.mask[0]
             play(0)  # compiles
         seen.fill(-1)
         size = min(chunk, meter.next_checkpoint - meter.step, click_env.sessions_to_change)
         agent.make_room(size)
-        for state in axes:
-            state.played[0] = click_env._steps
         before, regret = time.perf_counter(), meter.totals[0]
         try:
             played, realised, satisfied = play(size)
@@ -209,7 +244,7 @@ def play_compiled(pair: Pair, meter: Meter, metrics: Metrics, on_chunk: OnChunk 
             chunk = int(np.clip(chunk * 0.05 / max(lasted, 1e-6), chunk / 4, chunk * 4)) + 1
         if on_chunk is not None:
             on_chunk(size)
-    if axes:
+    if axes is not None:
         agent.close_displays()
     return seconds
 
@@ -232,7 +267,7 @@ def play_python(
     click_env, guest = pair.place.core, pair.place.is_guest
     n_items, n_positions, *_ = pair.place.sizes
     entered, contexts = None, metrics.contexts(click_env) if guest else ()
-    feedback, progress = feedback_of(pair), _Progress(on_chunk)
+    feedback, progress = Feedback(pair), _Progress(on_chunk)
     agent.leave()
     while meter.step < meter.horizon:
         try:

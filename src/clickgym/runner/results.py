@@ -138,10 +138,9 @@ def check_agreement(where: str, parts: Iterable[Part], new: Part) -> None:
         for key in ("models", "sources"):
             both = part[key].keys() & new[key].keys()
             pairs |= {f"{key}, {name}": (part[key][name], new[key][name]) for name in sorted(both)}
-        changed = {key: pair for key, pair in pairs.items() if pair[0] != pair[1]}
+        changed = [f"{key}: {_short(there)} there, {_short(now)} now" for key, (there, now) in pairs.items() if there != now]
         if changed:
-            what = "; ".join(f"{key}: {_short(there)} there, {_short(now)} now" for key, (there, now) in changed.items())
-            raise ValueError(f"{where} holds results of another configuration ({what}); choose another folder")
+            raise ValueError(f"{where} holds results of another configuration ({'; '.join(changed)}); choose another folder")
 
 
 def open_folder(out: Path, part: Part) -> dict[Trial, polars.DataFrame]:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 import os
-import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any
 
 import polars
 from polars import col
@@ -24,63 +22,8 @@ if TYPE_CHECKING:
     import pandas
     from matplotlib.figure import Figure
 
-Select = TypeVar("Select", bound=Callable[..., Any])
 
-
-EXCHANGE = ("__array__", "__arrow_c_stream__", "__dataframe__")
-"""By which other libraries take a frame."""
-
-
-class _LikeFrame:
-    """What `sweep` returned in version 1.0, a polars frame: in version 2 its methods still work, with a DeprecationWarning."""
-
-    frame: polars.DataFrame
-
-    if not TYPE_CHECKING:  # which says that they are no methods of results
-
-        def __getattr__(self, name: str) -> Any:
-            if (name.startswith("_") and name not in EXCHANGE) or not hasattr(polars.DataFrame, name):
-                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-            return getattr(_deprecated(self.frame, f".{name}"), name)
-
-        def __getitem__(self, key: Any) -> Any:
-            return _deprecated(self.frame, f"[{short(key)}]")[key]
-
-        def __iter__(self) -> Any:
-            return iter(_deprecated(self.frame))
-
-        def __len__(self) -> int:
-            return len(_deprecated(self.frame))
-
-        def __bool__(self) -> bool:
-            return True
-
-        def __contains__(self, name: Any) -> bool:
-            return name in _deprecated(self.frame)
-
-
-def _deprecated(frame: polars.DataFrame, what: str = "") -> polars.DataFrame:
-    text = f"sweep returns Results, no polars frame any more: take results.frame{what}"
-    warnings.warn(text, DeprecationWarning, stacklevel=3)
-    return frame
-
-
-def _or_of_frame(select: Select) -> Select:
-    """`Results.select`; given columns, as in version 1.0, that of the frame."""
-
-    @functools.wraps(select)
-    def either(self: Results, *names: Any, **named: Any) -> Any:
-        labels = self.config["agents"] + self.config["envs"]
-        values = [entry for each in (*names, *named.values()) for entry in (each if isinstance(each, list | tuple) else [each])]
-        columns = [each for each in values if isinstance(each, str) and each in self.frame.columns and each not in labels]
-        if columns or any(isinstance(each, polars.Expr) for each in values):
-            return _deprecated(self.frame, ".select").select(*names, **named)
-        return select(self, *names, **named)
-
-    return cast(Select, either)
-
-
-class Results(_LikeFrame):
+class Results:
     """The results of a sweep: table, figure and tests. `sweep` returns them; you can also read them from a folder.
 
     Args:
@@ -110,6 +53,7 @@ class Results(_LikeFrame):
     """
 
     def __init__(self, source: str | os.PathLike[str] | polars.DataFrame | Results) -> None:
+        self.frame: polars.DataFrame
         self.timings: polars.DataFrame
         self.config: dict[str, Any]
         if isinstance(source, Results):
@@ -132,7 +76,6 @@ class Results(_LikeFrame):
         results.frame, results.timings, results.config = frame, timings, config
         return results
 
-    @_or_of_frame
     def select(self, agents: Iterable[str] | None = None, environments: Iterable[str] | None = None) -> Results:
         """The results of some agents and environments, in the order of the names.
 
@@ -206,9 +149,6 @@ class Results(_LikeFrame):
         """
         from .reports.figures import regret_figure, write_figure  # matplotlib is slow to load
 
-        if isinstance(path, bool):
-            warnings.warn("plot takes a path first; give per_instance by name", DeprecationWarning, stacklevel=2)
-            path, per_instance = None, path
         figure = regret_figure(self.frame, self._config(per_instance), log=log)
         if path is not None:
             write_figure(figure, check_path("path", path))

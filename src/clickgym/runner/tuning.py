@@ -397,7 +397,9 @@ def _read_config(folder: Path, config: Mapping[str, Any], job: _Job) -> dict[str
         before.setdefault("by", MEAN)  # folders of version 2 name none
         if is_renamed := before["format"] < FORMAT:
             before |= {"format": FORMAT, "agent": name_now(before["agent"])}
-        changed = {key: (before[key], config[key]) for key in IDENTITY if before[key] != config[key]}
+        changed = [
+            f"{key}: {short(before[key])} there, {short(config[key])} now" for key in IDENTITY if before[key] != config[key]
+        ]
         differ = other_versions(before["versions"], config["versions"])
         before["random"] = [[str(env), str(name), float(regret)] for env, name, regret in before.get("random", [])]
         before["finals"] = int(before["finals"])
@@ -408,8 +410,7 @@ def _read_config(folder: Path, config: Mapping[str, Any], job: _Job) -> dict[str
     if is_renamed:
         _check_meaning(folder, before, job)
     if changed:
-        words = "; ".join(f"{key}: {short(there)} there, {short(now)} now" for key, (there, now) in changed.items())
-        raise ValueError(f"{folder} holds another tuning ({words}); choose another folder")
+        raise ValueError(f"{folder} holds another tuning ({'; '.join(changed)}); choose another folder")
     if differ:
         warnings.warn(f"{folder} holds trials made with other versions ({'; '.join(differ)})", stacklevel=5)
     return before

@@ -105,6 +105,11 @@ class Stored(NamedTuple):
     snapshot: tuple[int, int, bytes] | None
     beginning: tuple[int, int, bytes] | None = None
 
+    def starts(self) -> Sequence[tuple[int, int, bytes] | None]:
+        """The states with which a replay may begin, the latest first; None: with the first event."""
+        is_later = self.snapshot is not None and (self.beginning is None or self.snapshot[0] > self.beginning[0])
+        return (self.snapshot, self.beginning) if is_later else (self.beginning,)
+
 
 class History(NamedTuple):
     """What happened to an agent after a tick.

@@ -43,10 +43,6 @@ def _matrix(blob: bytes, n_rows: int) -> NDArray[np.float64]:
     return np.frombuffer(blob, np.float64).reshape(n_rows, -1)
 
 
-def _mask(bits: bytes, length: int) -> NDArray[np.bool_]:
-    return np.unpackbits(np.frombuffer(bits, np.uint8), count=length).astype(np.bool_)
-
-
 class Agents:
     """The agents of a journal, by the numbers of their queries. Several threads may use it.
 
@@ -94,16 +90,17 @@ class Agents:
 
     def of_query(self, query: Id) -> Served | None:
         """The agent of a query; None if the query is new."""
-        number = self.find(query)
-        return None if number is None else self.get(number)
+        return self.get(self.find(query))
 
     def find(self, query: Id) -> int | None:
         """The number of a query; None if the query is new."""
         number = self._numbers.get(query)
         return self._journal.query(query) if number is None else number
 
-    def get(self, number: int) -> Served | None:
+    def get(self, number: int | None) -> Served | None:
         """The agent of a query by number, from memory or the journal; None if the query is new."""
+        if number is None:
+            return None
         with self._mutex:
             served = self._agents.get(number)
             if served is not None:
@@ -174,8 +171,7 @@ class Agents:
         placed = served.new_slots(items)
         for slot, item in placed:
             served.place(slot, item, tick)
-        mask = served.mask_of(items)
-        served.candidates, served.present = candidates, (items, mask, np.packbits(mask).tobytes())
+        served.set_present(items, candidates)
         return placed
 
     def save_all(self, seconds: float = math.inf) -> int:
@@ -235,8 +231,7 @@ class Agents:
         self._metrics.count("loads")
         while stored is not None and stored != before:
             first, before = stored.beginning, stored
-            is_later = stored.snapshot is not None and (first is None or stored.snapshot[0] > first[0])
-            for snapshot in (stored.snapshot, first) if is_later else (first,):
+            for snapshot in stored.starts():
                 served = self._make(number, stored.query, stored.capacity, stored.n_features)
                 served.is_pruned = first is not None
                 reason = "" if snapshot is None else served.restore(*snapshot)
@@ -270,41 +265,33 @@ class Agents:
         )
         for tick, is_shown, row in events:
             if is_shown:
-                for slot, item in row.placed:
-                    served.place(slot, item, tick)
                 self._show_again(served, row)
             else:
                 served.learn(event_of(row, self._recipe.worths), tick)
         served.tick, served.version, served.guarded = max(served.tick, history.tick), history.version, history.guarded
-        if not served.recipe.sees_features and (last := served.last.max()) >= 0:
-            mask = served.last == last  # what could be shown in the last impression
-            items = [served.items[slot] for slot in np.flatnonzero(mask).tolist()]
-            if events or not served.present[0]:
-                served.candidates, served.present = (), (items, mask, np.packbits(mask).tobytes())
+        if events or not served.present[0]:
+            served.recall_present()
         return True
 
     def _show_again(self, served: Served, row: Shown) -> None:
-        """Show a list as it was shown."""
-        number, source, share, numbers, features = row.tick, row.source, row.share, row.items, row.features
-        by_agent, candidates = source in (AGENT, BY_LOT), row.candidates or b""
-        if source == INTERLEAVED and features is not None:
-            served.propose(None, _matrix(features, len(as_items(candidates))))
-        elif source == INTERLEAVED:
-            served.propose(_mask(candidates, len(served.items)), None)
-        if features is not None:
-            rows = as_items(candidates).tolist()
-            ranking = None if by_agent else [rows.index(item) for item in numbers]
-            there = served.show(number, source, share, features=_matrix(features, len(rows)), ranking=ranking)
-            again = [rows[row] for row in there]
+        """Show a list as it was shown, after the items that took their slots with it."""
+        for slot, item in row.placed:
+            served.place(slot, item, row.tick)
+        candidates, mask, features, place_of = row.candidates or b"", None, None, served.slot_of
+        if row.features is None:
+            mask = np.unpackbits(np.frombuffer(candidates, np.uint8), count=len(served.items)).astype(np.bool_)
         else:
-            ranking = None if by_agent else [served.slot_of.get(item, -1) for item in numbers]
-            there = served.show(number, source, share, mask=_mask(candidates, len(served.items)), ranking=ranking)
-            again = [served.items[slot] for slot in there]
-        if by_agent and again != numbers:
+            place_of = {item: place for place, item in enumerate(as_items(candidates).tolist())}
+            features = _matrix(row.features, len(place_of))
+        if row.source == INTERLEAVED:
+            served.propose(mask, features)
+        ranking = [place_of.get(item, -1) for item in row.items]
+        given = None if row.source in (AGENT, BY_LOT) else ranking
+        if served.show(row.tick, row.source, row.share, mask=mask, features=features, ranking=given) != ranking:
             cure = "; move the store to another agent, or anew to this one, by clickgym move OLD NEW --agent AGENT"
             cure = NO_CURE if served.is_pruned else cure
             raise ReplayError(
-                f"{_called(served)} showed another list in impression {number} than in its replay: the code of "
+                f"{_called(served)} showed another list in impression {row.tick} than in its replay: the code of "
                 f"{served.recipe.name} has changed, or it does not draw from its seed alone{cure}",
                 served.id,
             )

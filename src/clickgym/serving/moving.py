@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..core.checks import check_path
 from ..core.files import draft_of, make_folder, remove_drafts
@@ -64,19 +65,15 @@ def move(old: str | PathLike[str], new: str | PathLike[str], agent: Any = None) 
         FileError: one of them cannot be read or written.
     """
     with ExitStack() as stack:
-        contents, name = stack.enter_context(_opened(old)), without_password(old)
+        contents, name, recipe = stack.enter_context(_opened(old)), without_password(old), None
         if not contents.settings:
             raise ValueError(f"{name} holds no store of a clickgym.Ranker")
-        if agent is not None and contents.totals:
-            raise ValueError(
-                f"{name} was pruned, and another agent would have to learn from impressions that have left; {NEW_STORE}"
-            )
-        recipe = None if agent is None else _recipe(agent, contents, name)
+        if agent is not None:
+            recipe = _recipe(agent, contents, name)
+            contents = _from_before(contents, recipe.label)
         journal = stack.enter_context(_made(new))
         if contents.shared != journal.shared:
             contents = _with_ticks(contents, journal.shared)
-        if recipe is not None:
-            contents = _from_before(contents, recipe.label)
         with journal.call(), journal.together():
             if journal.settings():
                 raise ValueError(f"{journal.name} holds a store already; expected an empty place")
@@ -149,6 +146,10 @@ def _made(store: str | PathLike[str]) -> Iterator[Journal]:
 
 def _recipe(agent: Any, contents: Contents, old: str) -> Recipe:
     """Of an agent that can learn from the impressions of a store."""
+    if contents.totals:
+        raise ValueError(
+            f"{old} was pruned, and another agent would have to learn from impressions that have left; {NEW_STORE}"
+        )
     worths = {item.number: item.value for item in contents.items if item.value is not None}
     recipe = Recipe(agent, contents.settings["n_positions"], 0.95, valued="item_values" in contents.settings)
     if recipe.worths is not None:
@@ -176,11 +177,8 @@ def _from_before(contents: Contents, label: str) -> Contents:
     )
 
 
-def _with_ticks(contents: Contents, shared: bool) -> Contents:
-    """With ticks as the other kind of journal has them: of each agent from 1 without a gap, or of all together.
-
-    Where one tick is for all, it is the number of an impression, too: all are larger than those of the ids so far.
-    """
+def _events(contents: Contents, shared: bool) -> tuple[NDArray[np.int64], int]:
+    """``(3, n)`` agent, tick and time of each event, in the order of agents and ticks; the largest number of an impression."""
     events, largest = array("q"), contents.totals.get(STORE, {}).get("number", 0)
     for agent, tick, _, state in contents.beginnings():  # ticks of events that have left stay in their order
         for each in {tick, *ticks_of(state)}:
@@ -194,7 +192,15 @@ def _with_ticks(contents: Contents, shared: bool) -> Contents:
     columns = np.frombuffer(events, np.int64).reshape(-1, 3)
     columns = columns[np.lexsort((-columns[:, 2], columns[:, 1], columns[:, 0]))]
     is_new = (np.diff(columns[:, :2], axis=0, prepend=-1) != 0).any(axis=1)  # some of those that have left are there, too
-    of_agents, ticks, time = columns[is_new].T.copy()
+    return columns[is_new].T.copy(), largest
+
+
+def _with_ticks(contents: Contents, shared: bool) -> Contents:
+    """With ticks as the other kind of journal has them: of each agent from 1 without a gap, or of all together.
+
+    Where one tick is for all, it is the number of an impression, too: all are larger than those of the ids so far.
+    """
+    (of_agents, ticks, time), largest = _events(contents, shared)
     agents, begins, counts = np.unique(of_agents, return_index=True, return_counts=True)
     spans = {each: (begin, begin + n) for each, begin, n in zip(agents.tolist(), begins.tolist(), counts.tolist(), strict=True)}
     new = np.arange(len(ticks)) - np.repeat(begins, counts) + 1

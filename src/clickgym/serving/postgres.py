@@ -133,6 +133,8 @@ FROM clicks c JOIN impressions i ON i.number = c.impression
 UNION SELECT number, unnest(clicks), closed, 0 FROM impressions WHERE source = {LOGGED}"""
 """All clicks, also those of logs, which stand in the impression only."""
 OVERDUE = """SELECT number FROM impressions WHERE closed IS NULL AND (shown <= %s OR shown >= %s) ORDER BY shown LIMIT %s"""
+LOOK = """INSERT INTO settings VALUES ('looked', %(now)s) ON CONFLICT (name) DO UPDATE SET value = excluded.value
+WHERE abs(%(now)s::bigint - settings.value::bigint) >= 1000000 RETURNING 1"""
 SNAPSHOT = """INSERT INTO snapshots VALUES (%s, %s, %s, %b) ON CONFLICT (query) DO UPDATE
 SET tick = excluded.tick, version = excluded.version, state = excluded.state WHERE snapshots.tick < excluded.tick"""
 
@@ -175,10 +177,10 @@ class PostgresJournal:
 
     def _create(self) -> None:
         """Make the tables, unless another process has made them."""
-        connection, schema = self._connection(), self.name.schema
+        connection, schema = self._own().connection, self.name.schema
         version = self.name.version(connection)
         if version is None:
-            with self._safely():
+            with self.together():
                 connection.execute("SELECT pg_advisory_xact_lock(hashtext(%s))", (f"clickgym {schema}",))
                 if self.name.version(connection) is None:
                     if not connection.execute("SELECT 1 FROM pg_namespace WHERE nspname = %s", (schema,)).fetchone():
@@ -186,17 +188,14 @@ class PostgresJournal:
                     connection.execute(TABLES)
                     connection.execute(f"INSERT INTO settings VALUES ('version', '{VERSION}')")
         elif version == 1:
-            with self._safely():
+            with self.together():
                 connection.execute(TABLES[TABLES.index("CREATE TABLE pruned") :].replace("TABLE", "TABLE IF NOT EXISTS"))
                 connection.execute(f"UPDATE settings SET value = '{VERSION}' WHERE name = 'version'")
 
     # ------------------------------------------------------------------------------------------------------- connections
 
-    def _connection(self) -> Any:
-        """The connection of this thread."""
-        return self._own().connection
-
     def _own(self) -> _Own:
+        """The connection of this thread."""
         own: _Own | None = getattr(self._local, "own", None)
         if own is None or own.connection.closed:
             own = self._local.own = _Own(self.name.connect(self._synchronous))
@@ -235,10 +234,11 @@ class PostgresJournal:
         return result
 
     @contextmanager
-    def _safely(self) -> Iterator[None]:
+    def together(self) -> Iterator[None]:
         """A transaction that waits for the disk in any case."""
-        with self._connection().transaction():
-            self._connection().execute("SET LOCAL synchronous_commit = on")
+        connection = self._own().connection
+        with connection.transaction():
+            connection.execute("SET LOCAL synchronous_commit = on")
             outer, self._local.together = getattr(self._local, "together", False), True
             try:
                 yield
@@ -267,9 +267,6 @@ class PostgresJournal:
     def touch(self) -> None:
         self._local.touched = True
 
-    def together(self) -> Any:
-        return self._safely()
-
     def check_usable(self) -> None:
         check_process(self._process)
 
@@ -289,11 +286,11 @@ class PostgresJournal:
     # ------------------------------------------------------------------------------------------------------------- names
 
     def settings(self) -> dict[str, Any]:
-        return settings_of(self._connection())
+        return settings_of(self._own().connection)
 
     def add_settings(self, values: dict[str, Any]) -> dict[str, Any]:
         texts = [json.dumps(value.hex() if isinstance(value, bytes) else value) for value in values.values()]
-        with self._safely():  # all at once: where several processes begin, those of one count
+        with self.together():  # all at once: where several processes begin, those of one count
             self._run(
                 "INSERT INTO settings SELECT * FROM unnest(%s::text[], %s::text[]) ORDER BY 1 ON CONFLICT DO NOTHING",
                 ([*values], texts),
@@ -342,7 +339,7 @@ class PostgresJournal:
 
     def add_items(self, ids: Sequence[Id], values: Sequence[float | None]) -> list[Item]:
         rows = sorted((_key(identity), json.dumps(identity), value) for identity, value in zip(ids, values, strict=True))
-        with self._safely():  # a number that memory holds shall never stand for another item
+        with self.together():  # a number that memory holds shall never stand for another item
             self._run(
                 "INSERT INTO items (key, id, value) SELECT * FROM unnest(%s::bytea[], %s::text[], %s::float8[]) "
                 "ON CONFLICT DO NOTHING",
@@ -362,7 +359,7 @@ class PostgresJournal:
         if query is not None:
             columns, values = "key, id", [_key(query), json.dumps(query), capacity, n_features]
         places = ", ".join(["%s"] * len(values))
-        with self._safely():
+        with self.together():
             statement = f"INSERT INTO queries ({columns}, capacity, n_features) VALUES ({places}) ON CONFLICT DO NOTHING"
             rows = self._run(f"{statement} RETURNING number", values)
         return rows[0][0] if rows else None
@@ -388,10 +385,8 @@ class PostgresJournal:
         tick, now, guarded = int(found[0][0]), int(found[0][1]), found[0][2]
         rows = [_shown(row[3:]) for row in found if row[3] is not None]
         for row in rows:
-            version += row.shown if row.tick > since else 0
-            version += (row.closed or 0) * len(
-                {event for event in (row.ended, row.learned) if event is not None and event > since}
-            )
+            ends = {tick for tick in (row.ended, row.learned) if tick is not None and tick > since}
+            version += row.shown * (row.tick > since) + (row.closed or 0) * len(ends)
         if version & MASK != now or tick < since:
             return None
         return History(rows, tick, now, guarded is not None)
@@ -404,7 +399,7 @@ class PostgresJournal:
     @contextmanager
     def leaving(self, before: int) -> Iterator[PostgresView]:
         """In the order of their times. Nothing is locked that other calls need: impressions that are learned change no more."""
-        with self._safely():
+        with self.together():
             self._run("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
             name = f"clickgym {self.name.schema} prune"
             if not self._run("SELECT pg_try_advisory_xact_lock(hashtext(%s))", (name,))[0][0]:
@@ -414,7 +409,7 @@ class PostgresJournal:
             some = self._run(
                 "SELECT shown FROM impressions WHERE shown <= %s ORDER BY shown OFFSET %s LIMIT 1", (last, self.step)
             )
-            yield PostgresView(self._connection(), some[0][0] if some else last)
+            yield PostgresView(self._own().connection, some[0][0] if some else last)
 
     def agents_of(self, view: View) -> list[int]:
         rows = self._run(
@@ -465,27 +460,19 @@ class PostgresJournal:
         return rows
 
     def learn(self, row: Shown, tick: int, note: bytes | None, served: Served, guarded: bool) -> bool:
-        assert row.closed is not None
-        values = {
-            "agent": row.agent, "number": row.number, "open": int(row.ended is None), "closed": row.closed, "seen": row.seen,
-            "clicks": [*row.clicks], "note": note, "guarded": tick if guarded else None,
-        }  # fmt: skip
-        return bool(self._move(LEARN, values, served, tick - 1, tick, row.closed))
+        values = _columns(row) | {"open": int(row.ended is None), "note": note, "guarded": tick if guarded else None}
+        return bool(self._move(LEARN, values, served, tick - 1, tick, values["closed"]))
 
     def close(self, row: Shown, served: Served | None) -> Shown | None:
         """Closing does not depend on what the agent has learned, so it does not matter who else wrote."""
-        assert row.closed is not None
+        values = _columns(row) | {"open": 1}
         while True:
             stored = self.impression(row.number)
             if stored is None or stored.closed is not None:
                 is_own = stored is not None and (stored.closed, stored.seen) == (row.closed, row.seen)
                 return stored if is_own and self._local.again else None
             ((tick, version),) = self._run("SELECT tick, version FROM queries WHERE number = %s", (row.agent,))
-            values = {
-                "agent": row.agent, "number": row.number, "open": 1, "closed": row.closed, "seen": row.seen,
-                "clicks": [*row.clicks], "before": tick, "after": tick + 1, "version": version,
-                "next": (version + row.closed) & MASK,
-            }  # fmt: skip
+            values |= {"before": tick, "after": tick + 1, "version": version, "next": (version + values["closed"]) & MASK}
             if self._run(CLOSE, values):
                 if served is not None and (max(served.tick, 0), served.version) == (tick, version):
                     served.tick, served.version = tick + 1, values["next"]
@@ -511,20 +498,19 @@ class PostgresJournal:
                     row = self.impression(self._overdue.popleft())
                     if row is not None and row.closed is None:
                         return row
-            if not at_once and abs(now - self._looked) < 1_000_000:
+            if not at_once and not self._is_first_look(now):
                 return None
-            self._looked = now
-            if not at_once and not self._run(
-                "INSERT INTO settings VALUES ('looked', %(now)s) ON CONFLICT (name) DO UPDATE SET value = excluded.value "
-                "WHERE abs(%(now)s::bigint - settings.value::bigint) >= 1000000 RETURNING 1",
-                {"now": str(now)},
-            ):
-                return None
-            span = round(min(patience * 1e6, MASK))
-            rows = self._run(OVERDUE, (now - span, now + span, BATCH))
-            self._overdue.extend(number for (number,) in rows)
+            self._looked, span = now, round(min(patience * 1e6, MASK))
+            self._overdue.extend(number for (number,) in self._run(OVERDUE, (now - span, now + span, BATCH)))
             if not self._overdue:
                 return None
+
+    def _is_first_look(self, now: int) -> bool:
+        """Whether no process has looked within the last second; this one has from now on."""
+        if abs(now - self._looked) < 1_000_000:
+            return False
+        self._looked = now
+        return bool(self._run(LOOK, {"now": str(now)}))
 
     def waiting(self) -> list[Shown]:
         return [_shown(row) for row in self._run(WAITING, {})]

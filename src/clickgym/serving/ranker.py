@@ -7,7 +7,7 @@ import math
 import secrets
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from os import PathLike
@@ -39,7 +39,8 @@ from ..offline.postgres import is_address
 from ..offline.stores import BEFORE, LOGGED, log_of
 from ..runner.labels import AgentLike
 from .ids import COLUMN, Id, check_id, check_ids, impression_id, impression_number, lot
-from .journal import Item, Journal, Shown
+from .items import Items, checked_values
+from .journal import Journal, Shown
 from .memory import Agents, event_of
 from .metrics import Metrics
 from .postgres import PostgresJournal
@@ -62,6 +63,8 @@ AT_ONCE = 4
 ATTEMPTS = 8
 """How often a call is computed anew because other processes were faster."""
 
+CURES = {"agent": "move the store to that agent, by clickgym move OLD NEW --agent AGENT"}
+"""By setting, what helps where a store was made with another value; else `NEW_STORE`."""
 BY_OTHERS = " is served by another process while it learns from a log"
 
 T = TypeVar("T")
@@ -192,7 +195,7 @@ class Ranker:
         self._mixed = check_between("interleaved_share", interleaved_share, 0.0, 1.0, closed=True)
         self._interleaving = None if by is None else INTERLEAVINGS[check_choice("by", by, INTERLEAVINGS)]()
         self._by, self._best = by, challenger if hasattr(challenger, "best") and not isinstance(challenger, type) else None
-        self._item_values, valued = _checked_values(item_values), item_values is not None
+        self._item_values, valued = checked_values(item_values), item_values is not None
         is_agent = challenger is not None and self._best is None
         recipe = Recipe(challenger, self.n_positions, confidence, valued=valued) if is_agent else None
         self._recipe = Recipe(agent, self.n_positions, confidence, recipe, valued)
@@ -241,27 +244,19 @@ class Ranker:
 
     def _agree(self, seed: int | None) -> None:
         """Write the settings of a new store; refuse other ones than those of an old one."""
-        wanted = {"agent": self._recipe.label, "n_positions": self.n_positions, "seed": seed}
-        later = {}  # settings that a store may get after it was made
-        if isinstance(self._production, LearnedRanker):
-            later["production"] = f"LearnedRanker {self._production.digest}"
-        if self._by is not None:
-            against = "production" if self._best is None else type(self._best).__name__
-            if self._recipe.challenger is not None:
-                against = self._recipe.challenger.label
-            later |= {"by": self._by, "against": against}
+        wanted: dict[str, Any] = {"agent": self._recipe.label, "n_positions": self.n_positions}
+        if seed is not None:
+            wanted["seed"] = seed
+        later = self._later_settings()
         settings, valued = self._journal.settings(), bool(self._item_values)
         if not settings:
-            drawn = secrets.randbits(62) if seed is None else seed
-            first = {"seed": drawn, "secret": secrets.token_bytes(16)}
+            first = {"seed": secrets.randbits(62), "secret": secrets.token_bytes(16)} | wanted
             if valued or self._journal.shared:
                 first["item_values"] = int(valued)
-            settings = self._journal.add_settings(wanted | first)
+            settings = self._journal.add_settings(first)
         for name, value in (wanted | later).items():
-            if value is not None and settings.get(name, value) != value:
-                cure = NEW_STORE
-                if name == "agent":
-                    cure = "move the store to that agent, by clickgym move OLD NEW --agent AGENT"
+            if settings.get(name, value) != value:
+                cure = CURES.get(name, NEW_STORE)
                 raise ValueError(f"{self._journal.name} was made with {name} = {settings[name]}, not {value}; {cure}")
         if (was := bool(settings.get("item_values"))) != valued:
             raise ValueError(
@@ -271,13 +266,23 @@ class Ranker:
             settings = self._journal.add_settings(later)
         self.seed, self._secret = int(settings["seed"]), bytes(settings["secret"])
 
+    def _later_settings(self) -> dict[str, Any]:
+        """Settings that a store may get after it was made."""
+        later = {}
+        if isinstance(self._production, LearnedRanker):
+            later["production"] = f"LearnedRanker {self._production.digest}"
+        if self._by is not None:
+            against = "production" if self._best is None else type(self._best).__name__
+            if self._recipe.challenger is not None:
+                against = self._recipe.challenger.label
+            later |= {"by": self._by, "against": against}
+        return later
+
     def _forget(self) -> None:
         """Begin with what the store says, and nothing else."""
-        self._items: dict[Id, int] = {}
-        self._item_ids: dict[int, Id] = {}
-        if self._item_values:
-            self._recipe.worths = Worths(lambda number: self._item_values[self._ids_of([number])[0]])
-        self._remember(self._journal.items())
+        items = self._items = Items(self._journal, self._item_values)
+        if items.values:
+            self._recipe.worths = Worths(lambda number: items.values[items.ids_of([number])[0]])
         self._waiting = deque(self._journal.waiting())
         self._learn_at = None if self._update_seconds is None else 0
         self._agents = Agents(self._journal, self._recipe, self.seed, self._memory, self._metrics)
@@ -306,14 +311,11 @@ class Ranker:
             candidates = tuple(candidates) if is_list else check_ids("candidates", candidates, self._most_candidates)
         with self._journal.call():
             now = self._now()
-            if self._recipe.sees_features:
-                impression = self._rank_by_features(query, candidates, features, now)
-            else:
-                if features is not None:
-                    raise ValueError(f"{self._recipe.name} does not look at features, and features was given")
-                impression = self._until_stored(
-                    lambda: self._agents.find(query), lambda served: self._shown_by_slots(served, query, candidates, now)
-                )
+            show = self._shown_by_features if self._recipe.sees_features else self._shown_by_slots
+            impression = self._until_stored(
+                lambda: 0 if self._recipe.sees_features else self._agents.find(query),
+                lambda served: show(served, query, candidates, features, now),
+            )
             self._catch_up(now)
         self._metrics.ranked(impression.source, time.perf_counter() - begin)
         return impression
@@ -339,7 +341,7 @@ class Ranker:
                 raise ValueError("click needs the item that was clicked, or its position")
             if position is not None:
                 position = check_within("position", position, 1, self.n_positions, "n_positions = ")
-            clicked = None if item is None else self._known(check_id("item", item))
+            clicked = None if item is None else self._items.find(check_id("item", item))
             now = self._now()
             new = self._journal.click(number, position, clicked, now) if item is None or clicked is not None else None
             if new is None:
@@ -401,22 +403,24 @@ class Ranker:
             )
         with self._journal.call():
             if self._recipe.sees_features:
-                ids = self._checked_candidates(candidates)
-                with self._agents.lock(0):
-                    served = self._agents.get(0)
-                    if served is None:
-                        raise ValueError("no query was ranked yet")
-                    agent: Any = served.agent
-                    matrix = checked_features(features, (len(ids), agent.n_features))
-                    values = [np.array([self._item_values[each] for each in ids])] if self._recipe.by_value else []
-                    return [ids[row] for row in agent.best(matrix, *values)[: self.n_positions].tolist()]
+                return self._best_by_features(features, self._checked_candidates(candidates))
             number = self._agents.find(query)
-            if number is None:
-                raise ValueError(f"the query {short(query)} was never ranked")
             with self._agents.lock(number):
                 served = self._agents.get(number)
-                assert served is not None
-                return self._ids_of(served.best())
+                if served is None:
+                    raise ValueError(f"the query {short(query)} was never ranked")
+                return self._items.ids_of(served.best())
+
+    def _best_by_features(self, features: Any, ids: tuple[Id, ...]) -> list[Id]:
+        """`best` of the agent of all queries."""
+        with self._agents.lock(0):
+            served = self._agents.get(0)
+            if served is None:
+                raise ValueError("no query was ranked yet")
+            agent: Any = served.agent
+            matrix = checked_features(features, (len(ids), agent.n_features))
+            values = [np.array([self._item_values[each] for each in ids])] if self._recipe.by_value else []
+            return [ids[row] for row in agent.best(matrix, *values)[: self.n_positions].tolist()]
 
     def update(self) -> int:
         """Close the impressions whose time is over, and let agents learn from all closed impressions.
@@ -596,13 +600,12 @@ class Ranker:
             work: takes the agent, None if it is new; returns None if another process was faster.
         """
         if not self._journal.shared:
-            number = find()
-            return cast(T, work(None if number is None else self._agents.get(number)))
+            return cast(T, work(self._agents.get(find())))
         for _ in range(ATTEMPTS):
             number = find()
             with self._agents.lock(number):
                 try:
-                    result = work(None if number is None else self._agents.get(number))
+                    result = work(self._agents.get(number))
                 except BaseException:
                     if self._journal.touched:
                         self._agents.drop(find() if number is None else number)
@@ -611,54 +614,50 @@ class Ranker:
                     return result
                 number = find() if number is None else number
                 self._agents.be_wary(number)
+        raise self._overtaken(number)
+
+    def _overtaken(self, number: int | None) -> FileError:
+        """What is said where other processes were faster in all attempts."""
         stored = None if number is None else self._journal.stored(number)
         what = "its agent" if stored is None or stored.query is None else f"the query {short(stored.query)}"
-        raise FileError(
+        return FileError(
             f"{self._journal.name}: other processes were faster with {what} in {ATTEMPTS} attempts; call again later"
         )
 
     def _shown_by_slots(
-        self, served: Served | None, query: Id, candidates: tuple[Id, ...] | None, now: int
+        self, served: Served | None, query: Id, candidates: tuple[Id, ...] | None, features: Any, now: int
     ) -> Impression | None:
-        if served is None and candidates is None:
-            raise ValueError(f"the query {short(query)} is new; give its candidates")
-        same = served is not None and bool(served.present[0]) and (candidates is None or candidates == served.candidates)
-        if not same:
-            if candidates is None:
-                raise ValueError(f"the query {short(query)} has shown nothing yet; give its candidates")
-            candidates = self._checked_candidates(candidates)
-            capacity = self._checked_number(candidates, served)
-        elif served is not None:
-            candidates = served.candidates or tuple(self._ids_of(served.present[0]))
-        assert candidates is not None
+        if features is not None:
+            raise ValueError(f"{self._recipe.name} does not look at features, and features was given")
+        candidates, capacity = self._candidates_of(served, query, candidates)
         own_list = self._own_list(query, candidates)
         self._journal.touch()
-        items = [] if same else self._numbers_of(candidates)
+        items = self._items.numbers_of(candidates) if capacity else []
+        served = served or self._agents.new(query, capacity)
         if served is None:
-            served = self._agents.new(query, capacity)
-            if served is None:
-                return None
-        tick, placed = self._journal.next_tick(served), []
-        if not same:
-            placed = self._agents.admit(served, items, candidates, tick)
+            return None
+        tick = self._journal.next_tick(served)
+        placed = self._agents.admit(served, items, candidates, tick) if capacity else []
         _, mask, bits = served.present
-        own = None if own_list is None else [served.slot_of[self._items[one]] for one in own_list]
-        source, share, ranking, note = self._draw(served, tick, own, mask, None)
-        numbers = [served.items[slot] for slot in served.show(tick, source, share, mask=mask, ranking=ranking)]
-        return self._record(
-            served,
-            Shown(0, served.number, tick, served.number, now, source, share, numbers, bits, None, note, placed),
-        )
+        own = [served.slot_of[self._items.numbers[one]] for one in own_list]
+        return self._show(served, served.number, now, tick, own, served.items, bits, placed, mask, None)
 
-    def _rank_by_features(self, query: Id, candidates: Any, features: Any, now: int) -> Impression:
+    def _candidates_of(self, served: Served | None, query: Id, given: tuple[Id, ...] | None) -> tuple[tuple[Id, ...], int]:
+        """The candidates of a call, checked, and how many slots their query has, or is to have; 0: as in its last call."""
+        if served is not None and served.present[0] and given in (None, served.candidates):
+            return served.candidates or tuple(self._items.ids_of(served.present[0])), 0
+        if given is None:
+            what = "is new" if served is None else "has shown nothing yet"
+            raise ValueError(f"the query {short(query)} {what}; give its candidates")
+        candidates = self._checked_candidates(given)
+        return candidates, self._checked_number(candidates, served)
+
+    def _shown_by_features(
+        self, served: Served | None, query: Id, candidates: tuple[Id, ...] | None, features: Any, now: int
+    ) -> Impression | None:
         if candidates is None or features is None:
             raise ValueError(f"{self._recipe.name} ranks by features: each call needs candidates, and their features")
         candidates = self._checked_candidates(candidates)
-        return self._until_stored(lambda: 0, lambda served: self._shown_by_features(served, query, candidates, features, now))
-
-    def _shown_by_features(
-        self, served: Served | None, query: Id, candidates: tuple[Id, ...], features: Any, now: int
-    ) -> Impression | None:
         if served is None:
             self._checked_number(candidates, None)
             matrix = checked_features(features, (len(candidates), None))
@@ -672,34 +671,19 @@ class Ranker:
             matrix = checked_features(features, (len(candidates), agent.n_features))
         own_list = self._own_list(query, candidates, matrix)
         self._journal.touch()
-        items = self._numbers_of(candidates)
+        items = self._items.numbers_of(candidates)
+        served = served or self._agents.new(None, len(candidates), matrix.shape[1])
         if served is None:
-            served = self._agents.new(None, len(candidates), matrix.shape[1])
-            if served is None:
-                return None
+            return None
         tick = self._journal.next_tick(served)
         if self._item_values:  # agents see them behind the features
             matrix = np.column_stack([matrix, [self._item_values[identity] for identity in candidates]])
-        own = None if own_list is None else [candidates.index(one) for one in own_list]
-        source, share, ranking, note = self._draw(served, tick, own, None, matrix)
-        numbers = [items[row] for row in served.show(tick, source, share, features=matrix, ranking=ranking)]
-        of_query = self._agents.number_of(query)
-        return self._record(
-            served,
-            Shown(
-                0, 0, tick, of_query, now, source, share, numbers, np.array(items, np.int32).tobytes(), matrix.tobytes(), note
-            ),
-        )
+        own = [candidates.index(one) for one in own_list]
+        of_query, there = self._agents.number_of(query), np.array(items, np.int32).tobytes()
+        return self._show(served, of_query, now, tick, own, items, there, [], None, matrix)
 
     def _checked_candidates(self, candidates: Any) -> tuple[Id, ...]:
-        return self._check_valued("candidates", check_ids("candidates", candidates, self._most_candidates))
-
-    def _check_valued(self, name: str, ids: tuple[Id, ...]) -> tuple[Id, ...]:
-        """Refuse items without a value, if items have any."""
-        for identity in ids if self._item_values else ():
-            if identity not in self._item_values and self._known(identity) is None:
-                raise ValueError(f"{name} holds {short(identity)}, of which item_values has no value")
-        return ids
+        return self._items.check("candidates", check_ids("candidates", candidates, self._most_candidates))
 
     def _checked_number(self, candidates: tuple[Id, ...], served: Served | None) -> int:
         """How many slots a query has, or is to have."""
@@ -713,26 +697,25 @@ class Ranker:
             )
         return capacity
 
-    def _own_list(self, query: Id, candidates: tuple[Id, ...], features: Any = None) -> tuple[Id, ...] | None:
-        """The list of production, checked."""
-        if self._production is None:
-            return None
-        if isinstance(self._production, LearnedRanker):
-            answer: Any = self._production(query, candidates, None if self._production.table else features)
+    def _own_list(self, query: Id, candidates: tuple[Id, ...], features: Any = None) -> list[Id]:
+        """The list of production, checked; empty if there is none."""
+        production: Any = self._production
+        if production is None:
+            return []
+        if isinstance(production, LearnedRanker):
+            answer: Any = production(query, candidates, None if production.table else features)
         else:
-            answer = (
-                self._production.get(query) if isinstance(self._production, Mapping) else self._production(query, candidates)
-            )
+            answer = production.get(query) if isinstance(production, Mapping) else production(query, candidates)
         if answer is None:
-            return None
+            return []
         there = set(candidates)
         ids = [each for each in _checked_list(query, answer, self.n_positions) if each in there]
         if len(ids) < self.n_positions:
             raise ValueError(f"{_list_of(query)} has {len(ids)} candidates; expected at least {self.n_positions}")
-        return tuple(ids[: self.n_positions])
+        return ids[: self.n_positions]
 
     def _draw(
-        self, served: Served, tick: int, own: list[int] | None, mask: Any, features: Any
+        self, served: Served, tick: int, own: list[int], mask: Any, features: Any
     ) -> tuple[int, float | None, list[int] | None, bytes | None]:
         """Who chooses a list, with which probability production would, the list unless the agent chooses it alone, and whose
         the positions of an interleaved one are.
@@ -740,34 +723,53 @@ class Ranker:
         Args:
             served: the agent.
             tick: of the impression.
-            own: the list of production, as the agent's own ids.
+            own: the list of production, as the agent's own ids; empty if there is none.
             mask, features: what the agent sees.
         """
         key = self._journal.key(served.number, tick)
-        if own is not None and served.guarded:
+        if own and served.guarded:
             return BY_GUARD, None, own, None
-        rivals = own is not None or self._recipe.challenger is not None or self._best is not None
+        rivals = own or self._recipe.challenger is not None or self._best is not None
         if self._interleaving is not None and rivals and lot(self._secret, key, b"interleaved") < self._mixed:
-            first, *others = served.propose(mask, features)
-            if self._best is not None:
-                plain = features[:, :-1] if self._item_values else features
-                others = [check_ranking("challenger.best()", self._best.best(plain), self.n_positions, len(plain))]
+            first, rival = self._proposals(served, own, mask, features)
             rng = np.random.default_rng([*key, int.from_bytes(self._secret)])
-            list_, note = self._interleaving.draw(*completed(first, others[0] if others else own or []), self.n_positions, rng)
+            list_, note = self._interleaving.draw(*completed(first, rival), self.n_positions, rng)
             return INTERLEAVED, None, list_.tolist(), note.tobytes()
-        if own is None:
+        if not own:
             return AGENT, None, None, None
         by_production = lot(self._secret, key) < self._share
         return (PRODUCTION, self._share, own, None) if by_production else (BY_LOT, self._share, None, None)
 
-    def _record(self, served: Served, row: Shown) -> Impression | None:
-        """Store an open impression; None if another process was faster."""
+    def _proposals(self, served: Served, own: list[int], mask: Any, features: Any) -> Sequence[list[int]]:
+        """The list of the agent and that of its rival, for one that is interleaved; arguments as of `_draw`."""
+        first, *others = served.propose(mask, features)
+        if self._best is not None:
+            plain = features[:, :-1] if self._item_values else features
+            others = [check_ranking("challenger.best()", self._best.best(plain), self.n_positions, len(plain))]
+        return first, *(others or [own])
+
+    def _show(
+        self, served: Served, query: int, now: int, tick: int, own: list[int], items: Sequence[int], candidates: bytes,
+        placed: Sequence[tuple[int, int]], mask: Any, features: Any,
+    ) -> Impression | None:  # fmt: skip
+        """Have a list chosen, and store it as an open impression; None if another process was faster.
+
+        Args:
+            served: the agent.
+            query, now, tick, candidates, placed: as of `Shown`.
+            own: the list of production, as the agent's own ids; empty if there is none.
+            items: the numbers of the items by these ids.
+            mask, features: what the agent sees.
+        """
+        source, share, ranking, note = self._draw(served, tick, own, mask, features)
+        chosen = served.show(tick, source, share, mask=mask, features=features, ranking=ranking)
+        numbers, content = [items[each] for each in chosen], None if features is None else features.tobytes()
+        row = Shown(0, served.number, tick, query, now, source, share, numbers, candidates, content, note, placed)
         number = self._journal.show(row, served)
         if number is None:
             return None
         self._agents.save_if_due(served)
-        source = CHOSEN.get(row.source, "production")
-        return Impression(impression_id(self._secret, number), self._ids_of(row.items), source)
+        return Impression(impression_id(self._secret, number), self._items.ids_of(numbers), CHOSEN.get(source, "production"))
 
     # ---------------------------------------------------------------------------------------------------------- learning
 
@@ -872,7 +874,7 @@ class Ranker:
             lists, clicks = log.items[part, : self.n_positions], log.clicks[part, : self.n_positions]
             labels, counts = np.unique(lists[lists >= 0], return_counts=True)
             labels_of = (log.item_labels[label] for label in labels[np.argsort(-counts, kind="stable")].tolist())
-            ids = self._check_valued("item_labels", check_ids("item_labels", labels_of, self._most_candidates))
+            ids = self._items.check("item_labels", check_ids("item_labels", labels_of, self._most_candidates))
             query = check_id("a query of the log", queries[log.queries[part[0]]])
             if len(ids) < self.n_positions:
                 raise ValueError(
@@ -882,8 +884,8 @@ class Ranker:
             if served is None:
                 raise ValueError(f"{self._journal.name}{BY_OTHERS}")
             tick = self._journal.next_tick(served)
-            placed = self._agents.admit(served, self._numbers_of(ids), ids, tick)
-            numbers_of = {label: self._items[log.item_labels[label]] for label in labels.tolist()}
+            placed = self._agents.admit(served, self._items.numbers_of(ids), ids, tick)
+            numbers_of = {label: self._items.numbers[log.item_labels[label]] for label in labels.tolist()}
             for row, clicked in zip(lists.tolist(), clicks.tolist(), strict=True):
                 numbers = [numbers_of.get(label, -1) for label in row]
                 numbers += [-1] * (self.n_positions - len(numbers))
@@ -918,42 +920,6 @@ class Ranker:
 
     # ------------------------------------------------------------------------------------------------------------- other
 
-    def _numbers_of(self, candidates: tuple[Id, ...]) -> list[int]:
-        """The numbers of items, new ones if need be."""
-        new = [identity for identity in candidates if identity not in self._items]
-        if new:
-            self._remember(self._journal.find_items(new))
-            new = [identity for identity in new if identity not in self._items]
-        if new:
-            values = [self._item_values.get(identity) for identity in new]
-            self._remember(self._journal.add_items(new, values))
-        return [self._items[identity] for identity in candidates]
-
-    def _known(self, identity: Id) -> int | None:
-        """The number of an item; None if it was never a candidate."""
-        if identity not in self._items:
-            self._remember(self._journal.find_items([identity]))
-        return self._items.get(identity)
-
-    def _ids_of(self, numbers: Sequence[int]) -> list[Id]:
-        """The ids of items."""
-        try:
-            return [self._item_ids[number] for number in numbers]
-        except KeyError:
-            self._remember(self._journal.items_of([number for number in numbers if number not in self._item_ids]))
-            return [self._item_ids[number] for number in numbers]
-
-    def _remember(self, items: Iterable[Item]) -> None:
-        """Keep items of the store in memory; refuse them where ``item_values`` has another value."""
-        for number, identity, value in items:
-            if value is not None and self._item_values.setdefault(identity, value) != value:
-                raise ValueError(
-                    f"item_values has {self._item_values[identity]:g} for {short(identity)}, of which "
-                    f"{self._journal.name} has {value:g}; an item keeps its value, or gets another id"
-                )
-            self._item_ids[number] = identity
-            self._items[identity] = number
-
     def _read_clock(self) -> int:
         """Microseconds since 1970."""
         seconds = self._clock()
@@ -969,11 +935,9 @@ class Ranker:
         """`_read_clock`, for a call that writes."""
         now = self._read_clock()
         if now < self._latest - 1_000_000:
-            logger.warning(
-                "the clock went back by %.0f s; times of impressions follow it, their order does not",
-                (self._latest - now) / 1e6,
-                extra={"event": "clock went back", "seconds": (self._latest - now) / 1e6},
-            )
+            text = "the clock went back by %.0f s; times of impressions follow it, their order does not"
+            seconds = (self._latest - now) / 1e6
+            logger.warning(text, seconds, extra={"event": "clock went back", "seconds": seconds})
         self._latest = now
         return now
 
@@ -1017,21 +981,6 @@ def _checked_list(query: Id, items: Any, n_positions: int) -> tuple[Id, ...]:
     if len(ids) < n_positions:
         raise ValueError(f"{_list_of(query)} has {len(ids)} items; expected at least {n_positions}")
     return ids
-
-
-def _checked_values(item_values: Any) -> dict[Id, float]:
-    """The values by item; none if none are given."""
-    if item_values is None:
-        return {}
-    if not isinstance(item_values, Mapping):
-        raise TypeError(f"item_values is {short(item_values)}; expected the value of each item, by its id")
-    values = {
-        check_id("an item of item_values", item): check_at_least(f"item_values[{short(item)}]", value, 0.0)
-        for item, value in item_values.items()
-    }
-    if not any(values.values()):
-        raise ValueError(f"item_values {'are all 0' if values else 'is empty'}; expected at least one above 0")
-    return values
 
 
 def _checked_production(production: Any, n_positions: int) -> Any:

@@ -322,9 +322,9 @@ def report_of(view: View, now: float, confidence: float, compares: bool) -> Repo
     compared, changed = _changes(columns["query"][chosen], columns["items"][chosen, 0])
     positions = zip(totals.seen[0], totals.clicked[0], totals.seen[1], totals.clicked[1], strict=True)
     return Report(
-        time=utc(now * 1e6), store_from=None if totals.first is None else utc(totals.first),
-        store_to=None if totals.last is None else utc(totals.last), queries=sum(each is not None for each in ids.values()),
-        items=len(view.ids("items")), impressions=sum(sources) - sources[LOGGED], open=int((columns["seen"] < 0).sum()),
+        time=utc(now * 1e6), store_from=_moment(totals.first), store_to=_moment(totals.last),
+        queries=sum(each is not None for each in ids.values()), items=len(view.ids("items")),
+        impressions=sum(sources) - sources[LOGGED], open=int((columns["seen"] < 0).sum()),
         by_agent=sum(sources[each] for each in BY_AGENT), by_production=sum(sources[each] for each in BY_PRODUCTION),
         learned_from_log=sources[LOGGED], clicks=totals.clicks, late=totals.late,
         positions=tuple(Position(k, *of_k) for k, of_k in enumerate(positions, 1)),
@@ -332,13 +332,22 @@ def report_of(view: View, now: float, confidence: float, compares: bool) -> Repo
         traffic=tuple(_traffic(totals.queries, ids, set(guarded))), compared=compared, changed=changed,
         guarded=tuple(ids[each] for each in guarded[:MOST_QUERIES] if ids[each] is not None), n_guarded=len(guarded),
         difference=totals.difference(confidence) if by_lot or compares else None, confidence=confidence,
-        interleaved=sources[INTERLEAVED], credit=_credit(settings, totals) if "by" in settings else None,
-        valued=worths is not None, pruned=gone, pruned_until=None if totals.until is None else utc(totals.until),
+        interleaved=sources[INTERLEAVED], credit=_credit(settings, totals), valued=worths is not None,
+        pruned=gone, pruned_until=_moment(totals.until),
     )  # fmt: skip
 
 
-def _credit(settings: Mapping[str, Any], totals: Totals) -> Credit:
-    """The credit of the interleaved impressions, up to the first that is open; a late click counts for its own impression."""
+def _moment(time: int | None) -> str | None:
+    return None if time is None else utc(time)
+
+
+def _credit(settings: Mapping[str, Any], totals: Totals) -> Credit | None:
+    """The credit of the interleaved impressions, up to the first that is open; a late click counts for its own impression.
+
+    None: no list was to be interleaved.
+    """
+    if "by" not in settings:
+        return None
     n, wins, losses, total, squares, evidence = totals.credit
     by, against = settings["by"], settings["against"]
     if not n:
@@ -355,13 +364,8 @@ def _credit(settings: Mapping[str, Any], totals: Totals) -> Credit:
 
 def _changes(query: NDArray[np.int64], first: NDArray[np.int32]) -> tuple[int, int]:
     """Of how many queries both halves are long enough, and in how many of them the commonest first item is another."""
-    compared = changed = 0
-    for part in grouped(query)[1]:
-        if len(part) >= 2 * HALF:
-            halves = np.array_split(first[part], 2)
-            compared += 1
-            changed += _commonest(halves[0]) != _commonest(halves[1])
-    return compared, changed
+    halves = [np.array_split(first[part], 2) for part in grouped(query)[1] if len(part) >= 2 * HALF]
+    return len(halves), sum(_commonest(earlier) != _commonest(later) for earlier, later in halves)
 
 
 def _commonest(items: NDArray[np.int32]) -> int:
@@ -370,11 +374,10 @@ def _commonest(items: NDArray[np.int32]) -> int:
 
 
 def _traffic(queries: Mapping[int, Sequence[int]], ids: dict[int, Any], guarded: set[int]) -> list[Query]:
-    order = sorted(
-        (number for number, totals in queries.items() if totals[0]), key=lambda number: (-queries[number][0], number)
-    )
+    order = sorted(queries, key=lambda number: (-queries[number][0], number))
     everywhere = 0 in guarded  # the agent of all queries
     return [
         Query(ids[number], queries[number][0], queries[number][1], everywhere or number in guarded)
         for number in order[:MOST_QUERIES]
+        if queries[number][0]
     ]

@@ -10,7 +10,7 @@ import copy
 import io
 import json
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from operator import mul
 from types import SimpleNamespace
 from typing import Any, NamedTuple, cast
@@ -260,11 +260,16 @@ class Served:
             if self.recipe.worths is not None and hasattr(agent, "set_item_value"):
                 agent.set_item_value(slot, self.recipe.worths[item])
 
-    def mask_of(self, items: Iterable[int]) -> NDArray[np.bool_]:
-        """``(L,)`` booleans: the slots of the given items."""
+    def set_present(self, items: list[int], candidates: tuple[Id, ...] = ()) -> None:
+        """Set the items that can be shown from now on, by their numbers, and the candidates as the caller passed them."""
         mask = np.zeros(len(self.items), np.bool_)
         mask[[self.slot_of[item] for item in items]] = True
-        return mask
+        self.candidates, self.present = candidates, (items, mask, np.packbits(mask).tobytes())
+
+    def recall_present(self) -> None:
+        """After a replay: the items can be shown that could be in the last impression, unless the agent ranks by features."""
+        if (last := self.last.max()) >= 0:
+            self.set_present([self.items[slot] for slot in np.flatnonzero(self.last == last).tolist()])
 
     def show(
         self,
@@ -334,9 +339,11 @@ class Served:
 
     def replaced_since(self, event: Event) -> list[int]:
         """The positions of an open impression, from 0, whose item was replaced since it was shown."""
-        ranking = np.array(self.open[event.number][1])
-        gone = self.replaced[ranking] > event.number if event.features is None else np.zeros(len(ranking), np.bool_)
-        return np.flatnonzero(gone).tolist()
+        return np.flatnonzero(self._is_gone(np.array(self.open[event.number][1]), event)).tolist()
+
+    def _is_gone(self, ranking: NDArray[np.int64], event: Event) -> NDArray[np.bool_]:
+        """Where the items of a list that was shown were replaced since."""
+        return self.replaced[ranking] > event.number if event.features is None else np.zeros(len(ranking), np.bool_)
 
     def _learn_own(self, event: Event, ranking: NDArray[np.int64], display: int) -> None:
         clicks = np.full(self.recipe.n_positions, -1, np.int8)
@@ -346,29 +353,27 @@ class Served:
         if self.recipe.compiled:
             agent.update(observation, ranking, clicks, display=display)  # it knows itself what was replaced since
         else:
-            void = np.zeros(len(ranking), np.bool_) if event.features is not None else self.replaced[ranking] > event.number
+            void = self._is_gone(ranking, event)
             agent.update(observation, ranking, clicks, event.reward(), display=display, void=void)
 
     def _learn_others(self, event: Event, whole: NDArray[np.int64], agent: Any, recipe: Recipe) -> None:
         """Let an agent learn a list that somebody else has chosen, as far as its first item that was replaced since."""
         seen = len(event.clicks)
         ranking = whole[:seen]
-        gone = (ranking < 0) | (self.replaced[ranking] > event.number) if event.features is None else ranking < 0
+        gone = (ranking < 0) | self._is_gone(ranking, event)
         seen = int(np.argmax(gone)) if gone.any() else seen
         if not seen:
             return
-        ranking, clicks = ranking[:seen], np.array(event.clicks[:seen], np.int8)
-        if recipe.compiled:
-            context = None
-            if event.features is not None:
-                context = np.zeros((1, recipe.n_positions, agent.n_features))
-                context[0, :seen] = event.features[ranking, : agent.n_features]
-                ranking = whole
-                clicks = np.pad(clicks, (0, len(ranking) - seen), constant_values=-1)
-            agent.learn(SimpleNamespace(rankings=ranking[None], clicks=clicks[None], context=context))
-        else:
-            clicks = np.pad(clicks, (0, len(whole) - seen), constant_values=-1)
+        clicks = np.full(len(whole), -1, np.int8)
+        clicks[:seen] = event.clicks[:seen]
+        if not recipe.compiled:
             agent.update(_observation(agent, event.features), whole, clicks, event.reward(seen))
+        elif event.features is None:
+            agent.learn(SimpleNamespace(rankings=whole[None, :seen], clicks=clicks[None, :seen], context=None))
+        else:
+            context = np.zeros((1, recipe.n_positions, agent.n_features))
+            context[0, :seen] = event.features[whole[:seen], : agent.n_features]
+            agent.learn(SimpleNamespace(rankings=whole[None], clicks=clicks[None], context=context))
 
     def _count_trials(self) -> None:
         """Count what is known, in the order in which lists were shown: the order of clicks depends on the lists."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import sqlite3
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,6 @@ from ..offline.stores import (
     row_of,
     rows_of,
     settings_of,
-    sum_of,
     sum_of_impression,
     worths_of,
 )
@@ -55,17 +54,7 @@ class SqliteJournal(Store):
 
     shared = False
     step = 2000  # other calls wait meanwhile
-
-    def __init__(self, path: Path | None, durable: str, on_abort: Callable[[], None]) -> None:
-        super().__init__(path, durable, self._abort)
-        self._forget_agents = on_abort
-        self._oldest: tuple[int, int] | None = None  # the open impression that was shown first, and when
-        try:
-            with self._faults():
-                self._begin()
-        except BaseException:
-            self.shut_down()
-            raise
+    _oldest: tuple[int, int] | None  # the open impression that was shown first, and when
 
     def _begin(self) -> None:
         self._tick = self._reserved = int(settings_of(self.connection).get("tick", 0))
@@ -74,19 +63,14 @@ class SqliteJournal(Store):
         self._was_moved, self._was_pruned = (has_table(self.connection, name) for name in ("moved", "pruned"))
         self._find_oldest()
 
-    def _abort(self) -> None:
-        self._begin()
-        self._forget_agents()
-
     @property
     def name(self) -> Path | None:
         """The file."""
         return self.path
 
-    @contextmanager
-    def together(self) -> Iterator[None]:
+    def together(self) -> AbstractContextManager[None]:
         """A call is a transaction already."""
-        yield
+        return nullcontext()
 
     @contextmanager
     def view(self) -> Iterator[SqliteView]:
@@ -106,7 +90,7 @@ class SqliteJournal(Store):
 
     def add_settings(self, values: dict[str, Any]) -> dict[str, Any]:
         there = self.settings()
-        new = {name: value for name, value in (values if there else {**values, "tick": 0}).items() if name not in there}
+        new = {name: value for name, value in (values if there else {"tick": 0} | values).items() if name not in there}
         if new:
             self.touch()
         for name, value in new.items():
@@ -135,8 +119,7 @@ class SqliteJournal(Store):
             self.add_snapshot(agent, tick, 0, state)
         if contents.totals:
             self._keep(contents.beginnings(), ((query, json.dumps(totals)) for query, totals in contents.totals.items()))
-        for name, value in (contents.settings | {"tick": self._tick}).items():
-            insert(self.connection, "settings", name, value)
+        self.add_settings(contents.settings | {"tick": self._tick})
 
     def _own(self, number: int) -> int:
         """The number of an impression in this store, by that of its id: they differ where it comes from another store."""
@@ -188,10 +171,9 @@ class SqliteJournal(Store):
     def history(self, agent: int, since: int, version: int, opened: Sequence[int]) -> History:
         where, values = ("", []) if agent == 0 else ("query = ? AND ", [agent])
         slots: dict[int, list[tuple[int, int]]] = {}
-        for _, tick, *place, _ in rows_of(
-            self.connection, "slots", "WHERE query = ? AND since > ? ORDER BY since", agent, since
-        ):
-            slots.setdefault(tick, []).append((place[0], place[1]))
+        placed = rows_of(self.connection, "slots", "WHERE query = ? AND since > ? ORDER BY since", agent, since)
+        for _, tick, slot, item, _ in placed:
+            slots.setdefault(tick, []).append((slot, item))
         rows = [
             row
             for number in opened
@@ -260,8 +242,7 @@ class SqliteJournal(Store):
         self._tick += 1
         if self._tick > self._reserved:
             self._reserved += RESERVED
-            values = (self._reserved, sum_of("tick", self._reserved))
-            self.connection.execute("UPDATE settings SET value = ?, checksum = ? WHERE name = 'tick'", values)
+            insert(self.connection, "settings", "tick", self._reserved, verb="INSERT OR REPLACE")
         return self._tick
 
     def key(self, agent: int, tick: int) -> tuple[int, ...]:
@@ -289,9 +270,8 @@ class SqliteJournal(Store):
     def learn(self, row: Shown, tick: int, note: bytes | None, served: Served, guarded: bool) -> bool:
         self._write_end(row, tick, note)
         if guarded:
-            number, query, capacity, n_features, *_ = row_of(self.connection, "queries", "WHERE number = ?", row.agent)
-            values = (tick, sum_of(number, query, capacity, n_features, tick), number)
-            self.connection.execute("UPDATE queries SET guarded = ?, checksum = ? WHERE number = ?", values)
+            query = row_of(self.connection, "queries", "WHERE number = ?", row.agent)
+            insert(self.connection, "queries", *query[:4], tick, verb="INSERT OR REPLACE")
         return True
 
     def _write_end(self, row: Shown, learned: int | None, note: bytes | None) -> None:

@@ -165,7 +165,11 @@ class Store:
             self._connect()
             undo.callback(lambda: self.connection.close())  # a migration connects again
             self._prepare(DURABLE[durable])
+            self._begin()
             undo.pop_all()
+
+    def _begin(self) -> None:
+        """Take up what the store contains, also after a rollback."""
 
     def _connect(self) -> None:
         self.connection = sqlite3.connect(self.path or ":memory:", isolation_level=None, check_same_thread=False, timeout=5.0)
@@ -300,6 +304,7 @@ class Store:
             with suppress(sqlite3.Error):
                 if self.connection.in_transaction:
                     self.connection.execute("ROLLBACK")
+            self._begin()
             self._on_abort()
         batch.done = True
         self._lock.notify_all()

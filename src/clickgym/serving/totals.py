@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -92,23 +92,12 @@ class Totals:
             for k in range(len(self.seen[row])):
                 self.seen[row][k] += int((who & (seen > k)).sum())
                 self.clicked[row][k] += int((who & (seen >= 0))[place[position == k + 1]].sum())
-        for each, n, clicked in _counts(query[of_users], n_clicks[of_users]):
-            totals = self.of_query(each)
-            totals[0], totals[1] = totals[0] + n, totals[1] + clicked
-        for agent, slot in view.placed():
-            totals = self.of_query(agent)
-            totals[4], totals[5] = totals[4] + 1, max(totals[5], slot + 1)  # free slots are taken in their order
+        self._add_queries(query[of_users], n_clicks[of_users], view.placed())
         worth = None if worths is None else worths[lists[place, position - 1]][~late]
         rewards = np.bincount(place[~late], worth, minlength=len(number)).astype(float)
         part = _until_open(np.isin(source, (BY_LOT, PRODUCTION)), seen)  # the order of clicks depends on the lists
         groups = np.zeros(len(part), np.int64) if 0 in view.ids("queries") else query[part]
-        most = float(len(self.seen[0]) if worths is None else np.sort(worths)[-len(self.seen[0]) :].sum())
-        trial, earlier = PairedDifference(most, 0.5), {each: totals[2:4] for each, totals in self.queries.items()}
-        trial.restore(self.trial[:6] or trial.to_list())
-        trial.add_all(groups, rewards[part], source[part] == BY_LOT, share[part], earlier)
-        self.trial = [float(value) for value in trial.to_list()]
-        for each, more in earlier.items():
-            self.of_query(each)[2:4] = more
+        self._add_trial(worths, groups, rewards[part], source[part] == BY_LOT, share[part])
         part = _until_open(source == INTERLEAVED, seen)
         if len(part):
             clicks = np.zeros((len(number), len(self.seen[0])), np.int8)
@@ -116,6 +105,30 @@ class Totals:
             notes = view.notes()
             self._add_credit(outcomes([notes[each] for each in number[part].tolist()], clicks[part]), view.settings()["by"])
         return columns
+
+    def _add_queries(self, query: NDArray[np.int64], clicks: NDArray[np.int64], placed: Iterable[tuple[int, int]]) -> None:
+        """Add the impressions and the clicks of each query, and the items that took slots."""
+        names, where = np.unique(query, return_inverse=True)
+        counts, clicked = np.bincount(where, minlength=len(names)), np.bincount(where, clicks, len(names))
+        for each, n, n_clicked in zip(names.tolist(), counts.tolist(), clicked.astype(int).tolist(), strict=True):
+            totals = self.of_query(each)
+            totals[0], totals[1] = totals[0] + n, totals[1] + n_clicked
+        for agent, slot in placed:
+            totals = self.of_query(agent)
+            totals[4], totals[5] = totals[4] + 1, max(totals[5], slot + 1)  # free slots are taken in their order
+
+    def _add_trial(
+        self, worths: NDArray[np.float64] | None, groups: NDArray[Any], rewards: NDArray[np.float64],
+        by_agent: NDArray[np.bool_], shares: NDArray[np.float64],
+    ) -> None:  # fmt: skip
+        """Add impressions to the difference between agent and production; arguments as of `PairedDifference.add_all`."""
+        most = float(len(self.seen[0]) if worths is None else np.sort(worths)[-len(self.seen[0]) :].sum())
+        trial, earlier = PairedDifference(most, 0.5), {each: totals[2:4] for each, totals in self.queries.items()}
+        trial.restore(self.trial[:6] or trial.to_list())
+        trial.add_all(groups, rewards, by_agent, shares, earlier)
+        self.trial = [float(value) for value in trial.to_list()]
+        for each, more in earlier.items():
+            self.of_query(each)[2:4] = more
 
     def _add_credit(self, values: NDArray[np.float64], by: str) -> None:
         n, won, lost, total, squares, best = self.credit
@@ -139,10 +152,3 @@ def _until_open(wanted: NDArray[np.bool_], seen: NDArray[np.int64]) -> NDArray[n
     places = np.flatnonzero(wanted)
     waits = np.flatnonzero(seen[places] < 0)
     return places[: waits[0] if len(waits) else len(places)]
-
-
-def _counts(query: NDArray[np.int64], clicks: NDArray[np.int64]) -> list[tuple[int, int, int]]:
-    """Each query with its impressions and its clicks."""
-    names, where = np.unique(query, return_inverse=True)
-    counts, clicked = np.bincount(where, minlength=len(names)), np.bincount(where, clicks, len(names))
-    return [*zip(names.tolist(), counts.tolist(), clicked.astype(int).tolist(), strict=True)]

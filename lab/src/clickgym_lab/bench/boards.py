@@ -15,7 +15,7 @@ from clickgym.core.formats import clock
 from clickgym.core.templates import templates
 from clickgym.runner import PUBLISHED
 
-from .leaderboard import TRUST, Place, header, leaderboard, place_text, ratio_text, row_of
+from .leaderboard import TRUST, Place, cells_of, leaderboard, place_text, ratio_text
 from .protocol import CURRENT, Board, Protocol
 from .reference import agent_of, lines, reference
 from .score import standing
@@ -53,40 +53,27 @@ def boards_tables(protocol: Protocol = CURRENT) -> list[Table]:
     Args:
         protocol: the version.
     """
-    tables = [
-        Table(
-            f"board-{board.name.replace(' ', '-')}",
-            f"Board: {board.name}",
-            f"{board.about[0].upper()}{board.about[1:]}. {len(protocol.tasks_of(board))} tasks.",
-            places,
-            list(protocol.columns(board)),
-            board,
-            _details(places, protocol, board),
-        )
-        for board in protocol.boards
-        for places in [leaderboard(protocol, board)]
-        if places
-    ]
-    return tables + [
-        Table(
-            f"quick-{board.name.replace(' ', '-')}",
-            f"Generic reinforcement learning beside the board {board.name}",
-            f"A first look: generic reinforcement learning plays the tasks of --quick alone, with {protocol.learners} runs; "
-            "an ability that it has not played yet does not count. That tells no places, no intervals and no bad runs.",
-            places,
-            list(protocol.columns(board)),
-            board,
-        )
-        for board in protocol.boards
-        for places in [leaderboard(protocol, board, None, True)]
-        for whole in [{place.agent for place in leaderboard(protocol, board)}]
-        if any(lines(protocol)[place.agent].learns and place.agent not in whole for place in places)
-    ]
+    tables, quick = [], []
+    for board in protocol.boards:
+        places, first = leaderboard(protocol, board), leaderboard(protocol, board, None, True)
+        key, abilities, ranked = board.name.replace(" ", "-"), list(protocol.columns(board)), {place.agent for place in places}
+        if places:
+            about = f"{board.about[0].upper()}{board.about[1:]}. {len(protocol.tasks_of(board))} tasks."
+            details = _details(places, protocol, board)
+            tables.append(Table(f"board-{key}", f"Board: {board.name}", about, places, abilities, board, details))
+        if any(lines(protocol)[place.agent].learns and place.agent not in ranked for place in first):
+            title = f"Generic reinforcement learning beside the board {board.name}"
+            about = (
+                f"A first look: generic reinforcement learning plays the tasks of --quick alone, with {protocol.learners} runs;"
+                " an ability that it has not played yet does not count. That tells no places, no intervals and no bad runs."
+            )
+            quick.append(Table(f"quick-{key}", title, about, first, abilities, board))
+    return tables + quick
 
 
 def _details(places: Sequence[Place], protocol: Protocol, board: Board) -> str:
-    text = io.StringIO()
-    csv.writer(text).writerows([header(protocol, board), *(row_of(place, protocol, board) for place in places)])
+    rows, text = [cells_of(place, protocol, board) for place in places], io.StringIO()
+    csv.writer(text).writerows([rows[0], *(row.values() for row in rows)])
     return b64encode(text.getvalue().encode()).decode()
 
 

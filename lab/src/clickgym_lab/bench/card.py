@@ -185,7 +185,7 @@ def bench(
         if board is not None:
             line = tune_line(DEVELOPMENT, board, player, folder / TUNING, n_jobs=n_jobs, callback=listener)
             player, config["tuning"] = player_of(line.player), line.agent
-        runs = protocol.quick_runs if quick else protocol.runs
+        runs = protocol.n_runs(quick)
         listener.whole(f"{len(suitable)} tasks", n_sessions(suitable, runs))
         played = play(
             protocol, label, player, suitable, runs, folder / PLAYS, n_jobs=n_jobs, callback=listener, on_block=on_block

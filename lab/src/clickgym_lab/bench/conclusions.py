@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,8 +21,8 @@ from clickgym.runner import PUBLISHED, stands
 
 from .leaderboard import Place, bad_text, is_learner, is_tuned, leaderboard
 from .protocol import CURRENT, Board, Protocol
-from .reference import PUBLISHED_LINE, SAFE_LINE, TUNED_LINE, agent_of, line_name, lines, reference
-from .score import Estimate, regret_ratios
+from .reference import PUBLISHED_LINE, SAFE_LINE, agent_of, line_name, lines, reference
+from .score import Standing, regret_ratios
 from .task import Task
 
 FOLDER = Path(__file__).parent
@@ -50,7 +50,7 @@ def recommended(protocol: Protocol = CURRENT) -> dict[str, str]:
         ``overall``, ``change`` and ``safety``, and ``published``: the best overall of those that are not our own.
     """
     places = [place for place in leaderboard(protocol, protocol.boards[0]) if not is_tuned(place) and is_learner(place)]
-    best = {"change": max(places, key=lambda place: place.standing.abilities["change"].value).agent}
+    best = {"change": _best_in("change", places).agent}
     best["safety"] = max(places, key=lambda place: worst(place.agent, "safety")).agent
     published = next(place.agent for place in places if agent_of(place.agent) != OURS)
     return {"overall": next(place.agent for place in places if place.recommended), "published": published, **best}
@@ -65,14 +65,14 @@ def tuned_lines(places: Mapping[str, Place]) -> tuple[list[tuple[Place, Place]],
         places: lines by name.
     """
     tuned = [(places[agent_of(name)], place) for name, place in places.items() if is_tuned(place)]
-    tuned.sort(key=lambda pair: pair[0].standing.overall.value - pair[1].standing.overall.value)
+    tuned.sort(key=lambda pair: pair[0].score() - pair[1].score())
     spoilt = {pair[0].agent: words for pair in tuned if (words := _spoilt(*pair))}
     return [pair for pair in tuned if pair[0].agent not in spoilt], [*spoilt.values()]
 
 
 def _spoilt(before: Place, after: Place) -> str:
     """What an agent lost by tuning of what it is made for; empty if nothing."""
-    scores = [place.standing.abilities["change"].value for place in (before, after)]
+    scores = [place.score("change") for place in (before, after)]
     if "change" in stands(PUBLISHED[before.agent]) and scores[0] - scores[1] > MUCH:
         return f"`{before.agent}` scores {scores[1]:.2f} in `change` instead of {scores[0]:.2f}"
     lists = [unsafe()[place.agent] for place in (before, after)]
@@ -110,13 +110,7 @@ def conclusions(docs: str) -> list[str]:
     free, extra, *_, last = CURRENT.boards
     places = {place.agent: place for board in (last, free, extra) for place in leaderboard(CURRENT, board)}
     tuned, spoilt = tuned_lines({name: place for name, place in places.items() if "change" in place.standing.abilities})
-    take, memory = recommended(), reference(CURRENT).filter(ability="memory")
-    agents = memory["agent"].unique().sort()
-    bandits = [name for name in agents if agent_of(name) in AGENTS and name != "Oracle"]
-    ratios = regret_ratios([*bandits, "PerState"], PLANNER, memory)
-    quick = {place.agent: place.standing.overall for place in leaderboard(CURRENT, free, quick=True)}
-    generic = [name for name in agents if agent_of(name) in LEARNERS]
-    common_task = regret_ratios([*bandits, *generic], PLANNER, memory)
+    take, quick = recommended(), {place.agent: place.standing.overall for place in leaderboard(CURRENT, free, quick=True)}
     text = _render(
         "conclusions.md",
         docs=docs,
@@ -130,18 +124,31 @@ def conclusions(docs: str) -> list[str]:
         first=n_first(take["overall"]),
         tuned=tuned,
         spoilt=spoilt,
-        gained=sum(after.standing.overall.value - before.standing.overall.value > MUCH for before, after in tuned),
-        planner=PLANNER,
-        ratios=ratios,
-        bandit=min(bandits, key=ratios.__getitem__),
+        gained=sum(after.score() - before.score() > MUCH for before, after in tuned),
         quick=quick,
         generic=next(name for name in quick if agent_of(name) in LEARNERS),
-        generic_ratio=min(common_task[name] for name in generic),
-        bandit_ratio=min(common_task[name] for name in bandits),
         n_tasks=len(CURRENT.tasks_of(free)),
         much=MUCH,
+        **_of_memory(),
     )
     return [f"- {item}" for item in text.removeprefix("- ").split("\n- ")]
+
+
+def _of_memory() -> dict[str, object]:
+    """Regrets in ``memory`` as multiples of that of the planner, which learns and plans ahead."""
+    memory = reference(CURRENT).filter(ability="memory")
+    agents = memory["agent"].unique().sort()
+    bandits = [name for name in agents if agent_of(name) in AGENTS and name != "Oracle"]
+    generic = [name for name in agents if agent_of(name) in LEARNERS]
+    ratios = regret_ratios([*bandits, "PerState"], PLANNER, memory)
+    common_task = regret_ratios([*bandits, *generic], PLANNER, memory)
+    return {
+        "planner": PLANNER,
+        "ratios": ratios,
+        "bandit": min(bandits, key=ratios.__getitem__),
+        "generic_ratio": min(map(common_task.__getitem__, generic)),
+        "bandit_ratio": min(map(common_task.__getitem__, bandits)),
+    }
 
 
 class Unsafe(NamedTuple):
@@ -178,32 +185,22 @@ def own_agent() -> str:
     """The scores of our own agent in each ability beside those of the best other agents, as a table in Markdown."""
     free, extra, *_ = CURRENT.boards
     places = {place.agent: place for place in leaderboard(CURRENT, free)}
-    others = [place for place in places.values() if agent_of(place.agent) != OURS]
-    informed = leaderboard(CURRENT, extra)
+    others, informed = [place for place in places.values() if agent_of(place.agent) != OURS], leaderboard(CURRENT, extra)
     own = [places[line_name(OURS, setting)] for setting in (PUBLISHED_LINE, SAFE_LINE)]
     overall = [f"{place.standing.overall}, {worst(place.agent):.2f}" for place in own]
-    rows = [("*overall*", *overall, *(str(place.standing.overall) for place in (others[0], informed[0])))]
+    rows = [("*overall*", *overall, str(others[0].standing.overall), str(informed[0].standing.overall))]
     for ability in (name for name in free.abilities if name not in CURRENT.playing):
-        playing = [[place for place in group if ability in place.standing.abilities] for group in (others, informed)]
-        best = [max(group, key=lambda place: place.standing.abilities[ability].value) for group in playing]
-        scores = (f"{_score_in(place, ability)}, {worst(place.agent, ability):.2f}" for place in own)
-        rows.append((ability, *scores, *(_named_score(place, ability) for place in best)))
-    header = (
-        "",
-        f"`{OURS}`, worst tenth of runs",
-        f"`{OURS}:safe=true`, worst tenth",
-        "best without extra knowledge",
-        "best with the examination probabilities",
-    )
+        scores = (f"{place.score(ability):.2f}, {worst(place.agent, ability):.2f}" for place in own)
+        best = (_best_in(ability, group) for group in (others, informed))
+        rows.append((ability, *scores, *(f"{place.score(ability):.2f} ({place.agent})" for place in best)))
+    heads = (f"`{OURS}`, worst tenth of runs", f"`{OURS}:safe=true`, worst tenth", "best without extra knowledge")
+    header = ("", *heads, "best with the examination probabilities")
     return "\n".join(markdown_table([header, *rows]))
 
 
-def _score_in(place: Place, ability: str) -> str:
-    return f"{place.standing.abilities[ability].value:.2f}"
-
-
-def _named_score(place: Place, ability: str) -> str:
-    return f"{_score_in(place, ability)} ({place.agent})"
+def _best_in(ability: str, places: Iterable[Place]) -> Place:
+    """Of the lines that play an ability the one that scores most."""
+    return max((place for place in places if ability in place.standing.abilities), key=lambda place: place.score(ability))
 
 
 def stability(sets: Sequence[Mapping[str, Mapping[str, float]]]) -> str:
@@ -218,18 +215,20 @@ def stability(sets: Sequence[Mapping[str, Mapping[str, float]]]) -> str:
         | --- | --- | --- | --- | --- | --- |
         | features | 2 | 1.000 | 1.000 | 1.000 | `MGD` on 2 of 2 sets |
     """
-    rows: list[tuple[str, ...]] = [("board", "agents", "two sets, mean", "two sets, least", "set and test set, mean", "first")]
-    for board in CURRENT.boards:
-        if board.name not in sets[0]:
-            continue
-        test = {place.agent: place.standing.overall.value for place in leaderboard(CURRENT, board)}
-        here = [{name: value for name, value in scores[board.name].items() if name in test} for scores in sets]
-        among = [_agreement(one, other) for one, other in itertools.combinations(here, 2)]
-        with_test = [_agreement(scores, test) for scores in here]
-        figures = (f"{figure:.3f}" for figure in (np.mean(among), min(among), np.mean(with_test)))
-        first, times = Counter(max(scores, key=scores.__getitem__) for scores in here).most_common(1)[0]
-        rows.append((board.name, f"{len(here[0])}", *figures, f"`{first}` on {times} of {len(sets)} sets"))
-    return "\n".join(markdown_table(rows))
+    header = ("board", "agents", "two sets, mean", "two sets, least", "set and test set, mean", "first")
+    boards = [board for board in CURRENT.boards if board.name in sets[0]]
+    return "\n".join(markdown_table([header, *(_row(board, [scores[board.name] for scores in sets]) for board in boards)]))
+
+
+def _row(board: Board, sets: Sequence[Mapping[str, float]]) -> tuple[str, ...]:
+    """A board in the table of `stability`."""
+    test = {place.agent: place.score() for place in leaderboard(CURRENT, board)}
+    here = [{name: value for name, value in scores.items() if name in test} for scores in sets]
+    among = list(itertools.starmap(_agreement, itertools.combinations(here, 2)))
+    with_test = [_agreement(scores, test) for scores in here]
+    figures = (f"{figure:.3f}" for figure in (np.mean(among), min(among), np.mean(with_test)))
+    first, times = Counter(max(scores, key=scores.__getitem__) for scores in here).most_common(1)[0]
+    return board.name, f"{len(here[0])}", *figures, f"`{first}` on {times} of {len(sets)} sets"
 
 
 def _agreement(one: Mapping[str, float], other: Mapping[str, float]) -> float:
@@ -249,103 +248,41 @@ def referee(sets: Sequence[Mapping[str, Mapping[str, float]]]) -> str:
     places = {place.agent: place for _, found in shown for place in found}
     anchors = Counter(CURRENT.anchor(task).agent for task in CURRENT.tasks())
     above = sum(any(score.value > 1 for score in place.standing.abilities.values()) for place in places.values())
-    rows = _answers(places, anchors, sum(compared for _, _, compared in counts))
-    values = {"rows": rows, "facts": _facts(shown), "boards": counts, "above": above, "n_lines": len(places)}
-    return _render("referee.md", **values, sets=sets, stability=stability(sets)) + "\n"
-
-
-def _answers(places: Mapping[str, Place], anchors: Mapping[str, int], n_pairs: int) -> Iterator[tuple[str, str, str]]:
-    """Criticism, answer and figure."""
-
-    def score(name: str, ability: str) -> str:
-        return _score_in(places[name], ability)
-
-    def gain(name: str, ability: str) -> str:
-        return f"{score(name, ability)} → {score(line_name(name, TUNED_LINE), ability)}"
-
-    figures = ", ".join(
-        f"`{name}` {gain(name, 'contextual')}" for name in ("UBMLinUCB", "DCMLinUCB", "CMLinUCB", "C2UCB", "PDGD")
-    )
-    yield (
-        "It measured tuning: one constant decided places in `contextual`",
-        "two lines for each agent, as published and tuned, with one budget on development tasks",
-        f"`contextual`, published → tuned: {figures}; `CascadeKLUCB` in `standard` {gain('CascadeKLUCB', 'standard')}",
-    )
-    n_tasks, n_all = places["Fixed"].standing.n_tasks, places["TopRank"].standing.n_tasks
-    yield (
-        "Overall scores were over different tasks",
-        "every agent plays every task that gives it what it needs; others count 0; pairs are compared over common tasks",
-        f"`Fixed`, which plays {n_tasks} tasks, scores {places['Fixed'].standing.overall.value:.2f}, `TopRank` with {n_all} "
-        f"{places['TopRank'].standing.overall.value:.2f}",
-    )
-    overall = places["CascadeTS"].standing.overall
-    yield (
-        "Intervals were over runs only, and many verdicts had no correction",
-        "the bootstrap draws instances and runs; Holm's correction over all pairs of a board",
-        f"`CascadeTS`: {overall}, {(overall.high - overall.low) / RUNS_ONLY:.1f} times as wide as over runs alone in version 1",
-    )
-    most, number = max(anchors.items(), key=lambda item: item[1])
-    yield (
-        "A score of 1.00 was its own anchor's, and findings quoted it",
-        "anchors are played again with other seeds; no sentence of ours quotes a score of 1 that is an anchor's own",
-        f"{len(anchors)} lines are the best of a task; `{most}` most often, of {number} of {sum(anchors.values())} tasks",
-    )
-    models = places["BCMPTS"].standing.models
-    worst = min(models, key=models.__getitem__)
-    yield (
-        "The interquartile mean hid a click model",
-        "scores are means; a column for each click model, and the worst tenth of the tasks",
-        f"`BCMPTS`: overall {places['BCMPTS'].standing.overall.value:.2f}, in the {worst} {models[worst]:.2f}, in its worst "
-        f"tenth {places['BCMPTS'].standing.worst:.2f}",
-    )
-    yield (
-        "An agent that searched memory won, and a forged folder was accepted",
-        "the judge plays everything itself, without the environment in the process, and on secret tasks",
-        "the two exploits and ten more gain nothing, or are refused: [tests](../lab/tests/test_judge.py)",
-    )
-    yield (
-        "One loss per run, no curves, no way to take part, nothing held out",
-        "20 steps of every run ship; [take part](taking_part.md); a secret set is drawn when a folder is judged",
-        f"{n_pairs:,} pairs of lines are compared, at 1,000 and 10,000 sessions, too",
-    )
     safety = [task for task in CURRENT.tasks() if task.ability == "safety"]
-    costs = [_cost_of_a_list(task) for task in safety]
-    yield (
-        "`safety` did not generalise: four queries, and one bad list was half of the score",
-        "more queries, three click models, and a thousandth of T added to all losses",
-        f"{len(safety)} tasks with {len({task.query for task in safety})} queries; one bad list costs at most "
-        f"{max(costs):.3f}; `BubbleRank` scores {score('BubbleRank', 'safety')}",
-    )
+    text = _render(
+        "referee.md", facts=_facts(shown), places=places, anchors=anchors, runs_only=RUNS_ONLY, safety=safety, boards=counts,
+        cost=max(map(_cost_of_a_list, safety)), above=above, sets=sets, stability=stability(sets),
+    )  # fmt: skip
+    return f"{text}\n"
 
 
 def _facts(boards: Sequence[tuple[Board, Sequence[Place]]]) -> dict[str, object]:
     """The figures of the answers to the criticism of version 2."""
     board, free = boards[0]
-    gaps = [(place.standing.overall.value - place.standing.bad.value, place) for place in free if place.standing.bad]
-    shown = [[own[name] for name in board.abilities if name in own] for own in (place.standing.abilities for place in free)]
-    apart = [math.hypot(*map(_width, scores)) / len(scores) for scores in shown]
-    together = [_width(place.standing.overall) for place in free]
-    scores, linear = ([value(place) for place in free] for value in (_overall, lambda place: place.standing.linear))
+    scores, linear = [place.score() for place in free], [place.standing.linear for place in free]
     return {
         "board": board,
         "free": free,
         "n_tasks": len(CURRENT.tasks_of(board)),
         "spoilt": tuned_lines({place.agent: place for place in free})[1],
         "chosen": [(each.name, place) for each, found in boards for place in found if place.recommended],
-        "gap": max(gaps, key=lambda gap: gap[0])[1],
-        "wider": np.median(np.divide(together, apart)),
+        "gap": max(free, key=_gap),
+        "wider": np.median([_wider(place.standing, board) for place in free]),
         "correlation": spearmanr(scores, linear).statistic,
         "own": next(place for place in free if place.agent == OURS),
         "bad": bad_text,
     }
 
 
-def _overall(place: Place) -> float:
-    return place.standing.overall.value
+def _gap(place: Place) -> float:
+    """By how much a bad run scores less than the mean."""
+    return -math.inf if place.standing.bad is None else place.score() - place.standing.bad.value
 
 
-def _width(score: Estimate) -> float:
-    return score.high - score.low
+def _wider(result: Standing, board: Board) -> float:
+    """How many times as wide the interval of the score is as if abilities were independent."""
+    widths = [result.abilities[name].width for name in board.abilities if name in result.abilities]
+    return result.overall.width / (math.hypot(*widths) / len(widths))
 
 
 RUNS_ONLY = 0.012

@@ -145,11 +145,9 @@ class Judgement:
     @cached_property
     def standings(self) -> dict[str, Standing]:
         """The scores by their origin: ``claimed`` by the author, ``judged``, and judged on the ``secret`` set."""
-        sets = {"claimed": self.submitted, "judged": self.judged, "secret": self.secret}
-        protocols = {"secret": self.secret_protocol}
-        return {
-            name: standing(table, protocols.get(name, self.protocol), self.board, self.quick) for name, table in sets.items()
-        }
+        sets = {"claimed": (self.submitted, self.protocol), "judged": (self.judged, self.protocol)}
+        sets["secret"] = self.secret, self.secret_protocol
+        return {name: standing(*each, self.board, self.quick) for name, each in sets.items()}
 
     @property
     def rows(self) -> list[tuple[str, ...]]:
@@ -219,9 +217,8 @@ class Judgement:
         """What the board reads, among the data of the version."""
         tasks = [self.protocol.by_name[name] for name in self.curves["task"].unique(maintain_order=True)]
         for part, block in blocks(tasks).items():
-            rows = self.curves.filter(col("task").is_in([task.name for task in block])).with_columns(
-                agent=polars.lit(self.name)
-            )
+            names = [task.name for task in block]
+            rows = self.curves.filter(col("task").is_in(names)).with_columns(agent=polars.lit(self.name))
             made = origin_of(
                 self.protocol,
                 self.agent,
@@ -284,12 +281,8 @@ def judge(
         sandbox = _sandbox(folder, Path(temporary), not unconfined)
         submission = _read(folder, sandbox, protocol)
         maker, quick = _maker(folder, sandbox, submission.agent), submission.quick
-        runs = protocol.quick_runs if quick else protocol.runs
-        try:
-            _compile(maker, protocol.tasks(quick))
-            suitable = suited(maker, protocol.tasks(quick))
-        except SeatError as error:
-            raise ValueError(f"{folder}: the agent {submission.agent!r} cannot be built: {error}") from None
+        runs = protocol.n_runs(quick)
+        suitable = _suitable(folder, maker, protocol.tasks(quick))
         boards = _boards(protocol, maker, suitable)
         counted = {task.ability for task in protocol.tasks(quick) if any(task.ability in each.abilities for each in boards)}
         secret = secret_set(protocol, seed, Path(temporary), quick, counted)
@@ -367,13 +360,17 @@ def _read(folder: Path, sandbox: Sandbox, protocol: Protocol) -> Submission:
     return submission
 
 
-def _compile(maker: SeatMaker, tasks: Iterable[Task]) -> None:
-    """Add what the submission compiles to the kernels of its sandboxes, by neutral tasks of the kinds that are played."""
+def _suitable(folder: Path, maker: SeatMaker, tasks: Sequence[Task]) -> list[Task]:
+    """The tasks that the agent can play; what it compiles, by neutral tasks, is added to the kernels of its sandboxes."""
     kinds = {(task.ability, task.env) for task in tasks}
     neutral = {(task.ability, task.env): task for task in DEVELOPMENT.candidates if (task.ability, task.env) in kinds}
-    for name, content in compiled_kernels(maker.agent, maker.sandbox, list(neutral.values())).items():
-        with (maker.sandbox.kernels / name).open("xb") as file:
-            file.write(content)
+    try:
+        for name, content in compiled_kernels(maker.agent, maker.sandbox, list(neutral.values())).items():
+            with (maker.sandbox.kernels / name).open("xb") as file:
+                file.write(content)
+        return suited(maker, tasks)
+    except SeatError as error:
+        raise ValueError(f"{folder}: the agent {maker.agent!r} cannot be built: {error}") from None
 
 
 def _maker(folder: Path, sandbox: Sandbox, agent: str) -> SeatMaker:
@@ -458,15 +455,9 @@ def _played(
     for (_, task, run), (table, seconds) in zip(cells, _runs(maker, maker.compiled, cells, n_jobs, callback), strict=True):
         if not table.select(col("regret", "loss").is_finite().all()).row(0) == (True, True):
             raise ValueError(f"run {run} of {task.name!r} came out with other than finite numbers")
-        facts: dict[str, Any] = {
-            "task": task.name,
-            "ability": task.ability,
-            "env": task.env,
-            "instance": task.instance,
-            "agent": maker.agent,
-        }
-        facts |= {"run": run, "horizon": task.horizon, "seconds": seconds}
-        frames.append(table.with_columns(polars.lit(value).alias(name) for name, value in facts.items()).select(COLUMNS))
+        facts = task._asdict() | {"task": task.name, "agent": maker.agent, "run": run, "seconds": seconds}
+        own = [polars.lit(facts[name]).alias(name) for name in COLUMNS if name in facts]
+        frames.append(table.with_columns(own).select(COLUMNS))
     return polars.concat(frames).with_columns(col("run", "horizon", "step").cast(polars.Int64))
 
 
@@ -542,6 +533,6 @@ def _compared(submission: Submission, submitted: polars.DataFrame, judged: polar
     if not others:
         return Claim(equal, both.height, others, math.nan, math.nan, 0.0)
     pair = next(iter(pairs({"submitted": submitted, "judged": judged}, submission.protocol, board).values()))
-    error = (pair.difference.high - pair.difference.low) / (2 * norm.ppf(0.975))
+    error = pair.difference.width / (2 * norm.ppf(0.975))
     detectable = float(error * (norm.ppf(1 - LEVEL / 2) + norm.ppf(POWER)))
     return Claim(equal, both.height, others, pair.difference.value, pair.p, detectable)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple
@@ -64,6 +65,23 @@ class Place(NamedTuple):
     trust: str = "ours"
     secret: Estimate | None = None
 
+    def score(self, ability: str | None = None) -> float:
+        """Its mean score overall, or in an ability that it plays."""
+        return (self.standing.overall if ability is None else self.standing.abilities[ability]).value
+
+    def among(self, compared: Mapping[tuple[str, str], Pair]) -> Place:
+        """The same with ``number``, ``last`` and ``tied``, where it stands among the lines that it is compared with.
+
+        Args:
+            compared: as `pairs` returns them.
+        """
+        verdicts = {one: -pair.verdict for (one, other), pair in compared.items() if other == self.agent}
+        verdicts |= {other: pair.verdict for (one, other), pair in compared.items() if one == self.agent}
+        if not verdicts:
+            return self
+        counts, tied = Counter(verdicts.values()), tuple(name for name, verdict in verdicts.items() if not verdict)
+        return self._replace(number=1 + counts[-1], last=1 + len(verdicts) - counts[1], tied=tied)
+
 
 def sources_of(agent: AgentLike | Player) -> Collection[str]:
     """The kinds of knowledge that the environment gives an agent, beside values passed by hand."""
@@ -89,25 +107,28 @@ def leaderboard(
     board = board or protocol.boards[0]
     tables = tables_of(protocol, board, stage, quick)
     board = _played_by_generic(board, tables, protocol) if quick else board
+    base = tables.get(board.base, reference(protocol, stage).filter(agent=board.base))
     places = [
-        _place(name, rows_of(board, rows), protocol, standing(rows, protocol, board, quick, stage))
+        _place(name, rows_of(board, rows), base, protocol, standing(rows, protocol, board, quick, stage))
         for name, rows in tables.items()
     ]
-    places.sort(key=lambda place: -place.standing.overall.value)
-    compared = {} if quick else pairs({place.agent: tables[place.agent] for place in places}, protocol, board)
-    base = tables.get(board.base, reference(protocol, stage).filter(agent=board.base))
-    stages = STAGES if stage is None and not quick else ()
-    early = {step: {place.agent: place for place in leaderboard(protocol, board, step)} for step in stages}
-    places = [
-        place._replace(
-            **among(place.agent, compared),
-            ratio=regret_ratio(rows_of(board, tables[place.agent]), base, protocol),
-            early={step: of[place.agent] for step, of in early.items() if place.agent in of},
-        )
-        for place in places
-    ]
-    best = None if quick else _recommended(places)
+    places.sort(key=lambda place: -place.score())
+    if quick:
+        return places
+    compared = pairs({place.agent: tables[place.agent] for place in places}, protocol, board)
+    early = _early(protocol, board) if stage is None else {}
+    places = [place.among(compared)._replace(early=early.get(place.agent, {})) for place in places]
+    best = _recommended(places)
     return [place._replace(recommended=place.agent == best) for place in places]
+
+
+def _early(protocol: Protocol, board: Board) -> dict[str, dict[int, Place]]:
+    """The places of each line on a board after fewer sessions, by their number."""
+    early: dict[str, dict[int, Place]] = {}
+    for stage in STAGES:
+        for place in leaderboard(protocol, board, stage):
+            early.setdefault(place.agent, {})[stage] = place
+    return early
 
 
 def _played_by_generic(board: Board, tables: Mapping[str, polars.DataFrame], protocol: Protocol) -> Board:
@@ -140,33 +161,6 @@ def is_learner(place: Place) -> bool:
     return agent is not None and learns(agent)
 
 
-def among(agent: str, compared: Mapping[tuple[str, str], Pair]) -> dict[str, Any]:
-    """Where a line stands among those that it is compared with.
-
-    Args:
-        agent: the line.
-        compared: as `pairs` returns them.
-
-    Returns:
-        ``number`` and ``last``, the places that are possible; ``tied``, the lines that it is not told apart from.
-    """
-    own: dict[str, tuple[Pair, int]] = {}
-    for (one, other), pair in compared.items():
-        if agent == one:
-            own[other] = pair, 1
-        elif agent == other:
-            own[one] = pair, -1
-    if not own:
-        return {}
-    signs = [sign * pair.difference.value for pair, sign in own.values() if pair.differ]
-    better, worse = sum(value < 0 for value in signs), sum(value > 0 for value in signs)
-    return {
-        "number": 1 + better,
-        "last": 1 + len(own) - worse,
-        "tied": tuple(name for name, (pair, _) in own.items() if not pair.differ),
-    }
-
-
 def tables_of(protocol: Protocol, board: Board | None, stage: int | None, quick: bool) -> dict[str, polars.DataFrame]:
     """The scores of the lines of a board by name, without retired ones, and those that have still to play what they can.
 
@@ -179,14 +173,14 @@ def tables_of(protocol: Protocol, board: Board | None, stage: int | None, quick:
     tables = {str(name): rows for (name,), rows in table.group_by(["agent"], maintain_order=True)}
     if board is None:
         return tables
-    due = [task for task in protocol.tasks(stage=stage) if task.ability in board.abilities]
-    of_board = {}
-    for name, rows in tables.items():
-        line = lines(protocol)[name]
-        boards = protocol.boards_of(_about(line)["sources"], rows["ability"].unique().to_list())
-        if board in boards and line.trust != "retired" and (quick or _has_played(line, due, rows["task"].to_list())):
-            of_board[name] = rows
-    return of_board
+    due = [] if quick else [task for task in protocol.tasks(stage=stage) if task.ability in board.abilities]
+    return {name: rows for name, rows in tables.items() if _is_on(board, lines(protocol)[name], rows, due, protocol)}
+
+
+def _is_on(board: Board, line: Line, rows: polars.DataFrame, due: Sequence[Task], protocol: Protocol) -> bool:
+    """Whether a board admits a line, which is not retired and has played what is due."""
+    boards = protocol.boards_of(_about(line)["sources"], rows["ability"].unique().to_list())
+    return board in boards and line.trust != "retired" and _has_played(line, due, set(rows["task"]))
 
 
 def _has_played(line: Line, due: Sequence[Task], played: Collection[str]) -> bool:
@@ -204,10 +198,10 @@ def rows_of(board: Board, rows: polars.DataFrame) -> polars.DataFrame:
     return rows.filter(col("ability").is_in(board.abilities))
 
 
-def _place(name: str, rows: polars.DataFrame, protocol: Protocol, result: Standing) -> Place:
+def _place(name: str, rows: polars.DataFrame, base: polars.DataFrame, protocol: Protocol, result: Standing) -> Place:
     line = lines(protocol)[name]
-    about, seconds = _about(line), float(rows["seconds"].sum())
-    place = Place(name, result, tuple(about["told"]), about["click_models"], seconds)
+    about, seconds, ratio = _about(line), float(rows["seconds"].sum()), regret_ratio(rows, base, protocol)
+    place = Place(name, result, tuple(about["told"]), about["click_models"], seconds, ratio)
     secret = Estimate(*about["secret"]) if "secret" in about else None
     return place._replace(changes=line.changes, trust=line.trust, secret=secret)
 
@@ -227,43 +221,24 @@ HEADS = ("place", "agent", "score", "bad run", "regret", "needs", "time", "judge
 """Of the columns of a board; then there is a square for each ability."""
 
 
-def header(protocol: Protocol = CURRENT, board: Board | None = None) -> tuple[str, ...]:
-    """The heads of all that is known of a line, for the table that can be downloaded; those of a board come first."""
-    early = (f"after {stage:,}" for stage in STAGES)
-    abilities = (name.replace("_", " ") for name in protocol.columns(board))
-    models = () if board is None else models_of(protocol, board)
-    return (
-        *HEADS,
-        "linear",
-        *early,
-        *abilities,
-        *models,
-        "worst tenth",
-        "tasks",
-        "tied with",
-        "made for",
-        "tuning changed",
-        "secret score",
-    )
-
-
-def models_of(protocol: Protocol, board: Board) -> list[str]:
-    """The click models of the tasks of a board."""
-    return list(dict.fromkeys(task.click_model for task in protocol.tasks() if task.ability in board.abilities))
-
-
-def row_of(place: Place, protocol: Protocol = CURRENT, board: Board | None = None) -> tuple[str, ...]:
-    """The cells under `header`."""
-    own, models = place.standing, [] if board is None else models_of(protocol, board)
-    scores = [_score(own.abilities[name].value) if name in own.abilities else "–" for name in protocol.columns(board)]
-    early = [_score(place.early[stage].standing.overall.value) if stage in place.early else "–" for stage in STAGES]
-    return (
-        *(place_text(place), place.agent, str(own.overall), bad_text(place), ratio_text(place), needs_text(place)),
-        *(clock(place.seconds), place.trust, _score(own.linear), *early, *scores),
-        *(_score(own.models.get(model, math.nan)) for model in models),
-        *(_score(own.worst), str(own.n_tasks), "; ".join(place.tied) or "–", place.click_models, place.changes or "–"),
-        secret_text(place),
-    )
+def cells_of(place: Place, protocol: Protocol = CURRENT, board: Board | None = None) -> dict[str, str]:
+    """All that is known of a line, by the heads of the table that can be downloaded; those of a board come first."""
+    own, models = place.standing, [] if board is None else protocol.models_of(board)
+    scores = {name: score.value for name, score in own.abilities.items()} | dict(own.models)
+    early = {stage: each.score() for stage, each in place.early.items()}
+    shown = (place_text(place), place.agent, str(own.overall), bad_text(place), ratio_text(place), ", ".join(place.told) or "–")
+    return {
+        **dict(zip(HEADS, (*shown, clock(place.seconds), place.trust), strict=True)),
+        "linear": _score(own.linear),
+        **{f"after {stage:,}": _score(early.get(stage, math.nan)) for stage in STAGES},
+        **{name.replace("_", " "): _score(scores.get(name, math.nan)) for name in (*protocol.columns(board), *models)},
+        "worst tenth": _score(own.worst),
+        "tasks": str(own.n_tasks),
+        "tied with": "; ".join(place.tied) or "–",
+        "made for": place.click_models,
+        "tuning changed": place.changes or "–",
+        "secret score": "not judged" if place.secret is None else str(place.secret),
+    }
 
 
 def place_text(place: Place) -> str:
@@ -284,11 +259,6 @@ def bad_text(place: Place) -> str:
     return "–" if place.standing.bad is None else str(place.standing.bad)
 
 
-def needs_text(place: Place) -> str:
-    """What it is told, or that it needs nothing."""
-    return ", ".join(place.told) or "–"
-
-
 def ratio_text(place: Place) -> str:
     """The regret multiple that is shown beside a score.
 
@@ -298,11 +268,6 @@ def ratio_text(place: Place) -> str:
         '0.51 ×'
     """
     return "–" if math.isnan(place.ratio) else f"{place.ratio:.2g} ×"
-
-
-def secret_text(place: Place) -> str:
-    """The score on secret tasks, with its interval, or that there is none."""
-    return "not judged" if place.secret is None else str(place.secret)
 
 
 def _score(value: float) -> str:

@@ -34,22 +34,13 @@ def compact(rows: polars.DataFrame, block: Sequence[Task]) -> polars.DataFrame:
     measures = ["regret"] if block[0].measure == "regret" else ["regret", block[0].measure]
     exact, last = col("step").is_in(stages), col("step") == col("horizon")
     rows = rows.with_columns(col("loss").alias(block[0].measure)) if len(measures) > 1 else rows
-    return rows.select(
-        col("task").alias("env"),
-        "instance",
-        "agent",
-        "run",
-        "step",
-        *(
-            polars.when(exact)
-            .then(name)
-            .otherwise(col(name).map_batches(_rounded, polars.Float64))
-            .cast(polars.Float32)
-            .alias(name)
-            for name in measures
-        ),
-        polars.when(last).then("seconds").cast(polars.Float32).alias("seconds"),
-    )
+
+    def kept(name: str) -> polars.Expr:
+        rounded = col(name).map_batches(_rounded, polars.Float64)
+        return polars.when(exact).then(name).otherwise(rounded).cast(polars.Float32).alias(name)
+
+    seconds = polars.when(last).then("seconds").cast(polars.Float32).alias("seconds")
+    return rows.select(col("task").alias("env"), "instance", "agent", "run", "step", *map(kept, measures), seconds)
 
 
 def _rounded(values: polars.Series) -> polars.Series:
@@ -69,17 +60,10 @@ def origin_of(protocol: Protocol, agent: str, block: Sequence[Task], runs: int, 
         **facts: ``command``, ``made`` (when) and ``tuning``; ``users`` and ``kernels`` as `digests_of` has them, and
             ``versions``, where they are known; and what else is told of the line.
     """
-    made: dict[str, Any] = {
-        "users": {},
-        "kernels": {},
-        "versions": {},
-        "envs": [],
-        "instances": [],
-        "queries": [],
-        "models": {},
-    }
-    made |= {"seed": protocol.seed, "horizon": block[0].horizon, "runs": runs, "fingerprint": protocol.fingerprint}
-    return made | {"clickgym": version("clickgym"), "processors": [processor()], "agents": [agent]} | facts
+    made: dict[str, Any] = {"users": {}, "kernels": {}, "versions": {}, "envs": [], "instances": [], "queries": []}
+    made |= {"models": {}, "seed": protocol.seed, "horizon": block[0].horizon, "runs": runs}
+    made |= {"fingerprint": protocol.fingerprint, "clickgym": version("clickgym"), "processors": [processor()]}
+    return made | {"agents": [agent]} | facts
 
 
 def may_be_anchors(table: polars.DataFrame) -> polars.DataFrame:

@@ -13,7 +13,7 @@ from clickgym.runner.reports import picture
 
 from .boards import MODELS, boards_notes, boards_tables, table_values
 from .figures import card_figure
-from .leaderboard import bad_text, header, place_text, ratio_text, row_of
+from .leaderboard import bad_text, cells_of, place_text, ratio_text
 from .paper import card_bibtex, card_sentence, check_beside, leading
 from .played import Played
 from .protocol import CURRENT, Protocol
@@ -36,12 +36,12 @@ def scorecard_html(card: Played, beside: Sequence[str] | None = None) -> str:
     """
     names = check_beside(beside, card.protocol)
     figure = card_figure(card, leading(card) if names is None else names)
-    models = [(name, Estimate(value, math.nan, math.nan)) for name, value in card.standing.models.items()]
+    models = {name: Estimate(value, math.nan, math.nan) for name, value in card.standing.models.items()}
     return _render_card(
         "scorecard.html",
         card,
         abilities=[(name, card.protocol.columns()[name], each, _bar(each)) for name, each in card.standing.abilities.items()],
-        models=[(name, each, _bar(each)) for name, each in models],
+        models=[(name, each, _bar(each)) for name, each in models.items()],
         curves=picture(figure),
         one=100 / END,
         n_tasks=card.n_due,
@@ -54,8 +54,7 @@ def scorecard_html(card: Played, beside: Sequence[str] | None = None) -> str:
 
 def scorecard_markdown(card: Played) -> str:
     """The card for a paper's appendix: summary, abilities, the line of the leaderboard, comparisons and tasks."""
-    line = row_of(card.place, card.protocol, card.board)
-    return _render_card("scorecard.md", card, header=header(card.protocol, card.board), line=line)
+    return _render_card("scorecard.md", card, line=cells_of(card.place, card.protocol, card.board))
 
 
 def scorecard_summary(card: Played) -> list[str]:

@@ -14,7 +14,7 @@ from polars import col
 from clickgym.core.checks import check_choice
 from clickgym.runner import PUBLISHED
 
-from .leaderboard import Place, among, rows_of, tables_of
+from .leaderboard import Place, rows_of, tables_of
 from .protocol import CURRENT, STAGES, Board, Protocol
 from .reference import agent_of, changes_of, lines, reference
 from .score import WORST, Estimate, Pair, Standing, improvement, pairs, regret_ratio, scored, standing
@@ -112,8 +112,7 @@ class Played:
             return place
         compared = {(self.agent, each.agent): each.pair for each in self.comparisons if each.pair is not None}
         base = reference(self.protocol).filter(agent=self.board.base)
-        return place._replace(
-            **among(self.agent, compared),
+        return place.among(compared)._replace(
             ratio=regret_ratio(rows_of(self.board, self.table), base, self.protocol),
             changes=self.changes,
             early={step: place._replace(standing=standing_) for step, standing_ in self._early().items()},

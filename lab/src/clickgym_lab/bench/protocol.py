@@ -171,6 +171,10 @@ class Protocol:
         """
         return [task for task in self.tasks() if task.ability in board.abilities]
 
+    def models_of(self, board: Board) -> list[str]:
+        """The click models of the tasks of a board."""
+        return list(dict.fromkeys(task.click_model for task in self.tasks_of(board)))
+
     def anchor(self, task: Task, stage: int | None = None) -> Anchor:
         """The anchor of a task at a stage; see `tasks`."""
         return self.anchors[task.name][task.horizon if stage is None else min(stage, task.horizon)]
@@ -199,6 +203,10 @@ class Protocol:
     def stages(self, task: Task) -> list[int]:
         """The steps at which a task has scores, the last its end."""
         return sorted({*(stage for stage in STAGES if stage < task.horizon), task.horizon})
+
+    def n_runs(self, quick: bool) -> int:
+        """The runs of each task: all of them, or those of ``--quick``."""
+        return self.quick_runs if quick else self.runs
 
     def trial(self, task: Task, run: int) -> Trial:
         """The name from which the seeds of a run derive."""

@@ -212,15 +212,9 @@ def as_results(table: polars.DataFrame) -> polars.DataFrame:
     """Rows of `play` as those of a sweep: an environment is all tasks with its click model, an instance one of them."""
     models = {task.name: f"{task.click_model}Rank-v0" for task in CURRENT.by_name.values()}
     return table.select(
-        col("task").replace_strict(models).alias("env"),
-        col("task").alias("instance"),
-        "agent",
-        "run",
-        "step",
-        "regret",
-        polars.lit(None, polars.Float64).alias("reward"),
-        polars.lit(None, polars.Int64).alias("clicks"),
-    )
+        col("task").replace_strict(models).alias("env"), col("task").alias("instance"), "agent", "run", "step", "regret",
+        polars.lit(None, polars.Float64).alias("reward"), polars.lit(None, polars.Int64).alias("clicks"),
+    )  # fmt: skip
 
 
 def processor() -> str:

@@ -126,17 +126,18 @@ def _root() -> list[str]:
     for name in ("bin", "sbin", "lib", "lib64"):
         path = Path("/", name)
         files += ["--symlink", os.readlink(path), str(path)] if path.is_symlink() else ["--ro-bind-try", str(path), str(path)]
-    packages = [path for path in sys.path if Path(path).name in ("site-packages", "dist-packages")]
-    specs = filter(None, map(find_spec, OURS))
-    ours = [folder for spec in specs for folder in spec.submodule_search_locations or ()]
-    needed = list(map(Path, ["/usr", sys.prefix, sys.base_prefix, *packages, *ours]))
-    for path in dict.fromkeys(needed):
-        if path.is_dir() and not any(other in path.parents for other in needed):
-            above = [
-                part for parent in reversed(path.parents) for part in ("--dir", str(parent))
-            ]  # everybody may look into them
-            files += [*above, "--ro-bind", str(path), str(path)]
+    for path in _needed():
+        above = [part for parent in reversed(path.parents) for part in ("--dir", str(parent))]  # everybody may look into them
+        files += [*above, "--ro-bind", str(path), str(path)]
     return files
+
+
+def _needed() -> list[Path]:
+    """The folders of the system's libraries, of Python and of the package, without those that lie in another."""
+    packages = [path for path in sys.path if Path(path).name in ("site-packages", "dist-packages")]
+    ours = [folder for spec in filter(None, map(find_spec, OURS)) for folder in spec.submodule_search_locations or ()]
+    needed = dict.fromkeys(map(Path, ["/usr", sys.prefix, sys.base_prefix, *packages, *ours]))
+    return [path for path in needed if path.is_dir() and needed.keys().isdisjoint(path.parents)]
 
 
 def end_with(process: int) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
 from typing import NamedTuple
 
@@ -42,6 +42,11 @@ class Estimate(NamedTuple):
     value: float
     low: float
     high: float
+
+    @property
+    def width(self) -> float:
+        """Of the interval."""
+        return self.high - self.low
 
     def __str__(self) -> str:
         """
@@ -92,6 +97,11 @@ class Pair(NamedTuple):
     def differ(self) -> bool:
         """Whether they are told apart."""
         return self.p < LEVEL
+
+    @property
+    def verdict(self) -> int:
+        """1 where the first is better, -1 where it is worse, 0 where they are not told apart."""
+        return int(np.sign(self.difference.value)) if self.differ else 0
 
 
 def scored(table: polars.DataFrame, protocol: Protocol = CURRENT, stage: int | None = None) -> polars.DataFrame:
@@ -151,49 +161,50 @@ def standing(
     of_abilities = _by_ability(by_task, table, protocol)
     board = board or protocol.first_board(of_abilities)
     due = protocol.tasks(quick, stage)
-    _fill(of_abilities, [task for task in due if task.ability in of_abilities])
+    _fill(of_abilities, due)
+    of_board = {task.name: task for task in due if task.ability in board.abilities}
+    abilities = {task.ability for task in of_board.values()} | of_abilities.keys()
+    counted = [ability for ability in board.abilities if ability in abilities]
     replicated = _replicated(of_abilities, protocol, False if quick else None)
-    counted = ({task.ability for task in due} | replicated.keys()).intersection(board.abilities)
-    overall = _mean(_of_board(replicated, board), len(counted)).estimate
-    estimates = {ability: each.estimate for ability, each in replicated.items()}
-    of_board = [task for task in due if task.ability in board.abilities]
-    means = _means_of(of_board, of_abilities)
-    bad = None
-    if by_task and not quick and min(map(len, by_task.values())) >= FIRST_RUNS:
-        worst_runs = {
-            ability: {task: own[:FIRST_RUNS].min(keepdims=True) for task, own in scores.items()}
-            for ability, scores in of_abilities.items()
-        }
-        bad = _mean(_of_board(_replicated(worst_runs, protocol, True), board), len(counted)).estimate
-    saved = _saved(table, of_board, protocol, stage)
-    linear = float(np.mean([np.mean(own) for own in saved.values()])) if saved else math.nan
-    n_tasks = len(by_task.keys() & {task.name for task in of_board})
-    return Standing(overall, estimates, n_tasks, _by_model(means), _worst(means), bad, linear)
+    means = _means(of_board, of_abilities)
+    return Standing(
+        overall=_mean(replicated, counted).estimate,
+        abilities={ability: each.estimate for ability, each in replicated.items()},
+        n_tasks=len(by_task.keys() & means.keys()),
+        models=_by_model(of_board, means),
+        worst=worst_tenth(list(means.values())),
+        bad=None if quick else _bad_run(by_task, of_abilities, protocol, counted),
+        linear=_linear(table, of_board.values(), protocol, stage),
+    )
 
 
-def _saved(table: polars.DataFrame, due: Iterable[Task], protocol: Protocol, stage: int | None) -> dict[str, list[float]]:
-    """The share of the loss of random lists that an agent saves in each task that is due, by ability."""
+def _bad_run(
+    by_task: Mapping[str, Scores], of_abilities: Mapping[str, Mapping[str, Scores]], protocol: Protocol, counted: Sequence[str]
+) -> Estimate | None:
+    """The overall score of the worst of the first runs of each task; None where one was played less often."""
+    if min(map(len, by_task.values())) < FIRST_RUNS:
+        return None
+    worst_runs = {
+        ability: {task: own[:FIRST_RUNS].min(keepdims=True) for task, own in scores.items()}
+        for ability, scores in of_abilities.items()
+    }
+    return _mean(_replicated(worst_runs, protocol, True), counted).estimate
+
+
+def _linear(table: polars.DataFrame, due: Iterable[Task], protocol: Protocol, stage: int | None) -> float:
+    """The share of the loss of random lists that an agent saves: the mean over the abilities of the tasks that are due."""
     losses = dict(table.group_by("task").agg(col("loss").mean()).iter_rows())
     shares: dict[str, list[float]] = {}
     for task in due:
         random = protocol.anchor(task, stage).random
         shares.setdefault(task.ability, []).append(max(1.0 - losses.get(task.name, random) / random, -1.0))
-    return shares
+    return float(np.mean([np.mean(own) for own in shares.values()])) if shares else math.nan
 
 
-def counted_rows(table: polars.DataFrame, protocol: Protocol) -> polars.DataFrame:
-    """The rows of `scored` without those of tasks that were added since the version was frozen."""
-    return table.filter(col("ability").is_in(list(protocol.abilities)))
-
-
-def _of_board(replicated: Mapping[str, Replicated], board: Board) -> list[Replicated]:
-    return [replicated[ability] for ability in board.abilities if ability in replicated]
-
-
-def _means_of(due: Iterable[Task], of_abilities: Mapping[str, Mapping[str, Scores]]) -> list[tuple[Task, float]]:
+def _means(tasks: Iterable[str], of_abilities: Mapping[str, Mapping[str, Scores]]) -> dict[str, float]:
     """The mean score of each task; 0 for those of abilities that are not played."""
     played = {task: float(own.mean()) for scores in of_abilities.values() for task, own in scores.items()}
-    return [(task, played.get(task.name, 0.0)) for task in due]
+    return {task: played.get(task, 0.0) for task in tasks}
 
 
 def _by_task(table: polars.DataFrame) -> dict[str, Scores]:
@@ -212,12 +223,13 @@ def _by_ability(scores: Mapping[str, Scores], table: polars.DataFrame, protocol:
 
 
 def _fill(of_abilities: dict[str, dict[str, Scores]], due: Iterable[Task]) -> None:
-    """Zeros for tasks that were not played, and all in the order of the protocol."""
+    """Zeros for tasks that were not played, of abilities that were, and all in the order of the protocol."""
     played = {task: scores for own in of_abilities.values() for task, scores in own.items()}
     absent = np.zeros(max(map(len, played.values())))
     for task in due:
-        own = of_abilities[task.ability]
-        own[task.name] = own.pop(task.name, absent)
+        own = of_abilities.get(task.ability)
+        if own is not None:
+            own[task.name] = own.pop(task.name, absent)
 
 
 def _replicated(
@@ -239,25 +251,21 @@ def _replicated(
     return result
 
 
-def _mean(own: Sequence[Replicated], n: int) -> Replicated:
-    """The mean of n numbers, of which those that are not given are 0."""
-    absent = [0.0] * (n - len(own))
+def _mean(replicated: Mapping[str, Replicated], counted: Collection[str]) -> Replicated:
+    """The mean over some abilities, of which those that are not given are 0."""
+    own = [replicated[ability] for ability in counted if ability in replicated]
+    absent = [0.0] * (len(counted) - len(own))
     value = float(np.mean([each.value for each in own] + absent))
     replicates = np.mean([each.replicates for each in own] + [np.zeros(REPLICATES)] * len(absent), axis=0)
     return Replicated(value, replicates, any(each.several for each in own))
 
 
-def _by_model(means: Iterable[tuple[Task, float]]) -> dict[str, float]:
+def _by_model(tasks: Mapping[str, Task], means: Mapping[str, float]) -> dict[str, float]:
     """The mean over the tasks with each click model."""
     groups: dict[str, list[float]] = {}
-    for task, mean in means:
-        groups.setdefault(task.click_model, []).append(mean)
+    for name, mean in means.items():
+        groups.setdefault(tasks[name].click_model, []).append(mean)
     return {model: float(np.mean(values)) for model, values in groups.items()}
-
-
-def _worst(means: Sequence[tuple[Task, float]]) -> float:
-    """The mean over the tenth of the tasks with the lowest means; nan where there are none."""
-    return worst_tenth([mean for _, mean in means])
 
 
 # -------------------------------------------------------------------------------------------------------------------- pairs
@@ -288,7 +296,7 @@ def pairs(
         if (name, tasks) not in means:
             own = {task: scores[name][task] for task in sorted(tasks)}
             replicated = _replicated(_by_ability(own, tables[name].filter(col("task").is_in(tasks)), protocol), protocol)
-            means[name, tasks] = _mean(list(replicated.values()), len(replicated))
+            means[name, tasks] = _mean(replicated, replicated)
         return means[name, tasks]
 
     result = {}
@@ -308,19 +316,7 @@ def _pair(one: Replicated, other: Replicated, n_tasks: int) -> Pair:
     return Pair(difference.estimate, p, n_tasks)
 
 
-def common(agents: Iterable[str], table: polars.DataFrame) -> polars.DataFrame:
-    """The rows of some agents in the tasks that all of them play.
-
-    Args:
-        agents: their names.
-        table: rows of `scored`.
-    """
-    names = list(agents)
-    rows = table.filter(polars.col("agent").is_in(names))
-    return rows.filter(polars.col("agent").n_unique().over("task") == len(set(names)))
-
-
-def regret_ratios(agents: Iterable[str], base: str, table: polars.DataFrame) -> dict[str, float]:
+def regret_ratios(agents: Sequence[str], base: str, table: polars.DataFrame) -> dict[str, float]:
     """The loss of each agent as a multiple of that of one agent: geometric means over the tasks that all play.
 
     Args:
@@ -328,8 +324,9 @@ def regret_ratios(agents: Iterable[str], base: str, table: polars.DataFrame) -> 
         base: the name of the other.
         table: rows of `scored`, without a loss of 0.
     """
-    rows = common([*agents, base], table).group_by("agent").agg(polars.col("loss").log().mean().exp())
-    losses = dict(rows.iter_rows())
+    names = {*agents, base}
+    rows = table.filter(col("agent").is_in(names)).filter(col("agent").n_unique().over("task") == len(names))
+    losses = dict(rows.group_by("agent").agg(col("loss").log().mean().exp()).iter_rows())
     return {name: losses[name] / losses[base] for name in agents}
 
 
@@ -362,7 +359,8 @@ def improvement(one: polars.DataFrame, other: polars.DataFrame, protocol: Protoc
         one, other: their rows of `scored`.
         protocol: the version.
     """
-    mine, theirs = (_by_task(counted_rows(table, protocol)) for table in (one, other))
+    counted = col("ability").is_in(list(protocol.abilities))  # not the tasks that were added since the version was frozen
+    mine, theirs = (_by_task(table.filter(counted)) for table in (one, other))
     shared = [name for name in mine if name in theirs]
     if not shared:
         return None

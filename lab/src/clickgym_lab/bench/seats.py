@@ -353,6 +353,8 @@ def _describe(seat: Connection, agent: str) -> None:
     """Answer what the class of an agent says of itself."""
     player = player_of(agent)
     own: Any = player.maker
+    kind = own if isinstance(own, type) else Agent
+    ranks: Any = kind if issubclass(kind, Agent) else Agent
     parameters = player.parameters.items()
     named = [name for name, each in parameters if each.kind not in (each.VAR_KEYWORD, each.VAR_POSITIONAL)]
     about = {
@@ -362,19 +364,12 @@ def _describe(seat: Connection, agent: str) -> None:
         "same_candidates": bool(getattr(own, "same_candidates", False)),
         "learns_from": str(getattr(own, "learns_from", Agent.learns_from)),
         "click_models": str(player.click_models),
-    }
-    seat.send_bytes(GOOD + json.dumps(about | _abilities(own if isinstance(own, type) else Agent)).encode())
-
-
-def _abilities(kind: type) -> dict[str, bool]:
-    """What agents of a class can do, or how they play."""
-    ranks: Any = kind if issubclass(kind, Agent) else Agent
-    return {
         "takes_candidates": bool(ranks.takes_candidates()),
         "can_replace": bool(ranks.can_replace()),
         "compiled": issubclass(kind, CompiledAgent),
         "learns": issubclass(kind, Learner),
     }
+    seat.send_bytes(GOOD + json.dumps(about).encode())
 
 
 def _rank(seat: Connection, agent: str, given: dict[str, Any]) -> None:

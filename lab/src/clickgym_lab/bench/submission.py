@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import polars
 from polars import col
+from polars.exceptions import PolarsError
 
 from clickgym import Results
 from clickgym.core.checks import check_path
@@ -34,6 +35,8 @@ MOST_FILES, MOST_BYTES, MOST_CHARACTERS = 20_000, 200 << 20, 200
 ALIKE = str.maketrans("01i35", "olles")
 """Characters that look like others."""
 KEYS = ["task", "run", "step"]
+ENDS: dict[str, Any] = {"task": str, "ability": str, "run": int, "horizon": int, "step": int, "loss": float}
+"""The columns of the losses at the ends of the runs."""
 
 
 class Submission(NamedTuple):
@@ -66,21 +69,12 @@ class Submission(NamedTuple):
             ValueError: it is another kind of content.
         """
         try:
-            tasks = [protocol.by_name[name] for name, _, _ in content["ends"]]
-            table = polars.DataFrame(
-                {
-                    "task": [task.name for task in tasks],
-                    "ability": [task.ability for task in tasks],
-                    "run": [int(run) for _, run, _ in content["ends"]],
-                    "horizon": [task.horizon for task in tasks],
-                    "step": [task.horizon for task in tasks],
-                    "loss": [float(loss) for _, _, loss in content["ends"]],
-                },
-                schema_overrides={"task": polars.String, "ability": polars.String, "run": polars.Int64, "loss": polars.Float64},
-            )
+            ends = [(protocol.by_name[name], int(run), float(loss)) for name, run, loss in content["ends"]]
+            rows = [(task.name, task.ability, run, task.horizon, task.horizon, loss) for task, run, loss in ends]
+            table = polars.DataFrame(rows, ENDS, orient="row")
             made = tuple((str(name), str(then)) for name, then in content["made"])
             return cls(str(content["agent"]), bool(content["quick"]), table, protocol, made)
-        except (KeyError, TypeError, ValueError):
+        except (KeyError, OverflowError, PolarsError, TypeError, ValueError):
             raise ValueError("its process returned no results") from None
 
 

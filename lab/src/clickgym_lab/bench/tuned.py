@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -92,7 +91,9 @@ def tune_line(
         ValueError: it has nothing to tune, or plays none of these tasks.
     """
     player = player_of(agent)
-    tasks = _suited(protocol, board, player)
+    tasks = suited(player, development_tasks(protocol, board))
+    if not tasks:
+        raise ValueError(f"{player.label or 'the agent'} plays none of the development tasks of the board {board.name!r}")
     envs: dict[str, Any] = {task.name: (task.env, {"instance": task.instance}) for task in tasks}
     tuning = tune(
         {SEAT: equipped(player, tasks[0])}, envs, budget, horizon=HORIZON, runs=RUNS, out=out, n_jobs=n_jobs, callback=callback
@@ -101,10 +102,3 @@ def tune_line(
     values = {key: value for key, value in tuning.hyperparameters.items() if value != usual.get(key)}
     player = player if tuning.agent == SEAT else player.but(**values)
     return TunedLine(player.label or tuning.agent, player.given, tuning)
-
-
-def _suited(protocol: Protocol, board: Board, player: Player) -> Sequence[Task]:
-    tasks = suited(player, development_tasks(protocol, board))
-    if not tasks:
-        raise ValueError(f"{player.label or 'the agent'} plays none of the development tasks of the board {board.name!r}")
-    return tasks

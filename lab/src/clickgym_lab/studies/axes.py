@@ -28,15 +28,14 @@ def times(
     curves: Curves, agent: str, env: str, low: float, high: float, base: str | None = None, other: str | None = None
 ) -> Finding:
     """Regret at the end as a multiple of that in another environment (``base``), or of that of another agent (``other``)."""
-    below = curves.end_units(env if base is None else base, agent if other is None else other)
-    share = ratio(curves.end_units(env, agent), below)
-    return Finding(f"{share} times {curves.units_of_ends}", share.within(low, high))
+    share = ratio(curves.end_units(env, agent), curves.end_units(base or env, other or agent))
+    return share.finding(f" times {curves.units_of_ends}", low, high)
 
 
 def left(curves: Curves, agent: str, env: str, low: float, high: float) -> Finding:
     """Regret per session in the last hundredth of the horizon, as a share of that of random lists in the same sessions."""
     share = ratio(curves.final_units(env, agent), curves.final_units(env, RANDOM))
-    return Finding(f"{share} of random lists’ {curves.units_of_ends}", share.within(low, high))
+    return share.finding(f" of random lists’ {curves.units_of_ends}", low, high)
 
 
 def less_at_last(curves: Curves, env: str, better: str, worse: str) -> Finding:

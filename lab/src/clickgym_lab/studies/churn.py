@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from clickgym.agents import PBMHB, CascadeKLUCB, CascadeSWUCB, CascadeTS, GLRCascadeKLUCB, Random, TopRank, UniRank
 
-from .axes import BARS, RANDOM, in_envs, lines, table_of, times
+from .axes import BARS, RANDOM, in_envs, lines, table_of
 from .plots import Figure, finish, grid
 from .study import CM, PBM, Curves, Evidence, Finding, PaperTable, less_regret
-
-__all__ = ["times"]
 
 EVERY, MANY = "churn", "churn-models"
 """All rates on the shipped queries; one rate in two click models on all queries."""
@@ -33,10 +31,8 @@ def regret(evidence: Evidence) -> PaperTable:
     """Regret of all agents at all rates."""
     curves = evidence[EVERY]
     envs = {f"{rate} a session" if argument else "no churn": f"{CM}{argument}" for rate, argument in RATES.items()}
-    title = (
-        f"Regret in the CM, mean over {len(curves.instances)} queries, {curves.horizon:,} sessions (Untold: not told who came)"
-    )
-    return table_of(curves, *in_envs(envs, curves.agents), title)
+    title = f"Regret in the CM, mean over {len(curves.instances)} queries, {curves.horizon:,} sessions"
+    return table_of(curves, *in_envs(envs, curves.agents), f"{title} (Untold: not told who came)")
 
 
 def draw(evidence: Evidence) -> Figure:

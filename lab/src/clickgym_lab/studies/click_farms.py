@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from .axes import BARS, RANDOM, in_envs, left, less_at_last, lines, table_of, times
+from .axes import BARS, RANDOM, in_envs, lines, table_of
 from .plots import Figure, finish, grid
 from .study import CM, PBM, Evidence, PaperTable
-
-__all__ = ["left", "less_at_last", "times"]
 
 EVERY, MANY = "click-farms", "click-farms-models"
 """All kinds of attacks on the shipped queries; a farm in two click models on all queries."""

@@ -103,11 +103,8 @@ class CUOLR:
         self.left = torch.ones(self.n_positions, self.n_positions, dtype=torch.bool).triu()
         parameters = [*self.actor.parameters(), *self.critics.parameters(), self.log_temperature]
         self.optimiser = torch.optim.Adam(parameters, lr=LEARNING_RATE)
-        rng, documents, rewards = (
-            np.random.default_rng(seed),
-            self._scaled(context),
-            torch.from_numpy(clicks.astype(np.float32)),
-        )
+        rng, documents = np.random.default_rng(seed), self._scaled(context)
+        rewards = torch.from_numpy(clicks.astype(np.float32))
         for _ in range(steps):
             rows = torch.from_numpy(rng.integers(len(documents), size=batch))
             self.step(documents[rows], rewards[rows])

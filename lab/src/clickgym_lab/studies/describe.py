@@ -20,14 +20,7 @@ def describe_study(name: str) -> Description:
     """
     study = STUDIES[name]
     parts = [
-        (
-            part.name,
-            f"{part.horizon:,}",
-            str(part.runs),
-            str(part.queries),
-            ", ".join(part.envs),
-            ", ".join(part.agents),
-        )
+        (part.name, f"{part.horizon:,}", str(part.runs), str(part.queries), ", ".join(part.envs), ", ".join(part.agents))
         for part in study.parts
     ]
     statements = [(statement.text, statement.rule, statement.paper) for statement in study.statements]
@@ -37,15 +30,9 @@ def describe_study(name: str) -> Description:
         "findings": f"docs/studies/{name}.md, from lab/results/{name}.parquet",
         "run it": f"clickgym study {name} --scale 0.01 --out DIR",
     }
-    return Description(
-        "study",
-        name,
-        study.title,
-        {key: text for key, text in facts.items() if text},
-        [
-            TableOfWords(
-                "What it plays in full (--scale 1)", ("part", "sessions", "runs", "queries", "environments", "agents"), parts
-            ),
-            TableOfWords("Statements that it judges", ("statement", "supported if", "the paper reports"), statements),
-        ],
-    )
+    heads = ("part", "sessions", "runs", "queries", "environments", "agents")
+    tables = [
+        TableOfWords("What it plays in full (--scale 1)", heads, parts),
+        TableOfWords("Statements that it judges", ("statement", "supported if", "the paper reports"), statements),
+    ]
+    return Description("study", name, study.title, {key: text for key, text in facts.items() if text}, tables)

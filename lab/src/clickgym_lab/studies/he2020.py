@@ -8,10 +8,9 @@ them, so that chance enters a comparison of CTR_set through nothing but the list
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain, product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,7 @@ from clickgym.envs import ContextualModel, Instance, LinearModel, UserBrowsingMo
 from clickgym.runner.theory import BOUNDS
 
 from .plots import Figure, band, bands, colour_of, finish, grid, points
-from .study import Curves, Estimate, Evidence, Finding, PaperTable, Values, estimate, every, number, percent, saved
+from .study import Curves, Estimate, Evidence, Finding, PaperTable, Values, estimate, every, number, percent
 
 POSITIONS = (3, 4, 5, 6)
 SHORT, LONG = POSITIONS[0], POSITIONS[-1]
@@ -144,10 +143,9 @@ def ctr_table(evidence: Evidence, part: str) -> PaperTable:
     curves = evidence[part]
     rows = [["CTR", "agent", "α", *(f"K = {k}" for k in POSITIONS)]]
     for kind, reading, agent in product((CTR_SUM, CTR_SET), (THEOREM, BEST), HE_AGENTS):
-        cells = []
-        for env in map(ubm, POSITIONS):
-            value = ctr(curves, env, agent, reading, kind)[:, -1].mean()
-            cells.append(f"{value:.3f} {100 * lift(curves, env, agent, reading, kind).mean():+.1f}%")
+        ctrs = [ctr(curves, env, agent, reading, kind)[:, -1].mean() for env in ENVS]
+        lifts = [100 * lift(curves, env, agent, reading, kind).mean() for env in ENVS]
+        cells = (f"{value:.3f} {gain:+.1f}%" for value, gain in zip(ctrs, lifts, strict=True))
         rows.append([kind, agent, _alphas(curves, agent, reading), *cells])
     return "CTR and lift over C2UCB", rows
 
@@ -249,16 +247,14 @@ def draw_fig3(evidence: Evidence) -> Figure:
 # --------------------------------------------------------------------------------------------------------- theorem 3
 
 
-def looking_on(names: Sequence[str], folder: Path) -> list[str]:
-    """Instance files of the same users, but who examine no less after a click: each row of the examination made to rise."""
-    files = []
+def looking_on(names: Sequence[str]) -> Iterator[Instance]:
+    """Instances of the same users, but who examine no less after a click: each row of the examination made to rise."""
     for place, name in enumerate(names):
         instance = load_instance(name)
         model: Any = instance.models["LinearModel of UBM"]
         rising = np.tril(np.maximum.accumulate(model.base.examination, axis=1))
         users = LinearModel(UserBrowsingModel(model.base.attraction, rising), model.theta, model.items, model.users)
-        files.append(saved(Instance(f"linear{place}-rising", {users.kind: users}, LONG, origin=instance.origin), folder))
-    return files
+        yield Instance(f"linear{place}-rising", {users.kind: users}, LONG, origin=instance.origin)
 
 
 def bound_at(n: int, env: Any) -> float:
@@ -292,8 +288,7 @@ def says_nothing(curves: Curves) -> Finding:
 def grows_as_root(curves: Curves) -> Finding:
     """Whether regret at the end is at most twice that at a quarter of the sessions."""
     values = curves.units(ubm(LONG), OURS)
-    growth = estimate(values[:, -1] / curves.at(values, curves.horizon / 4))
-    return Finding(f"{growth} times that at a quarter", growth.below(2.0))
+    return estimate(values[:, -1] / curves.at(values, curves.horizon / 4)).finding(" times that at a quarter", high=2.0)
 
 
 def draw_bound(evidence: Evidence) -> Figure:

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,7 @@ from clickgym.envs import ClickEnv, ClickModel, DependentClickModel, Instance, l
 from clickgym.offline import click_law
 
 from .plots import Figure, finish, grid
-from .study import Curves, Evidence, Finding, PaperTable, Values, estimate, every, number, saved, several
+from .study import Curves, Evidence, Finding, PaperTable, Values, estimate, every, number, several
 
 MODELS = ("PBM", "TPBM", "UBM", "CM", "DCM", "DBN", "CCM")
 AGENT = "Fixed"
@@ -144,15 +143,13 @@ def six_best(model: ClickModel) -> ClickModel:
     return model.with_items(**{name: getattr(model.parameters, name)[best] for name in model.item_parameters()})
 
 
-def leaving(queries: Sequence[str], folder: Path) -> list[str]:
-    """Instance files with the attractions of the PBM, whose users often leave after a click, most often at the top."""
-    files = []
+def leaving(queries: Sequence[str]) -> Iterator[Instance]:
+    """Instances with the attractions of the PBM, whose users often leave after a click, most often at the top."""
     for query in queries:
         instance = load_instance(query)
         model = DependentClickModel(instance.model("PBM").attraction, [0.6, 0.5, 0.5, 0.4, 0.4])
         name, production = f"{instance.name}-leaving", instance.initial_ranking
-        files.append(saved(Instance(name, {"DCM": model}, 5, initial_ranking=production), folder))
-    return files
+        yield Instance(name, {"DCM": model}, 5, initial_ranking=production)
 
 
 @lru_cache(maxsize=4)
@@ -161,15 +158,11 @@ def measured(users: str) -> Mapping[str, float]:
     model = six_best(ClickModel.from_dict(json.loads(users)))
     facts: dict[str, float] = {}
     for pair, b in PAIRS.items():
-        signs = compare_online(BEST, b, model, ("ab", "team_draft"), sessions=100)
-        tests = {
-            "ab": signs.tests["ab"],
-            "none": signs.tests["team_draft"],
-            "team": compare_online(BEST, b, model, "team_draft", common="team", sessions=100).tests["team_draft"],
-            "probabilistic": compare_online(BEST, b, model, "probabilistic", credit="clicks", sessions=100).tests[
-                "probabilistic"
-            ],
-        }
+        compared = partial(compare_online, BEST, b, model, sessions=100)
+        signs = compared(("ab", "team_draft"))
+        team = compared("team_draft", common="team").tests["team_draft"]
+        probabilistic = compared("probabilistic", credit="clicks").tests["probabilistic"]
+        tests = {"ab": signs.tests["ab"], "none": signs.tests["team_draft"], "team": team, "probabilistic": probabilistic}
         for method, test in tests.items():
             facts |= {f"{method}_{pair}": test.mean, f"n_{method}_{pair}": test.sessions}
         for method in MADE_HERE:
@@ -181,11 +174,9 @@ def measured(users: str) -> Mapping[str, float]:
         for axis, arguments in AXES.items():
             around: Any = ClickEnv(model, reference=BEST[:5], **arguments)
             facts[f"{axis}_{pair}"] = compare_online(BEST, b, around, "team_draft", sessions=SESSIONS).tests["team_draft"].mean
-    null = [
-        compare_online(BEST, BEST, model, "team_draft", common="team", sessions=NULL_SESSIONS, seed=run)
-        for run in range(NULL_RUNS)
-    ]
-    facts["alarms"] = float(np.mean([compared.tests["team_draft"].p_value <= 0.05 for compared in null]))
+    null = partial(compare_online, BEST, BEST, model, "team_draft", common="team", sessions=NULL_SESSIONS)
+    p_values = [null(seed=run).tests["team_draft"].p_value for run in range(NULL_RUNS)]
+    facts["alarms"] = float(np.mean([p_value <= 0.05 for p_value in p_values]))
     return facts
 
 
@@ -217,11 +208,8 @@ def share(holds: NDArray[np.bool_], least: float = 0.9) -> Finding:
 
 def agrees(curves: Curves, model: str, pairs: Sequence[str], method: str = "none", truth: str = "ab") -> Finding:
     """Whether the expected credit has the sign of the true difference."""
-    same = [
-        np.sign(values(curves, model, f"{method}_{pair}")) == np.sign(values(curves, model, f"{truth}_{pair}"))
-        for pair in pairs
-    ]
-    return share(np.concatenate(same))
+    signs = [np.concatenate([np.sign(values(curves, model, f"{name}_{pair}")) for pair in pairs]) for name in (method, truth)]
+    return share(signs[0] == signs[1])
 
 
 def misleads(curves: Curves, model: str) -> Finding:
@@ -269,8 +257,7 @@ def unchanged(curves: Curves, model: str) -> Finding:
 
 def false_alarms(curves: Curves) -> Finding:
     """Whether runs of a ranking against itself are decided in at most 5 %."""
-    found = estimate(np.mean([values(curves, model, "alarms") for model in MODELS], axis=0))
-    return Finding(f"{found} of the runs", found.below(0.05))
+    return estimate(np.mean([values(curves, model, "alarms") for model in MODELS], axis=0)).finding(" of the runs", high=0.05)
 
 
 def sessions(value: float) -> str:
@@ -311,20 +298,11 @@ def draw(evidence: Evidence) -> Figure:
     panels[0].axvspan(min(low, -0.01), 0.0, color="0.92", zorder=0)
     panels[0].axvline(0.0, color="0.4", linewidth=0.8)
     panels[0].axhline(0.0, color="0.4", linewidth=0.8)
-    panels[0].set(
-        title="grey: B gets more clicks",
-        xlabel="clicks A - B per session",
-        ylabel="credit of team draft",
-    )
+    panels[0].set(title="grey: B gets more clicks", xlabel="clicks A - B per session", ylabel="credit of team draft")
     panels[0].set_xlim(min(low, -0.01), high)
     panels[1].plot([10, MOST], [10, MOST], color="0.4", linewidth=0.8)
-    panels[1].set(
-        xscale="log",
-        yscale="log",
-        title="below: team draft needs fewer",
-        xlabel="sessions of the A/B test",
-        ylabel="sessions of team draft",
-    )
+    panels[1].set(xscale="log", yscale="log", xlabel="sessions of the A/B test", ylabel="sessions of team draft")
+    panels[1].set_title("below: team draft needs fewer")
     return finish(figure, panels, evidence, "What interleaving prefers, and what it costs", "a point: one query")
 
 

@@ -32,8 +32,7 @@ def lower_bound(curves: Curves) -> Values:
 
 def near_bound(curves: Curves, agent: str) -> Finding:
     """Whether regret at the end is about the bound."""
-    ratio = estimate(curves.units(PBM, agent)[:, -1] / lower_bound(curves)[-1])
-    return Finding(f"{ratio} times the bound", ratio.within(0.5, 2.0))
+    return estimate(curves.units(PBM, agent)[:, -1] / lower_bound(curves)[-1]).finding(" times the bound", 0.5, 2.0)
 
 
 def draw(evidence: Evidence) -> Figure:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from .axes import BARS, RANDOM, in_envs, left, lines, table_of, times
+from .axes import BARS, RANDOM, in_envs, lines, table_of
 from .plots import Figure, finish, grid
 from .study import CM, PBM, Curves, Evidence, Finding, PaperTable, estimate
-
-__all__ = ["left", "times"]
 
 EVERY, MANY = "late-clicks", "late-clicks-models"
 """All agents on the shipped queries; some agents in two click models on all queries."""

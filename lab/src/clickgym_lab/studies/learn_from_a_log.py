@@ -220,10 +220,9 @@ def _group(world: str, model: str, *case: Any) -> str:
 
 def shares(evidence: Evidence, world: str, model: str, method: str, lists: str, log: int) -> Values:
     """``(worlds,)`` which share of the way from random lists to the optimum the lists of a ranker go."""
-    values = []
+    values, group = [], _group(world, model, method, lists, log)
     for number in NUMBERS:
-        curves = evidence[f"log-{_group(world, model, method, lists, log)}-{number}"]
-        agent = learned(method, lists, log, world, model, number)
+        curves, agent = evidence[f"log-{group}-{number}"], learned(method, lists, log, world, model, number)
         lost, random = (curves.end_units(f"Contextual{model}Rank-v0", each).mean() for each in (agent, RANDOM))
         values.append(1 - lost / random)
     return np.array(values)

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from clickgym.envs import load_instance
+from clickgym.envs import Instance, load_instance
 from clickgym.runner import wrong_pairs
 
 from .plots import BLACK, BLUE, GREEN, ORANGE, PURPLE, YELLOW, Figure, band, bands, finish, grid
@@ -25,12 +24,10 @@ from .study import (
     Evidence,
     Finding,
     Values,
-    Verdict,
     estimate,
     every,
     half_of_slope,
     less_regret,
-    saved,
     several,
     short,
     versus,
@@ -59,8 +56,7 @@ def less_by_step(curves: Curves, env: str, better: str, worse: str, step: int) -
 
 def not_optimal(curves: Curves, env: str) -> Finding:
     """Whether the production list has regret."""
-    rate = estimate(curves.rate(curves.units(env, "Fixed"), 0.0, 1.0))
-    return Finding(f"{rate} per session", rate.above(SLACK))
+    return estimate(curves.rate(curves.units(env, "Fixed"), 0.0, 1.0)).finding(" per session", SLACK)
 
 
 # ------------------------------------------------------------------------------------------------------------- violations
@@ -75,13 +71,12 @@ def as_many(curves: Curves, env: str, agent: str) -> Finding:
     """Whether there are about as many as in the paper."""
     published = VIOLATIONS[agent][BUBBLE.index(env)]
     ours = estimate(first_100(curves, env, agent))
-    return Finding(f"{ours} (paper {published:g})", ours.within(0.75 * published, 1.25 * published))
+    return ours.finding(f" (paper {published:g})", 0.75 * published, 1.25 * published)
 
 
 def unsafe(curves: Curves, env: str, agent: str) -> Finding:
     """Whether there are more than twenty."""
-    ours = estimate(first_100(curves, env, agent))
-    return Finding(str(ours), ours.above(20.0))
+    return estimate(first_100(curves, env, agent)).finding(low=20.0)
 
 
 def less_safe(curves: Curves, env: str, agent: str) -> Finding:
@@ -91,8 +86,8 @@ def less_safe(curves: Curves, env: str, agent: str) -> Finding:
 
 def alike(curves: Curves, env: str) -> Finding:
     """Whether TopRank and BatchRank are close."""
-    gap = estimate(first_100(curves, env, "TopRank") - first_100(curves, env, "BatchRank"))
-    return Finding(str(gap), gap.within(-10.0, 10.0))
+    ours, theirs = (first_100(curves, env, agent) for agent in ("TopRank", "BatchRank"))
+    return estimate(ours - theirs).finding(low=-10.0, high=10.0)
 
 
 def safe(curves: Curves) -> Finding:
@@ -109,24 +104,18 @@ def safe(curves: Curves) -> Finding:
 N_LISTS = 10
 
 
-def random_lists(queries: Sequence[str], folder: Path) -> list[str]:
-    """Instance files that differ from the queries in their production list: ten random ones each, the same every time.
+def random_lists(queries: Sequence[str]) -> Iterator[Instance]:
+    """Instances that differ from the queries in their production list: ten random ones each, the same every time.
 
     Args:
         queries: names or files of instances.
-        folder: where the files go; made if need be.
-
-    Returns:
-        The files.
     """
-    files = []
     for query in queries:
         instance = load_instance(query)
         rng = np.random.default_rng(list(instance.name.encode()))
         for number in range(N_LISTS):
             name = f"{instance.name}-list{number}"
-            files.append(saved(replace(instance, name=name, initial_ranking=rng.permutation(instance.n_items)), folder))
-    return files
+            yield replace(instance, name=name, initial_ranking=rng.permutation(instance.n_items))
 
 
 WRONG_PAIRS = "wrong_pairs"
@@ -164,8 +153,8 @@ def regression(curves: Curves, env: str) -> tuple[Values, Values, Estimate, Valu
 def linear_in_pairs(curves: Curves, env: str) -> Finding:
     """Whether regret grows with the wrong pairs, and a parabola fits hardly better than a line."""
     _, _, slope, (line, parabola) = regression(curves, env)
-    straight: Verdict = "yes" if parabola - line < 0.05 else "no"
-    return Finding(f"{slope} per pair, R² {line:.2f}, with a square {parabola:.2f}", every([slope.above(0.0), straight]))
+    verdict = every([slope.above(0.0), "yes" if parabola - line < 0.05 else "no"])
+    return Finding(f"{slope} per pair, R² {line:.2f}, with a square {parabola:.2f}", verdict)
 
 
 CHI_MIN = tuple(f"li2019-chi-min:i={i}" for i in range(1, 6))
@@ -179,7 +168,7 @@ def doubles(curves: Curves, per_loss: bool) -> Finding:
     for i, (low, high) in enumerate(pairwise(scaled), start=1):
         ratio = high.mean / low.mean
         result = Estimate(ratio, ratio * math.hypot(high.half / high.mean, low.half / low.mean))
-        findings[f"i = {i} to {i + 1}"] = Finding(str(result), result.within(1.6, 2.4))
+        findings[f"i = {i} to {i + 1}"] = result.finding(low=1.6, high=2.4)
     return several(findings)
 
 
@@ -194,22 +183,19 @@ def ndcg(curves: Curves, env: str, agent: str, end: bool) -> Values:
 
 def perfect(curves: Curves, env: str, agent: str) -> Finding:
     """Whether the NDCG is about 1 at the end."""
-    value = estimate(ndcg(curves, env, agent, end=True))
-    return Finding(str(value), value.above(0.99))
+    return estimate(ndcg(curves, env, agent, end=True)).finding(low=0.99)
 
 
 def ndcg_gap(curves: Curves, env: str, agent: str, other: str, end: bool, low: float, high: float) -> Finding:
     """Whether the difference in NDCG of two agents is between two bounds."""
-    gap = estimate(ndcg(curves, env, agent, end) - ndcg(curves, env, other, end))
-    return Finding(str(gap), gap.within(low, high))
+    return estimate(ndcg(curves, env, agent, end) - ndcg(curves, env, other, end)).finding("", low, high)
 
 
 def never_worse(curves: Curves, env: str) -> Finding:
     """Whether BubbleRank is nowhere far below the production list."""
     ours, theirs = (curves.units(env, agent, "ndcg") for agent in ("BubbleRank", "Fixed"))
     gaps = curves.window_rates(ours) - curves.window_rates(theirs)
-    worst = estimate(gaps[:, gaps.mean(axis=0).argmin()])
-    return Finding(f"{worst} at worst", worst.above(-0.05))
+    return estimate(gaps[:, gaps.mean(axis=0).argmin()]).finding(" at worst", -0.05)
 
 
 # ---------------------------------------------------------------------------------------------------------------- figures
@@ -253,8 +239,6 @@ def draw_fig4(evidence: Evidence) -> Figure:
     for axes, env in zip(panels, BUBBLE, strict=True):
         places = np.unique(np.searchsorted(curves.steps, np.geomspace(100, curves.horizon, 25).round()))
         for agent in ("BubbleRank", "BatchRank", "TopRank", "Fixed"):
-            ends = curves.units(env, agent, "ndcg")[:, places]
-            rates = np.diff(ends, prepend=0.0) / np.diff(curves.steps[places], prepend=0)
-            band(axes, curves.steps[places], rates, agent)
+            band(axes, curves.steps[places], curves.window_rates(curves.units(env, agent, "ndcg"), places), agent)
         axes.set(xscale="log", title=short(env), xlabel="session", ylim=(0.5, 1.01))
     return finish(figure, panels, evidence, "NDCG@5")

@@ -113,8 +113,7 @@ def lower_bound(curves: Curves) -> Values:
 
 def times_bound(curves: Curves, agent: str, low: float = 0.0, high: float = math.inf) -> Finding:
     """Whether regret at the end, as a multiple of the lower bound, is between two numbers."""
-    times = estimate(curves.units(CHANGING, agent)[:, -1] / lower_bound(curves)[-1])
-    return Finding(f"{times} times the bound", times.within(low, high))
+    return estimate(curves.units(CHANGING, agent)[:, -1] / lower_bound(curves)[-1]).finding(" times the bound", low, high)
 
 
 def within_factor(curves: Curves, agent: str) -> Finding:

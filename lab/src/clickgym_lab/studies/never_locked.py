@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import product
 
 import numpy as np
 
@@ -39,10 +40,9 @@ def regret(evidence: Evidence, parts: Sequence[str], env: str, agent: str, fract
 def late(evidence: Evidence, parts: Sequence[str], envs: Sequence[str], agent: str) -> list[Values]:
     """Which runs of each query are late, 0 or 1."""
     found = []
-    for part in parts:
-        least = LATE * 0.2 * evidence[part].horizon
-        lost = [evidence[part].ends(env, agent) - evidence[part].ends(env, agent, fraction=0.8) for env in envs]
-        found += list((np.hstack(lost) > least).astype(float))
+    for curves in map(evidence.__getitem__, parts):
+        lost = [curves.ends(env, agent) - curves.ends(env, agent, fraction=0.8) for env in envs]
+        found += list((np.hstack(lost) > LATE * 0.2 * curves.horizon).astype(float))
     return found
 
 
@@ -98,10 +98,9 @@ def table(evidence: Evidence) -> PaperTable:
     steps = [f"{fraction * evidence[FIRST].horizon:,.0f}" for fraction in (0.1, 1.0)]
     heads = [cell for step in steps for cell in (f"after {step}", "worst tenth")]
     rows = [["model", "agent", *(f"{head}, {where}" for where in ("16 queries", "60 queries") for head in (*heads, "late"))]]
-    for env in MODELS:
-        for agent in (*WITH_INFORMED, SLOWEST):
-            parts = (SLOW if agent == SLOWEST else FIRST, SIXTY)
-            rows.append([short(env), agent, *(cell for part in parts for cell in _cells(evidence, part, env, agent))])
+    for env, agent in product(MODELS, (*WITH_INFORMED, SLOWEST)):
+        parts = (SLOW if agent == SLOWEST else FIRST, SIXTY)
+        rows.append([short(env), agent, *(cell for part in parts for cell in _cells(evidence, part, env, agent))])
     return "Regret, mean over queries with its 95 % interval, in the worst tenth of the runs, and the share of late runs", rows
 
 

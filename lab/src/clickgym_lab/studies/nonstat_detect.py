@@ -76,34 +76,27 @@ FAST, SLOW = map(_facts, PARTS.values())
 def noticed(curves: Curves, agent: str) -> Finding:
     """Whether an agent restarts after nearly every change."""
     steps, length = _steps(curves, agent), curves.horizon // N_EPOCHS
-    share = estimate(np.isfinite(steps).mean(axis=1))
     delay = np.nanmedian(steps - length * np.arange(1, N_EPOCHS))
-    return Finding(f"{share} of the changes, after {delay:,.0f} sessions (median)", share.above(0.9))
+    return estimate(np.isfinite(steps).mean(axis=1)).finding(f" of the changes, after {delay:,.0f} sessions (median)", 0.9)
 
 
 def without_cause(curves: Curves, agent: str) -> Finding:
     """Whether there are few restarts beside the first after each change."""
     further = curves.ends(CHANGING, agent, _name(agent, "count"))[:, 0] - np.isfinite(_steps(curves, agent)).sum(axis=1)
-    return Finding(f"{estimate(further)} a run", estimate(further).below(1.0))
+    return estimate(further).finding(" a run", high=1.0)
 
 
 def grows(evidence: Evidence, other: str) -> Finding:
     """GLR-CascadeKLUCB's regret as a share of another agent's, with fast and with slow changes."""
-    shares = []
-    for part in PARTS:
-        ends = [evidence[part].units(CHANGING, agent)[:, -1] for agent in (DETECTING[1], other)]
-        shares.append(ends[0] / ends[1])
-    gap = estimate(shares[0] - shares[1])
-    return Finding(f"{estimate(shares[0])} of it, then {estimate(shares[1])}", gap.above(0.0))
+    ends = [[evidence[part].units(CHANGING, agent)[:, -1] for agent in (DETECTING[1], other)] for part in PARTS]
+    fast, slow = (own / others for own, others in ends)
+    return Finding(f"{estimate(fast)} of it, then {estimate(slow)}", estimate(fast - slow).above(0.0))
 
 
 def draw(evidence: Evidence) -> Figure:
     """Regret above, the delays of restarts below, with fast and with slow changes."""
-    labels = (
-        "cumulative regret\n(grey: three other items attract)",
-        "sessions from a change to the\nrestart (x UCB, dot KL-UCB)",
-    )
-    figure, panels = grid(2, 2, labels=labels)
+    delays = "sessions from a change to the\nrestart (x UCB, dot KL-UCB)"
+    figure, panels = grid(2, 2, labels=["cumulative regret\n(grey: three other items attract)", delays])
     for (part, length), above, below in zip(PARTS.items(), panels[:2], panels[2:], strict=True):
         curves = evidence[part]
         places = np.searchsorted(curves.steps, np.linspace(0, curves.horizon, 51)[1:].round())
@@ -113,9 +106,9 @@ def draw(evidence: Evidence) -> Figure:
         above.set(title=f"a change every {length:,}", ylim=(0, None))
         changes = length * np.arange(1, N_EPOCHS)
         for offset, agent, mark in zip((-0.12, 0.12), DETECTING, ("x", "."), strict=True):
-            delays = _steps(curves, agent) - changes
-            places = np.broadcast_to(changes + offset * length, delays.shape)
-            below.plot(places.ravel(), delays.ravel(), mark, color=colour_of(agent, below), markersize=4, markeredgewidth=0.8)
+            late = _steps(curves, agent) - changes
+            places = np.broadcast_to(changes + offset * length, late.shape)
+            below.plot(places.ravel(), late.ravel(), mark, color=colour_of(agent, below), markersize=4, markeredgewidth=0.8)
         below.set(xlabel="session", yscale="log", ylim=(1, length))
         for axes in (above, below):
             axes.set_xlim(0, curves.horizon)

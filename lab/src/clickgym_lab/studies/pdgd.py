@@ -4,13 +4,12 @@ Rijke 2018), and PairRank, DBGD, MGD and COLTR beside both.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 
 from clickgym.envs import ContextualModel, GradedModel, Instance, load_instance
 
 from .plots import Figure, band, bands, finish, grid
-from .study import Curves, Evidence, Finding, PaperTable, Values, estimate, less_regret, saved, versus
+from .study import Curves, Evidence, Finding, PaperTable, Values, estimate, less_regret, versus
 
 AGENTS = ("PDGD", "PDGD:learning_rate=3", "LinearTS", "UBMLinUCB", "C2UCB")
 RANKERS = (
@@ -47,17 +46,14 @@ def _judged(instance: Instance) -> GradedModel | None:
     return next((model for model in instance.models.values() if isinstance(model, GradedModel)), None)
 
 
-def before(names: Sequence[str], folder: Path, users: str) -> list[str]:
+def before(names: Sequence[str], users: str) -> Iterator[Instance]:
     """The same documents before users of one behaviour."""
-    files = []
     for name in names:
         instance = load_instance(name)
         model = _judged(instance)
         assert model is not None
         own = f"{instance.name.replace(':', '-').replace('=', '-')}-{users}"
-        graded = Instance(own, {model.kind: model.before(users)}, instance.n_positions, instance.description, instance.origin)
-        files.append(saved(graded, folder))
-    return files
+        yield Instance(own, {model.kind: model.before(users)}, instance.n_positions, instance.description, instance.origin)
 
 
 # -------------------------------------------------------------------------------------------------------------- measures
@@ -84,7 +80,7 @@ def robust(evidence: Evidence) -> Finding:
     """Whether PDGD's offline NDCG is about the same before informational users as before perfect ones."""
     best = offline(_of(evidence, "perfect"), "PDGD")
     gap = estimate(best - offline(_of(evidence, "informational"), "PDGD"))
-    return Finding(f"{gap} less than {best.mean():.3f}", gap.below(0.05))
+    return gap.finding(f" less than {best.mean():.3f}", high=0.05)
 
 
 def higher_offline(evidence: Evidence, users: str, better: str, worse: str) -> Finding:

@@ -180,18 +180,14 @@ def run_study(
             metrics=each.part.metrics,
             callback=callback,
         ).frame
-        measured[each.part.name] = (
-            _with_facts(each.part, table, instances),
-            _made(each, out / each.part.name, instances),
-        )
+        places = {name: portable(name) for name in table["instance"].unique()}
+        table = _with_facts(each.part, table, instances).with_columns(polars.col("instance").replace(places))
+        measured[each.part.name] = table, _made(each, out / each.part.name, instances)
     findings_of: dict[str, Findings] = {}
     for name in names:
         command, results = _command(name, scale, queries, seed), []
         for part in STUDIES[name].parts:
             table, origin = measured[part.name]
-            table = table.with_columns(
-                polars.col("instance").replace({name: portable(name) for name in table["instance"].unique()})
-            )
             curves = compact(table, STUDIES[name].columns, list(part.facts), each=part.each, fractions=part.fractions)
             results.append(Shipped(setting, part.name, curves, {"command": command, **origin}))
         findings_of[name] = conclude(name, results, out, console, pdf=pdf)
@@ -281,8 +277,7 @@ def conclude(name: str, results: Sequence[Shipped], out: Path, console: Console,
     """
     write_shipped(out / f"{name}.parquet", results)
     settings = by_setting(name, results)
-    figures = [draw(setting) for setting in settings]
-    pictures = []
+    figures, pictures = [draw(setting) for setting in settings], []
     for setting, figure in zip(settings, figures, strict=True):
         pictures += save_figure(figure, out / figure_name(setting, settings), pdf=pdf)
     write_whole(out / f"{name}.html", study_html(name, settings, figures))
@@ -359,22 +354,17 @@ def _command(name: str, scale: float, queries: Sequence[str] | None, seed: int) 
 def findings(name: str, settings: Sequence[Setting]) -> str:
     """What was found, as JSON."""
     columns = ("statement", "rule", "paper", "measured", "supported", "by itself")
-    content = {
-        "study": name,
-        "settings": [
-            {
-                "setting": setting.name,
-                "command": setting.command,
-                "parts": [
-                    {"name": each.part.name, "queries": each.queries, "horizon": each.horizon, "runs": each.runs}
-                    for each in setting.plans
-                ],
-                "statements": [
-                    dict(zip(columns, (s.text, s.rule, s.paper, *finding), strict=True)) for s, finding in setting.found
-                ],
-                **({} if setting.table is None else {"table": [list(row) for row in setting.table[1]]}),
-            }
-            for setting in settings
-        ],
-    }
+
+    def described(setting: Setting) -> dict[str, Any]:
+        plans = [(each.part.name, each.queries, each.horizon, each.runs) for each in setting.plans]
+        found = ((s.text, s.rule, s.paper, *finding) for s, finding in setting.found)
+        return {
+            "setting": setting.name,
+            "command": setting.command,
+            "parts": [dict(zip(("name", "queries", "horizon", "runs"), each, strict=True)) for each in plans],
+            "statements": [dict(zip(columns, each, strict=True)) for each in found],
+            **({} if setting.table is None else {"table": [list(row) for row in setting.table[1]]}),
+        }
+
+    content = {"study": name, "settings": [described(setting) for setting in settings]}
     return json.dumps(content, indent=1, ensure_ascii=False) + "\n"

@@ -112,13 +112,13 @@ def colour_of(label: str, axes: Axes) -> str:
     return look_of(label, axes)[0]
 
 
-def band(axes: Axes, steps: NDArray[Any], values: Values, label: str, look: Look | None = None) -> None:
-    """The mean of ``(units, steps)`` values with its interval."""
+def band(axes: Axes, steps: NDArray[Any], values: Values, label: str, look: Look | None = None, least: float = 0.0) -> None:
+    """The mean of ``(units, steps)`` values with its interval, the part above ``least`` of it."""
     colour, dashes = look_of(label, axes) if look is None else look
     axes.plot(steps, values.mean(axis=0), color=colour, linestyle=dashes, linewidth=1.5, label=label)
     if len(values) > 1:
         mean, half = np.transpose([estimate(column) for column in values.T])
-        axes.fill_between(steps, np.maximum(mean - half, 0), mean + half, color=colour, alpha=0.15, linewidth=0)
+        axes.fill_between(steps, np.maximum(mean - half, least), mean + half, color=colour, alpha=0.15, linewidth=0)
 
 
 def points(axes: Axes, places: Sequence[float], samples: Iterable[Values], agent: str, label: str | None = None) -> None:

@@ -22,27 +22,13 @@ from typing import Any
 
 from clickgym.envs import DEFAULT_INSTANCE
 
-from .study import (
-    LEARNS_RULE,
-    LINEAR_RULE,
-    Evidence,
-    Finding,
-    Part,
-    Statement,
-    Study,
-    Values,
-    less_regret,
-    linear,
-    several,
-    short,
-    sublinear,
-)
+from . import axes, study
+from .study import Evidence, Finding, Part, Statement, Study, Values, several, short
 from .why import hypothesis
 
 Row = dict[str, Any]
-CONSTANTS = {"DEFAULT_INSTANCE": DEFAULT_INSTANCE, "LEARNS_RULE": LEARNS_RULE, "LINEAR_RULE": LINEAR_RULE}
-FUNCTIONS = {function.__name__: function for function in (less_regret, linear, sublinear)}
-"""Every file may name these constants and functions, beside those of its module."""
+SHARED = {"DEFAULT_INSTANCE": DEFAULT_INSTANCE, **vars(axes), **vars(study)}
+"""Every file may name what these modules have, beside what its own has."""
 
 
 def read_studies(file: str, names: Mapping[str, Any]) -> dict[str, Study]:
@@ -53,7 +39,7 @@ def read_studies(file: str, names: Mapping[str, Any]) -> dict[str, Study]:
         names: the functions and constants of the module.
     """
     tables = tomllib.loads(Path(file).with_suffix(".toml").read_text(encoding="utf-8"))
-    names = {**CONSTANTS, **FUNCTIONS, **names, **tables.pop("constants", {})}
+    names = {**SHARED, **names, **tables.pop("constants", {})}
     parts = {row["name"]: _part(row, names) for row in _rows(tables.pop("parts"), names)}
     return {name: _study(table, parts, names) for name, table in tables.items()}
 

@@ -63,13 +63,13 @@ def insured(evidence: Evidence, share: str, moment: str, agent: str) -> Finding:
     """Whether an agent told the truth loses at most a tenth more under attack than without."""
     spec = _spec(share, agent, 1)
     growth = ratio(regret(evidence, share, moment, spec), quiet(evidence, spec))
-    return Finding(f"{growth} times that without bots", growth.below(1.1))
+    return growth.finding(" times that without bots", high=1.1)
 
 
 def ruined(evidence: Evidence, share: str, moment: str, agent: str, times: float) -> Finding:
     """Whether regret under attack is many times that without."""
     growth = ratio(regret(evidence, share, moment, agent), quiet(evidence, agent))
-    return Finding(f"{growth} times that without bots", growth.above(times))
+    return growth.finding(" times that without bots", times)
 
 
 def best(evidence: Evidence, share: str, moment: str, agent: str) -> Finding:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ..shipped import Shipped
 from .axes import name_of_agent
 from .registry import STUDIES
-from .study import Curves, Evidence, Finding, PaperTable, Part, Statement, judged_together
+from .study import Curves, Evidence, Finding, PaperTable, Part, Statement, judged_together, saved
 
 Findings = list[tuple[Statement, Finding]]
 
@@ -30,7 +30,7 @@ class Plan:
         """The instances of the sweep; files, where it needs some, are written beside its folder."""
         if self.part.files is None:
             return self.names
-        return self.part.files(self.names, out / f"{self.part.name}-instances")
+        return saved(self.part.files(self.names), out / f"{self.part.name}-instances")
 
     @property
     def names(self) -> list[str]:

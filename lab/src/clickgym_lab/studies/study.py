@@ -17,8 +17,9 @@ statement that is decided only by itself is undecided, and its own verdict stand
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -144,11 +145,11 @@ class Curves:
         Returns:
             The means of each span, and what the n units are, in words.
         """
-        steps = {self._step(fraction) for span in spans for fraction in span}
-        if len(self.instances) == 1 or not steps <= set(self._each(env, agent)["step"]):
+        fractions = set(itertools.chain.from_iterable(spans))
+        if len(self.instances) == 1 or not set(map(self._step, fractions)) <= set(self._each(env, agent)["step"]):
             values = self.units(env, agent, column)
             return [self.rate(values, *span) for span in spans], "over runs"
-        ends = {fraction: self.ends(env, agent, column, fraction) for span in spans for fraction in span}
+        ends = {fraction: self.ends(env, agent, column, fraction) for fraction in fractions}
         n_runs = min(values.shape[1] for values in ends.values())  # of some results the values of each ship for few runs
         at = {fraction: values[:, :n_runs].mean(axis=1) for fraction, values in ends.items()}
         rates = [(at[stop] - at[start]) / (round(stop * self.horizon) - round(start * self.horizon)) for start, stop in spans]
@@ -175,10 +176,10 @@ class Curves:
         first, last = round(start * self.horizon), round(stop * self.horizon)
         return (self.at(values, last) - self.at(values, first)) / (last - first)
 
-    def window_rates(self, values: Values) -> Values:
-        """``(..., windows)`` the mean per session in each of the hundred windows."""
-        ends = values[..., self.windows]
-        return np.diff(ends, prepend=0.0, axis=-1) / np.diff(self.steps[self.windows], prepend=0)
+    def window_rates(self, values: Values, ends: NDArray[np.intp] | None = None) -> Values:
+        """``(..., windows)`` the mean per session in each of the hundred windows, or of others that end at some places."""
+        ends = self.windows if ends is None else ends
+        return np.diff(values[..., ends], prepend=0.0, axis=-1) / np.diff(self.steps[ends], prepend=0)
 
 
 Evidence = Mapping[str, Curves]
@@ -219,6 +220,10 @@ class Estimate(NamedTuple):
     def within(self, low: float, high: float) -> Verdict:
         """Whether the interval lies between two bounds."""
         return every([self.above(low), self.below(high)])
+
+    def finding(self, unit: str = "", low: float = -math.inf, high: float = math.inf) -> Finding:
+        """Whether the interval lies between two bounds; measured is the estimate, and what it is of (``unit``) behind it."""
+        return Finding(f"{self}{unit}", self.within(low, high))
 
 
 def number(value: float, digits: int = 3) -> str:
@@ -269,12 +274,14 @@ def percent(share: Estimate) -> str:
     return f"{100 * share.mean:+.2f} ± {number(100 * share.half, 2)} %"
 
 
-def saved(instance: Instance, folder: Path) -> str:
-    """Write an instance under its own name into a folder, which is made if need be; returns the file, as `Part.files` does."""
+def saved(instances: Iterable[Instance], folder: Path) -> list[str]:
+    """Write instances under their own names into a folder, which is made if need be; returns the files."""
     make_folder(folder)
-    path = folder / f"{instance.name}.json"
-    instance.save(path)
-    return str(path)
+    files = []
+    for instance in instances:
+        files.append(str(folder / f"{instance.name}.json"))
+        instance.save(files[-1])
+    return files
 
 
 def every(verdicts: Sequence[Verdict]) -> Verdict:
@@ -365,7 +372,7 @@ class Part:
         horizon, runs: of the paper, or chosen where it does not say.
         queries: how many the paper has.
         instances: makes the names of the instances from the queries; None takes the queries.
-        files: writes instance files made from them to a folder.
+        files: makes instances from these, which are written to files.
         metrics: further metrics.
         least_horizon, least_runs: below them the experiment shows nothing.
         windows: how many equal windows the checkpoints have.
@@ -381,7 +388,7 @@ class Part:
     runs: int
     queries: int
     instances: Callable[[Sequence[str]], list[str]] | None = None
-    files: Callable[[Sequence[str], Path], list[str]] | None = None
+    files: Callable[[Sequence[str]], Iterable[Instance]] | None = None
     metrics: tuple[str, ...] = ()
     least_horizon: int = 10_000
     least_runs: int = 4
@@ -424,8 +431,6 @@ class Study:
 
 CM, PBM = "CMRank-v0", "PBMRank-v0"
 LAST, FIRST = "CascadeKLUCB", "CascadeKLUCB:feedback=first_click"
-CONVERGED = 1e-3
-"""Zoghi et al.'s threshold of the regret per session."""
 LINEAR = 0.8
 """
 The share of the rate of the second fifth of the horizon that the last fifth keeps, from which on regret counts as linear.
@@ -440,13 +445,17 @@ def short(env: str) -> str:
     return env.partition("Rank")[0].removeprefix("NonStationary")
 
 
+def growth(early: Values, late: Values, over: str = "") -> tuple[str, Estimate]:
+    """The late rate of regret in words, and how far it is above that of linear regret."""
+    share = late.mean() / early.mean() if early.mean() > SLACK else 0.0
+    return f"{estimate(late)} per session{over}, {share:.2f} times the earlier rate", estimate(late - LINEAR * early)
+
+
 def linear(curves: Curves, env: str, agent: str, column: str = "regret") -> Finding:
     """Whether the column keeps growing as fast as before."""
     (early, late), over = curves.rates(env, agent, (0.2, 0.4), (0.8, 1.0), column=column)
-    share = late.mean() / early.mean() if early.mean() > SLACK else 0.0
-    return Finding(
-        f"{estimate(late)} per session {over}, {share:.2f} times the earlier rate", estimate(late - LINEAR * early).above(SLACK)
-    )
+    words, gap = growth(early, late, f" {over}")
+    return Finding(words, gap.above(SLACK))
 
 
 def sublinear(curves: Curves, env: str, agent: str) -> Finding:

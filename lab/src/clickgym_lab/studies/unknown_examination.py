@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .plots import DOTTED, LOOKS, Figure, band, finish, grid, look_of
-from .study import CM, PBM, Curves, Evidence, Finding, PaperTable, estimate, less_regret, ratio, short
+from .study import CM, PBM, Evidence, Finding, PaperTable, estimate, less_regret, short
 
 IN_CM, IN_PBM = "unknown-examination-cm", "unknown-examination-pbm"
 PARTS = {CM: IN_CM, PBM: IN_PBM}
@@ -12,12 +12,6 @@ PARTS = {CM: IN_CM, PBM: IN_PBM}
 def less_in(evidence: Evidence, env: str, better: str, worse: str) -> Finding:
     """Whether one agent has less regret at the end than another."""
     return less_regret(evidence[PARTS[env]], env, better, worse)
-
-
-def times(curves: Curves, agent: str, other: str, low: float, high: float) -> Finding:
-    """Regret at the end in the PBM as a multiple of another agent's."""
-    share = ratio(*(curves.end_units(PBM, name) for name in (agent, other)))
-    return Finding(f"{share} times {curves.units_of_ends}", share.within(low, high))
 
 
 def regret(evidence: Evidence) -> PaperTable:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from clickgym.envs import Instance, load_instance
 
 from .plots import Figure, regret_figure
-from .study import CM, PBM, Evidence, Finding, PaperTable, estimate, less_regret, linear, saved, short
+from .study import CM, PBM, Evidence, Finding, PaperTable, estimate, less_regret, linear, short
 
 AGENTS = ("CascadeUCBV", "CascadeUCB1", "CascadeKLUCB", "TSCascade", "CascadeTS")
 INDICES = ("CascadeUCBV", "CascadeUCB1", "CascadeKLUCB")
@@ -18,15 +17,13 @@ RATES = {"usual": 1.0, "low": 0.1}
 NAMES = {CM: "cm", PBM: "pbm"}
 
 
-def attracting(queries: Sequence[str], folder: Path, rate: str) -> list[str]:
-    """Instance files of the queries with attractions at one of the rates."""
-    files = []
+def attracting(queries: Sequence[str], rate: str) -> Iterator[Instance]:
+    """Instances of the queries with attractions at one of the rates."""
     for query in queries:
         instance = load_instance(query)
         models: Any = {kind: instance.models[kind] for kind in map(short, (CM, PBM))}
         models = {kind: model.with_items(attraction=RATES[rate] * model.attraction) for kind, model in models.items()}
-        files.append(saved(Instance(f"{instance.name}-{rate}", models, instance.n_positions, origin=instance.origin), folder))
-    return files
+        yield Instance(f"{instance.name}-{rate}", models, instance.n_positions, origin=instance.origin)
 
 
 def part(env: str, rate: str) -> str:

@@ -9,18 +9,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from clickgym.agents import (
-    GRAB,
-    PBMHB,
-    PBMTS,
-    CascadeKLUCB,
-    CascadeSWUCB,
-    CascadeTS,
-    CascadeUCB1,
-    CompiledAgent,
-    EpsilonGreedy,
-    GLRCascadeKLUCB,
-)
+from clickgym.agents import AGENTS as PUBLISHED
+from clickgym.agents import CompiledAgent
 from clickgym.core.checks import check_count, check_share
 from clickgym.envs import Users
 
@@ -33,8 +23,9 @@ EVERY, MANY = "warm-start", "warm-start-many"
 """All sizes of the log on the shipped queries; two sizes on all queries."""
 SIZES = (1000, 10_000, 100_000, 1_000_000)
 Seed = int | np.random.SeedSequence | None
-CLASSES = (CascadeKLUCB, CascadeUCB1, CascadeTS, EpsilonGreedy, PBMHB, PBMTS, GRAB, CascadeSWUCB, GLRCascadeKLUCB)
-LEARNERS = tuple(agent.__name__ for agent in CLASSES)
+LEARNERS = (
+    "CascadeKLUCB", "CascadeUCB1", "CascadeTS", "EpsilonGreedy", "PBMHB", "PBMTS", "GRAB", "CascadeSWUCB", "GLRCascadeKLUCB",
+)  # fmt: skip
 SOME = ("CascadeKLUCB", "CascadeTS", "EpsilonGreedy", "PBMHB", "GRAB")
 
 
@@ -81,7 +72,7 @@ class Warm(CompiledAgent):
         self.learn(Log(whole.rankings[:size], whole.clicks[:size]))
 
 
-for _agent in CLASSES:
+for _agent in map(PUBLISHED.__getitem__, LEARNERS):
     _members = {"__doc__": f"{_agent.__name__} with a log.", "__module__": __name__, "told": {**Warm.told, **_agent.told}}
     globals()[f"Warm{_agent.__name__}"] = type(f"Warm{_agent.__name__}", (Warm, _agent), _members)
 
@@ -118,9 +109,8 @@ def saves(
 
 def begins_better(curves: Curves, env: str, agent: str, log: int, worse: list[str]) -> Finding:
     """Whether an agent with a log has less regret at the end than others."""
-    units = {name: curves.end_units(env, name) for name in (warm(agent, log), *worse)}
-    best, *others = units.values()
-    return several({name: versus(best, other, over=curves.units_of_ends) for name, other in zip(worse, others, strict=True)})
+    best, over = curves.end_units(env, warm(agent, log)), curves.units_of_ends
+    return several({name: versus(best, curves.end_units(env, name), over=over) for name in worse})
 
 
 def _points(agents: tuple[str, ...], logs: list[tuple[int, float]], env: str) -> dict[str, list[tuple[str, str]]]:

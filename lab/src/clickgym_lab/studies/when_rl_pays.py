@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from .plots import Figure, band, finish, grid
-from .study import LINEAR, SLACK, Curves, Estimate, Evidence, Finding, PaperTable, Values, estimate, versus
+from .study import SLACK, Curves, Estimate, Evidence, Finding, PaperTable, Values, estimate, growth, versus
 
 ENV = "CascadeMDPRank-v0"
 FAMILIES = ("independent", "clickbait", "habit")
@@ -32,10 +32,7 @@ def at(evidence: Evidence, agent: str, family: str, step: int) -> Values | None:
 def _growth(evidence: Evidence, agent: str, family: str) -> tuple[str, Estimate]:
     """The late rate in words, and how far it is above that of linear regret."""
     curves, values = regret(evidence, agent, family)
-    early, late = curves.rate(values, 0.2, 0.4), curves.rate(values, 0.8, 1.0)
-    return f"{estimate(late)} per session, {late.mean() / early.mean():.2f} times the earlier rate", estimate(
-        late - LINEAR * early
-    )
+    return growth(curves.rate(values, 0.2, 0.4), curves.rate(values, 0.8, 1.0))
 
 
 def never_learns(evidence: Evidence, agent: str, family: str) -> Finding:

@@ -40,15 +40,8 @@ def hypothesis(text: str, what: str, ranges: Range | Mapping[str, Range], measur
         return ranges[name] if isinstance(ranges, Mapping) else ranges
 
     def judge(evidence: Evidence) -> Finding:
-        findings = {}
-        for name, values in measured(evidence).items():
-            result = estimate(values)
-            findings[name] = Finding(f"{result}{unit}", result.within(*predicted(name)))
-        return several(findings)
+        return several({n: estimate(values).finding(unit, *predicted(n)) for n, values in measured(evidence).items()})
 
-    in_short = (
-        "; ".join(f"{name}: {words(limits, unit)}" for name, limits in ranges.items())
-        if isinstance(ranges, Mapping)
-        else words(ranges, unit)
-    )
+    each = ranges if isinstance(ranges, Mapping) else {"": ranges}
+    in_short = "; ".join(f"{name}: {words(limits, unit)}".removeprefix(": ") for name, limits in each.items())
     return Statement(text, f"the interval of {what} lies within {in_short}", judge, paper=in_short)

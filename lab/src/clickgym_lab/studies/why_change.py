@@ -48,20 +48,17 @@ def times_worse(curves: Curves, agent: str) -> Values:
 
 def over_queries(curves: Curves) -> Values:
     """``(runs,)`` half the interval of CascadeKL-UCB's regret at the end over queries, as a share of the mean."""
-    halves = [estimate(run) for run in curves.ends(CHANGING, LAST).T]
-    return np.array([half / mean for mean, half in halves])
+    return np.array([half / mean for mean, half in map(estimate, curves.ends(CHANGING, LAST).T)])
 
 
 def nothing_left(curves: Curves, agent: str) -> Finding:
     """Whether the share kept under changes at a constant rate, at the paper's horizon, counts as sublinear."""
-    gap = estimate(share_of_rate(curves, agent) - LINEAR)
-    return Finding(f"{gap} above {LINEAR}", gap.below(0.0))
+    return estimate(share_of_rate(curves, agent) - LINEAR).finding(f" above {LINEAR}", high=0.0)
 
 
 def nothing_left_of_four(curves: Curves) -> Finding:
     """Whether CascadeKL-UCB is about as many times worse as in the paper."""
-    result = estimate(times_worse(curves, LAST))
-    return Finding(f"{result} times (paper 4.0)", result.within(3.2, 4.8))
+    return estimate(times_worse(curves, LAST)).finding(" times (paper 4.0)", 3.2, 4.8)
 
 
 def draw(evidence: Evidence) -> Figure:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 
 from clickgym.envs import Instance, load_instance
 
 from .plots import Figure, band, colour_of, finish, grid
-from .study import LAST, PBM, Curves, Evidence, Finding, Values, estimate, saved
+from .study import LAST, PBM, Curves, Evidence, Finding, Values, estimate
 from .zoghi2017 import PANELS
 
 QUERY = PANELS["c"][1]
@@ -21,11 +20,11 @@ LEVEL = f"{LAST}:c=0"
 PANEL, FLAT, QUERIES = "why-exp3-panel", "why-exp3-flat", "why-exp3-queries"
 
 
-def flattened(queries: Sequence[str], folder: Path) -> list[str]:
+def flattened(_: Sequence[str]) -> list[Instance]:
     """The query of panel c with the square roots of its examination probabilities: users who look further down."""
     model = load_instance(QUERY).model("PBM")
     seen = type(model)(model.attraction, np.sqrt(model.examination))
-    return [saved(Instance(f"{QUERY}-flat", {"PBM": seen}, model.n_positions, origin=load_instance(QUERY).origin), folder)]
+    return [Instance(f"{QUERY}-flat", {"PBM": seen}, model.n_positions, origin=load_instance(QUERY).origin)]
 
 
 def late(curves: Curves, agent: str) -> Values:
@@ -52,7 +51,7 @@ def nothing_left(curves: Curves) -> Finding:
     """RankedExp3's regret less CascadeKL-UCB's, with the best γ for RankedExp3."""
     best = min((EXP3, *TUNED), key=lambda agent: late(curves, agent).mean())
     gap = estimate(late(curves, best) - late(curves, LAST))
-    return Finding(f"{gap} above it with {best.partition(':')[2] or 'γ for T'}", gap.below(0.0))
+    return gap.finding(f" above it with {best.partition(':')[2] or 'γ for T'}", high=0.0)
 
 
 def draw(evidence: Evidence) -> Figure:
@@ -63,9 +62,7 @@ def draw(evidence: Evidence) -> Figure:
         curves = evidence[part]
         steps = np.unique(np.searchsorted(curves.steps, np.linspace(0, curves.horizon, 21)[1:].round()))
         for agent in curves.agents:
-            ends = curves.units(PBM, agent)[:, steps]
-            rates = np.diff(ends, prepend=0.0) / np.diff(curves.steps[steps], prepend=0)
-            band(axes, curves.steps[steps], rates, agent)
+            band(axes, curves.steps[steps], curves.window_rates(curves.units(PBM, agent), steps), agent)
         axes.set(title=title, xlabel="session", yscale="log", xlim=(0, curves.horizon), ylim=(3e-3, 0.5))
         axes.ticklabel_format(axis="x", style="sci", scilimits=(0, 0), useMathText=True)
     curves = evidence[QUERIES]

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,8 +12,8 @@ from clickgym.agents import C2UCB, UBMLinUCB
 from clickgym.envs import Instance, LabelledModel, LinearModel, UserBrowsingModel, load_instance
 
 from .he2020 import BASELINE, CTR_SET, CTR_SUM, LONG, OURS, PUBLISHED_LIFT, contextual, ubm
-from .plots import COLOURS_OF_USERS, Figure, finish, grid
-from .study import Curves, Estimate, Evidence, Finding, PaperTable, Values, estimate, saved
+from .plots import COLOURS_OF_USERS, Figure, band, finish, grid
+from .study import Curves, Estimate, Evidence, Finding, PaperTable, Values, estimate
 
 ENV = ubm(LONG)
 L, D = 12, 10
@@ -84,16 +83,14 @@ def same_candidates(queries: Sequence[str]) -> list[str]:
     return [f"{source},n_pool={L}" for source in contextual(queries, L, D)]
 
 
-def users(sources: Sequence[str], folder: Path, once: bool, labels: bool) -> list[str]:
-    """Instance files of the family ``linear`` with changes.
+def users(sources: Sequence[str], once: bool, labels: bool) -> Iterator[Instance]:
+    """Instances of the family ``linear`` with changes.
 
     Args:
         sources: instances of the family.
-        folder: where the files go; made if need be.
         once: the users are those of `click_once`.
         labels: half of each attraction is that of another candidate, and no feature tells it.
     """
-    files = []
     for number, source in enumerate(sources):
         model: Any = load_instance(source).models["LinearModel of UBM"]
         rng = np.random.default_rng(number)
@@ -111,8 +108,7 @@ def users(sources: Sequence[str], folder: Path, once: bool, labels: bool) -> lis
             else:
                 model = LinearModel(base, model.theta, model.items, model.users)
         name = f"linear{number}{'-once' * once}{'-labels' * labels}"
-        files.append(saved(Instance(name, {model.kind: model}, LONG, origin=load_instance(source).origin), folder))
-    return files
+        yield Instance(name, {model.kind: model}, LONG, origin=load_instance(source).origin)
 
 
 def clicking_once(env: Any) -> float:
@@ -162,8 +158,7 @@ def headroom(curves: Curves, agent: str) -> Values:
 def nothing_left(curves: Curves, kind: str, theirs: str) -> Finding:
     """The paper's lead less ours on the users with all causes together; explained within two per cent."""
     published = 100 * PUBLISHED_LIFT[kind]
-    gap = estimate(published - lead(curves, kind, theirs=theirs))
-    return Finding(f"{gap} of {published:.1f} per cent", gap.within(-2.0, 2.0))
+    return estimate(published - lead(curves, kind, theirs=theirs)).finding(f" of {published:.1f} per cent", -2.0, 2.0)
 
 
 def nothing_left_of_the_best(curves: Curves, kind: str) -> Finding:
@@ -275,9 +270,7 @@ def draw(evidence: Evidence) -> Figure:
             curves = evidence[part]
             late = curves.steps >= 200
             ours, theirs = (curves.units(ENV, agent, KINDS[kind])[:, late] for agent in (TUNED_OURS, TUNED_BASELINE))
-            mean, half = np.transpose([estimate(values) for values in 100 * (ours / theirs - 1).T])
-            axes.plot(curves.steps[late], mean, color=look[0], linestyle=look[1], linewidth=1.5, label=cause)
-            axes.fill_between(curves.steps[late], mean - half, mean + half, color=look[0], alpha=0.15, linewidth=0)
+            band(axes, curves.steps[late], 100 * (ours / theirs - 1), cause, look, -np.inf)
         axes.axhline(100 * PUBLISHED_LIFT[kind], color="black", linewidth=0.8, linestyle=":", label="He et al. 2020")
         axes.set(title=kind, xlabel="session", xscale="log")
     return finish(figure, panels, evidence, f"UBM-LinUCB's lead over C2UCB, K = {LONG}, α = {ALPHA:g} for both")

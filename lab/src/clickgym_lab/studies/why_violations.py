@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 
-from clickgym.envs import load_instance
+from clickgym.envs import Instance, load_instance
 
 from .li2019_bubble import BUBBLE, VIOLATIONS, WRONG_PAIRS, wrong_in_list
 from .plots import BLACK, Figure, colour_of, finish, grid, points
-from .study import FIRST, LAST, Curves, Evidence, Finding, Values, estimate, every, saved, short
+from .study import FIRST, LAST, Curves, Evidence, Finding, Values, estimate, every, short
 
 __all__ = ["TOP_RANK", "lists_with", "wrong_in_list"]
 
@@ -27,19 +26,14 @@ MODELS = tuple(map(short, BUBBLE))
 OWN = "why-violations-own"
 
 
-def lists_with(queries: Sequence[str], folder: Path, model: str, counts: Sequence[int]) -> list[str]:
-    """Instance files whose production list has a given number of wrong pairs, the same every time.
+def lists_with(queries: Sequence[str], model: str, counts: Sequence[int]) -> Iterator[Instance]:
+    """Instances whose production list has a given number of wrong pairs, the same every time.
 
     Args:
         queries: names or files of instances.
-        folder: where the files go; made if need be.
         model: the click model by whose attractions pairs are wrong.
-        counts: the numbers; a file for each.
-
-    Returns:
-        The files, named ``QUERY-wrongNUMBER``.
+        counts: the numbers; for each an instance of each query, named ``QUERY-wrongNUMBER``.
     """
-    files = []
     for query in queries:
         instance = load_instance(query)
         attraction = instance.model(model).attraction
@@ -52,8 +46,7 @@ def lists_with(queries: Sequence[str], folder: Path, model: str, counts: Sequenc
                     break
                 place = rng.choice(right)
                 ranking[[place, place + 1]] = ranking[[place + 1, place]]
-            files.append(saved(replace(instance, name=f"{instance.name}-wrong{count}", initial_ranking=ranking), folder))
-    return files
+            yield replace(instance, name=f"{instance.name}-wrong{count}", initial_ranking=ranking)
 
 
 @cache
@@ -133,8 +126,7 @@ def published(agent: str, env: str) -> float:
 def nothing_left(evidence: Evidence, env: str, agent: str) -> Finding:
     """Whether the paper's number for CascadeKL-UCB less ours on its lists is less than a tenth of it."""
     number = published(LAST, env)
-    gap = estimate(number - at_implied(evidence, env, agent))
-    return Finding(f"{gap} of {number:g}", gap.within(-0.1 * number, 0.1 * number))
+    return estimate(number - at_implied(evidence, env, agent)).finding(f" of {number:g}", -0.1 * number, 0.1 * number)
 
 
 def nothing_left_by_spread(evidence: Evidence, env: str, agent: str) -> Finding:

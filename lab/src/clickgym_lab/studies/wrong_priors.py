@@ -12,24 +12,13 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from clickgym.agents import (
-    GRAB,
-    PBMHB,
-    PBMTS,
-    CascadeKLUCB,
-    CascadeTS,
-    CompiledAgent,
-    GLRCascadeKLUCB,
-    LinearTS,
-    MixTS,
-    NeuralLinearTS,
-    PairRank,
-    PBMLinUCB,
-)
+from clickgym.agents import AGENTS as PUBLISHED
+from clickgym.agents import CompiledAgent, LinearTS, NeuralLinearTS, PairRank, PBMLinUCB
 from clickgym.core.checks import check_choice, check_count, probability
-from clickgym.envs import Users, sessions
+from clickgym.envs import Users
 from clickgym.runner import make_env
 
+from ..production import log_of_lists
 from .plots import Axes, Figure, finish, grid, style_of
 from .study import CM, PBM, Evidence, Finding, PaperTable, Values, estimate, number, ratio, short, versus
 
@@ -38,8 +27,7 @@ WRONG = ("flipped", "others", "earlier")
 PART = "wrong-priors"
 SIZE, SHORT = 10_000, 1000
 """Sessions of a log."""
-LEARNERS = {agent.__name__: agent for agent in (CascadeKLUCB, CascadeTS, GLRCascadeKLUCB, PBMTS, PBMHB, GRAB, MixTS)}
-OF_ITEMS = tuple(LEARNERS)
+OF_ITEMS = ("CascadeKLUCB", "CascadeTS", "GLRCascadeKLUCB", "PBMTS", "PBMHB", "GRAB", "MixTS")
 CASCADE, POSITION = ("CascadeKLUCB", "CascadeTS"), ("PBMTS", "PBMHB", "GRAB", "MixTS")
 """Agents that are judged in the CM and in the PBM."""
 SESSIONS = (0.0, 0.1, 0.3, 0.5, 1.0)
@@ -87,12 +75,7 @@ def mixed(right: WrongLog, wrong: WrongLog | None, share: float, rng: np.random.
 
 def of_random_lists(users: Any, n: int, rng: np.random.Generator) -> WrongLog:
     """A log of a click model of items."""
-    n_positions = users.n_positions
-    rankings = np.ascontiguousarray(rng.permuted(np.tile(np.arange(users.n_items), (n, 1)), axis=1)[:, :n_positions])
-    clicks, examined, earned = np.empty(rankings.shape, np.int8), np.empty(rankings.shape, np.int8), np.empty((3, n))
-    uniforms, scratch = rng.random(rankings.shape), np.empty(n_positions + 1)
-    sessions(users)(users.parameters, 0, n_positions, scratch, rankings, uniforms, clicks, examined, *earned)
-    return WrongLog(rankings, clicks)
+    return WrongLog(*log_of_lists(users, rng.permuted(np.tile(np.arange(users.n_items), (n, 1)), axis=1), rng))
 
 
 def strangers(users: Any, wrong: str, rng: np.random.Generator) -> Any:
@@ -181,9 +164,9 @@ class Misled(CompiledAgent):
             self.learn(log_of_worlds(world, size, wrong, share))
 
 
-for _name in LEARNERS:
-    _members = {"__module__": __name__, "told": {**LEARNERS[_name].told, **Misled.told}}
-    globals()[f"Warm{_name}"] = type(f"Warm{_name}", (Misled, LEARNERS[_name]), _members)
+for _agent in map(PUBLISHED.__getitem__, OF_ITEMS):
+    _members = {"__module__": __name__, "told": {**_agent.told, **Misled.told}}
+    globals()[f"Warm{_agent.__name__}"] = type(f"Warm{_agent.__name__}", (Misled, _agent), _members)
 
 
 class WarmLinearTS(Misled, LinearTS):
@@ -241,15 +224,8 @@ NUMBERS = range(21, 26)
 BY_FEATURES = ("LinearTS", "PBMLinUCB", "PairRank:loss=sum,growth=0.01", "NeuralLinearTS")
 OF_WORLDS = {"flipped": (0.0, 0.1, 0.3, 0.5), "others": (0.1, 0.5, 1.0)}
 for _number in NUMBERS:
-    globals()[f"IN_WORLD_{_number}"] = [
-        *BY_FEATURES,
-        *(
-            misled(name, wrong, share, SHORT, _number)
-            for name in BY_FEATURES
-            for wrong in OF_WORLDS
-            for share in OF_WORLDS[wrong]
-        ),
-    ]
+    _logs = [(wrong, share, SHORT, _number) for wrong in OF_WORLDS for share in OF_WORLDS[wrong]]
+    globals()[f"IN_WORLD_{_number}"] = [*BY_FEATURES, *(misled(name, *log) for name in BY_FEATURES for log in _logs)]
 
 
 def only(_: Sequence[str], number: int) -> list[str]:
@@ -259,28 +235,24 @@ def only(_: Sequence[str], number: int) -> list[str]:
 
 def in_worlds(evidence: Evidence, agent: str, wrong: str = "", share: float = 0.0) -> Values:
     """``(worlds,)`` regret at the end; without ``wrong``, of the agent without a log."""
-    values = []
-    for seed in NUMBERS:
-        label = misled(agent, wrong, share, SHORT, seed) if wrong else agent
-        values.append(evidence[f"wrong-priors-features-{seed}"].end_units(WORLD, label).mean())
-    return np.array(values)
+    labels = {seed: misled(agent, wrong, share, SHORT, seed) if wrong else agent for seed in NUMBERS}
+    each = (evidence[f"wrong-priors-features-{seed}"].end_units(WORLD, label) for seed, label in labels.items())
+    return np.array([values.mean() for values in each])
 
 
 def multiple_in_worlds(evidence: Evidence, agent: str, wrong: str, share: float, low: float, high: float) -> Finding:
     """Regret at the end with a log as a multiple of that without, where agents learn by features."""
     times_of = ratio(in_worlds(evidence, agent, wrong, share), in_worlds(evidence, agent))
-    return Finding(f"{times_of} times over {len(NUMBERS)} worlds", times_of.within(low, high))
+    return times_of.finding(f" times over {len(NUMBERS)} worlds", low, high)
 
 
 def table_of_worlds(evidence: Evidence) -> PaperTable:
     """Regret with every log as a multiple of that without, and the worst world."""
     rows = [["agent", "regret without a log", *(f"{share:.0%} {wrong}" for wrong in OF_WORLDS for share in OF_WORLDS[wrong])]]
     for agent in BY_FEATURES:
-        without, cells = in_worlds(evidence, agent), []
-        for wrong, shares in OF_WORLDS.items():
-            for share in shares:
-                values = in_worlds(evidence, agent, wrong, share)
-                cells.append(f"{ratio(values, without)}, worst {number((values / without).max())}")
+        without = in_worlds(evidence, agent)
+        with_log = (in_worlds(evidence, agent, wrong, share) for wrong in OF_WORLDS for share in OF_WORLDS[wrong])
+        cells = (f"{ratio(values, without)}, worst {number((values / without).max())}" for values in with_log)
         rows.append([agent, str(estimate(without)), *cells])
     return "Regret at the end with a log as a multiple of that without, mean over five worlds, and the worst of them", rows
 
@@ -317,8 +289,7 @@ def multiple(
 ) -> Finding:
     """Regret at the end with a log as a multiple of that without."""
     values = ends(evidence, env, agent, wrong, share, log)
-    times_of = ratio(values, ends(evidence, env, agent))
-    return Finding(f"{times_of} times over {len(values)} queries", times_of.within(low, high))
+    return ratio(values, ends(evidence, env, agent)).finding(f" times over {len(values)} queries", low, high)
 
 
 def less_misled(

@@ -9,10 +9,8 @@ import numpy as np
 from .plots import Axes, Figure, band, finish, grid, style_of
 from .study import (
     CM,
-    CONVERGED,
     FIRST,
     LAST,
-    LINEAR,
     PBM,
     SLACK,
     Curves,
@@ -23,6 +21,7 @@ from .study import (
     Verdict,
     estimate,
     every,
+    growth,
     less_in_the_end,
     short,
     versus,
@@ -30,6 +29,8 @@ from .study import (
 
 BATCHRANKS = {"BatchRank": "as printed", "MergeRank": "as released"}
 """The paper's algorithm, as Algorithms 1-4 have it and as the authors' code does, which the figures were made with."""
+CONVERGED = 1e-3
+"""Their threshold of the regret per session."""
 ZOGHI_AGENTS = (LAST, FIRST, *BATCHRANKS, "RankedExp3")
 PANELS = {"a": (CM, "yandex-9982"), "b": (CM, "yandex-9866"), "c": (PBM, "yandex-98721")}
 """The panels of Zoghi et al.'s figure 1, with queries of ours that show what theirs show."""
@@ -43,8 +44,7 @@ def _panel(evidence: Evidence, panel: str, agent: str) -> tuple[Curves, Values]:
 
 def converged(evidence: Evidence, panel: str, agent: str) -> Finding:
     """Whether regret per session at the end is below the threshold."""
-    result = estimate(evidence[f"zoghi-fig1-{panel}"].final_units(PANELS[panel][0], agent))
-    return Finding(str(result), result.below(CONVERGED))
+    return estimate(evidence[f"zoghi-fig1-{panel}"].final_units(PANELS[panel][0], agent)).finding(high=CONVERGED)
 
 
 def time_to_converge(evidence: Evidence, agent: str) -> Finding:
@@ -67,11 +67,8 @@ def stuck(evidence: Evidence, agent: str) -> Finding:
     """Whether the regret in panel c stays linear and above the threshold."""
     curves, values = _panel(evidence, "c", agent)
     late = curves.rate(values, 0.8, 1.0)
-    early = curves.rate(values, 0.2, 0.4)
-    verdict = every([estimate(late).above(CONVERGED), estimate(late - LINEAR * early).above(SLACK)])
-    return Finding(
-        f"{estimate(late)} per session, {late.mean() / max(early.mean(), SLACK):.2f} times the earlier rate", verdict
-    )
+    words, gap = growth(curves.rate(values, 0.2, 0.4), late)
+    return Finding(words, every([estimate(late).above(CONVERGED), gap.above(SLACK)]))
 
 
 def overtakes(evidence: Evidence, panel: str, better: str, worse: str) -> Finding:
@@ -104,8 +101,7 @@ def one_sixth(curves: Curves, agent: str) -> Finding:
 
 def robust(curves: Curves, agent: str) -> Finding:
     """Whether less than a sixth do."""
-    share = estimate(shares(curves, agent))
-    return Finding(f"{share} of the runs", share.below(1 / 6))
+    return estimate(shares(curves, agent)).finding(" of the runs", high=1 / 6)
 
 
 def _below_from(curves: Curves, agent: str) -> str:

@@ -9,7 +9,6 @@ from typing import Annotated, Any
 import typer
 
 from ...core.console import Cluster, Pdf, errors, output
-from ...core.progress import progress_bar
 from ...core.terminal import Column, print_table, say
 from ...core.workers import on_cluster
 from ...runner.commands.run import number
@@ -17,11 +16,11 @@ from ...runner.progress import Progress
 from ..decision.all_queries import Decisions, decide_all
 from ..decision.decide import AGENTS
 from ..decision.decide import decide as decide_
-from ..decision.evidence import LEVEL
 from ..decision.page import write_decision
 from ..decision.records import Decision
+from ..decision.settings import LEVEL
 from ..reading import Reading
-from .logs import Cutoff, LogFormat, Reward, reads_logs
+from .logs import Cutoff, LogFormat, Reward, Steps, reads_logs
 
 MOST_ROWS = 20
 
@@ -112,7 +111,7 @@ def decide(
             raise ValueError(f"--query {query} cannot be given with --all or --top; expected one of the three")
         if all_queries and top is not None:
             raise ValueError("--all cannot be given with --top; expected one of them")
-        queries = context.obj = _Queries()
+        queries = context.obj = _Queries("queries")
         with queries.bar, on_cluster(cluster):
             decisions = decide_all(log, out, top=top, n_jobs=jobs, on_progress=queries.advance, **how)
         return _print_decisions(decisions, out)
@@ -140,20 +139,8 @@ def _print_decision(decision: Decision, files: list[Path], out: Path) -> None:
     say(console, f"In {out}: {', '.join(file.name for file in files)}")
 
 
-class _Queries:
-    """How far the queries are, by step how many of how many: a bar for each step, and what is said if the command is
-    stopped."""
-
-    def __init__(self) -> None:
-        self.done: dict[str, tuple[int, int]] = {}
-        self.bar, self._tasks = progress_bar(errors()), dict[str, Any]()
-
-    def advance(self, what: str, done: int, total: int) -> None:
-        """Show that a step is done for so many queries."""
-        self.done[what] = done, total
-        if what not in self._tasks:
-            self._tasks[what] = self.bar.add_task(f"queries {what}", total=total)
-        self.bar.update(self._tasks[what], completed=done)
+class _Queries(Steps):
+    """How far the queries are, and what is said if the command is stopped."""
 
     @property
     def started(self) -> bool:

@@ -10,7 +10,6 @@ from time import perf_counter
 from typing import Annotated, Any
 
 import numpy as np
-import polars as pl
 import typer
 from rich.console import Console
 from scipy.special import stdtrit
@@ -23,7 +22,7 @@ from ..counts import is_counts, read_counts
 from ..estimation.estimator import MODEL_ESTIMATORS, ConvergenceWarning
 from ..estimation.settings import ITERATIONS, TOL
 from ..fitting import Fitted, fit_models
-from ..fitting_counts import counted_attractions, fit_counted
+from ..fitting_counts import FittedCounts, fit_counted
 from ..postgres import without_password
 from ..reading import Reading
 from .logs import LOG_FORMAT, reads_logs
@@ -111,79 +110,42 @@ def fit(
 
       clickgym fit counts.parquet --model PBM UBM --out query.json
     """
-    files = _files(out, queries or ())
+    wanted = queries or ()
+    files = _files(out, wanted)
     if attractions is not None and (attractions.suffix != ".csv" or not attractions.absolute().parent.is_dir()):
         raise ValueError(f"--attractions is {attractions}; expected the name of a .csv file in a folder that exists")
     console, status = output(as_json), errors()
     if skip_malformed:
         reading["bad_rows"] = "skip:100%"
         say(status, f"--skip-malformed is deprecated; write --bad-rows {reading['bad_rows']}")
-    progress = partial(say, status)
     settings: dict[str, Any] = {
-        "n_items": items, "iterations": iterations, "tol": tol, "per_query": per_query, "on_step": progress,
+        "n_items": items, "iterations": iterations, "tol": tol, "per_query": per_query, "on_step": partial(say, status),
     }  # fmt: skip
-    if len(log) == 1 and is_counts(log[0]):
-        return _fit_counts(Path(log[0]), model, queries or (), settings, files, attractions, as_json)
+    of_counts = len(log) == 1 and is_counts(log[0])
+    fitted: Fitted | FittedCounts
     with compiling_told(status), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the table shows it
-        fitted = fit_models(
-            log, model, queries or (), test_share=test_share, seed=seed, bootstrap=bootstrap,
-            coec=None if attractions is None else "sum", log_format=log_format, **settings,
-            **reading,
-        )  # fmt: skip
+        if of_counts:
+            origin = f"estimated by clickgym from the counts {Path(log[0]).name}"
+            fitted = fit_counted(read_counts(log[0]), model, wanted, origin=origin, **settings)
+        else:
+            fitted = fit_models(
+                log, model, wanted, test_share=test_share, seed=seed, bootstrap=bootstrap,
+                coec=None if attractions is None else "sum", log_format=log_format, **settings,
+                **reading,
+            )  # fmt: skip
     _say_not_converged(fitted.estimators, iterations)
-    start = perf_counter()
-    scores = _scores(fitted)
-    _print_scores(console, fitted, scores)
-    if len(fitted.test):
-        progress(f"scored in {perf_counter() - start:.1f} s")
-    written = _write_instances(console, fitted.instances, files)
-    if attractions is not None and fitted.attractions is not None:
-        _write_attractions(console, fitted.attractions, attractions)
-    _print_parameters(console, fitted)
-    _print_cautions(console, fitted)
-    if as_json:
-        sizes = {"train_sessions": len(fitted.train), "test_sessions": len(fitted.test)}
-        print_json({"log": " ".join(map(without_password, log)), **sizes, "models": scores, "instances": written})
-
-
-def _fit_counts(
-    file: Path,
-    models: Sequence[str],
-    queries: Sequence[str],
-    settings: dict[str, Any],
-    files: Callable[[str], Path],
-    attractions: Path | None,
-    as_json: bool,
-) -> None:
-    """The same, from a file of counts."""
-    console, status = output(as_json), errors()
-    with compiling_told(status), warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        counts = read_counts(file)
-        fitted = fit_counted(counts, models, queries, origin=f"estimated by clickgym from the counts {file.name}", **settings)
-    _say_not_converged(fitted.estimators, settings["iterations"])
-    rows = []
-    for name, estimator in fitted.scored.items():
-        score, by_rank = fitted.scores[name] or (None, np.empty(0))
-        mean = None if score is None else float(np.nanmean(by_rank))
-        told = {"log_likelihood": score, "conditional_perplexity": mean, "conditional_perplexity_by_rank": by_rank.tolist()}
-        rows.append(_course(name, estimator) | told)
-    title = f"per session and by rank on {fitted.n_test:,} held out" if fitted.n_test else "none held out"
-    title = f"Fitted to counts of {fitted.n_train:,} sessions; {title}"
-    _print_rows(console, rows, HEADINGS[:2], "conditional_perplexity_by_rank", counts.n_positions * bool(fitted.n_test), title)
-    if fitted.n_test and None in fitted.scores.values():
-        without = ", ".join(name for name, score in fitted.scores.items() if score is None)
-        say(console, f"{without}: no likelihood, for which whole sessions are needed")
-    if "DCM" in models:
-        say(console, "DCM: the standard estimator, which takes the last click for the end; exact EM needs the log")
+    scores = _print_counted(console, fitted) if isinstance(fitted, FittedCounts) else _print_scores(console, fitted)
     written = _write_instances(console, fitted.instances, files)
     if attractions is not None:
-        _write_attractions(console, counted_attractions(counts, fitted.estimators), attractions)
-        say(console, "The columns low and high are empty: counts hold no sessions that could be resampled")
+        _write_attractions(console, fitted, attractions)
+    if isinstance(fitted, Fitted):
+        _print_parameters(console, fitted)
+        _print_cautions(console, fitted)
     if as_json:
+        source = {"counts" if of_counts else "log": " ".join(map(without_password, log))}
         sizes = {"train_sessions": fitted.n_train, "test_sessions": fitted.n_test}
-        print_json({"counts": str(file), **sizes, "models": rows, "instances": written})
+        print_json(source | sizes | {"models": scores, "instances": written})
 
 
 def _say_not_converged(estimators: Mapping[str, Any], iterations: int) -> None:
@@ -205,10 +167,14 @@ def _write_instances(console: Console, instances: Mapping[str, Any], files: Call
     return written
 
 
-def _write_attractions(console: Console, table: pl.DataFrame, path: Path) -> None:
+def _write_attractions(console: Console, fitted: Fitted | FittedCounts, path: Path) -> None:
+    table = fitted.attractions
+    assert table is not None
     write_whole(path, table.write_csv(float_precision=6))
     few = table["attraction"].null_count()
     say(console, f"{path}: {len(table):,} rows, {few:,} of them without attraction (below 30 sessions)")
+    if isinstance(fitted, FittedCounts):
+        say(console, "The columns low and high are empty: counts hold no sessions that could be resampled")
 
 
 def _files(out: Path, queries: Sequence[str]) -> Callable[[str], Path]:
@@ -221,7 +187,9 @@ def _files(out: Path, queries: Sequence[str]) -> Callable[[str], Path]:
     if single:
         _check_file(out, len(queries))
     else:
-        _check_folder(out)
+        folder = next(folder for folder in (out.absolute(), *out.absolute().parents) if folder.exists())
+        if not folder.is_dir():
+            raise ValueError(f"{folder} is a file; give --out a folder, or a file whose name ends with .json")
     if len({_file_name(query) for query in queries}) < len(queries):
         raise ValueError(f"two of the queries {', '.join(queries)} would go to the same file")
     return lambda query: out if single else out / f"{_file_name(query)}.json"
@@ -236,12 +204,6 @@ def _check_file(out: Path, n_queries: int) -> None:
         raise ValueError(f"there is no folder {out.absolute().parent}")
 
 
-def _check_folder(out: Path) -> None:
-    folder = next(folder for folder in (out.absolute(), *out.absolute().parents) if folder.exists())
-    if not folder.is_dir():
-        raise ValueError(f"{folder} is a file; give --out a folder, or a file whose name ends with .json")
-
-
 def _file_name(label: str) -> str:
     """A query as the name of a file."""
     return "".join(letter if letter.isalnum() or letter in "-_ ." else "_" for letter in label).strip(" .") or "query"
@@ -252,52 +214,60 @@ def _course(name: str, estimator: Any) -> dict[str, Any]:
     return {"model": name, "steps": getattr(estimator, "n_iter_", None), "converged": getattr(estimator, "converged_", None)}
 
 
-def _scores(fitted: Fitted) -> list[dict[str, Any]]:
+def _print_scores(console: Console, fitted: Fitted) -> list[dict[str, Any]]:
     """Of each model: convergence, and likelihood and perplexities on the held-out sessions, if there are any."""
-    rows = []
+    start, rows, test = perf_counter(), [], fitted.test
     for name, estimator in fitted.scored.items():
-        by_rank = estimator.perplexity_by_rank(fitted.test) if len(fitted.test) else None
-        rows.append(_course(name, estimator) | {
-            "log_likelihood": None if by_rank is None else estimator.score(fitted.test),
-            "conditional_perplexity": None if by_rank is None else estimator.conditional_perplexity(fitted.test),
-            "perplexity": None if by_rank is None else float(np.nanmean(by_rank)),
-            "perplexity_by_rank": [] if by_rank is None else by_rank.tolist(),
-        })  # fmt: skip
-    return rows
-
-
-def _print_scores(console: Console, fitted: Fitted, scores: Sequence[dict[str, Any]]) -> None:
-    """One row per model."""
-    train, test = fitted.train, fitted.test
-    title = f"per session and by rank on {len(test):,} held out" if len(test) else "none held out"
-    title = f"Fitted to {len(train):,} sessions; {title}"
-    _print_rows(console, scores, HEADINGS, "perplexity_by_rank", test.n_positions * bool(len(test)), title)
+        by_rank = estimator.perplexity_by_rank(test) if len(test) else np.empty(0)
+        figures: tuple[float | None, ...] = (None, None, None)
+        if len(test):
+            figures = estimator.score(test), estimator.conditional_perplexity(test), float(np.nanmean(by_rank))
+        told = dict(zip(("log_likelihood", "conditional_perplexity", "perplexity"), figures, strict=True))
+        rows.append(_course(name, estimator) | told | {"perplexity_by_rank": by_rank.tolist()})
+    _print_rows(console, "", fitted, rows, 3, test.n_positions)
     several = float((test.clicks.sum(axis=1) > 1).mean()) if len(test) else 0.0
     if "CM" in fitted.scored and several:
         excluded = f"CM excludes the {several:.1%} of sessions with several clicks"
         say(console, f"{excluded}: likelihood 0, conditional perplexity infinite")
+    if len(test):
+        say(errors(), f"scored in {perf_counter() - start:.1f} s")
+    return rows
+
+
+def _print_counted(console: Console, fitted: FittedCounts) -> list[dict[str, Any]]:
+    """The same of models that were fitted to counts."""
+    rows = []
+    for name, estimator in fitted.scored.items():
+        score, by_rank = fitted.scores[name] or (None, np.empty(0))
+        mean = None if score is None else float(np.nanmean(by_rank))
+        told = {"log_likelihood": score, "conditional_perplexity": mean, "conditional_perplexity_by_rank": by_rank.tolist()}
+        rows.append(_course(name, estimator) | told)
+    _print_rows(console, "counts of ", fitted, rows, 2, fitted.counts.n_positions)
+    if fitted.n_test and None in fitted.scores.values():
+        without = ", ".join(name for name, score in fitted.scores.items() if score is None)
+        say(console, f"{without}: no likelihood, for which whole sessions are needed")
+    if "DCM" in fitted.scored:
+        say(console, "DCM: the standard estimator, which takes the last click for the end; exact EM needs the log")
+    return rows
 
 
 def _print_rows(
-    console: Console,
-    rows: Sequence[dict[str, Any]],
-    headings: Sequence[tuple[str, str]],
-    by_rank: str,
-    n_ranks: int,
-    title: str,
+    console: Console, what: str, fitted: Fitted | FittedCounts, rows: list[dict[str, Any]], n_headings: int, n_positions: int
 ) -> None:
-    """A table of models: the steps of EM and, with ranks, the figures under their headings and those by rank."""
+    """A table of models: the steps of EM and, with held-out sessions, the figures under headings, and the last by rank."""
+    headings = HEADINGS[:n_headings]
     columns = [Column("model"), Column("EM steps", rank=1, right=True)]
-    if n_ranks:
+    if fitted.n_test:
         columns += [Column(heading, right=True) for heading, _ in headings]
-        columns += [Column(f"at {k + 1}", rank=2 + k, right=True) for k in range(n_ranks)]
+        columns += [Column(f"at {k + 1}", rank=2 + k, right=True) for k in range(n_positions)]
     cells = []
     for row in rows:
-        steps = "closed form" if row["steps"] is None else f"{row['steps']}{'' if row['converged'] else ', not converged'}"
+        steps = "closed form" if row["steps"] is None else f"{row['steps']}{', not converged' * (not row['converged'])}"
         told = [] if row["log_likelihood"] is None else [f"{row[name]:.5f}" for _, name in headings]
-        told += [f"{value:.4f}" for value in row[by_rank]]
+        told += [f"{value:.4f}" for value in row[f"{headings[-1][1]}_by_rank"]]
         cells.append([row["model"], steps, *told, *["–"] * (len(columns) - 2 - len(told))])
-    print_table(console, columns, cells, title=title)
+    held_out = f"per session and by rank on {fitted.n_test:,} held out" if fitted.n_test else "none held out"
+    print_table(console, columns, cells, title=f"Fitted to {what}{fitted.n_train:,} sessions; {held_out}")
 
 
 def _print_parameters(console: Console, fitted: Fitted) -> None:

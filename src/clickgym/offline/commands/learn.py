@@ -11,7 +11,6 @@ import typer
 from ...core.checks import numbers
 from ...core.console import errors, output
 from ...core.files import reading
-from ...core.progress import progress_bar
 from ...core.terminal import say
 from ..comparison import read_policy
 from ..learning.learn import METHODS, SCORERS
@@ -19,7 +18,7 @@ from ..learning.learn import learn as learn_
 from ..learning.ranker import Key, LearnedRanker
 from ..readers import read_log
 from ..reading import Reading
-from .logs import LogFormat, reads_logs
+from .logs import LogFormat, Steps, reads_logs
 
 DIFFERENCE = (
     "Learned from the whole log at once, corrected for what its policy showed, and fixed from now on; agent.learn(log) shows "
@@ -45,7 +44,7 @@ def learn(
         "clicks.",
     )] = "dr",
     scorer: Annotated[str, typer.Option(
-        metavar="|".join(SCORERS), help="A linear score of the features,, or a neural network.",
+        metavar="|".join(SCORERS), help="A linear score of the features, or a neural network.",
     )] = "linear",
     features: Annotated[Path | None, typer.Option(
         metavar="FILE", help="CSV table of features: the column [bold]item[/], for features of pairs also [bold]query[/], and "
@@ -90,26 +89,18 @@ def learn(
     In Python, [bold]clickgym.offline.LearnedRanker.load("ranker.npz")[/] orders candidates, plays in [bold]clickgym.run[/], and
     is the production of a [bold]clickgym.Ranker[/].
     """
-    path = out if out.suffix == ".npz" else out.with_name(f"{out.name}.npz")
-    if not path.absolute().parent.is_dir() or path.is_dir():
-        raise ValueError(f"--out is {out}; expected the name of a .npz file in a folder that exists")
-    console, told, tasks = output(), errors(), dict[str, Any]()
+    path = _file(out)
+    console, told = output(), errors()
     table = None if features is None else read_features(features)
     logged = read_log(log, log_format, **reading)
     for note in logged.notes:
         say(told, note)
-    bar = progress_bar(told)
-
-    def advance(what: str, done: int, total: int) -> None:
-        if what not in tasks:
-            tasks[what] = bar.add_task(f"learning {what}", total=total)
-        bar.update(tasks[what], completed=done)
-
-    with bar:
+    steps = Steps("learning")
+    with steps.bar:
         ranker = learn_(
-            logged, method, scorer=scorer, features=table, examination=None if examination is None else _numbers(examination),
+            logged, method, scorer=scorer, features=table, examination=_numbers(examination),
             logging=logging if logging in (None, "uniform") else read_policy(logging, logged), clip=clip, held_out=held_out,
-            seed=seed, on_progress=advance,
+            seed=seed, on_progress=steps.advance,
         )  # fmt: skip
     ranker.save(path)
     for line in lines(ranker):
@@ -154,8 +145,16 @@ def read_features(path: Path) -> dict[Key, list[float]]:
     return dict(zip(keys, rows.tolist(), strict=True))
 
 
-def _numbers(text: str) -> list[float]:
+def _file(out: Path) -> Path:
+    """The ranker's file; refused is one that cannot be written."""
+    path = out if out.suffix == ".npz" else out.with_name(f"{out.name}.npz")
+    if not path.absolute().parent.is_dir() or path.is_dir():
+        raise ValueError(f"--out is {out}; expected the name of a .npz file in a folder that exists")
+    return path
+
+
+def _numbers(text: str | None) -> list[float] | None:
     try:
-        return [float(part) for part in text.split(",")]
+        return None if text is None else [float(part) for part in text.split(",")]
     except ValueError:
         raise ValueError(f"--examination is {text!r}; expected numbers, as in 1,0.6,0.4") from None

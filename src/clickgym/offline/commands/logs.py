@@ -9,6 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
+from ...core.console import errors
+from ...core.progress import progress_bar
 from ...envs import REWARDS
 from ..readers import LOG_FORMATS
 from ..reading import Reading
@@ -55,6 +57,25 @@ Reward = Annotated[str, typer.Option(
 Cutoff = Annotated[int | None, typer.Option(
     metavar="N", help="Count only the first N positions.", show_default="all",
 )]  # fmt: skip
+
+
+class Steps:
+    """A bar for each step of a command, with how much of it is done.
+
+    Args:
+        what: is named before the step.
+    """
+
+    def __init__(self, what: str) -> None:
+        self.what, self.bar, self._tasks = what, progress_bar(errors()), dict[str, Any]()
+        self.done: dict[str, tuple[int, int]] = {}
+
+    def advance(self, step: str, done: int, total: int) -> None:
+        """Show that so much of a step is done."""
+        self.done[step] = done, total
+        if step not in self._tasks:
+            self._tasks[step] = self.bar.add_task(f"{self.what} {step}", total=total)
+        self.bar.update(self._tasks[step], completed=done)
 
 
 def _names(columns: str, time: str | None) -> dict[str, str]:

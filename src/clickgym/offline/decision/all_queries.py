@@ -17,6 +17,7 @@ import os
 import re
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from importlib.metadata import version
@@ -36,12 +37,13 @@ from ...core.workers import check_workers, deaf_to_interrupts, watched
 from ..log import ClickLog
 from ..reading import Reading
 from ..several import Paths
-from .decide import AGENTS, Task, conclude, open_log, weigh
-from .evidence import LEVEL, Ground, Verdict, experiment, larger_step, settle
+from .decide import AGENTS, Task, conclude, open_log
+from .evidence import Ground, Inquiry, Verdict, experiment, larger_step, settle
 from .lists import STEADY
 from .models import Models
-from .page import INSTANCE, to_dict, to_html
-from .records import UNITS, Settings
+from .page import write_page
+from .records import UNITS
+from .settings import LEVEL, Settings
 
 PAGES = "queries"
 VERDICTS = "verdicts.jsonl"
@@ -223,8 +225,7 @@ class _Work:
     ) -> None:  # fmt: skip
         self.folder, self.name, self.settings, self.queries = folder, name, settings, queries
         self.n_jobs, self.on_progress = n_jobs, on_progress
-        width = len(str(len(queries)))
-        pages = folder / PAGES
+        width, pages = len(str(len(queries))), folder / PAGES
         self.folders = {query: pages / f"{place:0{width}d}{_slug(query)}" for place, query in enumerate(queries, 1)}
 
     def all(self, models: Models, pages: bool, on_step: Callable[[str], object]) -> Decisions:
@@ -244,8 +245,11 @@ class _Work:
     def _verdicts(self, models: Models, on_step: Callable[[str], object]) -> dict[str, dict[str, Any]]:
         """What was weighed of each query, by query, from the file or anew."""
         file = self.folder / VERDICTS
-        lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
-        weighed: dict[str, dict[str, Any]] = {row["query"]: row for row in map(_whole_line, lines) if row}
+        weighed: dict[str, dict[str, Any]] = {}
+        for line in file.read_text(encoding="utf-8").splitlines() if file.exists() else ():
+            with suppress(json.JSONDecodeError):  # a line that was cut short
+                row = json.loads(line)
+                weighed[row["query"]] = row
         due = [query for query in self.queries if query not in weighed]
         if due:
             models.prepare()
@@ -253,28 +257,25 @@ class _Work:
         with file.open("a", encoding="utf-8") as stream:
             for row in self._parallel("judged", _weighed, models, due, self.settings):
                 weighed[row["query"]] = row
-                print(_line(row), file=stream, flush=True)
+                print(json.dumps(row, ensure_ascii=False), file=stream, flush=True)
         weighed = {query: weighed[query] for query in self.queries} | weighed  # whichever worker was first
-        write_whole(file, "".join(f"{_line(row)}\n" for row in weighed.values()))
+        write_whole(file, "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in weighed.values()))
         return weighed
 
     def _write_pages(self, models: Models, weighed: dict[str, dict[str, Any]], level: float) -> None:
         due = [query for query in self.queries if "refused" not in weighed[query] and not self._done(query, level)]
         if due:
             models.prepare()
-        task = Task(self.name, self.settings, level, len(self.queries), n_jobs=1)
-        for _ in self._parallel("written", _written, models, due, task, self.folders):
+        task = Task(self.name, level, len(self.queries), n_jobs=1)
+        for _ in self._parallel("written", _written, models, due, self.settings, task, self.folders):
             pass
 
     def _done(self, query: str, level: float) -> bool:
         """Whether the page of a query is there, for this threshold."""
         folder = self.folders[query]
-        if not (folder / "decision.html").exists():
-            return False
-        try:
-            return bool(read_json(folder / "decision.json")["level"] == level)
-        except (OSError, ValueError, KeyError):
-            return False
+        with suppress(OSError, ValueError, KeyError):
+            return (folder / "decision.html").exists() and bool(read_json(folder / "decision.json")["level"] == level)
+        return False
 
     def _parallel(self, what: str, function: Callable[..., Any], models: Models, due: list[str], *arguments: Any) -> Any:
         """What a function of models, a query and further arguments returns for each query, as soon as it is there."""
@@ -308,11 +309,10 @@ class _Work:
         to_test = larger if result == "better" else ground if result in ("likely better", "not proven") else None
         file = self.folders[query] / "decision.html"
         page = file.relative_to(self.folder).as_posix() if file.exists() else ""
-        gain, interval = (None, None) if ground is None else (ground.difference, ground.interval)
+        gain, interval, p_value = (None, None, 1.0) if ground is None else (ground.difference, ground.interval, ground.p_value)
+        labels = ground.labels[: self.settings.cutoff] if ground is not None and recommended else ()
         return QueryDecision(
-            query, self.queries[query], result,
-            ground.labels[: self.settings.cutoff] if ground is not None and recommended else (), gain, interval,
-            1.0 if ground is None else ground.p_value, larger,
+            query, self.queries[query], result, labels, gain, interval, p_value, larger,
             None if to_test is None else experiment(to_test.difference, row["variance"], level),
             tuple(read_json(file.with_suffix(".json"))["against"]) if page else (), page,
         )  # fmt: skip
@@ -356,7 +356,7 @@ def _weighed(models: Models, query: str, settings: Settings) -> dict[str, Any]:
         sessions.check()
     except ValueError as error:
         return {"query": query, "refused": str(error)}
-    evidence = weigh(models, sessions, settings).evidence
+    evidence = Inquiry(models, sessions, settings).evidence
     grounds = [asdict(ground) for ground in evidence.grounds]
     return {"query": query, "grounds": grounds, "enough": evidence.enough, "variance": evidence.variance}
 
@@ -375,29 +375,10 @@ def _of(row: dict[str, Any], level: float) -> tuple[Verdict | str, Ground | None
     return ("refused", None) if "refused" in row else settle(_grounds(row), row["enough"], level)
 
 
-def _written(models: Models, query: str, task: Task, folders: dict[str, Path]) -> str:
+def _written(models: Models, query: str, settings: Settings, task: Task, folders: dict[str, Path]) -> str:
     """Write the page of a query."""
-    decision = conclude(models, weigh(models, models.sessions(query), task.settings), task)
-    place = folders[query]
-    make_folder(place)
-    decision.instance.save(place / INSTANCE)
-    write_whole(place / "decision.html", to_html(decision))
-    write_whole(place / "decision.json", json.dumps(to_dict(decision), indent=1, ensure_ascii=False) + "\n")
+    write_page(conclude(Inquiry(models, models.sessions(query), settings), task), folders[query])
     return query
-
-
-def _line(row: dict[str, Any]) -> str:
-    """A row of verdicts as a line."""
-    return json.dumps(row, ensure_ascii=False)
-
-
-def _whole_line(line: str) -> dict[str, Any] | None:
-    """A line of verdicts; None of one that was cut short."""
-    try:
-        row: dict[str, Any] = json.loads(line)
-    except json.JSONDecodeError:
-        return None
-    return row
 
 
 def _slug(query: str) -> str:
@@ -408,11 +389,8 @@ def _slug(query: str) -> str:
 
 def _page(decisions: Decisions) -> str:
     """One page with one table."""
-    page = templates(Path(__file__).parent).get_template("decisions.html")
-    return page.render(
-        decisions=decisions,
-        recommended=[each for each in decisions.queries if each.recommended],
+    return templates(Path(__file__).parent).get_template("decisions.html").render(
+        decisions=decisions, recommended=[each for each in decisions.queries if each.recommended],
         verdicts=[*dict.fromkeys(each.verdict for each in decisions.queries)],
-        unit=UNITS["values" if decisions.valued else decisions.reward],
-        version=version("clickgym"),
-    )
+        unit=UNITS["values" if decisions.valued else decisions.reward], version=version("clickgym"),
+    )  # fmt: skip

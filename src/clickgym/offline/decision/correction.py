@@ -66,17 +66,13 @@ class Correction:
     """What all models share: the effects of the logged lists, and how well the log tells them.
 
     Args:
-        log: the sessions of the query.
-        tally: its distinct lists.
+        tally: the distinct lists of the query.
         production: the list in production.
         items: the items of lists that are to be judged; all others are as one.
-        reward, cutoff: what was earned.
     """
 
-    def __init__(
-        self, log: ClickLog, tally: DistinctLists, production: Lists, items: Sequence[int], reward: str, cutoff: int | None
-    ) -> None:
-        self.log, self.tally, self.production, self.reward, self.cutoff = log, tally, production, reward, cutoff
+    def __init__(self, tally: DistinctLists, production: Lists, items: Sequence[int]) -> None:
+        log, self.tally, self.production = tally.log, tally, production
         self.values = None if log.values is None else np.append(log.values_of(log.query_labels[0]), 0.0)  # the last that of -1
         self.place = np.full(len(log.item_labels) + 1, len(items))  # the last one is that of -1, and is never read
         self.place[list(items)] = np.arange(len(items))
@@ -149,13 +145,12 @@ class Correction:
 
     def predict(self, estimator: Estimator, lists: Lists) -> Floats:
         """``(M,)`` what a click model expects lists to earn."""
-        log = ClickLog(
-            lists, np.zeros(lists.shape, np.int8), np.zeros(len(lists), np.int32), self.log.item_labels, self.log.query_labels
-        )
-        any_click = self.reward == "any_click"
-        rates = estimator.click_probabilities(log, given=any_click)[:, : self.cutoff]
+        own, any_click, cutoff = self.tally.log, self.tally.reward == "any_click", self.tally.cutoff
+        sessions = np.zeros(lists.shape, np.int8), np.zeros(len(lists), np.int32)
+        log = ClickLog(lists, *sessions, own.item_labels, own.query_labels)
+        rates = estimator.click_probabilities(log, given=any_click)[:, :cutoff]
         if self.values is not None:
-            rates = rates * self.values[lists[:, : self.cutoff]]
+            rates = rates * self.values[lists[:, :cutoff]]
         return 1 - (1 - rates).prod(axis=1) if any_click else rates.sum(axis=1)
 
 

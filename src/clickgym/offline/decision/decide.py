@@ -14,7 +14,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
@@ -37,7 +37,6 @@ from ...runner.sweep import sweep
 from ..comparison import read_sessions
 from ..counts import Counts, read_counts
 from ..doubly_robust import DOUBLY_ROBUST
-from ..estimation.estimator import Estimator
 from ..estimation.settings import QUICK
 from ..evaluation import CAN_ESTIMATE, Evaluation, check_cutoff, check_valued, contributions, evaluate, logged_reward
 from ..fitting import query_instance
@@ -47,10 +46,11 @@ from ..policies import FixedPolicy, empirical_policies
 from ..readers import read_log
 from ..reading import Reading
 from ..several import Paths, log_name
-from .evidence import LEVEL, Evidence, Ground, Inquiry, larger_step, settle
+from .evidence import Evidence, Ground, Inquiry, larger_step, settle
 from .lists import LEAST_SHOWN, DistinctLists
-from .models import Models, SplitSessions
-from .records import Candidate, Check, Decision, Play, Settings, Subject, Trial
+from .models import Models
+from .records import Candidate, Check, Decision, Play, Subject, Trial
+from .settings import LEVEL, Settings
 from .words import advice, objections
 
 RECOMMENDED, FALLBACK = "MixTS", "CascadeTS"
@@ -128,8 +128,7 @@ def decide(
     """
     settings = Settings.check(agents, horizon, runs, seed, reward, cutoff, level)
     folder = None if out is None else check_path("out", out)
-    if truth is not None:
-        check_kind("truth", truth, ClickModel, "a click model")
+    check_kind("truth", truth, ClickModel | None, "a click model")
     check_callable("on_step", on_step)
     if counts is not None and query is None:
         raise ValueError("counts are given, and no query; expected the query to decide")
@@ -142,36 +141,8 @@ def decide(
         on_step(note)
     on_step(f"{models.n_sessions:,} sessions in {name}, {len(sessions.own):,} of query {sessions.query}")
     source = "" if known is None else "counts in memory" if counts is known else str(counts)
-    task = Task(name, settings, settings.level, out=folder, truth=truth, callback=callback, on_step=on_step, counts=source)
-    return conclude(models, weigh(models, sessions, settings), task)
-
-
-@dataclass(frozen=True)
-class Weighed:
-    """A query with the evidence of the log about its lists.
-
-    Attributes:
-        sessions: of the query.
-        estimators: the click models, fitted without the held-out sessions.
-        evidence: what they and the sessions come to.
-    """
-
-    sessions: SplitSessions
-    estimators: dict[str, Estimator]
-    evidence: Evidence
-
-
-def weigh(models: Models, sessions: SplitSessions, settings: Settings) -> Weighed:
-    """Collect the evidence of the log about the lists of a query, from which the verdict follows. No agent plays.
-
-    Args:
-        models: of the log.
-        sessions: of the query.
-        settings: the reward, the cutoff and the level count.
-    """
-    estimators = models.of(sessions)
-    inquiry = Inquiry(sessions, models, estimators, settings.reward, settings.cutoff, settings.level)
-    return Weighed(sessions, estimators, inquiry.evidence())
+    task = Task(name, settings.level, out=folder, truth=truth, callback=callback, on_step=on_step, counts=source)
+    return conclude(Inquiry(models, sessions, settings), task)
 
 
 @dataclass(frozen=True)
@@ -180,7 +151,6 @@ class Task:
 
     Attributes:
         log: what the log is called.
-        settings: as `decide` has them.
         level, n_decided: see `Decision`.
         out, truth, callback, on_step: as for `decide`.
         n_jobs: workers that play the agents.
@@ -188,7 +158,6 @@ class Task:
     """
 
     log: str
-    settings: Settings
     level: float
     n_decided: int = 1
     out: Path | None = None
@@ -199,19 +168,18 @@ class Task:
     counts: str = ""
 
 
-def conclude(models: Models, weighed: Weighed, task: Task) -> Decision:
+def conclude(inquiry: Inquiry, task: Task) -> Decision:
     """Complete the decision from the evidence: agents, estimates of lists, and words.
 
     Args:
-        models: of the log.
-        weighed: of the query.
+        inquiry: about the query.
         task: what is asked for.
     """
-    sessions, settings = weighed.sessions, task.settings
-    evidence = replace(weighed.evidence, level=task.level)
+    models, sessions, settings = inquiry.models, inquiry.sessions, inquiry.settings
+    evidence = replace(inquiry.evidence, level=task.level)
     result, ground = settle(evidence.grounds, evidence.enough, task.level)
     best = evidence.scores[0].model
-    instance = _instance(sessions, evidence, {best: weighed.estimators[best]}, task.log)
+    instance = _instance(inquiry, best, task.log)
     task.on_step(
         f"{best} predicts the {len(sessions.test):,} held-out sessions of the query best: it becomes the users; "
         f"{len(evidence.fitting)} of {len(evidence.fits)} models fit; the log says: {result}"
@@ -222,9 +190,11 @@ def conclude(models: Models, weighed: Weighed, task: Task) -> Decision:
     winner = next(agent for agent in regret if agent in settings.agents)
     task.on_step(f"{winner} loses least to them in {settings.horizon:,} sessions")
     grounds = [each for each in (ground, larger_step(evidence.grounds, ground, task.level)) if each is not None]
-    sizes, valued = (len(sessions.own), len(sessions.test)), sessions.own.values is not None
+    sizes, valued, truth = (len(sessions.own), len(sessions.test)), sessions.own.values is not None, task.truth
+    if truth is not None and valued:
+        truth = truth.with_item_values(sessions.own.values_of(sessions.query))
     subject = Subject(task.log, sessions.query, models.n_sessions, models.n_queries, *sizes, valued, task.counts)
-    candidates = _candidates(arena.lists(winner, evidence, grounds), instance, weighed, task, subject.n_resamples)
+    candidates = _candidates(arena.lists(winner, evidence, grounds), arena, inquiry, truth, subject.n_resamples)
     task.on_step(f"{len(candidates)} lists estimated from the held-out sessions")
     trial = _try_estimators(sessions.own, settings.reward, settings.cutoff)
     task.on_step(f"{len(trial.checks)} estimators tried on {len(trial.earned)} logged lists")
@@ -260,19 +230,23 @@ def open_log(
 # ------------------------------------------------------------------------------------------------------- agents and lists
 
 
-def _instance(sessions: SplitSessions, evidence: Evidence, users: dict[str, Estimator], name: str) -> Instance:
+def _instance(inquiry: Inquiry, model: str, name: str) -> Instance:
     """The query as a ranking problem, whose initial ranking is the list in production; items that it lacks follow."""
-    origin = f"estimated by clickgym from {name}"
+    sessions, evidence = inquiry.sessions, inquiry.evidence
+    users, origin = {model: inquiry.estimators[model]}, f"estimated by clickgym from {name}"
     instance = query_instance(sessions.train, sessions.query, users, evidence.n_items, origin=origin)
-    number = {label: item for item, label in enumerate(instance.estimation["items"])}
+    number = _numbers(instance.estimation["items"])
     if sessions.own.values is not None:
-        items = [sessions.own.item_labels.index(label) for label in number]
-        values = sessions.own.values_of(sessions.query)[items]
+        values = sessions.own.values_of(sessions.query)[[sessions.own.item_labels.index(label) for label in number]]
         instance = replace(instance, models={kind: each.with_item_values(values) for kind, each in instance.models.items()})
     assert instance.initial_ranking is not None
     production = [number[label] for label in evidence.production if label in number]
-    ranking = [*dict.fromkeys([*production, *instance.initial_ranking.tolist()])]
-    return replace(instance, initial_ranking=np.array(ranking))
+    return replace(instance, initial_ranking=np.array([*dict.fromkeys([*production, *instance.initial_ranking.tolist()])]))
+
+
+def _numbers(labels: Sequence[str]) -> dict[str, int]:
+    """By label the number of each item."""
+    return {label: number for number, label in enumerate(labels)}
 
 
 class _Arena:
@@ -285,7 +259,9 @@ class _Arena:
     """
 
     def __init__(self, instance: Instance, settings: Settings, folder: Path | None) -> None:
-        self.instance, self.settings = instance, settings
+        (users,) = instance.models.values()
+        assert isinstance(users, ClickModel)
+        self.instance, self.settings, self.users = instance, settings, users
         self.where: Any = instance
         self.results = None if folder is None else folder / "agents"
         if folder is not None:
@@ -294,7 +270,7 @@ class _Arena:
             instance.save(self.where)
         reward, cutoff = settings.reward, settings.cutoff
         options = [f"reward={reward}"] * (reward != "clicks") + [f"cutoff={cutoff}"] * (cutoff is not None)
-        self.env = ":".join([f"{_users(instance).short}Rank-v0", ",".join(options)]).rstrip(":")
+        self.env = ":".join([f"{self.users.short}Rank-v0", ",".join(options)]).rstrip(":")
 
     def curves(self, callback: Callback | None, n_jobs: int) -> polars.DataFrame:
         """Regret by agent and step, mean over runs."""
@@ -314,14 +290,14 @@ class _Arena:
             evidence: with the logged lists.
             grounds: the list of the verdict, and the larger step, as far as there are any.
         """
-        settings, users, initial_ranking = self.settings, _users(self.instance), self.instance.initial_ranking
+        settings, users, initial_ranking = self.settings, self.users, self.instance.initial_ranking
         assert initial_ranking is not None
         env = make_env(self.env, self.where)
         agent = make_agent(winner, env, horizon=settings.horizon, seed=settings.seed)
         assert isinstance(agent, Agent)
         run(agent, env, settings.horizon, seed=settings.seed)
         observation, _ = env.reset(seed=settings.seed)
-        number = {label: item for item, label in enumerate(self.instance.estimation["items"])}
+        number = _numbers(self.instance.estimation["items"])
         lists = {"in production": initial_ranking[: self.instance.n_positions]}
         for ground in grounds:
             lists[GROUNDS[ground.name]] = np.array([number[label] for label in ground.labels])
@@ -334,44 +310,19 @@ class _Arena:
         return lists
 
 
-def _users(instance: Instance) -> ClickModel:
-    (model,) = instance.models.values()
-    assert isinstance(model, ClickModel)
-    return model
-
-
 # ------------------------------------------------------------------------------------------------------------ estimates
 
 
 def _candidates(
-    lists: dict[str, NDArray[np.int64]], instance: Instance, weighed: Weighed, task: Task, n_resamples: int
+    lists: dict[str, NDArray[np.int64]], arena: _Arena, inquiry: Inquiry, truth: ClickModel | None, n_resamples: int
 ) -> tuple[Candidate, ...]:
     """What each list would have earned in the held-out sessions of the query, and how much more than that in production."""
-    labels, reward, cutoff = instance.estimation["items"], task.settings.reward, task.settings.cutoff
-    log, truth, own = weighed.sessions.test, task.truth, weighed.sessions.own
-    if truth is not None and own.values is not None:
-        truth = truth.with_item_values(own.values_of(own.query_labels[0]))
-    number = {label: item for item, label in enumerate(log.item_labels)}
+    labels, reward, cutoff = arena.instance.estimation["items"], inquiry.settings.reward, inquiry.settings.cutoff
+    log, estimators = inquiry.sessions.test, inquiry.estimators
+    number = _numbers(log.item_labels)
     items = np.array([number[label] for label in labels])
-    production = FixedPolicy(items[lists["in production"]])
-    estimate = _estimates(log, weighed.estimators, production, task.settings, n_resamples)
-    return tuple(
-        Candidate(
-            name,
-            tuple(labels[item] for item in ranking[:cutoff].tolist()),
-            _users(instance).expected_reward(ranking, reward, cutoff),
-            None if truth is None else truth.expected_reward(items[ranking], reward, cutoff),
-            *estimate(tuple(items[ranking].tolist()), name != "in production"),
-        )
-        for name, ranking in lists.items()
-    )
-
-
-def _estimates(
-    log: ClickLog, estimators: Mapping[str, Estimator], production: FixedPolicy, settings: Settings, n_resamples: int
-) -> Callable[[tuple[int, ...], bool], tuple[dict[str, Evaluation], dict[str, str]]]:
-    """Estimates lists by all estimators that can tell the reward, from the held-out sessions."""
-    names = [name for name in JUDGES if name in CAN_ESTIMATE[settings.reward]]
+    production = items[lists["in production"]]
+    names = [name for name in JUDGES if name in CAN_ESTIMATE[reward]]
     models = {name: QUICK.fit(MODEL_BASED[name], log) for name in names if name in MODEL_BASED}
     counted, recorded = empirical_policies(log), {"ips": log.list_propensities, "item-position": log.propensities}
 
@@ -385,15 +336,24 @@ def _estimates(
             model = models.get(name, estimators.get(DOUBLY_ROBUST.get(name, "")))
             try:
                 estimates[name] = evaluate(
-                    log, FixedPolicy(ranking), name, model=model, reward=settings.reward, cutoff=settings.cutoff,
+                    log, FixedPolicy(ranking), name, model=model, reward=reward, cutoff=cutoff,
                     logging=None if name in models or recorded.get(plain) is not None else counted,
-                    against=production if compare else None, bootstrap=n_resamples, seed=settings.seed,
+                    against=FixedPolicy(production) if compare else None, bootstrap=n_resamples, seed=inquiry.settings.seed,
                 )  # fmt: skip
             except ValueError as error:
                 refused[name] = str(error)
         return estimates, refused
 
-    return estimate
+    return tuple(
+        Candidate(
+            name,
+            tuple(labels[item] for item in ranking[:cutoff].tolist()),
+            arena.users.expected_reward(ranking, reward, cutoff),
+            None if truth is None else truth.expected_reward(items[ranking], reward, cutoff),
+            *estimate(tuple(items[ranking].tolist()), name != "in production"),
+        )
+        for name, ranking in lists.items()
+    )
 
 
 def _try_estimators(log: ClickLog, reward: str, cutoff: int | None) -> Trial:
@@ -412,7 +372,7 @@ def _try_estimators(log: ClickLog, reward: str, cutoff: int | None) -> Trial:
         return Trial()
     earned, noise = tally.means[rows], np.sqrt(tally.variances[rows] / tally.counts[rows])
     names = [name for name in CHECKED if name in CAN_ESTIMATE[reward]]
-    values = np.array([_estimate_logged(log, tally, row, names, reward, cutoff) for row in rows.tolist()])
+    values = np.array([_estimate_logged(tally, row, names) for row in rows.tolist()])
     enough = np.isfinite(values).sum(axis=0) >= LEAST_LISTS
     checks = [_compared(name, values[:, column], earned) for column, name in enumerate(names) if enough[column]]
     return Trial(tuple(earned.tolist()), tuple(noise.tolist()), tuple(checks)) if checks else Trial()
@@ -427,24 +387,19 @@ def _compared(name: str, values: NDArray[np.float64], earned: NDArray[np.float64
     return Check(name, tuple(values.tolist()), error, correlation, int(finite.sum()))
 
 
-def _estimate_logged(
-    log: ClickLog, tally: DistinctLists, row: int, names: Sequence[str], reward: str, cutoff: int | None
-) -> list[float]:
+def _estimate_logged(tally: DistinctLists, row: int, names: Sequence[str]) -> list[float]:
     """The value of a list by sessions that showed another one of its length, by each estimator; NaN where it is refused."""
     length = int(tally.lengths[row])
-    others = log[(tally.lengths[tally.index] == length) & (tally.index != row)]
+    others = tally.log[(tally.lengths[tally.index] == length) & (tally.index != row)]
     values = None if others.values is None else others.values[:, :length]
     others = replace(others, items=others.items[:, :length], clicks=others.clicks[:, :length], propensities=None, values=values)
     target, counted = FixedPolicy(tally.lists[row, :length]), empirical_policies(others)
+    counts: dict[str, Any] = {"reward": tally.reward, "cutoff": tally.cutoff and min(tally.cutoff, length)}
     estimates = []
     for name in names:
-        logging = None if name in MODEL_BASED else counted
         try:
-            values, _ = contributions(
-                others, target, name, logging=logging, reward=reward, cutoff=None if cutoff is None else min(cutoff, length)
-            )
+            values, _ = contributions(others, target, name, logging=None if name in MODEL_BASED else counted, **counts)
+            estimates.append(float(values.sum(axis=1).mean()))
         except ValueError:
             estimates.append(np.nan)
-        else:
-            estimates.append(float(values.sum(axis=1).mean()))
     return estimates

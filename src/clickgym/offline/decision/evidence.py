@@ -27,7 +27,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import NormalDist
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,24 +37,12 @@ from ..distinct import distinct
 from ..estimation.estimator import Estimator
 from ..evaluation import LEAST_SESSIONS
 from ..goodness_of_fit import Fit, Group, check_fit
-from ..log import BLOCKS, time_blocks
+from ..log import BLOCKS, ClickLog, time_blocks
 from .correction import Corrected, Correction, Gains
-from .lists import (
-    LEAST_BLOCKS,
-    LEAST_IN_STRATUM,
-    STEADY,
-    DistinctLists,
-    Lists,
-    Measured,
-    Refused,
-    labels_of,
-    measure,
-    production_list,
-)
+from .lists import LEAST_BLOCKS, LEAST_IN_STRATUM, STEADY, DistinctLists, Lists, Measured, Refused, measure, production_list
 from .models import MOST_SESSIONS, Models, SplitSessions
+from .settings import LEVEL, Settings
 
-LEVEL = 0.005
-"""The most probable that a list may be no better than that in production and yet be recommended, by its ground."""
 POWER = 0.8
 """The probability with which an experiment of the advised length proves a gain as large as the estimated one."""
 MOST_STEPS = 12
@@ -239,49 +227,47 @@ class Inquiry:
     """Collects the evidence of a log about the lists of a query.
 
     Args:
-        sessions: of the query.
         models: of the log.
-        estimators: those of the query, by name, as `Models.of` returns them.
-        reward, cutoff: what a list earns.
-        level: of the intervals of measured lists.
+        sessions: of the query.
+        settings: of them the reward and the cutoff of a list count, and the level, of the intervals of measured lists.
     """
 
-    def __init__(
-        self, sessions: SplitSessions, models: Models, estimators: dict[str, Estimator], reward: str, cutoff: int | None,
-        level: float,
-    ) -> None:  # fmt: skip
-        self.sessions, self.models, self.estimators, self.reward, self.cutoff = sessions, models, estimators, reward, cutoff
-        self.log, self.level = sessions.own, level
-        self._corrections: dict[str, Corrected] = {}
-        self.tally = DistinctLists(self.log, reward, cutoff)
+    def __init__(self, models: Models, sessions: SplitSessions, settings: Settings) -> None:
+        self.models, self.sessions, self.settings = models, sessions, settings
+        self.log, self.cutoff, self.level = sessions.own, settings.cutoff, settings.level
+        self.tally = DistinctLists(self.log, settings.reward, self.cutoff)
         self.production = production_list(self.tally)
-        scores = [
-            Score(name, estimator.score(sessions.test), tuple(estimator.perplexity_by_rank(sessions.test).tolist()))
-            for name, estimator in estimators.items()
-        ]
-        self.scores = sorted(scores, key=lambda score: -score.log_likelihood)
 
+    @cached_property
+    def estimators(self) -> dict[str, Estimator]:
+        """The click models of the query by name, fitted without the held-out sessions."""
+        return self.models.of(self.sessions)
+
+    def _scores(self, test: ClickLog) -> list[Score]:
+        scores = [
+            Score(name, estimator.score(test), tuple(estimator.perplexity_by_rank(test).tolist()))
+            for name, estimator in self.estimators.items()
+        ]
+        return sorted(scores, key=lambda score: -score.log_likelihood)
+
+    @cached_property
     def evidence(self) -> Evidence:
-        """What the log tells."""
-        n_train, n_test = len(self.sessions.train), len(self.sessions.test)
-        held_out = self.sessions.test[:: -(-n_test // MOST_SESSIONS)]
+        """What the log tells; from it the verdict follows. No agent plays."""
+        test, scores = self.sessions.test, self._scores(self.sessions.test)
+        held_out, n_train = test[:: -(-len(test) // MOST_SESSIONS)], len(self.sessions.train)
         lists = distinct(held_out.items)[:2]
-        tests = {
-            score.model: check_fit(score.model, self.estimators[score.model], held_out, n_train, lists) for score in self.scores
-        }
+        tests = {each.model: check_fit(each.model, self.estimators[each.model], held_out, n_train, lists) for each in scores}
         measured = self._measured()
         fitting = [name for name, (fit, _) in tests.items() if fit.fits] if self._models_may_speak else []
         ranking = self._proposed(fitting) if fitting else None
         judged = () if ranking is None else self._judged(fitting, ranking)
         grounds = _measured_grounds(measured, self.level)
         if ranking is not None:
-            most, base = max(judged, key=lambda each: each.p_value), self._base
-            grounds.append(
-                Ground("models", labels_of(self.log, ranking), most.difference, most.standard_error, base, most.p_value)
-            )
+            most, labels = max(judged, key=lambda each: each.p_value), self.tally.labels(ranking)
+            grounds.append(Ground("models", labels, most.difference, most.standard_error, self._base, most.p_value))
         return Evidence(
-            labels_of(self.log, self.production), tuple(grounds), float(self.tally.earned.var()), tuple(self.scores),
-            tuple(fit for fit, _ in tests.values()), tests[self.scores[0].model][1], measured, self._measured_of_all[1], judged,
+            self.tally.labels(self.production), tuple(grounds), float(self.tally.earned.var()), tuple(scores),
+            tuple(fit for fit, _ in tests.values()), tests[scores[0].model][1], measured, self._measured_of_all[1], judged,
             bool(measured or fitting), self.log.times is not None, self.n_items, self.level,
         )  # fmt: skip
 
@@ -294,7 +280,8 @@ class Inquiry:
     @property
     def _models_may_speak(self) -> bool:
         """Whether there are lists to try them on, and sessions enough; of satisfaction no log tells."""
-        return self.reward != "satisfaction" and len(self.sessions.test) >= LEAST_SESSIONS and self.sessions.parts.max() > 0
+        enough = len(self.sessions.test) >= LEAST_SESSIONS and self.sessions.parts.max() > 0
+        return bool(enough and self.settings.reward != "satisfaction")
 
     @cached_property
     def n_items(self) -> int:
@@ -307,11 +294,13 @@ class Inquiry:
     def _wanted(self) -> list[tuple[str, ...]]:
         """The list in production, and the one that measured best of all if it did better, as labels."""
         better = (gain.labels for gain in self._measured_of_all[0] if gain.p_value <= self.level and gain.doubt <= STEADY)
-        return [labels_of(self.log, self.production), *itertools.islice(better, 1)]
+        return [self.tally.labels(self.production), *itertools.islice(better, 1)]
 
     @cached_property
     def _measured_of_all(self) -> tuple[tuple[Measured, ...], tuple[Refused, ...]]:
-        return ((), ()) if self.reward == "satisfaction" else measure(self.log, self.tally, self.production, self.level)
+        if self.settings.reward == "satisfaction":
+            return (), ()
+        return measure(self.tally, self.production, self.level)
 
     def _measured(self) -> tuple[Measured, ...]:
         """The measured lists of ranked items."""
@@ -338,21 +327,17 @@ class Inquiry:
 
     # ------------------------------------------------------------------------------------------------ a list of the models
 
-    @cached_property
-    def _correction(self) -> Correction:
-        return Correction(self.log, self.tally, self.production, self._items, self.reward, self.cutoff)
-
     def _proposed(self, fitting: Sequence[str]) -> Lists | None:
         """The list whose gain is surest by the model that doubts it most; None where no list gains by any of them."""
-        part_of = self.sessions.parts[self.tally.first]
-        for name in fitting:
-            whole, parts = self.models.complete(name, self.sessions)
-            self._corrections[name] = Corrected(self._correction, whole, parts, part_of)
+        part_of, correction = self.sessions.parts[self.tally.first], Correction(self.tally, self.production, self._items)
+        self._corrections = {
+            name: Corrected(correction, *self.models.complete(name, self.sessions), part_of) for name in fitting
+        }
         lists = np.unique([self._climb(self._corrections[name]) for name in fitting], axis=0).astype(np.int32)
         lists = lists[(lists != self.production).any(axis=1) & np.isin(lists, self._items).all(axis=1)]
         lists = lists[[self._known(ranking) for ranking in lists]]
         refused = {each.labels[: self.cutoff] for each in self._measured_of_all[1]}
-        lists = lists[[labels_of(self.log, ranking)[: self.cutoff] not in refused for ranking in lists]]
+        lists = lists[[self.tally.labels(ranking)[: self.cutoff] not in refused for ranking in lists]]
         if not len(lists):
             return None
         sure = np.min([_lower(self._corrections[name], lists) for name in fitting], axis=0)
@@ -391,22 +376,19 @@ class Inquiry:
     def _exchanges(self, ranking: Lists) -> list[Lists]:
         """All lists with two items exchanged, or one by another."""
         counted = len(ranking) if self.cutoff is None else self.cutoff
-        others = [item for item in self._items if item not in ranking]
-        lists = []
+        others, lists = [item for item in self._items if item not in ranking], []
         for i in range(counted):
-            for j in range(i + 1, len(ranking)):
+            swaps: list[tuple[Any, Any]] = [([i, j], ranking[[j, i]]) for j in range(i + 1, len(ranking))]
+            for places, items in [*swaps, *((i, item) for item in others)]:
                 lists.append(ranking.copy())
-                lists[-1][[i, j]] = ranking[[j, i]]
-            for item in others:
-                lists.append(ranking.copy())
-                lists[-1][i] = item
+                lists[-1][places] = items
         return lists
 
     def _judged(self, fitting: Sequence[str], ranking: Lists) -> tuple[Judged, ...]:
         result = []
         for name in fitting:
             model = self._corrections[name]
-            gains = max((model.gains(ranking[None], whole=whole) for whole in _ways(model)), key=lambda each: _chance(each))
+            gains = max((model.gains(ranking[None], whole=whole) for whole in _ways(model)), key=_chance)
             predicted, agreed, error = (float(values[0]) for values in (gains.predicted, gains.agreed, gains.errors))
             result.append(Judged(name, predicted, agreed, error, model.error, _chance(gains)))
         return tuple(result)

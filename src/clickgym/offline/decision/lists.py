@@ -22,7 +22,7 @@ refused.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from statistics import NormalDist
 
@@ -70,16 +70,19 @@ def of_query(log: ClickLog, query: str, sessions: NDArray[np.integer], items: ND
         items: those of the query, increasing.
     """
     part = log[sessions]
-    return ClickLog(
-        np.where(part.items < 0, -1, np.searchsorted(items, part.items)), part.clicks, np.zeros(len(part), np.int32),
-        tuple(log.item_labels[item] for item in items.tolist()), (query,),
-        propensities=part.propensities, list_propensities=part.list_propensities, times=part.times,
-        values=part.values,
-    )  # fmt: skip
+    numbers = np.where(part.items < 0, -1, np.searchsorted(items, part.items))
+    labels, queries = tuple(log.item_labels[item] for item in items.tolist()), np.zeros(len(part), np.int32)
+    return replace(
+        part, items=numbers, queries=queries, item_labels=labels, query_labels=(query,), context=None, candidates=None
+    )
 
 
 class DistinctLists:
     """The distinct lists of some sessions, and their rewards.
+
+    Args:
+        log: the sessions, of one query.
+        reward, cutoff: what a list earns.
 
     Attributes:
         lists: ``(M, K)``, -1 below the end.
@@ -93,6 +96,7 @@ class DistinctLists:
     """
 
     def __init__(self, log: ClickLog, reward: str, cutoff: int | None) -> None:
+        self.log, self.reward, self.cutoff = log, reward, cutoff
         self.first, self.index, self.counts = distinct(log.items)
         self.lists = log.items[self.first]
         self.earned = earned = earnings(log, reward, cutoff).sum(axis=1).astype(np.float64)
@@ -113,6 +117,10 @@ class DistinctLists:
     def row(self, ranking: Sequence[int] | Lists, length: int) -> int:
         """The row of a list of so many items that begins as ``ranking``; -1 if it was not shown."""
         return self._rows.get(tuple(np.asarray(ranking)[:length].tolist()), -1)
+
+    def labels(self, ranking: Lists) -> tuple[str, ...]:
+        """The labels of a list's items."""
+        return tuple(self.log.item_labels[item] for item in ranking.tolist())
 
 
 def production_list(tally: DistinctLists) -> Lists:
@@ -190,14 +198,11 @@ class Refused:
     share: float
 
 
-def measure(
-    log: ClickLog, tally: DistinctLists, production: Lists, level: float
-) -> tuple[tuple[Measured, ...], tuple[Refused, ...]]:
+def measure(tally: DistinctLists, production: Lists, level: float) -> tuple[tuple[Measured, ...], tuple[Refused, ...]]:
     """Compare logged lists with the production list; the most certain gain comes first.
 
     Args:
-        log: the sessions of the query.
-        tally: its distinct lists.
+        tally: the distinct lists of the query.
         production: the list in production.
         level: probability that any of the intervals errs on one side; at most `WIDEST`.
 
@@ -206,7 +211,7 @@ def measure(
     """
     often = (tally.lengths == len(production)) & (tally.counts >= LEAST_SESSIONS)
     rows = np.flatnonzero(often & (tally.lists[:, : len(production)] != production).any(axis=1))
-    strata = _Strata(log, tally, production, rows)
+    strata = _Strata(tally, production, rows)
     compared = np.flatnonzero(strata.comparable)
     z = NormalDist().inv_cdf(1 - min(level, WIDEST) / max(len(compared), 1))
     measured = []
@@ -215,7 +220,7 @@ def measure(
         numbers = {name: float(getattr(strata, name)[place]) for name in _Strata.NUMBERS}
         difference, error = numbers["difference"], numbers["standard_error"]
         gain = Measured(
-            labels=labels_of(log, tally.lists[row]),
+            labels=tally.labels(tally.lists[row]),
             sessions=int(tally.counts[row]),
             value=float(tally.means[row]),
             interval=(difference - z * error, difference + z * error),
@@ -227,24 +232,18 @@ def measure(
         measured.append(gain)
     measured.sort(key=lambda gain: (gain.p_value > level or gain.doubt > STEADY, -gain.interval[0]))
     refused = tuple(
-        Refused(labels_of(log, tally.lists[row]), int(tally.counts[row]), int(blocks), float(share))
+        Refused(tally.labels(tally.lists[row]), int(tally.counts[row]), int(blocks), float(share))
         for row, comparable, blocks, share in zip(rows, strata.comparable, strata.blocks, strata.kept, strict=True)
         if not comparable
     )
     return tuple(measured), refused
 
 
-def labels_of(log: ClickLog, ranking: Lists) -> tuple[str, ...]:
-    """The labels of a list's items."""
-    return tuple(log.item_labels[item] for item in ranking.tolist())
-
-
 class _Strata:
     """Lists compared with the production list, by blocks of time and lengths. Axes: C lists, lengths, `BLOCKS` blocks.
 
     Args:
-        log: the sessions of the query.
-        tally: its distinct lists.
+        tally: the distinct lists of the query.
         production: the list in production.
         rows: ``(C,)`` the rows of the lists, all as long as it.
 
@@ -259,8 +258,8 @@ class _Strata:
 
     NUMBERS = ("share", "difference", "standard_error", "finer_p_value", "worst_p_value", "sign_p_value", "base", "pooled")
 
-    def __init__(self, log: ClickLog, tally: DistinctLists, production: Lists, rows: Indices) -> None:
-        lengths = np.unique(tally.lengths)
+    def __init__(self, tally: DistinctLists, production: Lists, rows: Indices) -> None:
+        log, lengths = tally.log, np.unique(tally.lengths)
         differs = np.array([(tally.lists[rows, :length] != production[:length]).any(axis=1) for length in lengths]).T
         of_list = np.array([[tally.row(tally.lists[row], length) for length in lengths.tolist()] for row in rows], np.int64)
         of_list = of_list.reshape(len(rows), len(lengths))

@@ -18,10 +18,10 @@ from ..evaluation import LEAST_SESSIONS
 from ..goodness_of_fit import FITS, PATTERNS
 from ..log import BLOCKS
 from .decide import AGENTS
-from .evidence import LEVEL
 from .figures import MOST_GAINS, PANELS, decision_figure, panel_svg
 from .lists import LEAST_BLOCKS, LEFT_OUT, STEADY
 from .records import NEAR, Decision
+from .settings import LEVEL
 
 INSTANCE = "instance.json"
 OF_GROUND = {"proposal": "labels", "ground": "name", "difference": "difference", "interval": "interval"}
@@ -46,12 +46,17 @@ def write_decision(decision: Decision, folder: str | Path, *, pdf: bool = False)
         The files.
     """
     folder = Path(folder)
+    write_page(decision, folder)
+    pictures = save_figure(decision_figure(decision), folder / "decision", pdf=pdf)
+    return [folder / "decision.html", *pictures, folder / "decision.json", folder / INSTANCE]
+
+
+def write_page(decision: Decision, folder: Path) -> None:
+    """Write the page, the numbers and the instance of a decision; the numbers last, which so tell that the page is there."""
     make_folder(folder)
     decision.instance.save(folder / INSTANCE)
-    pictures = save_figure(decision_figure(decision), folder / "decision", pdf=pdf)
-    write_whole(folder / "decision.json", json.dumps(to_dict(decision), indent=1, ensure_ascii=False) + "\n")
     write_whole(folder / "decision.html", to_html(decision))
-    return [folder / "decision.html", *pictures, folder / "decision.json", folder / INSTANCE]
+    write_whole(folder / "decision.json", json.dumps(to_dict(decision), indent=1, ensure_ascii=False) + "\n")
 
 
 def to_dict(decision: Decision) -> dict[str, Any]:
@@ -76,24 +81,13 @@ def to_html(decision: Decision) -> str:
     """An HTML page that needs no network, no script and no other file."""
     pages = templates(Path(__file__).parent)  # what is put into it is text: the labels of items and queries are a user's
     place = {label: k for k, label in enumerate(decision.production.labels, 1)}
+    panels = {title: {theme: _data_uri(svg) for theme, svg in panel_svg(decision, title).items()} for title in PANELS}
     return pages.get_template("decision.html").render(
-        decision=decision,
-        unit=decision.unit,
-        moves=[(label, place.get(label)) for label in decision.proposal.labels],
-        near=NEAR,
-        fits=FITS,
-        blocks=BLOCKS,
-        least_blocks=LEAST_BLOCKS,
-        left_out=LEFT_OUT,
-        steady=STEADY,
-        patterns=PATTERNS,
-        least_sessions=LEAST_SESSIONS,
-        most_gains=MOST_GAINS,
-        panels={title: {theme: _data_uri(svg) for theme, svg in panel_svg(decision, title).items()} for title in PANELS},
-        command=command_of(decision),
-        version=version("clickgym"),
-        finite=math.isfinite,
-    )
+        decision=decision, unit=decision.unit, moves=[(label, place.get(label)) for label in decision.proposal.labels],
+        near=NEAR, fits=FITS, blocks=BLOCKS, least_blocks=LEAST_BLOCKS, left_out=LEFT_OUT, steady=STEADY, patterns=PATTERNS,
+        least_sessions=LEAST_SESSIONS, most_gains=MOST_GAINS, panels=panels, command=command_of(decision),
+        version=version("clickgym"), finite=math.isfinite,
+    )  # fmt: skip
 
 
 def _data_uri(svg: str) -> str:

@@ -9,12 +9,11 @@ from operator import attrgetter
 import numpy as np
 import polars
 
-from ...core.checks import check_between, check_choice, check_count, check_horizon, check_labels, check_seed
-from ...envs import REWARDS
 from ...envs.instances import Instance
 from ..evaluation import LEAST_SESSIONS, Evaluation
 from ..model_weights import MODEL_BASED
-from .evidence import LEVEL, Evidence, Ground, Verdict, larger_step, settle
+from .evidence import Evidence, Ground, Verdict, larger_step, settle
+from .settings import Settings
 
 UNITS = {
     "clicks": "clicks per session", "any_click": "sessions with a click", "satisfaction": "satisfied users per session",
@@ -22,35 +21,6 @@ UNITS = {
 }  # fmt: skip
 NEAR = 1.5
 """An estimator is trusted if its mean error is at most so many times the smallest."""
-
-
-@dataclass(frozen=True)
-class Settings:
-    """The checked settings of `decide`.
-
-    Attributes:
-        agents, horizon, runs, seed, reward, cutoff, level: see `decide`.
-    """
-
-    agents: tuple[str, ...]
-    horizon: int
-    runs: int
-    seed: int
-    reward: str
-    cutoff: int | None
-    level: float
-
-    @classmethod
-    def check(
-        cls, agents: Sequence[str], horizon: int, runs: int, seed: int, reward: str, cutoff: int | None, level: float = LEVEL
-    ) -> Settings:
-        """The settings; an error says what is wrong with one."""
-        agents = check_labels("agents", agents)
-        if not agents:
-            raise ValueError("agents is empty; expected at least one")
-        horizon, runs, seed = check_horizon(horizon), check_count("runs", runs), check_seed(seed)
-        check_choice("reward", reward, REWARDS)
-        return cls(agents, horizon, runs, seed, reward, cutoff, check_between("level", level, 0, 0.5))
 
 
 @dataclass(frozen=True)

@@ -48,13 +48,10 @@ def advice(decision: Decision) -> tuple[str, tuple[str, ...]]:
     if decision.verdict == "not proven":
         sentences = (*told, *_unproven(decision, ground), *_refused(decision), *_fit(decision))
         return "Keep the list in production until an experiment decides", sentences
-    estimates = *_certainty(decision), *_precision(decision)
     if decision.verdict == "better":
-        return "Show the proposed list", (*told, *estimates, *_larger(decision))
-    return "Try the proposed list in an experiment", (
-        *told, *estimates, f"Test the list before you show it to all users. {_experiment(decision, ground)}",
-        *_refused(decision),
-    )  # fmt: skip
+        return "Show the proposed list", (*told, *_estimates(decision), *_larger(decision))
+    test = f"Test the list before you show it to all users. {_experiment(decision, ground)}"
+    return "Try the proposed list in an experiment", (*told, *_estimates(decision), test, *_refused(decision))
 
 
 def _lacks(decision: Decision) -> Iterable[str]:
@@ -132,29 +129,25 @@ def _unproven(decision: Decision, ground: Ground) -> Iterable[str]:
     """Why a gain is not proven although its interval is without 0, and what would prove it."""
     if ground.p_value > decision.level:
         yield f"This gain is not proven: its p-value is {ground.p_value:.2g}, and {_threshold(decision)}."
-    measured = next((each for each in decision.evidence.measured if each.labels == ground.labels), None)
-    if measured is not None and _fails_in_finer_blocks(decision, measured):
-        yield (
-            f"Within the {BLOCKS} blocks of time it would be proven, but it fails within finer blocks: part of it may come "
-            "from the hours of the day, which a block mixes."
-        )
-    if measured is not None and measured.worst_p_value > STEADY:
-        yield (
-            f"The gain rests on one stretch of time: without {LEFT_OUT} neighbouring blocks of {BLOCKS} (a fifth of the log), "
-            f"its p-value is {measured.worst_p_value:.2g}, and {STEADY} or less is required."
-        )
-    elif measured is not None and measured.sign_p_value > STEADY:
-        yield (
-            "The gain rests on some stretches of time: the blocks differ by more than chance, and too few of them show a gain "
-            f"(sign test: p-value {measured.sign_p_value:.2g}; {STEADY} or less is required)."
-        )
+    n_compared = len(decision.evidence.measured)
+    for gain in (each for each in decision.evidence.measured if each.labels == ground.labels):  # one, if it was measured
+        by_blocks = n_compared * NormalDist().cdf(-gain.difference / gain.standard_error)
+        if by_blocks <= decision.level < n_compared * gain.finer_p_value:
+            yield (
+                f"Within the {BLOCKS} blocks of time it would be proven, but it fails within finer blocks: part of it may come "
+                "from the hours of the day, which a block mixes."
+            )
+        if gain.worst_p_value > STEADY:
+            yield (
+                f"The gain rests on one stretch of time: without {LEFT_OUT} neighbouring blocks of {BLOCKS} (a fifth of the "
+                f"log), its p-value is {gain.worst_p_value:.2g}, and {STEADY} or less is required."
+            )
+        elif gain.sign_p_value > STEADY:
+            yield (
+                "The gain rests on some stretches of time: the blocks differ by more than chance, and too few of them show a "
+                f"gain (sign test: p-value {gain.sign_p_value:.2g}; {STEADY} or less is required)."
+            )
     yield f"Next step: test {', '.join(ground.labels[: decision.cutoff])}. {_experiment(decision, ground)}"
-
-
-def _fails_in_finer_blocks(decision: Decision, gain: Measured) -> bool:
-    """Whether a gain would be proven, were it not for the finer blocks."""
-    n_compared, by_blocks = len(decision.evidence.measured), NormalDist().cdf(-gain.difference / gain.standard_error)
-    return n_compared * by_blocks <= decision.level < n_compared * gain.finer_p_value
 
 
 def _larger(decision: Decision) -> Iterable[str]:
@@ -214,11 +207,12 @@ def _measured(decision: Decision, ground: Ground) -> Iterable[str]:
 def _modelled(decision: Decision, ground: Ground) -> Iterable[str]:
     """The gain that click models predict for a list."""
     evidence = decision.evidence
-    models, several = and_(each.model for each in evidence.judged), len(evidence.judged) > 1
+    several = len(evidence.judged) > 1
+    fit, which = ("fit", "the most pessimistic of them") if several else ("fits", "this model")
     yield (
-        f"{models} {'fit' if several else 'fits'} the held-out clicks at all times. According to "
-        f"{'the most pessimistic of them' if several else 'this model'}, {', '.join(ground.labels[: decision.cutoff])} earns "
-        f"{_gain(ground)} {decision.unit} more than the list in production{_relative(ground)}."
+        f"{and_(each.model for each in evidence.judged)} {fit} the held-out clicks at all times. According to {which}, "
+        f"{', '.join(ground.labels[: decision.cutoff])} earns {_gain(ground)} {decision.unit} more than the list in "
+        f"production{_relative(ground)}."
     )
     errors = _range(each.typical_error for each in evidence.judged)
     yield (
@@ -238,30 +232,22 @@ def _modelled(decision: Decision, ground: Ground) -> Iterable[str]:
 def _fit(decision: Decision) -> Iterable[str]:
     """Says that no model fits, if none does."""
     fits = decision.evidence.fits
-    if any(fit.fits for fit in fits):
-        return
-    if not any(fit.patterns for fit in fits):
-        yield (
-            "There are too few held-out sessions to test whether a click model fits. Therefore only logged lists can be "
-            "recommended."
-        )
-        return
-    yield "No click model fits the held-out clicks (step 1). Therefore only logged lists can be recommended."
+    if not any(fit.fits for fit in fits):
+        tested = any(fit.patterns for fit in fits)
+        few = "There are too few held-out sessions to test whether a click model fits."
+        why = "No click model fits the held-out clicks (step 1)." if tested else few
+        yield f"{why} Therefore only logged lists can be recommended."
 
 
-def _certainty(decision: Decision) -> Iterable[str]:
-    """The off-policy estimates of the proposal's gain."""
+def _estimates(decision: Decision) -> Iterable[str]:
+    """The off-policy estimates of the proposal's gain, and the mean error of the trusted estimators on logged lists."""
     gains = decision.gains
     if gains:
         yield (
             f"Off-policy estimates of the gain from the {decision.n_held_out:,} held-out sessions: "
             f"{_range((gain.difference or 0.0 for gain in gains.values()), signed=True)} ({and_(gains)})."
         )
-
-
-def _precision(decision: Decision) -> Iterable[str]:
-    """The mean error of the trusted estimators on logged lists."""
-    errors = [check.error for check in decision.checks if check.estimator in decision.gains]
+    errors = [check.error for check in decision.checks if check.estimator in gains]
     if errors:
         yield (
             f"On {len(decision.earned)} logged lists that were left out as a test, the mean error of these estimators was "
@@ -307,8 +293,7 @@ def objections(decision: Decision, log: ClickLog, n_repeated: int = 0) -> dict[s
 
 def _overlap(decision: Decision, log: ClickLog) -> str:
     proposal = decision.proposal
-    number = {label: item for item, label in enumerate(log.item_labels)}
-    ranking = np.array([number[label] for label in proposal.labels])
+    ranking = [log.item_labels.index(label) for label in proposal.labels]
     agrees = log.items[:, : len(ranking)] == ranking
     whole, never = int(agrees.all(axis=1).sum()), int((~agrees.any(axis=0)).sum())
     if whole >= LEAST_SESSIONS:
@@ -318,9 +303,8 @@ def _overlap(decision: Decision, log: ClickLog) -> str:
         words += f". {never} of its {len(ranking)} items never had the position that they have in it"
     refused = [name for name in proposal.refused if name not in MODEL_BASED]
     if refused:
-        words += (
-            f". Estimators without a click model cannot estimate it ({and_(refused)}); all estimates of it assume a click model"
-        )
+        words += f". Estimators without a click model cannot estimate it ({and_(refused)})"
+        words += "; all estimates of it assume a click model"
     return f"{words}."
 
 
@@ -391,7 +375,6 @@ def _optimism(decision: Decision) -> str:
 
 def _drift(decision: Decision, log: ClickLog) -> str:
     """Whether the first half of the sessions earned another number of clicks, or had another list; and what follows."""
-    half = len(log) // 2
     early = time_blocks(log) < BLOCKS // 2
     clicks = log.clicks[:, : decision.cutoff].sum(axis=1).astype(float)
     _, index, counts = sorted_distinct(log.items)
@@ -399,8 +382,6 @@ def _drift(decision: Decision, log: ClickLog) -> str:
     jumps = []
     for what, values, form in (("clicks per session", clicks, "{:.3f}"), ("share of the most frequent list", usual, "{:.1%}")):
         first, second = values[early], values[~early]
-        if not half:
-            continue
         error = np.sqrt(first.var() / len(first) + second.var() / len(second))
         if abs(second.mean() - first.mean()) > SURE * error:
             jumps.append(f"the {what} went from {form.format(first.mean())} to {form.format(second.mean())}")
@@ -439,8 +420,8 @@ def _few(decision: Decision, log: ClickLog) -> str:
     return words
 
 
-def _range(values: Iterable[float], signed: bool = False, digits: int = 3) -> str:
+def _range(values: Iterable[float], signed: bool = False) -> str:
     """The least and the largest, once if they are alike."""
     ends = list(values)
-    low, high = (f"{value:{'+' if signed else ''}.{digits}f}" for value in (min(ends), max(ends)))
+    low, high = (f"{value:{'+' if signed else ''}.3f}" for value in (min(ends), max(ends)))
     return low if low == high else f"{low} to {high}"

@@ -49,7 +49,8 @@ class _CascadingEstimator(Estimator):
         """The probabilities of leaving satisfied after a click, of each pair ``(P + 1,)`` or at each position ``(K,)``."""
 
     def _conditional(self, queries: Indices, pairs: Indices, clicks: Clicks) -> Floats:
-        law = self.attraction_, self._leaving(), self.leaving_of_pairs, self.perseverance_
+        going = self.perseverance_ * (1.0 - self._leaving())
+        law = self.attraction_, going, self.leaving_of_pairs, self.perseverance_
         return filled(scanning_conditional, pairs.shape, pairs, clicks, *law)
 
     def _marginal(self, queries: Indices, pairs: Indices, clicks: Clicks) -> Floats:
@@ -77,8 +78,9 @@ class _CascadingEstimator(Estimator):
 
 
 @kernel
-def scanning_conditional(pairs, clicks, α, leaving, leaving_of_pairs, g, result):  # type: ignore[no-untyped-def]
-    """The probability of a click at each position given the clicks above it."""
+def scanning_conditional(pairs, clicks, α, after_click, of_pairs, after_skip, result):  # type: ignore[no-untyped-def]
+    """The probability of a click at each position given the clicks above it; users go on below a click with the probability
+    of the pair (``of_pairs``) or of the position, and below an examined item without a click with ``after_skip``."""
     for session in range(len(pairs)):
         looking = 1.0  # examination of position k given the clicks above it
         for k in range(pairs.shape[1]):
@@ -86,9 +88,9 @@ def scanning_conditional(pairs, clicks, α, leaving, leaving_of_pairs, g, result
             click = looking * α[pair]
             result[session, k] = click
             if clicks[session, k]:
-                looking = g * (1.0 - leaving[pair if leaving_of_pairs else k])
+                looking = after_click[pair if of_pairs else k]
             elif click < 1.0:  # of those who have not clicked, the share that did examine
-                looking = g * (looking - click) / (1.0 - click)
+                looking = after_skip * (looking - click) / (1.0 - click)
             else:  # nobody is left where a skip was impossible
                 looking = 0.0
 

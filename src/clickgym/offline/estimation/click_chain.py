@@ -13,7 +13,7 @@ from ...core.kernels import kernel
 from ...envs import ClickChainModel, ClickModel
 from ...envs.click_chain import Parameters, marginals
 from ..counting import count_certain, in_parallel, last_clicks, list_length, merge_tails
-from .cascading import blocks_of_queries
+from .cascading import blocks_of_queries, scanning_conditional
 from .estimator import Clicks, EMEstimator, Floats, Indices, filled, log_prior, smoothed
 
 
@@ -95,7 +95,9 @@ class CCMEstimator(EMEstimator):
         return Parameters(self.attraction_, *chain)
 
     def _conditional(self, queries: Indices, pairs: Indices, clicks: Clicks) -> Floats:
-        return filled(chain_conditional, pairs.shape, pairs, clicks, self._parameters())
+        α, after_skip, after_click, after_relevant = self._parameters()
+        law = α, (1.0 - α) * after_click + α * after_relevant, True, after_skip
+        return filled(scanning_conditional, pairs.shape, pairs, clicks, *law)
 
     def _marginal(self, queries: Indices, pairs: Indices, clicks: Clicks) -> Floats:
         return filled(chain_marginal, pairs.shape, pairs, self._parameters(), np.empty(self.n_positions_))
@@ -157,22 +159,6 @@ def chain_step(start, stop, pairs, last, weights, α, τ, tail, examined, releva
     sums[0] = likelihood
     sums[1], sums[2], sums[3] = skips, irrelevants, relevants
     sums[4], sums[5], sums[6] = skips_passed, irrelevants_passed, relevants_passed
-
-
-@kernel
-def chain_conditional(pairs, clicks, parameters, result):  # type: ignore[no-untyped-def]
-    """The probability of a click at each position given the clicks above it."""
-    for session in range(len(pairs)):
-        looking = 1.0  # examination of position k given the clicks above it
-        for k in range(pairs.shape[1]):
-            attraction = parameters.attraction[pairs[session, k]]
-            click = looking * attraction
-            result[session, k] = click
-            if clicks[session, k]:
-                relevant = attraction * parameters.continue_after_relevant
-                looking = (1.0 - attraction) * parameters.continue_after_click + relevant
-            else:  # attraction < 1 in every estimate
-                looking = parameters.continue_after_skip * (looking - click) / (1.0 - click)
 
 
 @kernel

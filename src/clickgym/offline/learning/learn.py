@@ -133,29 +133,21 @@ def learn(
     check_kind("log", log, ClickLog, "a ClickLog")
     check_choice("method", method, METHODS)
     check_choice("scorer", scorer, SCORERS)
-    units = [check_count("hidden", size) for size in (hidden if is_sequence(hidden) else [hidden])]
+    units = _units(scorer, hidden)
     steps, rng = check_count("steps", steps), np.random.default_rng(check_seed(seed))
-    share, least = check_between("held_out", held_out, 0.0, 1.0), 0.0
-    if clip is not None:
-        least = check_between("clip", clip, 0.0, 1.0, closed=True)
-    if on_progress is not None:
-        check_callable("on_progress", on_progress)
+    share = check_between("held_out", held_out, 0.0, 1.0)
+    least = 0.0 if clip is None else check_between("clip", clip, 0.0, 1.0, closed=True)
+    tell = (lambda *_: None) if on_progress is None else on_progress
+    check_callable("on_progress", tell)
     if not isinstance(logging, str | Policy | Mapping | None):
         check_callable("logging", logging)
     if len(log) < 2:
         raise ValueError(f"the log has {len(log)} sessions; expected two or more, of which a part is held out")
-    tell = on_progress or (lambda *_: None)
     test = np.zeros(len(log), bool)
     test[rng.permutation(len(log))[: min(max(round(share * len(log)), 1), len(log) - 1)]] = True
-    if examination is None:
-        fitted: Any = QUICK.fit(PBMEstimator, log)
-        χ = fitted.examination_ / fitted.examination_.max()
-    else:
-        χ = probabilities("examination", examination, (log.n_positions,))
-    if not χ.any():
-        raise ValueError("examination is 0 at all positions; expected one that is examined")
+    χ = _examination(log, examination)
     task = _Task(log, features, logging, χ, test, least, rng, seed)
-    model = Scorer([task.x.shape[1], *(units if scorer == "network" else ()), 1], rng)
+    model = Scorer([task.x.shape[1], *units, 1], rng)
     if method == "dr":
         task.fit_clicks(model, steps, lambda *of: tell("clicks", *of))
     task.fit_lists(model, method, steps, lambda *of: tell("lists", *of))
@@ -171,6 +163,24 @@ def learn(
         warnings.warn(words, FitWarning, stacklevel=2)
     sizes = {"n_items": max(task.sessions.cases.shape[1], log.n_positions), "n_positions": log.n_positions}
     return LearnedRanker(model.layers, mean=task.mean, scale=task.scale, table=task.table, facts=facts, seed=seed, **sizes)
+
+
+def _units(scorer: str, hidden: Any) -> list[int]:
+    """The hidden units of each layer; none of a linear scorer."""
+    units = [check_count("hidden", size) for size in (hidden if is_sequence(hidden) else [hidden])]
+    return units if scorer == "network" else []
+
+
+def _examination(log: ClickLog, given: ArrayLike | None) -> Floats:
+    """``(K,)`` χ, as it is given or fitted."""
+    if given is None:
+        fitted: Any = QUICK.fit(PBMEstimator, log)
+        χ = fitted.examination_ / fitted.examination_.max()
+    else:
+        χ = probabilities("examination", given, (log.n_positions,))
+    if not χ.any():
+        raise ValueError("examination is 0 at all positions; expected one that is examined")
+    return χ
 
 
 class _Task:
@@ -260,12 +270,13 @@ class _Task:
         shown, clicks = self.sessions.shown[self.test], self.sessions.clicks[self.test]
         added = np.where(shown < 0, 0.0, share[shown] * (clicks - self.χ * self.predicted[shown])).sum(axis=1)
         each = added + float(wanted @ self.predicted) / n
-        gains, half = each - clicks.sum(axis=1), NormalDist().inv_cdf(0.975) / np.sqrt(n)
-        ends = {
-            name: [float(values.mean() + sign * half * values.std()) for sign in (-1, 1)]
-            for name, values in (("interval", each), ("gain_interval", gains))
-        }
-        return {"sessions": n, "value": float(each.mean()), "logged": float(clicks.sum() / n), **ends}
+        half = NormalDist().inv_cdf(0.975) / np.sqrt(n)
+        interval, gain = (
+            [float(values.mean() + sign * half * values.std()) for sign in (-1, 1)]
+            for values in (each, each - clicks.sum(axis=1))
+        )
+        logged = float(clicks.sum() / n)
+        return {"sessions": n, "value": float(each.mean()), "logged": logged, "interval": interval, "gain_interval": gain}
 
     def reliability(self) -> dict[str, Any]:
         """The least exposure, of how many sessions of equal weights estimates would vary as much, and what is not judged."""
@@ -273,13 +284,11 @@ class _Task:
         inverse, examined = np.where(self.usable, 1.0 / np.maximum(of.exposure, 1e-300), 0.0), of.examined * self.usable
         effective = (~self.test).sum() * (examined @ inverse) ** 2 / (examined @ inverse**2) / examined.sum()
         missing = np.flatnonzero(~self.usable & (of.n > 0))
-        queries, items = np.divmod(self.sessions.codes[missing[:20]], len(log.item_labels))
+        first = log.pair_labels(self.sessions.codes[missing[:20]])
         return {
             "least_propensity": float(of.exposure[self.usable].min()), "effective_sessions": float(effective),
             "not_judged": len(missing), "pairs": int((of.n > 0).sum()),
-            "not_judged_first": [
-                f"{log.item_labels[item]} (query {log.query_labels[query]})" for query, item in zip(queries, items, strict=True)
-            ],
+            "not_judged_first": [f"{item} (query {query})" for query, item in first],
         }  # fmt: skip
 
 
@@ -311,15 +320,20 @@ def _features(log: ClickLog, sessions: Sessions, features: Features) -> tuple[Fl
                 "session of the same query; expected the same, or queries of their own"
             )
         return x, np.bincount(sessions.shown[shown], minlength=len(queries)) > 0, None
-    pairs = [(log.query_labels[query], log.item_labels[item]) for query, item in zip(queries, items, strict=True)]
+    pairs = log.pair_labels(sessions.codes)
     if features is None:
         if len(pairs) > MOST_PAIRS:
             raise ValueError(
                 f"the log has no features, and {len(pairs):,} pairs of query and item are more than {MOST_PAIRS:,}; expected "
                 "columns feature_1, ..., or a table (features)"
             )
-        x, names = np.eye(len(pairs)), [item for _, item in pairs] if np.ptp(queries) == 0 else pairs
-        return x, everywhere, dict(zip(names, x, strict=True))
+        features = dict(zip([item for _, item in pairs] if np.ptp(queries) == 0 else pairs, np.eye(len(pairs)), strict=True))
+    x, table = _of_table(features, pairs)
+    return x, everywhere, table
+
+
+def _of_table(features: Mapping[Key, ArrayLike], pairs: list[tuple[str, str]]) -> tuple[Floats, dict[Key, Floats]]:
+    """The row of each pair, or of its item, and all rows."""
     check_kind(
         "features", features, Mapping, "rows by item label or by query label and item label, or the model of an environment"
     )
@@ -327,9 +341,8 @@ def _features(log: ClickLog, sessions: Sessions, features: Features) -> tuple[Fl
     for key in keys:
         if key not in features:
             raise ValueError(f"features has no row for {key!r}, which the log has")
-    rows = numbers("features", [*features.values()], (None, None))
-    table = dict(zip(features, rows, strict=True))
-    return np.array([table[key] for key in keys]), everywhere, table
+    table = dict(zip(features, numbers("features", [*features.values()], (None, None)), strict=True))
+    return np.array([table[key] for key in keys]), table
 
 
 def _fit_test(log: ClickLog, test: NDArray[np.bool_]) -> dict[str, Any]:
@@ -343,8 +356,10 @@ def _fit_test(log: ClickLog, test: NDArray[np.bool_]) -> dict[str, Any]:
     found: list[tuple[float, str]] = []
     for of in often:
         train, held, query = log[of[~test[of]]], log[of[test[of]]], log.query_labels[log.queries[of[0]]]
-        fit = check_fit("PBM", CONVERGED.fit(PBMEstimator, train), held, len(train))[0] if len(train) and len(held) else None
-        if fit is not None and fit.patterns:
+        if not len(train) or not len(held):
+            continue
+        fit, _ = check_fit("PBM", CONVERGED.fit(PBMEstimator, train), held, len(train))
+        if fit.patterns:
             pattern = min(fit.patterns, key=lambda each: each.p_value)
             figure = f"mean square of the deviations {pattern.mean_square:.2f}, where 1 is expected"
             found.append((fit.p_value * len(often), f"query {query}, {pattern.name}: {figure}"))

@@ -67,6 +67,19 @@ class Value(NamedTuple):
         )
 
 
+def _checked(layers: Sequence[tuple[ArrayLike, ArrayLike]], size: int) -> Layers:
+    """The layers as arrays; ``size`` is the number of features."""
+    if not is_sequence(layers) or not len(layers) or not all(is_sequence(layer) and len(layer) == 2 for layer in layers):
+        raise ValueError(f"layers is {short(layers)}; expected weights and biases of one layer or more")
+    checked: Layers = []
+    for place, (weights, biases) in enumerate(layers):
+        outputs: Any = 1 if place == len(layers) - 1 else "outputs"
+        matrix = numbers(f"layers[{place}][0]", weights, (size, outputs))
+        size = matrix.shape[1]
+        checked.append((matrix, numbers(f"layers[{place}][1]", biases, (size,))))
+    return checked
+
+
 class LearnedRanker(Agent):
     """A ranker that was learned from a click log: it orders candidates by a score of their features, and learns no more.
 
@@ -109,16 +122,8 @@ class LearnedRanker(Agent):
         self.n_items = check_count("n_items", n_items)
         self.n_positions = check_positions(n_positions, self.n_items)
         self.mean = numbers("mean", mean, ("features",))
-        size = len(self.mean)
-        self.scale = numbers("scale", scale, (size,), above=0.0, expected="a number above 0")
-        if not is_sequence(layers) or not len(layers) or not all(is_sequence(layer) and len(layer) == 2 for layer in layers):
-            raise ValueError(f"layers is {short(layers)}; expected weights and biases of one layer or more")
-        self.layers: Layers = []
-        for place, (weights, biases) in enumerate(layers):
-            outputs: Any = 1 if place == len(layers) - 1 else "outputs"
-            matrix = numbers(f"layers[{place}][0]", weights, (size, outputs))
-            size = matrix.shape[1]
-            self.layers.append((matrix, numbers(f"layers[{place}][1]", biases, (size,))))
+        self.scale = numbers("scale", scale, self.mean.shape, above=0.0, expected="a number above 0")
+        self.layers = _checked(layers, len(self.mean))
         for name, given in (("table", table), ("facts", facts)):
             check_kind(name, {} if given is None else given, Mapping, "a mapping, or None")
         self.table = {key: numbers(f"table[{key!r}]", row, self.mean.shape) for key, row in (table or {}).items()}

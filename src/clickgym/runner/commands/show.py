@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Annotated
 
 import typer
@@ -61,14 +61,14 @@ def show(
 
 def _describer(name: str) -> Callable[[str], Description] | None:
     """What describes a name; nothing for an instance."""
-    kinds, base = _kinds(), name.partition(":")[0]
-    described = next((describe for names, describe in kinds.values() if name in names), None)
-    if described is not None or name.endswith(".json") or base in list_instances():
-        return described
+    described = {each: describe for names, describe in _kinds().values() for each in names}
+    base = name.partition(":")[0]
+    if name in described or name.endswith(".json") or base in list_instances():
+        return described.get(name)
     if base in RETIRED:
         raise ValueError(retired(base))
-    if any(base in names for names, _ in kinds.values()) or not re.fullmatch(r"[\w.]+:[\w.-]+", name):
-        raise ValueError(_unknown(base, {kind: list(names) for kind, (names, _) in kinds.items()}))
+    if base in described or not re.fullmatch(r"[\w.]+:[\w.-]+", name):
+        raise ValueError(_unknown(base))
     return describe_environment if re.search(r"-v\d+$", name) else describe_agent  # one of your own
 
 
@@ -83,9 +83,10 @@ def _kinds() -> dict[str, tuple[Iterable[str], Callable[[str], Description]]]:
     }
 
 
-def _unknown(name: str, kinds: Mapping[str, Sequence[str]]) -> str:
+def _unknown(name: str) -> str:
     """What was meant, of whatever kind."""
-    kind_of = {each: kind for kind, names in ({**kinds, "instance": list(list_instances())}).items() for each in names}
+    kind_of = {each: kind for kind, (names, _) in _kinds().items() for each in names}
+    kind_of |= dict.fromkeys(list_instances(), "instance")
     by_lower = {each.lower(): each for each in kind_of}
     users = [f"{name.lower()}rank-v0"] if f"{name.lower()}rank-v0" in by_lower else []  # PBM is what PBMRank-v0 simulates
     close = users or difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.5)

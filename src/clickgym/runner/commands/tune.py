@@ -119,16 +119,8 @@ def _print(console: Console, tuning: Tuning, files: Sequence[Path]) -> None:
         say(console, f"No trial was better than {tuning.agent} as it is.", "bold")
     else:
         say(console, _verdict(tuning), "bold")
-        command = [
-            "clickgym",
-            "run",
-            *config["envs"],
-            "--agents",
-            config["agent"],
-            tuning.agent,
-            "--horizon",
-            str(config["horizon"]),
-        ]
+        command = ["clickgym", "run", *config["envs"], "--agents", config["agent"], tuning.agent]
+        command += ["--horizon", str(config["horizon"])]
         say(console, f"Judge it on other instances: {shlex.join(command)} --instance NAME --out DIR")
     say(console, f"In {files[0].parent}: {', '.join(file.name for file in files)}")
 
