@@ -169,11 +169,12 @@ def test_imports_and_modules_are_not_part_of_a_digest(monkeypatch):
 
 
 def test_default_and_check_of_a_hyperparameter_are_part_of_a_digest():
-    def digest_with(*declared, **searched):
-        return kernel_digest(type("Mine", (TopRank,), {"prior": hyperparameter(*declared, **searched)}))
+    def digest_with(default, least, search=None):
+        prior = hyperparameter(default=default, check=at_least(least), search=search)
+        return kernel_digest(type("Mine", (TopRank,), {"prior": prior}))
 
-    assert len({digest_with(1.0, at_least(0)), digest_with(2.0, at_least(0)), digest_with(1.0, at_least(0.5))}) == 3
-    assert digest_with(1.0, at_least(0), search=(1, 2)) == digest_with(1.0, at_least(0))
+    assert len({digest_with(1.0, 0), digest_with(2.0, 0), digest_with(1.0, 0.5)}) == 3
+    assert digest_with(1.0, 0, (1, 2)) == digest_with(1.0, 0)
 
 
 def test_two_constants_of_one_name_are_told_apart(monkeypatch):
