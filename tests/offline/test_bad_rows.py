@@ -1,6 +1,7 @@
 """Bad rows of logs are refused, or left out with their sessions and counted; repeated sessions are recognised."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -17,7 +18,6 @@ from clickgym.offline import (
     read_tidy,
     read_yandex_personalized,
     read_yandex_relevance,
-    tables,
     write_tidy,
 )
 
@@ -36,6 +36,10 @@ KINDS = {
     "two queries": "two queries in a session",
     "two times": "two times in a session",
 }
+
+
+def text_of(rows):
+    return "\n".join(",".join(row) for row in [HEAD, *rows])
 
 
 def table_of(rng, n_sessions, equal):
@@ -72,14 +76,13 @@ def plant(rng, rows, kind):
 
 @pytest.mark.parametrize("equal", [True, False], ids=["equal", "unequal"])
 @pytest.mark.parametrize("seed", range(6))
-def test_exactly_the_sessions_with_bad_rows_are_left_out_and_counted(tmp_path, seed, equal):
+def test_exactly_the_sessions_with_bad_rows_are_left_out_and_counted(log_file, seed, equal):
     rng = np.random.default_rng(seed)
     sessions = table_of(rng, 600, equal)
     spoilt = {int(i): str(rng.choice([*KINDS])) for i in rng.choice(600, 30, replace=False)}
     for i, kind in spoilt.items():
         plant(rng, sessions[i], kind)
-    path = tmp_path / "log.csv"
-    path.write_text("\n".join(",".join(row) for row in [HEAD, *(row for rows in sessions for row in rows)]))
+    path = log_file("log.csv", text_of(row for rows in sessions for row in rows))
     with pytest.raises(ValueError, match=r"log\.csv, (near )?line \d+: "):
         read_log(path)
     log = read_log(path, bad_rows="skip:5%")
@@ -107,17 +110,10 @@ def test_exactly_the_sessions_with_bad_rows_are_left_out_and_counted(tmp_path, s
 def test_one_empty_id_does_not_stop_a_log(tmp_path):
     rows = [row for rows in table_of(np.random.default_rng(0), 500, equal=True) for row in rows]
     path = tmp_path / "log.csv"
-    for column, at in (
-        ("session", 0),
-        ("session", 3),
-        ("session", 4 * 250 + 1),
-        ("session", 1999),
-        ("item", 777),
-        ("query", 4),
-    ):
+    for column, at in (*(("session", at) for at in (0, 3, 4 * 250 + 1, 1999)), ("item", 777), ("query", 4)):
         spoilt = [[*row] for row in rows]
         spoilt[at][HEAD.index(column)] = ""
-        path.write_text("\n".join(",".join(row) for row in [HEAD, *spoilt]))
+        path.write_text(text_of(spoilt))
         with pytest.raises(ValueError, match=rf"log\.csv, line {at + 2}: the column '{column}' is empty"):
             read_log(path)
         log = read_log(path, bad_rows="skip")
@@ -127,10 +123,9 @@ def test_one_empty_id_does_not_stop_a_log(tmp_path):
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
-def test_sessions_with_bad_rows_go_where_their_rows_are_spread_and_memory_is_bounded(tmp_path, ending, monkeypatch):
+def test_sessions_with_bad_rows_go_where_their_rows_are_spread_and_memory_is_bounded(tmp_path, ending, monkeypatch, set_blocks):
     monkeypatch.setattr(names, "SPILL", 300)
-    monkeypatch.setattr(tables, "BLOCK", 2000)
-    monkeypatch.setattr(tables, "PIECE", 500)
+    set_blocks(2000, 500)
     rng = np.random.default_rng(1)
     sessions = table_of(rng, 400, equal=True)
     kinds = [kind for kind in KINDS if kind not in ("no session", *(["missing cell"] if ending == "parquet" else []))]
@@ -143,7 +138,7 @@ def test_sessions_with_bad_rows_go_where_their_rows_are_spread_and_memory_is_bou
     rows = [rows[i] for i in rng.permutation(len(rows))]
     path = tmp_path / f"log.{ending}"
     if ending == "csv":
-        path.write_text("\n".join(",".join(row) for row in [HEAD, *rows]))
+        path.write_text(text_of(rows))
     else:
         pl.DataFrame(rows, schema=HEAD, orient="row").write_parquet(path)
     log = read_log(path, bad_rows="skip:6%")
@@ -156,35 +151,34 @@ def test_sessions_with_bad_rows_go_where_their_rows_are_spread_and_memory_is_bou
         read_log(path, bad_rows="skip:6%", max_memory=4000)
 
 
-def test_blocks_may_end_anywhere(tmp_path, monkeypatch):
+def test_blocks_may_end_anywhere(log_file, set_blocks):
     """Which sessions go does not depend on where a block of rows ends, also of rows that do not name their session."""
     rng = np.random.default_rng(2)
     sessions = table_of(rng, 60, equal=True)
     for i in range(5, 60, 10):
         sessions[i][int(rng.integers(4))][0] = ""
-    path = tmp_path / "log.csv"
-    path.write_text("\n".join(",".join(row) for row in [HEAD, *(row for rows in sessions for row in rows)]))
+    path = log_file("log.csv", text_of(row for rows in sessions for row in rows))
     for size in (60, 75, 110, 10**6):
-        monkeypatch.setattr(tables, "BLOCK", size)
-        monkeypatch.setattr(tables, "PIECE", size)
+        set_blocks(size, size)
         log = read_log(path, bad_rows="skip:10%")
         assert log.times.tolist() == [1000 + i for i in range(60) if i % 10 != 5], size
         assert log.notes[0] == "left out 6 of 60 sessions (10.00%), for bad lines"
 
 
-def test_a_row_with_neither_session_nor_position_is_of_nobody(tmp_path):
-    path = tmp_path / "log.csv"
-    path.write_text(
-        "session,position,item,clicked\n0,0,a,0\n0,1,b,0\n,x,c,0\n1,0,a,0\n1,1,b,0\n1,2,c,1\n2,0,a,0\n2,1,b,0\n2,2,c,0\n"
+def test_a_row_with_neither_session_nor_position_is_of_nobody(log_file):
+    path = log_file(
+        "log.csv",
+        "session,position,item,clicked\n0,0,a,0\n0,1,b,0\n,x,c,0\n1,0,a,0\n1,1,b,0\n1,2,c,1\n2,0,a,0\n2,1,b,0\n2,2,c,0\n",
     )
     log = read_tidy(path, bad_rows="skip:50%")
     assert log.clicks.tolist() == [[0, 0, 1], [0, 0, 0]]
     assert "left out 1 of 3 sessions (33.33%), for bad lines" in log.notes
 
 
-def test_rows_of_lists_with_one_item_count_by_themselves(tmp_path):
-    path = tmp_path / "log.csv"
-    path.write_text("session,position,item,clicked\n" + "".join(f"{i if i % 20 else ''},1,a,0\n" for i in range(100)))
+def test_rows_of_lists_with_one_item_count_by_themselves(log_file):
+    path = log_file(
+        "log.csv", "session,position,item,clicked\n" + "".join(f"{i if i % 20 else ''},1,a,0\n" for i in range(100))
+    )
     with pytest.raises(
         ValueError, match=r"5 of 100 sessions \(5\.00%\) have bad lines, more than the 4% that bad_rows 'skip:4%'"
     ):
@@ -261,24 +255,18 @@ def test_wrong_ways_with_bad_rows_are_refused_before_anything_is_read(tmp_path, 
 
 def test_options_are_checked_also_for_logs_in_memory():
     log = ClickLog([[0, 1], [1, 0]] * 5, [[1, 0], [0, 0]] * 5, [0] * 10, ("a", "b"), ("q",))
-    for wrong in (
-        {"bad_rows": "x"},
-        {"repeated": "twice"},
-        {"duplicates": "last"},
-        {"columns": {"itme": "x"}},
-        {"max_memory": 0},
-    ):
+    wrong = {"bad_rows": "x", "repeated": "twice", "duplicates": "last", "columns": {"itme": "x"}, "max_memory": 0}
+    for name, value in wrong.items():
         with pytest.raises(ValueError, match=r"expected|unknown"):
-            read_sessions(log, **wrong)
+            read_sessions(log, **{name: value})
         with pytest.raises(ValueError, match=r"expected|unknown"):
-            fit_models(log, ["SDBN"], n_items=2, **wrong)
+            fit_models(log, ["SDBN"], n_items=2, **{name: value})
     with pytest.raises(TypeError, match="duplicate"):
         read_sessions(log, duplicate="first")
 
 
-def test_strict_of_version_2_is_taken_with_a_warning(tmp_path):
-    path = tmp_path / "log.csv"
-    path.write_text("session,position,item,clicked\n0,1,a,0\n1,1,b,7\n")
+def test_strict_of_version_2_is_taken_with_a_warning(log_file):
+    path = log_file("log.csv", "session,position,item,clicked\n0,1,a,0\n1,1,b,7\n")
     with pytest.warns(DeprecationWarning, match="strict is deprecated; give bad_rows='skip:100%'") as warned:
         assert len(read_tidy(path, strict=False)) == 1
     assert warned[0].filename == __file__
@@ -350,10 +338,7 @@ def with_copies(log, n_copies, seed=1):
 def test_copies_are_recognised_where_times_are_fine(unit, seed):
     """20,000 sessions in thirty days, by seconds: about 40 pairs meet in one second, of which few are alike."""
     log, copies = with_copies(traffic(20_000, 30 * 86_400, seed), 400)
-    log = ClickLog(
-        log.items, log.clicks, log.queries, log.item_labels, log.query_labels, times=np.round(log.times / unit) * unit
-    )
-    recognised = log.repeated
+    recognised = replace(log, times=np.round(log.times / unit) * unit).repeated
     assert recognised[copies].all()
     assert recognised[~copies].sum() <= (0 if unit < 1 else 40)
 
@@ -365,13 +350,11 @@ def test_sessions_that_are_alike_at_coarse_times_are_no_copies(unit, seed, attra
     """Also where nearly no user clicks, so that most sessions with one list are alike, and in small logs."""
     for n in (300, 20_000):
         log = traffic(n, 30 * 86_400, seed, attraction)
-        log = ClickLog(log.items, log.clicks, log.queries, log.item_labels, log.query_labels, times=log.times // unit)
-        assert not log.repeated.any()
+        assert not replace(log, times=log.times // unit).repeated.any()
 
 
 def test_nothing_is_a_copy_without_times_or_clicks_that_differ():
-    log = traffic(500, 500.0)
-    assert not ClickLog(log.items, log.clicks, log.queries, log.item_labels, log.query_labels).repeated.any()
+    assert not replace(traffic(500, 500.0), times=None).repeated.any()
     nobody = np.zeros((50, 1), int)
     assert not ClickLog(nobody, nobody, nobody[:, 0], ("a",), ("q",), times=np.arange(50) // 2).repeated.any()
     assert ClickLog(np.zeros((0, 1)), np.zeros((0, 1)), [], ("a",), ("q",), times=[]).repeated.tolist() == []
@@ -383,16 +366,9 @@ def test_copies_have_all_in_common(field):
     log = log[np.r_[0:3000, 0:300]]
     assert log.repeated.sum() == 300
     assert not log.repeated[:3000].any()
-    changed = {name: getattr(log, name).copy() for name in ("items", "clicks", "queries", "times")}
-    if field == "items":
-        changed["items"][3000] = changed["items"][3000][::-1]
-    else:
-        changed[field][3000] = {
-            "times": changed["times"][3000] + 1,
-            "clicks": 1 - changed["clicks"][3000],
-            "queries": 1 - changed["queries"][3000],
-        }[field]
-    other = ClickLog(**changed, item_labels=log.item_labels, query_labels=log.query_labels)
+    values = getattr(log, field).copy()
+    values[3000] = values[3000][::-1] if field == "items" else values[3000] + 1 if field == "times" else 1 - values[3000]
+    other = replace(log, **{field: values})
     assert np.flatnonzero(log.repeated & ~other.repeated).tolist() == [3000]
 
 
@@ -449,9 +425,8 @@ def test_the_rule_of_copies_pair_by_pair():
     ],
     ids=["days", "no times", "table"],
 )
-def test_the_limit_of_memory_counts_times(tmp_path, text, size):
-    path = tmp_path / "log"
-    path.write_text(text)
+def test_the_limit_of_memory_counts_times(log_file, text, size):
+    path = log_file("log", text)
     read_log(path, max_memory=size)
     with pytest.raises(ValueError, match=f"take {size} B of memory, more than max_memory = {size - 1} B"):
         read_log(path, max_memory=size - 1)

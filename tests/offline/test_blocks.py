@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from clickgym.offline import read_yandex_personalized, read_yandex_relevance, readers, tables
+from clickgym.offline import read_yandex_personalized, read_yandex_relevance, readers
 from clickgym.offline.blocks import Numbers
 from clickgym.offline.readers import _parse_relevance, _YandexSessions
 from clickgym.offline.tables import check_size, read_lines
@@ -30,9 +30,8 @@ def outcome(read, path, bad_rows):
 
 
 @pytest.fixture
-def small_blocks(monkeypatch):
-    monkeypatch.setattr(tables, "BLOCK", 60)
-    monkeypatch.setattr(tables, "PIECE", 25)
+def small_blocks(set_blocks):
+    set_blocks(60, 25)
 
 
 URLS = st.lists(st.sampled_from(["1", "2", "3", "40", "567", "1234567890123456"]), min_size=3, max_size=3, unique=True)
@@ -133,14 +132,12 @@ def test_which_labels_are_keys(label, pair, key):
 
 
 @pytest.mark.parametrize("read", [read_yandex_relevance, read_yandex_personalized])
-def test_no_more_is_kept_than_allowed(tmp_path, monkeypatch, read):
-    monkeypatch.setattr(tables, "BLOCK", 1000)
-    monkeypatch.setattr(tables, "PIECE", 500)
+def test_no_more_is_kept_than_allowed(log_file, set_blocks, read):
+    set_blocks(1000, 500)
     begin = (
         "{0}\tM\t0\t0\n{0}\t0\tQ\t0\t1\t1\t{1},1\t2,1\n" if read is read_yandex_personalized else "{0}\t0\tQ\t1\t1\t{1}\t2\n"
     )
-    path = tmp_path / "log"
-    path.write_text("".join(begin.format(session, 10 + session) for session in range(2000)))
+    path = log_file("log", "".join(begin.format(session, 10 + session) for session in range(2000)))
     assert len(read(path, max_memory="1MB")) == 2000
     with pytest.raises(
         ValueError, match=r"log: the first [\d,]+ queries take 1\d\.\d kB of memory, more than max_memory = 10\.0 kB"

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from clickgym.envs import PositionBasedModel, UserBrowsingModel
+from clickgym.envs import UserBrowsingModel
 from clickgym.offline import ClickLog, Counts, count_log, names, read_counts, read_log, tally, write_tidy
 from clickgym.offline.estimation.estimator import MODEL_ESTIMATORS
 from clickgym.offline.estimation.settings import FitSettings
@@ -294,4 +294,3 @@ def test_users_are_recovered_from_counts(tmp_path):
     fitted = FitSettings(1000, 1e-9).fit(MODEL_ESTIMATORS["UBM"], count_log(tables(log, tmp_path), ["UBM"]))
     ratio = fitted.examination_ / fitted.examination_[0, 0]
     np.testing.assert_allclose(ratio, np.asarray(model.parameters.examination) / 0.9, atol=0.03)
-    assert isinstance(PositionBasedModel(attraction, examination[0]), PositionBasedModel)

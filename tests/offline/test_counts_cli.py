@@ -37,22 +37,8 @@ def test_count_and_fit(log, tmp_path, capsys):
     counts, out, table = (str(tmp_path / name) for name in ("counts.parquet", "query.json", "table.csv"))
     assert not main(["count", str(log), "--model", "all", "--hold-out", "0.2", "--out", counts])
     assert "4,800 sessions of 12 queries" in capsys.readouterr().out
-    words = [
-        "fit",
-        counts,
-        "--model",
-        "UBM",
-        "PBM",
-        "SDBN",
-        "--queries",
-        "query 3",
-        "--out",
-        out,
-        "--attractions",
-        table,
-        "--json",
-    ]
-    assert not main(words)
+    how = ["--model", "UBM", "PBM", "SDBN", "--queries", "query 3", "--out", out]
+    assert not main(["fit", counts, *how, "--attractions", table, "--json"])
     printed = capsys.readouterr()
     told = json.loads(printed.out)
     assert told["train_sessions"] + told["test_sessions"] == 4800
@@ -62,9 +48,7 @@ def test_count_and_fit(log, tmp_path, capsys):
     assert instance.estimation["sessions"] == 400
     attractions = pl.read_csv(table)
     assert attractions["low"].null_count() == attractions["high"].null_count() == attractions.height == 3 * 72
-    assert not main(
-        ["fit", str(log), "--model", "UBM", "PBM", "SDBN", "--queries", "query 3", "--test-share", "0", "--out", out]
-    )
+    assert not main(["fit", str(log), *how, "--test-share", "0"])
     by_log = load_instance(tmp_path / "query.json")
     assert by_log.estimation["items"] == instance.estimation["items"]
     for name in ("UBM", "PBM", "DBN"):

@@ -174,6 +174,12 @@ def test_an_instance_from_ratings_holds_what_was_rated():
     np.testing.assert_array_equal(model.base.examination, query.examination)
 
 
+def model_of(judgements, n_items=8, n_positions=3, **arguments):
+    """The only click model of an instance."""
+    (model,) = contextual_instance(judgements, n_items=n_items, n_positions=n_positions, **arguments).models.values()
+    return model
+
+
 def fitted(model):
     """Features and attraction of all candidates."""
     entries = [
@@ -204,9 +210,7 @@ def test_a_fit_that_leaves_the_unit_interval_is_moved_into_it():
     """One feature, labels 0 0 0 9: the fit is negative at one end, and linear in the labels' fit it remains."""
     features = sparse.csr_array(np.array([[0.0], [1.0], [2.0], [10.0]]))
     judgements = Judgements([0] * 4, range(4), [0, 0, 0, 9], ("q",), ("a", "b", "c", "d"), features)
-    model = contextual_instance(judgements, n_items=4, n_positions=2, linear=True, floor=0.0).model(
-        "LinearModel of UserBrowsingModel"
-    )
+    model = model_of(judgements, 4, 2, linear=True, floor=0.0)
     x = fitted(model)
     best = x @ np.linalg.lstsq(x, label_attraction(judgements.labels, 0.0), rcond=None)[0]
     assert best.min() < -0.01
@@ -221,9 +225,7 @@ def test_an_instance_from_documents(reduce):
     if reduce == "autoencoder":
         pytest.importorskip("torch")
     documents = some_documents()
-    model = contextual_instance(documents, n_items=6, n_positions=3, reduce=reduce, dimension=3).model(
-        "LabelledModel of UserBrowsingModel"
-    )
+    model = model_of(documents, 6, reduce=reduce, dimension=3)
     assert model.n_features == 1 + (7 if reduce == "none" else 3)
     assert [len(numbers) for numbers in model.candidates] == [9] * 6
     norms = np.linalg.norm(model.items, axis=1)
@@ -245,9 +247,7 @@ def test_features_are_the_same_in_every_sparse_format(kind, dtype):
         Judgements(documents.users, documents.items, labels, *names, given)
         for given in (sparse.csr_array(x.toarray(), dtype=np.float64), x.asformat(kind))
     ]
-    known, model = (
-        contextual_instance(of, users="perfect", n_items=6, n_positions=3).model("GradedModel of DBN") for of in made
-    )
+    known, model = (model_of(of, 6, users="perfect") for of in made)
     assert (made[1].features.format, made[1].features.dtype) == ("csr", np.float64)
     np.testing.assert_array_equal(model.items, known.items)
     np.testing.assert_array_equal(x.toarray(), documents.features.toarray().astype(dtype))
@@ -276,9 +276,7 @@ def test_who_judged_too_little_is_left_out():
 
 def test_the_most_rated_items_only():
     ratings = some_ratings()
-    model = contextual_instance(ratings, n_items=4, n_positions=2, dimension=3, most_rated=10).model(
-        "LabelledModel of UserBrowsingModel"
-    )
+    model = model_of(ratings, 4, 2, dimension=3, most_rated=10)
     counts = np.bincount(ratings.items, minlength=30)
     assert len(model.items) == 10
     met = np.bincount(np.concatenate(model.candidates), minlength=10)
@@ -308,12 +306,7 @@ def test_wrong_arguments_of_an_instance_are_named(arguments, message):
 @pytest.mark.parametrize(("interactions", "n_products"), [("products", 4), ("outer", 16)])
 def test_products_of_ratings_are_those_of_user_and_item(interactions, n_products):
     """All features are those without products times one number, up to their six decimals."""
-    plain, crossed = (
-        contextual_instance(some_ratings(), n_items=8, n_positions=3, dimension=4, interactions=each).model(
-            "LabelledModel of UBM"
-        )
-        for each in ("none", interactions)
-    )
+    plain, crossed = (model_of(some_ratings(), dimension=4, interactions=each) for each in ("none", interactions))
     assert crossed.n_features == 9 + n_products
     assert crossed.attractions[3].tolist() == plain.attractions[3].tolist()
     x, before = with_products(fitted(crossed), crossed.interactions), fitted(plain)
@@ -386,7 +379,7 @@ def test_features_that_no_memory_holds_are_refused(reduce):
 def test_tiny_features_are_divided_by_the_largest_without_overflow():
     tiny = sparse.csr_array([[1e-320, 0.0], [0.0, 0.5], [1e-320, 0.5]])
     documents = Judgements([0, 0, 0], [0, 1, 2], [0, 1, 2], ("q",), tuple("abc"), tiny)
-    model = contextual_instance(documents, n_items=3, n_positions=2).model("LabelledModel of UserBrowsingModel")
+    model = model_of(documents, 3, 2)
     np.testing.assert_allclose(model.items[:, 1:], [[0.5, 0], [0, 0.5], [0.5, 0.5]], atol=1.1e-6)
 
 
@@ -406,10 +399,7 @@ def test_a_feature_that_only_queries_held_out_have_is_left_out(reduce):
         for given in (x, np.where(np.arange(7) == 3, -5e6, x))
     )  # fmt: skip
     made = [
-        contextual_instance(
-            without, users="perfect", n_items=6, n_positions=3, reduce=reduce, dimension=3, held_out=held_out
-        ).model("GradedModel of DBN")
-        for held_out in (without, further)
+        model_of(without, 6, users="perfect", reduce=reduce, dimension=3, held_out=held_out) for held_out in (without, further)
     ]
     np.testing.assert_array_equal(made[0].items, made[1].items)
     agent = clickgym.agents.PDGD(6, 3, n_features=made[1].n_features, seed=0)

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import clickgym
-from clickgym.offline import ClickLog, hold_out, read_log, read_tidy, tables, write_tidy
+from clickgym.offline import ClickLog, hold_out, read_log, read_tidy, write_tidy
 from clickgym.offline.decision.lists import of_query
 
 LABELS = tuple("ab"), ("p", "q")
@@ -130,9 +130,8 @@ def test_a_table_has_times_in_a_column(tmp_path, texts, times, dtype):
     assert read_log(tmp_path / "log.csv", columns={"time": ""}).times is None
 
 
-def test_whole_numbers_in_one_block_and_others_in_the_next(tmp_path, monkeypatch):
-    monkeypatch.setattr(tables, "BLOCK", 60)
-    monkeypatch.setattr(tables, "PIECE", 25)
+def test_whole_numbers_in_one_block_and_others_in_the_next(tmp_path, set_blocks):
+    set_blocks(60, 25)
     texts = [*map(str, range(20)), "20.5", *map(str, range(21, 30))]
     rows = written(tmp_path / "log.csv", texts).read_text().splitlines()
     assert read_tidy(tmp_path / "log.csv").times.tolist() == [*range(20), 20.5, *range(21, 30)]
@@ -170,9 +169,8 @@ def test_an_unreadable_time_is_named_with_its_line(tmp_path, texts, message):
         ("2026-01-01", "2026-01-02T03:00", "2026-01-01T00:00:00+00:00 and 2026-01-02T03:00:00+00:00"),
     ],
 )
-def test_a_session_with_two_times_is_named_with_both(tmp_path, one, two, said):
-    path = tmp_path / "log.csv"
-    path.write_text(f"{HEAD}7,q,1,a,0,{one}\n7,q,2,b,0,{two}\n")
+def test_a_session_with_two_times_is_named_with_both(log_file, one, two, said):
+    path = log_file("log.csv", f"{HEAD}7,q,1,a,0,{one}\n7,q,2,b,0,{two}\n")
     with pytest.raises(
         ValueError,
         match=rf"near line 3: session 7 has two times, {re.escape(said)}; leave out a column that says something else \(--time",
@@ -227,10 +225,10 @@ def test_json_lines_have_times(tmp_path):
     assert read_log(path).times.tolist() == [5, 1.5, -2]
 
 
-def test_yandex_logs_have_days_or_no_times(tmp_path):
-    path = tmp_path / "log.tsv"
-    path.write_text(
-        "0\tM\t9\t1\n0\t0\tQ\t0\t5\t1\t1,1\t2,2\n0\t9\tQ\t1\t5\t1\t2,2\t1,1\n1\tM\t3\t1\n1\t0\tQ\t0\t5\t1\t1,1\t2,2\n"
+def test_yandex_logs_have_days_or_no_times(log_file):
+    path = log_file(
+        "log.tsv",
+        "0\tM\t9\t1\n0\t0\tQ\t0\t5\t1\t1,1\t2,2\n0\t9\tQ\t1\t5\t1\t2,2\t1,1\n1\tM\t3\t1\n1\t0\tQ\t0\t5\t1\t1,1\t2,2\n",
     )
     log = read_log(path)
     assert log.times.tolist() == [9, 9, 3]

@@ -342,9 +342,8 @@ test,0,q,2,c,0
 """
 
 
-def test_tidy_reader_orders_positions_and_selects_a_split(tmp_path):
-    path = tmp_path / "log.csv"
-    path.write_text(TIDY)
+def test_tidy_reader_orders_positions_and_selects_a_split(log_file):
+    path = log_file("log.csv", TIDY)
     train = read_tidy(path, "train")
     assert [[train.item_labels[i] for i in row] for row in train.items] == [["a", "b"], ["b", "c"]]
     assert train.clicks.tolist() == [[0, 1], [0, 1]]
@@ -357,9 +356,8 @@ def test_tidy_reader_orders_positions_and_selects_a_split(tmp_path):
         read_tidy(path)
 
 
-def test_tidy_reader_refuses_an_absent_split_and_an_empty_file(tmp_path):
-    path = tmp_path / "log.csv"
-    path.write_text("")
+def test_tidy_reader_refuses_an_absent_split_and_an_empty_file(log_file):
+    path = log_file("log.csv", "")
     with pytest.raises(ValueError, match="no column 'session'; the file has none"):
         read_tidy(path)
     path.write_text(TIDY)
@@ -444,9 +442,8 @@ def sixty(queries):
     }
 
 
-def test_conversion_moves_no_click_yet_to_the_first_column_and_takes_the_dbn_for_an_sdbn(tmp_path, convert):
-    path = tmp_path / "sixty.json"
-    path.write_text(json.dumps(sixty(["401", "1153"])))
+def test_conversion_moves_no_click_yet_to_the_first_column_and_takes_the_dbn_for_an_sdbn(log_file, convert):
+    path = log_file("sixty.json", json.dumps(sixty(["401", "1153"])))
     first, second = convert["yandex60"](path)
     assert (first.name, second.name, first.n_positions) == ("yandex60-401", "yandex60-1153", 5)
     examination = first.models["UBM"].examination

@@ -234,9 +234,8 @@ session,query,position,item,clicked,propensity
         ("3,q,1,a,0,1\n3,r,2,b,0,1", "near line 9: session 3 has two queries"),
     ],
 )
-def test_strict_tidy_names_the_line_and_counting_leaves_the_session_out(tmp_path, line, message):
-    path = tmp_path / "log.csv"
-    path.write_text(TIDY + line + "\n4,q,1,a,1,1\n4,q,2,b,0,1\n")
+def test_strict_tidy_names_the_line_and_counting_leaves_the_session_out(log_file, line, message):
+    path = log_file("log.csv", TIDY + line + "\n4,q,1,a,1,1\n4,q,2,b,0,1\n")
     with pytest.raises(ValueError, match=message):
         read_tidy(path)
     log = read_tidy(path, bad_rows="skip:100%")
@@ -245,18 +244,16 @@ def test_strict_tidy_names_the_line_and_counting_leaves_the_session_out(tmp_path
     assert sum(log.skipped.values()) == line.count("\n") + 1
 
 
-def test_a_first_session_that_lost_a_line_does_not_say_how_many_positions_there_are(tmp_path):
-    path = tmp_path / "log.csv"
-    path.write_text(TIDY.replace("0,q,2,b,1,", "0,q,2,b,7,"))
+def test_a_first_session_that_lost_a_line_does_not_say_how_many_positions_there_are(log_file):
+    path = log_file("log.csv", TIDY.replace("0,q,2,b,1,", "0,q,2,b,7,"))
     log = read_tidy(path, bad_rows="skip:100%")
     assert log.n_positions == 2
     assert len(log) == 2
     assert log.skipped == {"clicked is not 0 or 1": 1, "an incomplete session": 1}
 
 
-def test_two_list_propensities_in_a_session(tmp_path):
-    path = tmp_path / "log.csv"
-    path.write_text("session,query,position,item,clicked,list_propensity\n0,q,1,a,0,0.5\n0,q,2,b,0,0.25\n")
+def test_two_list_propensities_in_a_session(log_file):
+    path = log_file("log.csv", "session,query,position,item,clicked,list_propensity\n0,q,1,a,0,0.5\n0,q,2,b,0,0.25\n")
     with pytest.raises(ValueError, match="session 0 has two list propensities"):
         read_tidy(path)
 
@@ -273,9 +270,8 @@ PERSONALIZED = (
 )
 
 
-def test_personalized_reader_gives_clicks_to_their_pages(tmp_path):
-    path = tmp_path / "log.gz"
-    path.write_bytes(gzip.compress(PERSONALIZED.encode()))
+def test_personalized_reader_gives_clicks_to_their_pages(log_file):
+    path = log_file("log.gz", gzip.compress(PERSONALIZED.encode()))
     log = read_yandex_personalized(path)
     assert rows(log) == [
         ("5", ["11", "12", "13"], [0, 1, 1]),
@@ -304,9 +300,8 @@ def test_personalized_reader_gives_clicks_to_their_pages(tmp_path):
         ("1\t30\tQ\t2\t5\t40\t11,1\t12,1\t11,1", "line 11: a list contains a URL twice"),
     ],
 )
-def test_personalized_reader_names_the_line_and_counting_leaves_the_session_out(tmp_path, line, message):
-    path = tmp_path / "log.tsv"
-    path.write_text(PERSONALIZED + line + "\n3\tM\t5\t77\n3\t0\tQ\t0\t9\t1\t1,1\t2,2\t3,3\n3\t1\tC\t0\t3\n")
+def test_personalized_reader_names_the_line_and_counting_leaves_the_session_out(log_file, line, message):
+    path = log_file("log.tsv", PERSONALIZED + line + "\n3\tM\t5\t77\n3\t0\tQ\t0\t9\t1\t1,1\t2,2\t3,3\n3\t1\tC\t0\t3\n")
     with pytest.raises(ValueError, match=message):
         read_yandex_personalized(path)
     log = read_yandex_personalized(path, bad_rows="skip:100%")
@@ -314,27 +309,8 @@ def test_personalized_reader_names_the_line_and_counting_leaves_the_session_out(
     assert sum(log.skipped.values()) == 1 + 1 + 2  # the test query, the bad line, and two more lines of session 1
 
 
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ("1\t13\tX\t11", "line 7: expected 'session, time, Q or C"),
-        ("nonsense", "line 7: expected 'session, time, Q or C"),
-        ("1\t13\tC\t11\t12", "line 7: a click has 4 fields, got 5"),
-        ("9\t1\tC\t11", "line 7: a click before the first query of session 9"),
-        ("9\t0\tQ\t7\t1\t11\t12", "line 7: a query with 2 URLs; expected 3, as before"),
-        ("9\t0\tQ\t7\t1\t11\t12\t11", "line 7: a list contains a URL twice"),
-    ],
-)
-def test_relevance_reader_names_the_line(tmp_path, line, message):
-    path = tmp_path / "log.tsv"
-    path.write_text(RELEVANCE + line + "\n")
-    with pytest.raises(ValueError, match=message):
-        read_yandex_relevance(path)
-
-
-def test_relevance_reader_in_counting_mode_leaves_out_whole_sessions(tmp_path):
-    path = tmp_path / "log.tsv"
-    path.write_text(RELEVANCE + "1\t13\tC\t12\tx\n1\t14\tC\t12\n2\t0\tQ\t7\t1\t11\t12\t13\n2\t1\tC\t12\n")
+def test_relevance_reader_in_counting_mode_leaves_out_whole_sessions(log_file):
+    path = log_file("log.tsv", RELEVANCE + "1\t13\tC\t12\tx\n1\t14\tC\t12\n2\t0\tQ\t7\t1\t11\t12\t13\n2\t1\tC\t12\n")
     log = read_yandex_relevance(path, bad_rows="skip:100%")
     assert rows(log) == [("7-1", ["11", "12", "13"], [0, 0, 1]), ("7-1", ["11", "12", "13"], [0, 1, 0])]
     assert log.skipped == {"wrong number of fields": 1, "in a session with a malformed line": 4}
@@ -342,16 +318,14 @@ def test_relevance_reader_in_counting_mode_leaves_out_whole_sessions(tmp_path):
 
 
 @pytest.mark.parametrize("reader", [read_yandex_relevance, read_tidy, read_open_bandit])
-def test_a_damaged_gzip_file_is_named(tmp_path, reader):
-    path = tmp_path / "log.gz"
-    path.write_bytes(gzip.compress(RELEVANCE.encode() * 1000)[:-40])
+def test_a_damaged_gzip_file_is_named(log_file, reader):
+    path = log_file("log.gz", gzip.compress(RELEVANCE.encode() * 1000)[:-40])
     with pytest.raises(ValueError, match=r"log\.gz"):
         reader(path, bad_rows="skip:100%")
 
 
-def test_files_without_a_session(tmp_path):
-    path = tmp_path / "empty"
-    path.write_text("")
+def test_files_without_a_session(log_file):
+    path = log_file("empty", "")
     for reader in (read_yandex_relevance, read_yandex_personalized):
         with pytest.raises(ValueError, match="no query in the file"):
             reader(path)
@@ -369,9 +343,8 @@ BANDIT = """\
 """
 
 
-def test_open_bandit_reader(tmp_path):
-    path = tmp_path / "log.csv"
-    path.write_text(BANDIT)
+def test_open_bandit_reader(log_file):
+    path = log_file("log.csv", BANDIT)
     log = read_open_bandit(path)
     assert (log.items.tolist(), log.positions.tolist(), log.clicks.tolist()) == ([14, 2], [2, 0], [0, 1])
     assert log.propensities.tolist() == [0.0125, 0.25]
@@ -728,27 +701,24 @@ def test_mutated_judgements_are_read_rightly_or_refused_with_the_line(tmp_path, 
 # ------------------------------------------------------------------------------------------------- ratings and documents
 
 
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
+STRICT_LINES = {
+    read_yandex_relevance: (RELEVANCE, [
+        ("1\t13\tX\t11", "line 7: expected 'session, time, Q or C"),
+        ("nonsense", "line 7: expected 'session, time, Q or C"),
+        ("1\t13\tC\t11\t12", "line 7: a click has 4 fields, got 5"),
+        ("9\t1\tC\t11", "line 7: a click before the first query of session 9"),
+        ("9\t0\tQ\t7\t1\t11\t12", "line 7: a query with 2 URLs; expected 3, as before"),
+        ("9\t0\tQ\t7\t1\t11\t12\t11", "line 7: a list contains a URL twice"),
+    ]),
+    read_ratings: (RATINGS, [
         ("2,31,x", "line 5: 3 fields; expected 4"),
         ("2,31,-1,0", "line 5: rating is '-1'; expected a number from 0"),
         ("2,31,1e999,0", "line 5: rating is '1e999'"),
         ("2,31,,0", "line 5: rating is ''"),
         (",31,1,0", "line 5: the column 'userId' is empty"),
         ("7,31,1,0", "line 5: user 7 rates 31 a second time"),
-    ],
-)
-def test_a_malformed_rating_is_named(tmp_path, line, message):
-    path = tmp_path / "ratings.csv"
-    path.write_text(RATINGS + line + "\n")
-    with pytest.raises(ValueError, match=re.escape(message)):
-        read_ratings(path)
-
-
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
+    ]),
+    read_letor: (LETOR, [
         ("1 qid:9 1:0.5 1:0.5", "line 4: feature 1 after feature 1; expected increasing numbers"),
         ("1 qid:9 3:1 2:1", "line 4: feature 2 after feature 3"),
         ("1 qid:9 0:1", "line 4: a feature's number is '0'; expected a whole number from 1"),
@@ -765,13 +735,18 @@ def test_a_malformed_rating_is_named(tmp_path, line, message):
             "line 4: a feature's number is '99999999999'; expected a whole number from 1, of at most 9 digits",
         ),
         ("9999999999 qid:9 1:1", "line 4: label is '9999999999'; expected a whole number from 0, of at most 9 digits"),
-    ],
+    ]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("read", "text", "line", "message"),
+    [(read, text, *case) for read, (text, cases) in STRICT_LINES.items() for case in cases],
 )
-def test_a_malformed_document_is_named(tmp_path, line, message):
-    path = tmp_path / "letor.txt"
-    path.write_text(LETOR + line + "\n")
+def test_a_malformed_line_is_named(log_file, read, text, line, message):
+    path = log_file("log.csv" if read is read_ratings else "log.txt", text + line + "\n")
     with pytest.raises(ValueError, match=re.escape(message)):
-        read_letor(path)
+        read(path)
 
 
 @pytest.mark.parametrize("mark", ["", "\ufeff"])
@@ -803,9 +778,8 @@ def test_ratings_in_parquet(tmp_path):
         read_ratings(tmp_path / "ratings.parquet")
 
 
-def test_queries_by_size(tmp_path):
-    path = tmp_path / "rank.train.gz"
-    path.write_bytes(gzip.compress(b"2 1:0.5\n0 2:0.25 # a comment\n1 1:1\n"))
+def test_queries_by_size(tmp_path, log_file):
+    path = log_file("rank.train.gz", gzip.compress(b"2 1:0.5\n0 2:0.25 # a comment\n1 1:1\n"))
     with pytest.raises(ValueError, match=r"does not name its queries by qid, and there is no file .*rank\.train\.query"):
         read_letor(path)
     (tmp_path / "rank.train.query").write_text("2\n1\n")
@@ -859,13 +833,12 @@ def test_context_is_written_and_read_back(tmp_path, ending):
     np.testing.assert_array_equal(log[[2, 0]].context, log.context[[2, 0]])
 
 
-def test_wrong_context_is_named(tmp_path):
+def test_wrong_context_is_named(log_file):
     with pytest.raises(ValueError, match=r"context has shape \(3, 2\); expected \(3, 2, features\)"):
         some_log(context=np.zeros((3, 2)))
     with pytest.raises(ValueError, match=r"context\[1, 0, 2\] is nan; expected a finite number"):
         some_log(context=np.where(np.arange(18).reshape(3, 2, 3) == 8, np.nan, 0.0))
-    path = tmp_path / "log.csv"
-    path.write_text(CONTEXT.replace("0.5,-1", "0.5,inf"))
+    path = log_file("log.csv", CONTEXT.replace("0.5,-1", "0.5,inf"))
     with pytest.raises(ValueError, match="line 2: feature_2 is 'inf'; expected a finite number"):
         read_tidy(path)
     path.write_text(CONTEXT.replace("feature_1", "feature_3"))

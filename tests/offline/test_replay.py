@@ -1,6 +1,8 @@
 """Replay of logged contextual data: both estimates against the truth, and what cannot be replayed."""
 
-from functools import cache
+import re
+from dataclasses import replace
+from functools import cache, partial
 
 import gymnasium as gym
 import numpy as np
@@ -9,7 +11,7 @@ from slow import slow
 
 import clickgym
 from clickgym.agents import Agent
-from clickgym.offline import ClickLog, ItemPositionLog
+from clickgym.offline import ItemPositionLog
 from clickgym.runner.loop import AgentError
 
 FAMILY = "linear:n_items=4,n_positions={},n_features=6,n_pool=60,n_users=20,seed=3"
@@ -187,32 +189,20 @@ def test_the_place_of_an_item_in_the_log_tells_nothing():
 def test_what_cannot_be_replayed_is_named():
     log, model = random_log("PBM", 30, seed=0)
     agent = ByTheta(4, 2, model.theta)
-    plain = ClickLog(log.items, log.clicks, log.queries, log.item_labels, log.query_labels)
-    with pytest.raises(ValueError, match="the log has no context"):
-        clickgym.replay(agent, plain)
-    unknown = ClickLog(log.items, log.clicks, log.queries, log.item_labels, log.query_labels, context=log.context)
-    with pytest.raises(ValueError, match="the list propensities are not known; expected the same for all sessions"):
-        clickgym.replay(agent, unknown)
-    uneven = ClickLog(
-        log.items, log.clicks, log.queries, log.item_labels, log.query_labels, context=log.context,
-        list_propensities=np.linspace(0.1, 0.2, 30),
-    )  # fmt: skip
-    with pytest.raises(ValueError, match=r"the list propensities range from 0\.1 to 0\.2"):
-        clickgym.replay(agent, uneven)
-    certain = ClickLog(
-        log.items, log.clicks, log.queries, log.item_labels, log.query_labels, context=log.context,
-        list_propensities=np.ones(30),
-    )  # fmt: skip
-    with pytest.raises(ValueError, match=r"the list propensities are 1; expected at most 1/4! = 0\.0416667"):
-        clickgym.replay(agent, certain)
-    with pytest.raises(ValueError, match="the agent ranks 5 items; expected n_items = 4"):
-        clickgym.replay(ByTheta(5, 2, model.theta), log)
     single, _, _ = single_items(20, 0)
-    with pytest.raises(ValueError, match="the agent ranks 2 of 3 items; expected one of 3"):
-        clickgym.replay(ByKind(3, 2, (0, 1)), single)
-    bare = ItemPositionLog(single.items, single.positions, single.clicks, single.propensities)
-    with pytest.raises(ValueError, match="the log has no features of users and items"):
-        clickgym.replay(ByKind(bare.n_items, 1, (0, 1)), bare)
+    given = partial(replace, log)
+    bare = replace(single, user_features=None, item_features=None)
+    for ranker, records, message in (
+        (agent, given(context=None), "the log has no context"),
+        (agent, given(list_propensities=None), "the list propensities are not known; expected the same for all sessions"),
+        (agent, given(list_propensities=np.linspace(0.1, 0.2, 30)), "the list propensities range from 0.1 to 0.2"),
+        (agent, given(list_propensities=np.ones(30)), "the list propensities are 1; expected at most 1/4! = 0.0416667"),
+        (ByTheta(5, 2, model.theta), log, "the agent ranks 5 items; expected n_items = 4"),
+        (ByKind(3, 2, (0, 1)), single, "the agent ranks 2 of 3 items; expected one of 3"),
+        (ByKind(bare.n_items, 1, (0, 1)), bare, "the log has no features of users and items"),
+    ):
+        with pytest.raises(ValueError, match=re.escape(message)):
+            clickgym.replay(ranker, records)
 
     class Twice(ByTheta):
         def rank(self, observation):

@@ -3,11 +3,11 @@
 import numpy as np
 import polars as pl
 import pytest
+from test_counts import tables
+from test_log_formats import same
 
 from clickgym.offline import ClickLog, fit_models, names, read_log, read_sessions, write_tidy
 from clickgym.offline.tally import count_log
-
-FIELDS = ("items", "clicks", "queries", "item_labels", "query_labels", "times", "propensities", "list_propensities")
 
 
 def logged(n=60, seed=0):
@@ -22,35 +22,19 @@ def logged(n=60, seed=0):
     )  # fmt: skip
 
 
-def split(log, folder, n_files=3, ending=".csv"):
-    frame = log.to_frame()
-    files = [folder / f"{number}{ending}" for number in range(n_files)]
-    for file, part in zip(files, np.array_split(np.arange(len(log)), n_files), strict=True):
-        rows = frame.filter(pl.col("session").is_in(part.tolist()))
-        rows.write_parquet(file) if ending == ".parquet" else rows.write_csv(file)
-    return files
-
-
-def assert_same(one, other):
-    for name in FIELDS:
-        left, right = getattr(one, name), getattr(other, name)
-        assert (left is None) == (right is None), name
-        assert left is None or np.array_equal(left, right), name
-
-
 @pytest.mark.parametrize("ending", [".csv", ".parquet"])
 def test_several_files_are_one_log(tmp_path, ending):
     log = logged()
     write_tidy(log, tmp_path / f"whole{ending}")
     (folder := tmp_path / "parts").mkdir()
-    files = split(log, folder, ending=ending)
+    files = tables(log, folder, 3, ending)
     (folder / "_SUCCESS").write_text("")
     whole = read_log(tmp_path / f"whole{ending}")
-    for given in (files, folder, str(folder / "*"), folder / f"[0-9]{ending}"):
-        assert_same(read_log(given), whole)
-    assert_same(read_sessions(files, query="q"), read_sessions(tmp_path / f"whole{ending}", query="q"))
+    for given in (files, folder, str(folder / "*"), folder / f"part-[0-9]{ending}"):
+        same(read_log(given), whole)
+    same(read_sessions(files, query="q"), read_sessions(tmp_path / f"whole{ending}", query="q"))
     fitted = fit_models(files, ["PBM"], ["q"], n_items=6)
-    assert fitted.instances["q"].origin.endswith(f"0{ending} and 2 more")
+    assert fitted.instances["q"].origin.endswith(f"part-0{ending} and 2 more")
 
 
 def test_lists_of_another_length_get_room(tmp_path):
@@ -67,7 +51,7 @@ def test_lists_of_another_length_get_room(tmp_path):
 def test_a_session_in_two_files_is_refused(tmp_path, monkeypatch, spill, read):
     monkeypatch.setattr(names, "SPILL", spill)
     log = logged()
-    files = split(log, tmp_path)
+    files = tables(log, tmp_path, 3)
     pl.concat([pl.read_csv(files[2]), log.to_frame().filter(session=5)], how="vertical_relaxed").write_csv(files[2])
     with pytest.raises(ValueError, match=r"the session '5' is in .*0\.csv and in .*2\.csv; .*--sessions-per-file"):
         read(files)
@@ -118,7 +102,7 @@ def test_what_is_no_file_is_refused(tmp_path):
 
 def test_one_query_is_read_alone(tmp_path):
     log = logged()
-    files = split(log, tmp_path, 2)
+    files = tables(log, tmp_path, 2)
     pl.concat(
         [pl.read_csv(files[1]), log.to_frame().filter(session=0).with_columns(session=99, query=pl.lit("s"))],
         how="vertical_relaxed",

@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from test_evaluation import HOLDS, LISTS, MODELS, TARGETS, K, click_log, every_session, logging_policy, model_of, users
+from test_evaluation import HOLDS, MODELS, TARGETS, K, click_log, every_session, logging_policy, model_of, users
 from test_offline import ALL, EM, PARAMETERS, assert_no_parameter_can_improve, penalised, small_log
 
 from clickgym.envs import PositionBasedModel, UserBrowsingModel
@@ -15,7 +15,6 @@ from clickgym.offline import (
     FixedPolicy,
     ListPolicy,
     PBMEstimator,
-    PlackettLucePolicy,
     SDBNEstimator,
     UBMEstimator,
     UniformPolicy,
@@ -264,7 +263,6 @@ def test_lists_of_a_policy_end_once(lists, message):
     with pytest.raises(ValueError, match=message):
         ListPolicy(lists, [1.0])
     assert ListPolicy([[0, -1, -1], [1, 0, 2]], [0.5, 0.5]).items.tolist() == [0, 1, 2]
-    assert len(LISTS[0]) == PlackettLucePolicy([0.0] * 3, 3).n_positions
 
 
 def test_several_steps_of_ubm_need_only_the_contexts_that_occur():

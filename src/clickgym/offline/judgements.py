@@ -19,7 +19,7 @@ from scipy import sparse
 from ..core.checks import as_call, check_labels, check_path, integers, numbers, short
 from .log import set_checked
 from .rows import read_table
-from .tables import NUMBER, Fault, Skipped, excerpt, read_lines, whole_number
+from .tables import RATING, Fault, Skipped, excerpt, read_lines, whole_number
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,12 +116,11 @@ def read_ratings(path: str | PathLike[str]) -> Judgements:
             for name, label in (("userId", user), ("movieId", item)):
                 if not label:
                     raise Fault(f"the column {name!r} is empty")
-            if not (NUMBER.fullmatch(rating) and math.isfinite(float(rating))):
-                raise Fault(f"rating is {rating!r}; expected a number from 0")
+            stars = RATING.parse("rating", rating)
             pair = user_index.setdefault(user, len(user_index)), item_index.setdefault(item, len(item_index))
             if pair in ratings:
                 raise Fault(f"user {user} rates {item} a second time")
-            ratings[pair] = float(rating)
+            ratings[pair] = stars
         except Fault as fault:
             refused.add(fault, number)
     if not ratings:

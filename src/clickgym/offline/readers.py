@@ -32,15 +32,15 @@ from .rows import begins_as_table, check_columns, read_table
 from .several import Paths, check_together, joined, log_files, log_name
 from .stores import is_database, read_store
 from .tables import (
+    FEATURE,
     LONGEST,
     MAX_MEMORY,
+    PROBABILITY,
     Fault,
     Skipped,
     check_kept,
     check_size,
     excerpt,
-    finite_number,
-    positive_probability,
     read_blocks,
     read_lines,
     split_lines,
@@ -489,7 +489,7 @@ def _display(fields: list[str], n_items: float) -> tuple[int, int, int, float]:
     item, position = whole_number("item_id", item_id, 0), whole_number("position", place, 1)
     if click not in ("0", "1"):
         raise Fault("click is not 0 or 1", f"click is {click!r}; expected 0 or 1")
-    propensity = positive_probability("propensity_score", score)
+    propensity = PROBABILITY.parse("propensity_score", score)
     if item >= n_items:
         raise Fault("an item without context", f"item_id is {item}; the item context has 0 to {n_items - 1}")
     return item, position - 1, int(click), propensity
@@ -526,7 +526,7 @@ def _item_features(path: Path) -> np.ndarray:
         item_id, feature, *others = fields
         if item_id != str(len(numbers)):
             raise Fault(f"item_id is {item_id!r}; expected {len(numbers)}, for items stand in order")
-        return finite_number("item_feature_0", feature), others
+        return FEATURE.parse("item_feature_0", feature), others
 
     for number, others in skipped.parsed(rows, parse):
         numbers.append(number)

@@ -9,9 +9,9 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
-from ..core.checks import check_count, short
+from ..core.checks import LARGEST, check_count, short
 from ..core.files import in_bytes
 
 LONGEST = 1 << 24
@@ -23,8 +23,10 @@ MAX_MEMORY = 4_000_000_000
 """Bytes that a reader keeps of a log, unless told otherwise."""
 ROWS = 1_000_000
 """Rows of a table that are held in memory at once."""
-NUMBER = re.compile(r"(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+NUMBER = re.compile(r"([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
 """How a number from 0 is written."""
+SIGNED = re.compile(f"-?{NUMBER.pattern}")
+"""How a number of either sign is written."""
 
 
 Line = TypeVar("Line")
@@ -213,7 +215,7 @@ def excerpt(line: bytes) -> str:
 
 
 def whole_number(name: str, text: str, least: int) -> int:
-    """A number written as 1 to 9 digits; else a `Fault`, as from the functions below."""
+    """A number written as 1 to 9 digits; else a `Fault`, as from `Real.parse`."""
     if not (text.isascii() and text.isdigit() and len(text) <= 9 and int(text) >= least):
         limit = ", of at most 9 digits" if text.isdigit() and len(text) > 9 else ""
         expected = f"a whole number from {least}"
@@ -221,15 +223,29 @@ def whole_number(name: str, text: str, least: int) -> int:
     return int(text)
 
 
-def positive_probability(name: str, text: str) -> float:
-    """A number in (0, 1]."""
-    if not (NUMBER.fullmatch(text) and 0 < float(text) <= 1):
-        raise Fault(f"{name} is not in (0, 1]", f"{name} is {text!r}; expected a probability in (0, 1]")
-    return float(text)
+class Real(NamedTuple):
+    """A kind of real numbers that a column may hold as text.
+
+    Attributes:
+        written: how they are written, in what Python and Rust have in common of regular expressions.
+        inside: whether a number (or an expression of Polars) that is so written has an allowed value.
+        reason: what is said of the column in counts of faulty lines.
+        expected: what messages say is expected.
+    """
+
+    written: re.Pattern[str]
+    inside: Callable[[Any], Any]
+    reason: str
+    expected: str
+
+    def parse(self, name: str, text: str) -> float:
+        """The number in a column of this name."""
+        if not (self.written.fullmatch(text) and self.inside(float(text))):
+            raise Fault(f"{name} is not {self.reason}", f"{name} is {text!r}; expected {self.expected}")
+        return float(text)
 
 
-def finite_number(name: str, text: str) -> float:
-    """A number of either sign."""
-    if not (NUMBER.fullmatch(text.removeprefix("-")) and math.isfinite(float(text))):
-        raise Fault(f"{name} is not a finite number", f"{name} is {text!r}; expected a finite number")
-    return float(text)
+PROBABILITY = Real(NUMBER, lambda value: (value > 0) & (value <= 1), "in (0, 1]", "a probability in (0, 1]")
+FEATURE = Real(SIGNED, lambda value: abs(value) < math.inf, "a finite number", "a finite number")
+WORTH = Real(NUMBER, lambda value: value <= LARGEST, "a finite number from 0", "a finite number from 0")
+RATING = Real(NUMBER, lambda value: value < math.inf, "a number from 0", "a number from 0")

@@ -18,11 +18,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ..core.checks import LARGEST, check_choice
+from ..core.checks import check_choice
 from .counting import may_repeat_items
 from .names import PARTS, Parts, repeated_name, stack
 from .rows import COLUMNS, CONTEXT, Block, FrameTable, TextTable, check_columns, parquet_table, roles_of, tidy_text
-from .tables import NUMBER, ROWS, Fault, Skipped, check_kept, check_size, finite_number, positive_probability, whole_number
+from .tables import FEATURE, PROBABILITY, ROWS, SIGNED, WORTH, Fault, Real, Skipped, check_kept, check_size, whole_number
 from .times import as_seconds
 
 DUPLICATES = ("refuse", "first")
@@ -30,7 +30,6 @@ ONE_QUERY = "all"
 TRUTH = {"0": 0, "1": 1, "false": 0, "true": 1}
 LABEL = 150  # bytes that a label takes besides its letters, once in a dictionary and once in the log
 
-NUMBER_IN_RUST = NUMBER.pattern.replace(r"\d", "[0-9]")
 REPEATED, INCOMPLETE, TWO_QUERIES, ITEM_TWICE, TWO_PROPENSITIES, TWO_TIMES = range(6)
 """Faults of sessions; the least is reported."""
 FAULTS = {
@@ -274,7 +273,10 @@ class Sessions:
             key = pl.concat_str("split", pl.lit(" "), key)
         values = {name: pl.col(name).cast(pl.Float64, strict=False) for name in self.floats}
         filled = [pl.col(name) != "" for name in ("session", "query", "item") if name in self.names]
-        in_range = [_in_range(name, value) for name, value in values.items()]
+        in_range = [
+            pl.col(name).str.contains(f"^{_kind(name).written.pattern}$") & _kind(name).inside(value)
+            for name, value in values.items()
+        ]
         if "time" in self.names:
             values["time"] = pl.lit(self._times(rows["time"]))
             in_range.append(values["time"].is_not_null())
@@ -286,7 +288,7 @@ class Sessions:
 
     def _times(self, texts: pl.Series) -> pl.Series:
         """Numbers, or the seconds of dates since 1970; null where a text is neither, or not of the kind of the first one."""
-        is_number = texts.str.contains(f"^-?{NUMBER_IN_RUST}$")
+        is_number = texts.str.contains(f"^{SIGNED.pattern}$")
         if self.dates is None:
             kinds = (
                 not number for number, text in zip(is_number, texts, strict=True) if number or as_seconds(text) is not None
@@ -311,8 +313,7 @@ class Sessions:
                 if row.get(name) == "":
                     raise Fault("a missing value", f"the column {self.names[name]!r} is empty")
             for name in self.floats:
-                check = finite_number if CONTEXT.fullmatch(name) else _worth if name == "value" else positive_probability
-                check(self.names[name], row[name])
+                _kind(name).parse(self.names[name], row[name])
             if "time" in self.names:
                 message = f"{self.names['time']} is {row['time']!r}; expected {TIMES}"
                 raise Fault("time cannot be read", message)
@@ -540,19 +541,9 @@ class Sessions:
         }
 
 
-def _in_range(name: str, value: pl.Expr) -> pl.Expr:
-    """Whether a column's text is a number, and a probability, a value or a feature."""
-    if CONTEXT.fullmatch(name):
-        return pl.col(name).str.contains(f"^-?{NUMBER_IN_RUST}$") & value.is_finite()
-    in_range = (value <= LARGEST) if name == "value" else (value > 0) & (value <= 1)
-    return pl.col(name).str.contains(f"^{NUMBER_IN_RUST}$") & in_range
-
-
-def _worth(name: str, text: str) -> float:
-    """What a click is worth: a finite number from 0."""
-    if not (NUMBER.fullmatch(text) and float(text) <= LARGEST):
-        raise Fault(f"{name} is not a finite number from 0", f"{name} is {text!r}; expected a finite number from 0")
-    return float(text)
+def _kind(name: str) -> Real:
+    """What a column of numbers holds."""
+    return FEATURE if CONTEXT.fullmatch(name) else WORTH if name == "value" else PROBABILITY
 
 
 def _lengths(rows: pl.DataFrame) -> NDArray[np.int64]:

@@ -88,7 +88,6 @@ NO_QUERY = pl.DataFrame(schema={
 """What is kept of queries."""
 NO_ORDINAL = -(2**31)
 """Stands for an ordinal that is missing."""
-Columns = dict[str, NDArray[Any]]
 
 
 def read_ubi(
@@ -316,14 +315,6 @@ def _flattened(frame: pl.DataFrame) -> pl.DataFrame:
 # -------------------------------------------------------------------------------------------------------------- sessions
 
 
-def _rows(events: Columns, rows: NDArray[np.bool_]) -> Columns:
-    return {name: column[rows] for name, column in events.items()}
-
-
-def _joined(parts: list[Columns]) -> Columns:
-    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-
-
 class _Sessions:
     """Queries, their lists, and what is known of the events on them.
 
@@ -365,7 +356,7 @@ class _Sessions:
         self._keys = keys[self._order]
         self.lowest = np.full(queries.height, -1, np.int32)
         self.n_events, self.has_zero = 0, False
-        self._loose, self._clicks = list[Columns](), list[Columns]()
+        self._loose, self._clicks = list[pl.DataFrame](), list[pl.DataFrame]()
         self._fates, self._odd = np.zeros((2, len(FATES)), np.int64), np.zeros(2, np.int64)
 
     def _take(self, sessions: NDArray[np.int64], items: pl.Series) -> None:
@@ -384,44 +375,43 @@ class _Sessions:
         self.n_events += events.height
         if not len(self._keys) or not events.height:
             return
-        columns = {name: events[name].to_numpy() for name in events.columns}
-        self.has_zero |= bool((columns["ordinal"] == 0).any())
-        key = columns.pop("key")
+        self.has_zero |= bool((events["ordinal"] == 0).any())
+        key = events["key"].to_numpy()
         place = np.searchsorted(self._keys, key).clip(max=len(self._keys) - 1)
-        found = (self._keys[place] == key) & columns["known"]
-        columns["session"] = np.where(found, self._order[place], -1)
-        waits = found & ~self._listed[columns["session"]]
+        found = (self._keys[place] == key) & events["known"].to_numpy()
+        session = np.where(found, self._order[place], -1)
+        events, waits = events.with_columns(session=pl.Series(session)), found & ~self._listed[session]
         if waits.any():
-            self._loose.append(_rows(columns, waits))
-            columns = _rows(columns, ~waits)
-        self._place(columns)
+            self._loose.append(events.filter(waits))
+            events = events.filter(~waits)
+        self._place(events)
 
-    def _place(self, events: Columns) -> None:
+    def _place(self, events: pl.DataFrame) -> None:
         """Find the positions of events; count impressions, and keep clicks."""
-        session, item = events["session"], events["item"]
-        left, k = np.flatnonzero(events["named"] & (session >= 0) & (self.reason[session] == 0)), 0
-        position = events["position"] = np.full(len(item), -1, np.int32)
+        named, session, item, click = (events[name].to_numpy() for name in ("named", "session", "item", "click"))
+        left, k = np.flatnonzero(named & (session >= 0) & (self.reason[session] == 0)), 0
+        position = np.full(len(item), -1, np.int32)
         while len(left := left[self._lengths[session[left]] > k]):
             hits = self.items[self._begins[session[left]] + k] == item[left]
             position[left[hits]] = k
             left, k = left[~hits], k + 1
-        click = events["click"]
-        self._clicks.append(_rows(events, click))
+        events = events.with_columns(position=pl.Series(position))
+        self._clicks.append(events.filter("click"))
         seen = ~click & (position >= 0)
         np.maximum.at(self.lowest, session[seen], position[seen])
-        self._count_fates(_rows(events, ~click), self._most)
+        self._count_fates(events.filter(~pl.col("click")), self._most)
 
-    def _count_fates(self, events: Columns, end: Any) -> Columns:
+    def _count_fates(self, events: pl.DataFrame, end: Any) -> pl.DataFrame:
         """The events on an item of their list above an end; the others are counted by what is wrong with them."""
-        session, position = events["session"], events["position"]
+        names = ("known", "named", "session", "position", "click")
+        known, named, session, position, clicked = (events[name].to_numpy() for name in names)
         out = (position < 0) | (position >= end)
-        wrong = [~events["known"], ~events["named"], session < 0, self.reason[session] > 0, out]
-        fate = np.select(wrong, range(len(FATES)), -1)
+        fate = np.select([~known, ~named, session < 0, self.reason[session] > 0, out], range(len(FATES)), -1)
         for click, counts in enumerate(self._fates):
-            counts += np.bincount(fate[out & (events["click"] == click)], minlength=len(FATES))
-        good = _rows(events, ~out)
-        told = good["ordinal"] != NO_ORDINAL
-        self._odd += [(told & (good["ordinal"] - base != good["position"])).sum() for base in (0, 1)]
+            counts += np.bincount(fate[out & (clicked == click)], minlength=len(FATES))
+        good, ordinal = events.filter(~out), pl.col("ordinal")
+        told = good.filter(ordinal != NO_ORDINAL)
+        self._odd += [told.select((ordinal - base != pl.col("position")).sum()).item() for base in (0, 1)]
         return good
 
     def finish(self, base: int | None) -> tuple[pl.DataFrame, float]:
@@ -432,27 +422,27 @@ class _Sessions:
         """
         base = 1 - int(self.has_zero) if base is None else base
         if self._loose:
-            self._finish_lists(_joined(self._loose), base)
+            self._finish_lists(pl.concat(self._loose), base)
         for which, words in LEFT_OUT.items():
             self.dirt[f"sessions left out: {words}"] = (self.reason == which).sum()
         unseen = (self.reason == 0) & (self.lowest < 0)
         self.dirt["sessions without impressions, all hits assumed to be displayed"] = unseen.sum()
         end = np.where(self.lowest < 0, self._lengths, self.lowest + 1).clip(max=self._most)
         self.ends = np.where(self.reason == 0, end, 0)
-        clicks = _joined(self._clicks)
-        good = self._count_fates(clicks, self.ends[clicks["session"]])
+        clicks = pl.concat(self._clicks)
+        good = self._count_fates(clicks, self.ends[clicks["session"].to_numpy()])
         for click, counts in enumerate(self._fates):
             for words, count in sorted(zip(FATES, counts.tolist(), strict=True)):
                 self.dirt[f"{'clicks' if click else 'impressions'} dropped: {words}"] = count
         self.dirt["ordinals that disagree with the list, ignored"] = self._odd[base]
-        n_clicks, n_good = len(clicks["session"]), len(good["session"])
-        self.dirt["clicks before their query, kept"] = (good["at"] < self.queries["time"].to_numpy()[good["session"]]).sum()
-        once = pl.DataFrame(good).select("session", "position").unique()
-        self.dirt["clicks repeated, counted once"] = n_good - once.height
-        return once, (n_clicks - n_good) / max(n_clicks, 1)
+        shown_at = self.queries["time"].to_numpy()[good["session"].to_numpy()]  # NumPy: for Polars all is before what is NaN
+        self.dirt["clicks before their query, kept"] = (good["at"].to_numpy() < shown_at).sum()
+        once = good.select("session", "position").unique()
+        self.dirt["clicks repeated, counted once"] = good.height - once.height
+        return once, (clicks.height - good.height) / max(clicks.height, 1)
 
-    def _finish_lists(self, events: Columns, base: int) -> None:
-        shown = pl.DataFrame(events).filter(~pl.col("click") & pl.col("named"))
+    def _finish_lists(self, events: pl.DataFrame, base: int) -> None:
+        shown = events.filter(~pl.col("click") & pl.col("named"))
         loose = shown.filter(pl.col("ordinal") != NO_ORDINAL)
         self.dirt["impressions without ordinal, in sessions without hits"] = shown.height - loose.height
         loose = loose.select("session", "item", position=pl.col("ordinal") - base).unique().sort("session", "position")

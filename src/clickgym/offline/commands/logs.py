@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from inspect import Signature, signature
+from inspect import Parameter, Signature, signature
 from typing import Annotated, Any
 
 import typer
@@ -13,7 +13,6 @@ from ...core.console import errors
 from ...core.progress import progress_bar
 from ...envs import REWARDS
 from ..readers import LOG_FORMATS
-from ..reading import Reading
 
 LOG_FORMAT = f"auto|{'|'.join(LOG_FORMATS)}"
 """The values of ``--format``, as help texts show them."""
@@ -57,6 +56,12 @@ Reward = Annotated[str, typer.Option(
 Cutoff = Annotated[int | None, typer.Option(
     metavar="N", help="Count only the first N positions.", show_default="all",
 )]  # fmt: skip
+OPTIONS: dict[str, tuple[Any, Any]] = {
+    "columns": (Columns, ""), "time": (Time, None), "duplicates": (Duplicates, "refuse"), "bad_rows": (BadRows, "strict"),
+    "repeated": (Repeated, "keep"), "max_memory": (MaxMemory, "4GB"), "click_action": (ClickAction, "click"),
+    "sessions_per_file": (SessionsPerFile, False),
+}  # fmt: skip
+"""The options that say how a log is read, with their defaults: keywords of `read_log`, and what is the time."""
 
 
 class Steps:
@@ -90,42 +95,30 @@ def _names(columns: str, time: str | None) -> dict[str, str]:
     return names
 
 
-def _reading(
-    columns: Columns = "",
-    time: Time = None,
-    duplicates: Duplicates = "refuse",
-    bad_rows: BadRows = "strict",
-    repeated: Repeated = "keep",
-    max_memory: MaxMemory = "4GB",
-    click_action: ClickAction = "click",
-    sessions_per_file: SessionsPerFile = False,
-) -> Reading:
-    """What the options say, as keywords of `read_log`."""
-    return {
-        "columns": _names(columns, time), "duplicates": duplicates, "bad_rows": bad_rows, "repeated": repeated,
-        "max_memory": max_memory, "click_action": click_action, "sessions_per_file": sessions_per_file,
-    }  # fmt: skip
-
-
 def reads_logs(*without: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Give a command, below its option ``log_format``, those that say how a log is read; it gets them as ``reading``.
 
     Args:
         without: names of options that it has not.
     """
-    options = {name: option for name, option in signature(_reading, eval_str=True).parameters.items() if name not in without}
+    options = [
+        Parameter(name, Parameter.POSITIONAL_OR_KEYWORD, default=default, annotation=kind)
+        for name, (kind, default) in OPTIONS.items()
+        if name not in without
+    ]
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         @wraps(command)
         def run(**keywords: Any) -> None:
-            told = {name: keywords.pop(name) for name in options}
-            command(**keywords, reading=_reading(**told))
+            reading = {option.name: keywords.pop(option.name) for option in options}
+            reading["columns"] = _names(reading["columns"], reading.pop("time"))
+            command(**keywords, reading=reading)
 
         own = signature(command, eval_str=True).parameters
         all_of_them = [
             each
             for name, option in own.items()
-            for each in ([option, *options.values()] if name == "log_format" else [option])
+            for each in ([option, *options] if name == "log_format" else [option])
             if name != "reading"
         ]
         run.__signature__ = Signature(all_of_them)  # type: ignore[attr-defined]
