@@ -217,7 +217,17 @@ def realised_reward(reward, cutoff, clicks, satisfied):
     }[reward]
 
 
-def assert_sampled_from(law, samples):
+def assert_uniform(samples, support):
+    """That ``samples`` are independent uniform draws from a support; a false alarm in one of 10⁵ cases."""
+    law = dict.fromkeys(support)
+    law = dict.fromkeys(law, 1 / len(law))
+    samples = list(samples)
+    assert set(samples) <= set(law), "an impossible outcome was drawn"
+    if len(law) > 1:
+        assert_sampled_from(law, samples, 1e-5)
+
+
+def assert_sampled_from(law, samples, false_alarm=FALSE_ALARM):
     """A chi-square test of the null hypothesis that ``samples`` are independent draws from ``law``.
 
     Rare outcomes are pooled into cells that expect at least 25 draws, so that the chi-square law holds far out in its tail.
@@ -233,4 +243,4 @@ def assert_sampled_from(law, samples):
     observed, expected = np.array(cells).T
     assert len(expected) > 1, "nothing to test"
     statistic = np.sum((observed - expected) ** 2 / expected)
-    assert statistic <= chi2.isf(FALSE_ALARM, df=len(expected) - 1)
+    assert statistic <= chi2.isf(false_alarm, df=len(expected) - 1)

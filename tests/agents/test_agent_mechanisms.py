@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from click_stories import assert_uniform
 from hypothesis import example, given
 from hypothesis import strategies as st
 from reference_agents import (
@@ -63,14 +64,6 @@ from clickgym.core.kernels import kernel, specialise
 from clickgym.envs import CascadeModel, ClickModel, DependentClickModel, PositionBasedModel
 
 FALSE_ALARM = 1e-5
-
-
-def assert_uniform(draws: Iterable[tuple[int, ...]], support: Iterable[tuple[int, ...]]) -> None:
-    """Chi-square of the draws against the uniform law on the support, at the module's false-alarm rate."""
-    counts, support = Counter(draws), sorted(support)
-    assert set(counts) <= set(support)
-    if len(support) > 1:
-        assert chisquare([counts[value] for value in support]).pvalue > FALSE_ALARM
 
 
 def show(agent: CompiledAgent, clicked: Sequence[float]) -> np.ndarray:
@@ -264,9 +257,9 @@ def test_fixed_and_oracle_show_what_they_are_told():
 
 
 def test_random_lists_are_uniform():
-    """Null: each list is uniform on all 12, given those before it; 6000 successive lists, and pairs of successive ones."""
+    """Null: each list is uniform on all 12, given those before it; 8000 successive lists, and pairs of successive ones."""
     agent = Random(4, 2, seed=4)
-    lists = [tuple(show(agent, [1, 0, 0, 0]).tolist()) for _ in range(6000)]
+    lists = [tuple(show(agent, [1, 0, 0, 0]).tolist()) for _ in range(8000)]
     support = list(itertools.permutations(range(4), 2))
     assert_uniform(lists, support)
     numbers = {r: i for i, r in enumerate(support)}

@@ -265,12 +265,6 @@ def saved_elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "agent.npz"
 
 
-def test_the_module_of_a_saved_class_is_imported_if_it_is_trusted(saved_elsewhere, monkeypatch):
-    monkeypatch.syspath_prepend(saved_elsewhere.parent)
-    assert type(CompiledAgent.load(saved_elsewhere, trust=True)).__module__ == "own_agents"
-    del sys.modules["own_agents"], CompiledAgent._classes["own_agents", "Mine"]
-
-
 @pytest.mark.parametrize(
     ("source", "reason"),
     [
@@ -320,53 +314,104 @@ def test_docstring_names_the_source_and_numbers_the_deviations(name):
 
 # ----------------------------------------------------------------------------------------------------------- wrong input
 
+KNOWING = ("PBMUCB", "PBMPIE", "PBMTS", "BCMPTS", "PBMLinUCB", "PBMLinTS")
+BAD_EXAMINATION = [
+    ([1.0], r"examination has shape \(1,\); expected \(2,\)"),
+    ([[1.0, 0.5]], r"examination has shape \(1, 2\); expected \(2,\)"),
+    ([1.0, 0.0], r"examination\[1\] is 0.0; expected a probability in \(0, 1\]"),
+    ([1.5, 0.5], r"examination\[0\] is 1.5; expected a probability in \(0, 1\]"),
+    ([np.nan, 1.0], r"examination\[0\] is nan"),
+    ([1.0, 5e-324], r"examination\[1\] is 5e-324; expected a probability in \(0, 1\], at least 1e-100"),
+]
 WRONG = [
-    ("Random", (0, 1), {}, "n_items is 0; expected a positive integer"),
-    ("Random", (True, 1), {}, "n_items is True; expected a positive integer"),
-    ("Random", (3, 0), {}, "n_positions is 0; expected a positive integer"),
-    ("Random", (3, 4), {}, "n_positions is 4, but there are only n_items = 3 items"),
-    ("Fixed", (3, 2), {"ranking": [0]}, r"has shape \(2,\).*got shape \(1,\)"),
-    ("Fixed", (3, 2), {"ranking": [0, 0]}, "position 1 shows item 0 again"),
-    ("Fixed", (3, 2), {"ranking": [0, 3]}, "position 1 shows item 3, but items are 0 to 2"),
-    ("Fixed", (3, 2), {"ranking": [-1, 0]}, "position 0 shows item -1"),
-    ("Fixed", (3, 4), {"ranking": [0, 1, 2]}, "n_positions|shape"),
-    ("EpsilonGreedy", (3, 2), {"epsilon": 1.1}, r"epsilon is 1.1; expected a probability in \[0, 1\]"),
-    ("CascadeUCB1", (3, 2), {"feedback": "last"}, "unknown feedback 'last'; did you mean 'last_click'"),
-    ("CascadeKLUCB", (3, 2), {"feedback": "every_click"}, "unknown feedback 'every_click'.*first_click, last_click"),
-    ("CascadeUCB1", (3, 2), {"corruption": -1}, "corruption is -1; expected a finite number >= 0"),
-    ("CascadeUCBV", (3, 2), {"variance": -4.0}, "variance is -4.0; expected a finite number >= 0"),
-    ("BatchRank", (3, 2), {"horizon": 4}, "horizon is 4; expected an integer of at least 5"),
-    ("TopRank", (3, 2), {"horizon": 0}, "horizon is 0; expected an integer"),
-    ("TopRank", (3, 2), {"horizon": 100, "delta": 0}, "delta is 0; expected"),
-    ("TopRank", (3, 2), {"horizon": 100, "delta": 1.0}, r"delta is 1.0; expected a number in \(1e-300, 1\)"),
-    ("GRAB", (3, 2), {"horizon": 0}, "horizon is 0; expected an integer"),
-    ("GRAB", (3, 2), {"gamma": 0}, "gamma is 0; expected a positive integer"),
-    ("PBMHB", (3, 2), {"c": 0}, "c is 0; expected a finite number > 0"),
-    ("PBMHB", (3, 2), {"n_sweeps": 0}, "n_sweeps is 0; expected a positive integer"),
-    ("GLRCascadeUCB", (3, 2), {"horizon": 1}, "horizon is 1; expected an integer of at least 2"),
-    ("GLRCascadeUCB", (3, 2), {"horizon": 100, "n_segments": 0}, "n_segments is 0; expected a positive integer"),
-    ("GLRCascadeUCB", (3, 2), {"horizon": 100, "delta": 1.0}, r"delta is 1.0; expected a number in \(1e-300, 1\)"),
-    (
-        "GLRCascadeKLUCB",
-        (3, 2),
-        {"horizon": 100, "exploration": 1.1},
-        r"exploration is 1.1; expected a probability in \[0, 1\]",
+    ("Random", {"n_items": 0, "n_positions": 1}, "n_items is 0; expected a positive integer"),
+    ("Random", {"n_items": True, "n_positions": 1}, "n_items is True; expected a positive integer"),
+    ("Random", {"n_positions": 0}, "n_positions is 0; expected a positive integer"),
+    ("Random", {"n_positions": 4}, "n_positions is 4, but there are only n_items = 3 items"),
+    ("C2UCB", {"n_positions": 4}, "n_positions is 4, but there are only n_items = 3"),
+    ("C2UCB", {"n_features": 0}, "n_features is 0; expected a positive integer"),
+    ("Fixed", {"ranking": [0]}, r"has shape \(2,\).*got shape \(1,\)"),
+    ("Fixed", {"ranking": [0, 0]}, "position 1 shows item 0 again"),
+    ("Fixed", {"ranking": [0, 3]}, "position 1 shows item 3, but items are 0 to 2"),
+    ("Fixed", {"ranking": [-1, 0]}, "position 0 shows item -1"),
+    ("Fixed", {"n_positions": 4, "ranking": [0, 1, 2]}, "n_positions|shape"),
+    ("BubbleRank", {"initial": [0, 0]}, "position 1 shows item 0 again"),
+    ("BubbleRank", {"initial": [0]}, "shape"),
+    ("BubbleRank", {"initial": [0, 5]}, "position 1 shows item 5"),
+    ("BubbleRank", {"delta": 1.0}, "delta is 1.0"),
+    ("BubbleRank", {"delta": 0.0}, "delta is 0.0"),
+    ("BubbleRank", {"horizon": 1}, "horizon is 1"),
+    ("BubbleRank", {"horizon": 2.5}, "horizon is 2.5"),
+    ("EpsilonGreedy", {"epsilon": 1.1}, r"epsilon is 1.1; expected a probability in \[0, 1\]"),
+    ("CascadeUCB1", {"feedback": "last"}, "unknown feedback 'last'; did you mean 'last_click'"),
+    ("CascadeKLUCB", {"feedback": "every_click"}, "unknown feedback 'every_click'.*first_click, last_click"),
+    ("CascadeUCB1", {"corruption": -1}, "corruption is -1; expected a finite number >= 0"),
+    ("CascadeUCBV", {"variance": -4.0}, "variance is -4.0; expected a finite number >= 0"),
+    ("CascadeDUCB", {"gamma": 0.0}, "gamma is 0.0"),
+    ("CascadeDUCB", {"gamma": 1.01}, "gamma is 1.01"),
+    ("CascadeDUCB", {"epsilon": 0.0}, "epsilon is 0.0"),
+    ("CascadeDUCB", {"epsilon": 1e308}, r"epsilon is 1e\+308; expected a finite number > 0, at most 1e\+100"),
+    ("CascadeDUCB", {"horizon": 0}, "horizon is 0"),
+    ("CascadeDUCB", {"feedback": "lastclick"}, "did you mean 'last_click'"),
+    ("CascadeSWUCB", {"tau": 0}, "tau is 0"),
+    ("CascadeSWUCB", {"tau": np.inf}, "tau is inf"),
+    ("CascadeSWUCB", {"epsilon": -1.0}, "epsilon is -1.0"),
+    ("CascadeSWUCB", {"horizon": 10.5}, "horizon is 10.5"),
+    ("PIE", {"horizon": 2}, "horizon is 2"),
+    *(
+        ("DCMKLUCB", {"position_order": order}, "position_order must be a permutation")
+        for order in ([0], [0, 0], [0, 2], [0.0, 1.0], "01")
     ),
-    ("GLRCascadeKLUCB", (3, 2), {"horizon": 100, "n_vertices": 3}, "n_vertices is 3; expected an integer of at least 4"),
-    ("PBMUCB", (3, 2), {"examination": [1.0]}, r"examination has shape \(1,\); expected \(2,\)"),
-    ("PBMUCB", (3, 2), {"examination": [[1.0, 0.5]]}, r"examination has shape \(1, 2\); expected \(2,\)"),
-    ("PBMUCB", (3, 2), {"examination": [1.0, 0.0]}, r"examination\[1\] is 0.0; expected a probability in \(0, 1\]"),
-    ("PBMUCB", (3, 2), {"examination": [1.5, 0.5]}, r"examination\[0\] is 1.5; expected a probability in \(0, 1\]"),
+    *(("RankedExp3", {"horizon": 100, "gamma": gamma}, "gamma") for gamma in (0.0, -0.1, 1.1, np.nan)),
+    *(("MixTS", {"tolerance": tolerance}, "tolerance") for tolerance in (0, 1.5, "much", np.nan)),
+    *(
+        (name, {}, f"'{missing}'")
+        for name, missing in (("Fixed", "ranking"), ("BatchRank", "horizon"), ("PBMUCB", "examination"))
+    ),
+    ("BatchRank", {"horizon": 4}, "horizon is 4; expected an integer of at least 5"),
+    ("TopRank", {"horizon": 0}, "horizon is 0; expected an integer"),
+    ("TopRank", {"horizon": 100, "delta": 0}, "delta is 0; expected"),
+    ("TopRank", {"horizon": 100, "delta": 1.0}, r"delta is 1.0; expected a number in \(1e-300, 1\)"),
+    ("TopRank", {"horizon": 10, "delta": 5e-324}, r"delta is 5e-324; expected a number in \(1e-300, 1\)"),
+    ("GRAB", {"horizon": 0}, "horizon is 0; expected an integer"),
+    ("GRAB", {"gamma": 0}, "gamma is 0; expected a positive integer"),
+    ("PBMHB", {"c": 0}, "c is 0; expected a finite number > 0"),
+    ("PBMHB", {"n_sweeps": 0}, "n_sweeps is 0; expected a positive integer"),
+    ("GLRCascadeUCB", {"horizon": 1}, "horizon is 1; expected an integer of at least 2"),
+    ("GLRCascadeUCB", {"horizon": 100, "n_segments": 0}, "n_segments is 0; expected a positive integer"),
+    ("GLRCascadeUCB", {"horizon": 100, "delta": 1.0}, r"delta is 1.0; expected a number in \(1e-300, 1\)"),
+    ("GLRCascadeKLUCB", {"horizon": 100, "exploration": 1.1}, r"exploration is 1.1; expected a probability in \[0, 1\]"),
+    ("GLRCascadeKLUCB", {"horizon": 100, "n_vertices": 3}, "n_vertices is 3; expected an integer of at least 4"),
+    *((name, {"examination": given}, message) for name in KNOWING for given, message in BAD_EXAMINATION),
+    ("UBMLinUCB", {"examination": np.ones((3, 3))}, r"examination has shape \(3, 3\); expected \(2, 2\)"),
+    ("UBMLinUCB", {"examination": [[1.4, 0], [0.5, 0.5]]}, r"examination\[0, 0\] is 1.4; expected a probability"),
+    ("UBMLinUCB", {"examination": [0.5, 0.5]}, r"examination has shape \(2,\); expected \(2, 2\)"),
+    ("PDGD", {"learning_rate": 0.0}, "learning_rate is 0.0; expected a finite number > 0"),
+    ("PairRank", {"l2": 0.0}, "l2 is 0.0; expected a finite number >= 1e-06"),
+    ("PairRank", {"inside": "mean"}, "unknown inside 'mean'"),
+    ("DBGD", {"unit": 0}, "unit is 0; expected a finite number > 0"),
+    ("DBGD", {"decay": 0.0}, r"decay is 0.0; expected a number in \(0, 1\]"),
+    ("MGD", {"leaving": "balanced"}, "unknown leaving 'balanced'"),
+    ("MGD", {"n_candidates": 0}, "n_candidates is 0; expected a positive integer"),
+    ("MGD", {"tau": 51}, r"tau is 51; expected a number in \(0, 50\]"),
+    ("C2UCB", {"ridge": 0}, "ridge is 0; expected a finite number >= 1e-06"),
+    ("C2UCB", {"ridge": 1e-7}, r"ridge is 1e-07; expected a finite number >= 1e-06"),
+    ("C2UCB", {"alpha": 1e308}, r"alpha is 1e\+308; expected a finite number >= 0, at most 1e\+100"),
+    ("LinearEpsilonGreedy", {"epsilon": 1.5}, r"epsilon is 1.5; expected a probability in \[0, 1\]"),
+    ("CascadeLinTS", {"sigma": 0.0}, r"sigma is 0.0; expected a finite number >= 0.001"),
+    ("CascadeLinTS", {"inflation": 0}, "inflation is 0; expected a finite number > 0"),
+    ("CascadeLinTS", {"feedback": "last"}, "unknown feedback 'last'; did you mean 'last_click'"),
+    ("PBMLinTS", {"examination": [0.4, 0.9], "scale": -1.0}, "scale is -1.0; expected a finite number >= 0"),
+    ("CascadeWOFUL", {"bonus": -0.1}, "bonus is -0.1; expected a finite number >= 0"),
+    ("CascadeWOFUL", {"feedback": 1}, "unknown feedback 1"),
+    ("RecurRank", {"horizon": 0}, "horizon is 0; expected an integer of at least 1"),
+    ("RecurRank", {"horizon": 10, "scale": 0.0}, "scale is 0.0; expected a finite number > 0"),
 ]
 
 
-@pytest.mark.parametrize(("name", "sizes", "arguments", "message"), WRONG)
-def test_wrong_arguments_are_named(name, sizes, arguments, message):
+@pytest.mark.parametrize(("name", "arguments", "message"), WRONG)
+def test_wrong_arguments_are_named(name, arguments, message):
+    needed = {"n_items": 3, "n_positions": 2} | ({"n_features": 2} if name in CONTEXTUAL_AGENTS else {})
+    needed |= {"horizon": 10} if name == "PBMPIE" else {}
     with pytest.raises((ValueError, TypeError), match=message):
-        AGENTS[name](*sizes, seed=0, **arguments)
-
-
-@pytest.mark.parametrize(("name", "missing"), [("Fixed", "ranking"), ("BatchRank", "horizon"), ("PBMUCB", "examination")])
-def test_missing_arguments_are_named(name, missing):
-    with pytest.raises(TypeError, match=f"'{missing}'"):
-        AGENTS[name](3, 2, seed=0)
+        EVERY_AGENT[name](**needed | arguments, seed=0)

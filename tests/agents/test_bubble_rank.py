@@ -8,11 +8,12 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import gymnasium as gym
 import numpy as np
 import pytest
+from click_stories import assert_uniform
 from reference_agents import BubbleRankReference, each_model, follow
 from scipy.stats import chisquare
 from slow import slow
@@ -38,13 +39,6 @@ def show(agent: BubbleRank, clicked: Sequence[int]) -> list[int]:
     ranking = agent.rank(None)
     agent.update(None, ranking, [clicked[item] for item in ranking])
     return ranking.tolist()
-
-
-def assert_uniform(draws: Iterable[object], support: Iterable[object]) -> None:
-    counts, support = Counter(draws), list(support)
-    assert set(counts) == set(support)
-    if len(support) > 1:
-        assert chisquare([counts[value] for value in support]).pvalue > FALSE_ALARM
 
 
 # -------------------------------------------------------------------------------------------------- against the reference
@@ -153,23 +147,6 @@ def test_the_initial_list():
     assert {tuple(base[3:]) for base in some} == {(1, 3), (3, 1)}
     assert all(base[:3] == [4, 0, 2] for base in some)
     assert BubbleRank(5, 3, initial=[4, 0, 2, 3, 1]).state.base.tolist() == [4, 0, 2, 3, 1]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"initial": [0, 0, 1]}, "0"),
-        ({"initial": [0, 1]}, "shape"),
-        ({"initial": [0, 1, 5]}, "5"),
-        ({"delta": 1.0}, "delta"),
-        ({"delta": 0.0}, "delta"),
-        ({"horizon": 1}, "horizon"),
-        ({"horizon": 2.5}, "horizon"),
-    ],
-)
-def test_bad_arguments_are_refused(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        BubbleRank(5, 3, **arguments)
 
 
 def test_make_agent_fills_in_the_production_list():

@@ -9,16 +9,14 @@ import math
 
 import numpy as np
 import pytest
-from reference_agents import MODELS, CascadeReference, TSCascadeReference, UCBVReference, follow, plain
+from reference_agents import MODELS, CascadeReference, TSCascadeReference, UCBVReference, follow, reference_of
 from scipy.stats import kstest
 
 from clickgym.agents import CascadeKLUCB, CascadeTS, CascadeUCB1, CascadeUCBV, TSCascade
 from clickgym.envs import CascadeModel
 
 FALSE_ALARM = 1e-5
-FEEDBACK = ["last_click", "first_click"]
 ROBUST = [CascadeUCB1, CascadeKLUCB, CascadeUCBV]
-by_feedback = pytest.mark.parametrize("feedback", FEEDBACK)
 each_robust = pytest.mark.parametrize("agent_class", ROBUST)
 
 COUNTS = {"clicks": [0, 3, 40, 7], "examined": [30, 40, 40, 9]}
@@ -39,16 +37,15 @@ def counted(agent, t=99, *, clicks=COUNTS["clicks"], examined=COUNTS["examined"]
 # ----------------------------------------------------------------------------------------------------------- CascadeUCBV
 
 
-@by_feedback
+CASES = [(each, {"feedback": feedback}) for each in (CascadeUCBV, TSCascade) for feedback in ("last_click", "first_click")]
+CASES += [(CascadeUCBV, {"variance": variance, "bias": bias}) for variance, bias in ((0.5, 0.0), (0.0, 0.5))]
+
+
 @pytest.mark.parametrize("kind", ["CM", "PBM"])
-def test_ucbv_follows_its_definition(kind, feedback):
-    follow(CascadeUCBV(5, 3, feedback=feedback, seed=1), UCBVReference(5, 3, 4.0, 6.0, feedback), MODELS[kind], 300)
-
-
-@pytest.mark.parametrize(("variance", "bias"), [(0.5, 0.0), (0.0, 0.5)])
-def test_ucbv_with_other_constants(variance, bias):
-    agent = CascadeUCBV(5, 3, variance=variance, bias=bias, seed=1)
-    follow(agent, UCBVReference(5, 3, variance, bias, "last_click"), MODELS["CM"], 300)
+@pytest.mark.parametrize(("agent_class", "given"), CASES)
+def test_they_follow_their_definitions(agent_class, given, kind):
+    agent = agent_class(5, 3, seed=1, **given)
+    follow(agent, reference_of(agent), MODELS[kind], 300)
 
 
 @pytest.mark.parametrize(("rate", "turn"), [(0.0, 24), (0.5, 713)])
@@ -63,12 +60,6 @@ def test_when_the_intervals_of_ucbv_become_narrower(rate, turn):
 
 
 # ------------------------------------------------------------------------------------------------------------- TSCascade
-
-
-@by_feedback
-@pytest.mark.parametrize("kind", ["CM", "PBM"])
-def test_ts_cascade_follows_its_definition(kind, feedback):
-    follow(TSCascade(5, 3, feedback=feedback, seed=1), TSCascadeReference(5, 3, feedback), MODELS[kind], 300)
 
 
 def test_ts_cascade_draws_a_standard_normal_number():
@@ -127,26 +118,6 @@ def test_candidates_are_ranked_with_corruption_and_clicks_come_late(agent_class)
     assert reference.agrees(agent.state)
 
 
-@each_robust
-def test_corruption_is_saved_and_items_are_replaced(agent_class, tmp_path):
-    agent, rng = agent_class(5, 3, corruption=3, seed=6), np.random.default_rng(6)
-    for _ in range(50):
-        ranking = agent.rank()
-        agent.update(None, ranking, MODELS["CM"].sample(ranking, rng))
-    agent.replace(1)
-    agent.save(tmp_path / "agent.npz")
-    copy = agent_class.load(tmp_path / "agent.npz")
-    assert copy.hyperparameters["corruption"] == 3.0
-    assert plain(copy.state) == plain(agent.state)
-    for _ in range(20):
-        ranking = agent.rank()
-        assert copy.rank().tolist() == ranking.tolist()
-        clicks = MODELS["CM"].sample(ranking, rng)
-        for each in (agent, copy):
-            each.update(None, ranking, clicks)
-    assert agent.state.examined[1] >= 1, "the new item comes first"
-
-
 @pytest.mark.parametrize("agent_class", [CascadeUCBV, CascadeTS, TSCascade])
 @pytest.mark.parametrize(
     ("feedback", "clicks", "void", "examined", "counted"),
@@ -180,12 +151,14 @@ def test_the_first_sessions_are_of_a_click_farm():
     assert lost[50] > 2 * lost[0]
 
 
-@pytest.mark.parametrize("agent_class", [*ROBUST, TSCascade])
-def test_lists_of_others_raise_the_clock_and_a_replaced_item_is_as_new(agent_class):
-    agent, new = agent_class(5, 3, seed=8), agent_class(5, 3, seed=8).state._asdict()
+@pytest.mark.parametrize(("agent_class", "given"), [*((robust, {"corruption": 3}) for robust in ROBUST), (TSCascade, {})])
+def test_lists_of_others_raise_the_clock_and_a_replaced_item_is_as_new(agent_class, given):
+    agent, new = (agent_class(5, 3, seed=8, **given) for _ in range(2))
+    new = new.state._asdict()
     for _ in range(20):
-        agent.update(None, [0, 1, 2], [0, 1, 0])
+        agent.update(None, [0, 1, 2], [0, 1, 1])
     assert agent.state.t[0] == agent.display == 20
     agent.replace(1)
     for field in {"clicks", "examined", "mean", "width", "deviation", "share", "peak"} & new.keys():
         assert getattr(agent.state, field)[1] == new[field][1], field
+    assert agent_class is TSCascade or 1 in agent.rank(), "the new item comes first"

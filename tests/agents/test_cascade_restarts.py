@@ -111,12 +111,6 @@ def test_restarts_follow_the_reference_where_users_change(kind, feedback):
     assert len(reference.restarts) >= 4
 
 
-@pytest.mark.parametrize(("kind", "runs"), [("UCB1", 1), *slow(("KL", 5))])  # which differ by their index alone
-def test_it_follows_the_reference(kind, runs):
-    for seed in range(runs):
-        follow(KINDS[kind](5, 3, horizon=300, seed=seed), GLRReference(5, 3, kind, 300), changing, 600, seed)
-
-
 @pytest.mark.parametrize("kind", ["KL", *slow("UCB1")])
 def test_the_last_restarts_are_kept_in_a_ring(kind):
     agent = KINDS[kind](1, 1, horizon=10, delta=0.99, seed=0)

@@ -8,7 +8,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from reference_agents import MODELS, GRABReference, SGRABReference, follow, plain
+from reference_agents import MODELS, follow, plain, reference_of
 from scipy.optimize import linear_sum_assignment
 from scipy.stats import chisquare
 from slow import slow
@@ -20,7 +20,7 @@ from clickgym.agents.kernels import kl_upper
 from clickgym.agents.leaders import enter_all
 from clickgym.envs import CascadeModel, ClickEnv, PositionBasedModel
 
-KINDS = {"GRAB": (GRAB, GRABReference), "SGRAB": (SGRAB, SGRABReference)}
+KINDS = {"GRAB": GRAB, "SGRAB": SGRAB}
 by_kind = pytest.mark.parametrize("name", KINDS)
 
 
@@ -110,7 +110,7 @@ def test_lists_are_the_same_without_the_certificate(name, horizon):
     """A leader that is never certain is solved for in each session, from the same random numbers."""
     certain = 0
     for model in (MODELS["PBM"], CascadeModel([0.5] * 6, 2), PositionBasedModel([0.0, 1.0, 1.0, 0.5], [1.0, 1.0, 0.5])):
-        agent, other = (KINDS[name][0](model.n_items, model.n_positions, horizon=horizon, seed=7) for _ in range(2))
+        agent, other = (KINDS[name](model.n_items, model.n_positions, horizon=horizon, seed=7) for _ in range(2))
         rng = np.random.default_rng(8)
         for _ in range(1500):
             certain += grab.is_certain.py_func(agent.state)
@@ -152,11 +152,11 @@ def test_leaders_that_tie_but_for_rounding_take_turns_at_random():
 def test_counts_of_leaders_survive_growth(name, engine):
     """Clicks that tell nothing, so that far more lists lead than there is room for at first; in chunks and one by one."""
     model = PositionBasedModel([0.02] * 7, [1.0] * 5)
-    whole = KINDS[name][0](7, 5, horizon=10, seed=9)
+    whole = KINDS[name](7, 5, horizon=10, seed=9)
     clickgym.run(whole, ClickEnv(model), 1500, seed=10, engine=engine)
     counts = Counter()
 
-    class Counting(KINDS[name][0]):
+    class Counting(KINDS[name]):
         def update(self, *session):
             counts[tuple(self.state.leader.tolist())] += 1
             super().update(*session)
@@ -186,7 +186,7 @@ def test_leaders_in_a_crowded_table_are_told_apart():
 @by_kind
 def test_lists_of_equal_indices_are_drawn_at_random_the_leader_among_them(name):
     """Null: the second time that a leader leads, without a horizon, all indices are 1: three lists of one; 3,000 sessions."""
-    agent = KINDS[name][0](3, 1, gamma=2, seed=17)
+    agent = KINDS[name](3, 1, gamma=2, seed=17)
     agent.state.clicks[...], agent.state.shown[...], agent.state.mean[...] = [[0], [1], [0]], 1, [[0], [1], [0]]
     agent.rank(None)
     counts = Counter()
@@ -222,16 +222,16 @@ def test_indices_from_a_value_near_them_are_exact():
 @by_kind
 @pytest.mark.parametrize("horizon", [None, *slow(1000)])
 def test_it_follows_the_reference(name, horizon):
-    agent_class, reference = KINDS[name]
-    follow(agent_class(5, 3, horizon=horizon, seed=14), reference(5, 3, horizon), MODELS["PBM"], 1200)
+    agent = KINDS[name](5, 3, horizon=horizon, seed=14)
+    follow(agent, reference_of(agent), MODELS["PBM"], 1200)
 
 
 def test_without_a_horizon_a_leader_that_has_led_twice_allows_everything():
-    follow(GRAB(5, 3, gamma=2, seed=15), GRABReference(5, 3, gamma=2), MODELS["CM"], 300)
+    agent = GRAB(5, 3, gamma=2, seed=15)
+    follow(agent, reference_of(agent), MODELS["CM"], 300)
 
 
 @by_kind
 def test_gamma_of_the_authors_runs_follows_the_reference(name):
-    agent_class, reference = KINDS[name]
-    model = PositionBasedModel([0.2, 0.7, 0.1, 0.5, 0.3], [0.4, 0.9])
-    follow(agent_class(5, 2, gamma=10, seed=16), reference(5, 2, gamma=10), model, 500)
+    agent = KINDS[name](5, 2, gamma=10, seed=16)
+    follow(agent, reference_of(agent), PositionBasedModel([0.2, 0.7, 0.1, 0.5, 0.3], [0.4, 0.9]), 500)

@@ -6,10 +6,8 @@ and the items.
 
 from __future__ import annotations
 
-import math
-
 import pytest
-from reference_agents import MODELS, DiscountedReference, GLRReference, WindowReference, doubled
+from reference_agents import MODELS, reference_of
 from reference_agents.late_counts import LatePBMHB, LatePBMPIE
 from reference_agents.late_displays import after, at_once, at_random, follow_late, in_batches
 from slow import slow
@@ -27,53 +25,22 @@ def changing(session):
     return CascadeModel(second if session // 100 % 2 else first, n_positions=K)
 
 
-def ducb():
-    return CascadeDUCB(L, K, gamma=0.97, seed=3), DiscountedReference(L, K, lambda t: 0.97, 0.5, "last_click")
-
-
-def doubling_ducb():
-    reference = DiscountedReference(L, K, lambda t: 1 - 0.25 / math.sqrt(doubled(t)), 0.5, "first_click")
-    return CascadeDUCB(L, K, feedback="first_click", seed=3), reference
-
-
-def swucb():
-    return CascadeSWUCB(L, K, tau=40, seed=3), WindowReference(L, K, lambda t: 40, 0.5, "last_click")
-
-
-def doubling_swucb():
-    """Whose window is shorter than the delays at first."""
-
-    def tau(t):
-        return math.ceil(2 * math.sqrt(doubled(t) * math.log(doubled(t))))
-
-    return CascadeSWUCB(L, K, feedback="first_click", seed=3), WindowReference(L, K, tau, 0.5, "first_click")
-
-
-def glr_ucb():
-    return GLRCascadeUCB(L, K, horizon=300, delta=0.2, seed=3), GLRReference(L, K, "UCB1", 300, delta=0.2)
-
-
-def glr_klucb():
-    return GLRCascadeKLUCB(L, K, horizon=300, delta=0.2, seed=3), GLRReference(L, K, "KL", 300, delta=0.2)
-
-
-def pbm_pie():
-    agent = PBMPIE(L, K, examination=EXAMINATION, horizon=300, seed=3)
-    return agent, LatePBMPIE(L, EXAMINATION, 300, 0.0)
-
-
-def pbm_hb():
-    """Whose steps grow short at once, so that their width tells t."""
-    return PBMHB(L, K, c=1.0, seed=3), LatePBMHB(L, K, 1.0, seed=3)
-
-
-def wide_pbm_hb():
-    agent = PBMHB(L, K, n_sweeps=2, fix_first=False, seed=3)
-    return agent, LatePBMHB(L, K, 1000.0, 2, False, seed=3)
-
-
-USERS = dict.fromkeys((ducb, doubling_ducb, swucb, doubling_swucb), MODELS["DCM"])
-USERS |= {glr_ucb: changing, glr_klucb: changing} | dict.fromkeys((pbm_pie, pbm_hb, wide_pbm_hb), PBM)
+KINDS = {
+    "ducb": (CascadeDUCB, {"gamma": 0.97}, MODELS["DCM"]),
+    "doubling_ducb": (CascadeDUCB, {"feedback": "first_click"}, MODELS["DCM"]),
+    "swucb": (CascadeSWUCB, {"tau": 40}, MODELS["DCM"]),
+    "doubling_swucb": (CascadeSWUCB, {"feedback": "first_click"}, MODELS["DCM"]),  # a window shorter than the first delays
+    "glr_ucb": (GLRCascadeUCB, {"horizon": 300, "delta": 0.2}, changing),
+    "glr_klucb": (GLRCascadeKLUCB, {"horizon": 300, "delta": 0.2}, changing),
+    "pbm_pie": (PBMPIE, {"examination": EXAMINATION, "horizon": 300}, PBM),
+    "pbm_hb": (PBMHB, {"c": 1.0}, PBM),  # steps grow short at once, so that their width tells t
+    "wide_pbm_hb": (PBMHB, {"n_sweeps": 2, "fix_first": False}, PBM),
+}
+"""Agents, their arguments, and their users."""
+LATE_REFERENCES = {
+    PBMPIE: lambda **given: LatePBMPIE(L, **given, epsilon=0.0),
+    PBMHB: lambda **given: LatePBMHB(L, K, **given, seed=3),
+}
 ARRIVALS = {"at once": at_once, "batch": in_batches(20), "delay": after(15), "geometric": at_random(12)}
 AXES = {
     "clicks": {"lost": 0.0},
@@ -87,21 +54,20 @@ ALL = {"cut": 0.1, "void": 0.1, "churn": 0.03, "masked": 0.6, "foreign": 0.2}
 
 def follows(kind, arrival, **chances):
     """An agent goes on as its reference."""
-    if kind is pbm_pie:  # which knows no candidates
+    agent_class, arguments, users = KINDS[kind]
+    if agent_class is PBMPIE:  # which knows no candidates
         chances.pop("masked", None)
-    follow_late(*kind(), USERS[kind], SESSIONS, ARRIVALS[arrival], **chances)
+    agent = agent_class(L, K, seed=3, **arguments)
+    late = LATE_REFERENCES.get(agent_class)
+    follow_late(agent, late(**arguments) if late else reference_of(agent), users, SESSIONS, ARRIVALS[arrival], **chances)
 
 
-LATE = [(kind, arrival) for kind in USERS for arrival in ("batch", "delay", "geometric")]
-QUICK = [(ducb, "delay"), (doubling_swucb, "geometric"), (swucb, "batch"), (glr_ucb, "geometric"), (pbm_pie, "delay")]
-QUICK += [(pbm_hb, "geometric")]
+LATE = [(kind, arrival) for kind in KINDS for arrival in ("batch", "delay", "geometric")]
+QUICK = [("ducb", "delay"), ("doubling_swucb", "geometric"), ("swucb", "batch"), ("glr_ucb", "geometric")]
+QUICK += [("pbm_pie", "delay"), ("pbm_hb", "geometric")]
 
 
-def name(value):
-    return value.__name__ if callable(value) else str(value)
-
-
-@pytest.mark.parametrize(("kind", "arrival"), [*QUICK, *slow(*(pair for pair in LATE if pair not in QUICK))], ids=name)
+@pytest.mark.parametrize(("kind", "arrival"), [*QUICK, *slow(*(pair for pair in LATE if pair not in QUICK))])
 def test_all_that_happens_to_clicks_and_items_together(kind, arrival):
     follows(kind, arrival, **ALL)
 
@@ -109,6 +75,6 @@ def test_all_that_happens_to_clicks_and_items_together(kind, arrival):
 @pytest.mark.slow
 @pytest.mark.parametrize("axis", AXES)
 @pytest.mark.parametrize("arrival", ARRIVALS)
-@pytest.mark.parametrize("kind", USERS, ids=name)
+@pytest.mark.parametrize("kind", KINDS)
 def test_each_alone(kind, arrival, axis):
     follows(kind, arrival, **AXES[axis])

@@ -2,20 +2,8 @@
 
 from __future__ import annotations
 
-import math
-
 import pytest
-from reference_agents import (
-    MODELS,
-    BatchRankReference,
-    BubbleRankReference,
-    GRABReference,
-    MergeRankReference,
-    SGRABReference,
-    TopRankReference,
-    UniRankReference,
-)
-from reference_agents.draws import RankedExp3Reference, RankedKLUCBReference, RankedUCB1Reference
+from reference_agents import MODELS, reference_of
 from reference_agents.late_displays import at_once, at_random, follow_late, in_batches
 
 from clickgym.agents import (
@@ -39,71 +27,28 @@ INITIAL = [2, 0, 4, 3, 1]
 ARRIVALS = {"at once": at_once, "batch": in_batches(60), "delay": at_random(12)}
 
 
-def top_rank():
-    return TopRank(L, K, horizon=2, delta=0.9, seed=3), TopRankReference(L, K, 0.9)
-
-
-def uni_rank():
-    return UniRank(L, K, seed=3), UniRankReference(L, K)
-
-
-def batch_rank():
-    return BatchRank(L, K, horizon=5, seed=3), BatchRankReference(L, K, 5)
-
-
-def merge_rank():
-    return MergeRank(L, K, horizon=1000, seed=3), MergeRankReference(L, K, 1000)
-
-
-def bubble_rank():
-    reference = BubbleRankReference(INITIAL, K, -math.log(0.4))
-    return BubbleRank(L, K, initial=INITIAL, delta=0.4, seed=3), reference
-
-
-def doubling_bubble_rank():
-    reference = BubbleRankReference(INITIAL, K, 4 * math.log(2), doubling=True)
-    return BubbleRank(L, K, initial=INITIAL, seed=3), reference
-
-
-def grab():
-    return GRAB(L, K, horizon=1000, seed=3), GRABReference(L, K, 1000)
-
-
-def s_grab():
-    return SGRAB(L, K, seed=3), SGRABReference(L, K)
-
-
-def ranked_exp3():
-    return RankedExp3(L, K, horizon=1000, gamma=0.2, seed=3), RankedExp3Reference(L, K, 1000, 0.2)
-
-
-def ranked_ucb1():
-    return RankedUCB1(L, K, seed=3), RankedUCB1Reference(L, K)
-
-
-def ranked_klucb():
-    return RankedKLUCB(L, K, seed=3), RankedKLUCBReference(L, K)
-
-
-SESSIONS = {
-    top_rank: 400,
-    uni_rank: 400,
-    batch_rank: 1200,
-    merge_rank: 1000,
-    bubble_rank: 800,
-    doubling_bubble_rank: 600,
-    grab: 250,
-    s_grab: 250,
-    ranked_exp3: 300,
-    ranked_ucb1: 300,
-    ranked_klucb: 200,
+KINDS = {
+    "top_rank": (TopRank, {"horizon": 2, "delta": 0.9}, 400),
+    "uni_rank": (UniRank, {}, 400),
+    "batch_rank": (BatchRank, {"horizon": 5}, 1200),
+    "merge_rank": (MergeRank, {"horizon": 1000}, 1000),
+    "bubble_rank": (BubbleRank, {"initial": INITIAL, "delta": 0.4}, 800),
+    "doubling_bubble_rank": (BubbleRank, {"initial": INITIAL}, 600),
+    "grab": (GRAB, {"horizon": 1000}, 250),
+    "s_grab": (SGRAB, {}, 250),
+    "ranked_exp3": (RankedExp3, {"horizon": 1000, "gamma": 0.2}, 300),
+    "ranked_ucb1": (RankedUCB1, {}, 300),
+    "ranked_klucb": (RankedKLUCB, {}, 200),
 }
-each_kind = pytest.mark.parametrize("kind", SESSIONS, ids=lambda kind: kind.__name__)
+"""Agents, their arguments, and how many sessions they play."""
+each_kind = pytest.mark.parametrize("kind", KINDS)
 
 
 def follows(kind, arrival, model="PBM", share=1.0, **chances):
     """An agent goes on as its reference."""
-    follow_late(*kind(), USERS[model], int(SESSIONS[kind] * share), ARRIVALS[arrival], **chances)
+    agent_class, arguments, sessions = KINDS[kind]
+    agent = agent_class(L, K, seed=3, **arguments)
+    follow_late(agent, reference_of(agent), USERS[model], int(sessions * share), ARRIVALS[arrival], **chances)
 
 
 @pytest.mark.parametrize("arrival", ["batch", "delay"])
@@ -118,12 +63,12 @@ def test_items_that_are_replaced(kind, arrival):
     follows(kind, arrival, "CM", share=0.5, churn=0.02, cut=0.05)
 
 
-@pytest.mark.parametrize("kind", [top_rank, uni_rank, ranked_ucb1, ranked_klucb])
+@pytest.mark.parametrize("kind", ["top_rank", "uni_rank", "ranked_ucb1", "ranked_klucb"])
 def test_candidates(kind):
     follows(kind, "delay", "DCM", share=0.6, masked=0.7, churn=0.01)
 
 
-@pytest.mark.parametrize("kind", [grab, s_grab])
+@pytest.mark.parametrize("kind", ["grab", "s_grab"])
 def test_lists_of_others(kind):
     follows(kind, "delay", share=0.7, foreign=0.5, churn=0.02)
 

@@ -72,15 +72,3 @@ def test_rare_clicks_weigh_more():
         agent.update(observation, agent.rank(observation), [0, 0])
     assert (agent.state.omega == 2.0).all()
     assert (before <= 2.0).all()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"bonus": -0.1}, "bonus is -0.1; expected a finite number >= 0"),
-        ({"feedback": 1}, "unknown feedback 1"),
-    ],
-)
-def test_wrong_arguments_are_named(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        CascadeWOFUL(L, K, n_features=D, **arguments)

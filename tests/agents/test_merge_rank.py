@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from reference_agents import MODELS, MergeRankReference, follow
+from reference_agents import MODELS, follow, reference_of
 from reference_agents.comparisons import batches_of
 from scipy.stats import chisquare
 from slow import slow
@@ -31,8 +31,7 @@ FALSE_ALARM = 1e-5
 def test_it_follows_the_reference_in_every_click_model(name, horizon):
     model = MODELS[name]
     agent = MergeRank(model.n_items, model.n_positions, horizon=horizon, seed=2)
-    reference = MergeRankReference(model.n_items, model.n_positions, horizon)
-    follow(agent, reference, model, 1500)
+    follow(agent, reference_of(agent), model, 1500)
 
 
 @settings(max_examples=40)
@@ -43,8 +42,7 @@ def test_it_follows_the_reference_at_all_sizes_and_attractions(n_items, data):
     attraction = data.draw(st.lists(st.sampled_from([0.0, 1.0, 0.5, 0.1, 0.9]), min_size=n_items, max_size=n_items))
     model = PositionBasedModel(attraction, np.ones(n_positions))
     agent = MergeRank(n_items, n_positions, horizon=data.draw(st.sampled_from([1, 4, 100])), seed=4)
-    reference = MergeRankReference(n_items, n_positions, agent.hyperparameters["horizon"])
-    follow(agent, reference, model, 250)
+    follow(agent, reference_of(agent), model, 250)
 
 
 @pytest.mark.parametrize(
@@ -54,8 +52,7 @@ def test_it_follows_the_reference_among_close_and_evenly_spaced_items(attraction
     """Groups with close items, more than there are positions; or evenly spaced ones that are cut apart in one test."""
     n_items = len(attraction)
     agent = MergeRank(n_items, n_positions, horizon=1000, seed=6)
-    reference = MergeRankReference(n_items, n_positions, 1000)
-    follow(agent, reference, PositionBasedModel(attraction, np.ones(n_positions)), 3000)
+    follow(agent, reference_of(agent), PositionBasedModel(attraction, np.ones(n_positions)), 3000)
 
 
 def test_lists_are_uniform_within_batches_and_not_by_least_observed():

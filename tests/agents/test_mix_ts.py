@@ -52,13 +52,6 @@ def test_unattractive_items_enter_the_list_where_a_click_ends_most_sessions():
     assert agent.best().tolist()[0] == 3
 
 
-def test_best_changes_nothing():
-    agent, _ = played(MODELS["DBN"], 50)
-    before = state_of(agent)
-    agent.best()
-    assert state_of(agent) == before
-
-
 def test_parameters_do_not_creep_while_one_list_is_shown():
     """After some random lists one list is shown for long: examination stays that of the random lists, which tell it apart."""
     model, rng, agent = PositionBasedModel(ATTRACTION, [1.0, 0.5, 0.25]), np.random.default_rng(5), MixTS(L, K, seed=0)
@@ -126,12 +119,6 @@ def test_a_saved_agent_goes_on_alike(sizes, tmp_path):
         for agent, row in zip(agents, lists, strict=True):
             agent.update(None, row, clicks)
     assert state_of(agents[0]) == state_of(agents[1])
-
-
-@pytest.mark.parametrize("tolerance", [0, 1.5, "much", np.nan])
-def test_wrong_tolerance_is_named(tolerance):
-    with pytest.raises(ValueError, match="tolerance"):
-        MixTS(4, 2, tolerance=tolerance)
 
 
 def test_what_trusting_users_examine_follows_from_the_counts_after_each_fit():

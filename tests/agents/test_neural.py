@@ -12,7 +12,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 import torch
-from reference_agents import MODELS, follow, plain, reference_of
+from reference_agents import MODELS, follow, reference_of
 from reference_agents.neural import Network
 from scipy.special import expit
 from scipy.stats import chi2, chisquare, kstest
@@ -279,20 +279,6 @@ def test_without_known_examination_the_feedback_says_what_was_seen():
 
 
 # ---------------------------------------------------------------------------------------------------------------- all four
-
-
-@pytest.mark.parametrize("agent", EVERY)
-def test_what_is_void_or_was_not_shown_is_no_sample(agent):
-    played, twin = (made(agent, seed=3, n_items=6, n_positions=4) for _ in range(2))
-    rng, void = np.random.default_rng(1), np.array([False, False, True, False])
-    for _ in range(60):
-        seen = observed(rng, 6)
-        ranking = played.rank(seen)
-        assert twin.rank(seen).tolist() == ranking.tolist()
-        played.update(seen, ranking, [0, 1, 0, -1], void=void)
-        twin.update(seen, ranking, [0, 1, -1, -1])
-    assert played.state.n_fitted[0] > 0
-    assert plain(played.state) == plain(twin.state)
 
 
 @pytest.mark.parametrize("agent", [OLRankNet, NeuralLinearTS])

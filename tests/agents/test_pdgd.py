@@ -148,15 +148,3 @@ def test_lists_have_the_law_of_plackett_and_luce():
 @pytest.mark.parametrize("model", ["PBM", "CM"])
 def test_it_follows_the_reference(model):
     follow(PDGD(5, 3, n_features=3, seed=1), PDGDReference(5, 3, 3), MODELS[model], 150, n_features=3)
-
-
-def test_the_weights_order_candidates_that_were_never_seen():
-    """Clicks on candidates by their first feature: the list sorted by f finds them."""
-    agent, rng = PDGD(8, 4, n_features=3, learning_rate=0.1, seed=2), np.random.default_rng(3)
-    for _ in range(5000):
-        observation = {"features": rng.random((8, 3))}
-        ranking = agent.rank(observation)
-        attraction = observation["features"][ranking, 0]
-        agent.update(observation, ranking, (rng.random(4) < attraction * [1.0, 0.7, 0.5, 0.3]).astype(int))
-    weights = agent.state.weights
-    assert weights[0] > 3 * np.abs(weights[1:]).max()

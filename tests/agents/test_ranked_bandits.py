@@ -161,12 +161,6 @@ def test_exp3_learns_from_rewards_that_come_late():
     assert probabilities(agent.state.log_weight, 0.2)[0, 1] == pytest.approx(0.9, abs=1e-6)
 
 
-@pytest.mark.parametrize("gamma", [0.0, -0.1, 1.1, math.nan])
-def test_a_bad_gamma_is_refused(gamma):
-    with pytest.raises(ValueError, match="gamma"):
-        RankedExp3(4, 2, horizon=100, gamma=gamma)
-
-
 def test_each_position_begins_with_the_state_of_a_kl_ucb_agent_of_one_position():
     of_all, of_one = RankedKLUCB(5, 3).state._asdict(), CascadeKLUCB(5, 1).state._asdict()
     for name in of_one.keys() & of_all.keys() - {"known", "positions", "t"}:  # which all positions share

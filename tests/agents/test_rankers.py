@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from functools import partial
 from itertools import permutations
 from types import SimpleNamespace
 
 import gymnasium as gym
 import numpy as np
 import pytest
-from reference_agents import MODELS, COLTRReference, DuelingReference, PairRankReference, follow, plain
+from reference_agents import MODELS, follow, plain, reference_of
 from scipy.optimize import minimize
 from scipy.stats import chisquare, kstest
 
 import clickgym
-from clickgym.agents import COLTR, DBGD, GRAB, MGD, PairRank
+from clickgym.agents import COLTR, DBGD, GRAB, MGD, PDGD, NeuralGreedy, NeuralLinearTS, OLLambdaRank, OLRankNet, PairRank
 from clickgym.agents.dueling import advantage, draft, multileave
 from clickgym.agents.streams import draw_direction, next_uniform
 
 FALSE_ALARM = 1e-5
-KINDS = {"PairRank": PairRankReference, "DBGD": DuelingReference, "MGD": DuelingReference, "COLTR": COLTRReference}
 
 
 def assert_law(counts, law):
@@ -50,15 +50,15 @@ CASES = [
 
 @pytest.mark.parametrize(("agent", "given"), CASES)
 def test_it_follows_the_reference(agent, given):
-    reference = KINDS[agent.__name__](5, 3, 3, **given)
-    follow(agent(5, 3, n_features=3, seed=1, **given), reference, MODELS["PBM"], 120, n_features=3)
+    played = agent(5, 3, n_features=3, seed=1, **given)
+    follow(played, reference_of(played), MODELS["PBM"], 120, n_features=3)
 
 
 @pytest.mark.parametrize(("agent", "given"), [(MGD, {}), (COLTR, {"n_candidates": 10, "learning_rate": 1.0})])
 def test_late_clicks_meet_what_the_display_has_left(agent, given):
     """In batches of 20, in any order."""
     played, rng = agent(5, 3, n_features=3, seed=1, **given), np.random.default_rng(2)
-    reference, waiting = KINDS[agent.__name__](5, 3, 3, **given), []
+    reference, waiting = reference_of(played), []
     for session in range(1, 101):
         seen = observed(rng)
         ranking = played.rank(seen)
@@ -74,17 +74,26 @@ def test_late_clicks_meet_what_the_display_has_left(agent, given):
             waiting.clear()
 
 
-@pytest.mark.parametrize("agent", [PairRank, DBGD, MGD, COLTR])
-def test_what_is_void_or_was_not_shown_is_no_sample(agent):
-    played, twin = (agent(6, 4, n_features=6, seed=3) for _ in range(2))
-    seen, void = {"features": np.eye(6)}, np.array([False, False, True, False])
-    for _ in range(30):
+NETWORK = {"hidden": [4], "epochs": 3, "learning_rate": 0.03}
+NETWORKS = [OLRankNet, OLLambdaRank, NeuralLinearTS, NeuralGreedy]
+
+
+@pytest.mark.parametrize(
+    ("agent", "given", "click"),
+    [*((agent, {}, 1) for agent in (PairRank, DBGD, MGD, COLTR)), *((agent, NETWORK, 0) for agent in NETWORKS)],
+)
+def test_what_is_void_or_was_not_shown_is_no_sample(agent, given, click):
+    played, twin = (agent(6, 4, n_features=3, seed=3, **given) for _ in range(2))
+    first, rng, void = plain(played.state), np.random.default_rng(1), np.array([False, False, True, False])
+    for _ in range(60):
+        seen = observed(rng, 6)
         ranking = played.rank(seen)
         assert twin.rank(seen).tolist() == ranking.tolist()
-        played.update(seen, ranking, [0, 1, 1, -1], void=void)
+        played.update(seen, ranking, [0, 1, click, -1], void=void)
         twin.update(seen, ranking, [0, 1, -1, -1])
-    assert played.state.weights.any()
-    np.testing.assert_array_equal(played.state.weights, twin.state.weights)
+    assert plain(played.state) == plain(twin.state)
+    learned = "network" if given else "weights"
+    assert plain(played.state)[learned] != first[learned]
 
 
 @pytest.mark.parametrize("agent", [PairRank, COLTR])
@@ -97,7 +106,7 @@ def test_a_void_click_tells_how_far_the_user_looked(agent):
     assert weights[0] > 0 > weights[1]
 
 
-@pytest.mark.parametrize("agent", [PairRank, DBGD, MGD, COLTR])
+@pytest.mark.parametrize("agent", [PairRank, DBGD, MGD, COLTR, partial(PDGD, learning_rate=0.1)])
 def test_candidates_that_were_never_seen_are_ordered(agent):
     """Clicks on candidates by their first feature."""
     played, rng = agent(6, 4, n_features=3, seed=2), np.random.default_rng(3)

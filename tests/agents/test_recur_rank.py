@@ -70,32 +70,6 @@ def test_late_clicks_count_in_the_phase_of_their_display(seed):
     assert reference.n_cuts > 0
 
 
-def test_a_loaded_agent_takes_the_clicks_of_displays_made_before(tmp_path):
-    agent, rng = made()[0], np.random.default_rng(5)
-    observation = {"features": FEATURES}
-    lists = []
-    for session in range(300):
-        lists.append(agent.rank(observation))
-        if session % 3:
-            agent.update(observation, lists[-1], users().sample(lists[-1], rng))
-    agent.save(tmp_path / "agent.npz")
-    copy = RecurRank.load(tmp_path / "agent.npz")
-    for display in range(300, 0, -1):
-        if agent.is_open(display):
-            clicks = users().sample(lists[display - 1], rng)
-            for each in (agent, copy):
-                each.update(observation, lists[display - 1], clicks, display=display)
-    for _ in range(100):
-        ranking = agent.rank(observation)
-        assert copy.rank(observation).tolist() == ranking.tolist()
-        clicks = users().sample(ranking, rng)
-        for each in (agent, copy):
-            each.update(observation, ranking, clicks)
-    assert agent.state.n_parts[0] > 1
-    for field, one, other in zip(agent.state._fields, agent.state, copy.state, strict=True):
-        np.testing.assert_array_equal(one, other, field)
-
-
 def test_a_relabelling_of_candidates_relabels_the_lists():
     """One seed, candidates in two orders: the same candidates are shown in every session."""
     agents, rng = [made()[0] for _ in range(2)], np.random.default_rng(3)
@@ -246,15 +220,3 @@ def test_whether_candidates_are_the_same(model):
     assert not LinearModel(base, [0.5, 0.5], pool, candidates=[[0, 1, 2, 3, 4], [0, 1, 2, 3, 5]], **others).same_candidates
     two = [[0.5], [0.2]]
     assert not LinearModel(base, [0.1, 0.5, 0.5], pool[:5], users=two, **same).same_candidates
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"horizon": 0}, "horizon is 0; expected an integer of at least 1"),
-        ({"horizon": 10, "scale": 0.0}, "scale is 0.0; expected a finite number > 0"),
-    ],
-)
-def test_wrong_arguments_are_named(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        RecurRank(L, K, n_features=D, **arguments)

@@ -34,6 +34,32 @@ WARM_STARTS = [0.0, 1.0, 0.5, 1e-300, 1e-12, 1.0 - 1e-13, BELOW_ONE, math.nan, m
 # ------------------------------------------------------------------------------------------------------------------ PBM-TS
 
 
+EDGES = {  # Σ S_l, N_l - S_l, κ_l
+    "usual": (17, [18, 28], [0.9, 0.4]),
+    "usual, mode just below one": (11, [1, 9], [0.95, 0.1]),
+    "low weights": (3, [398, 899], [0.02, 0.005]),
+    "many": (49_000, [60_000, 51_000], [0.9, 0.35]),
+    "never shown": (0, [0, 0], [1.0, 0.5]),
+    "never clicked": (0, [10**4, 7], [1.0, 0.5]),
+    "never clicked in 10⁷": (0, [10**7, 10**7], [0.9, 0.5]),
+    "never clicked, κ tiny": (0, [1, 0], [1e-100, 1.0]),
+    "never clicked, κ small": (0, [1000, 0], [1e-3, 1.0]),
+    "always clicked": (1000, [0, 0], [1.0, 0.5]),
+    "always clicked in 10⁷": (10**7, [0, 0], [1.0, 0.5]),
+    "one miss at κ = 1 after 10³ clicks": (1000, [1, 0], [1.0, 0.5]),
+    "one miss at κ = 1 after 10⁷ clicks": (10**7, [1, 0], [1.0, 0.5]),
+    "one miss at κ = 1 where the slope at 1 was 0": (9, [1, 1], [1.0, 0.9]),
+    "slope at 1 all but 0": (9, [0, 1], [1.0, 0.9]),
+    "slope at 1 just negative": (10**6 - 1, [0, 10**6], [1.0, 0.5]),
+    "slope at 1 just positive": (10**6 + 1, [0, 10**6], [1.0, 0.5]),
+    "κ all 1": (3, [4, 5], [1.0, 1.0]),
+    "κ next to 1": (1000, [1, 1], [BELOW_ONE, BELOW_ONE]),
+    "κ tiny": (5, [100, 10**7], [1e-100, 1e-13]),
+    "10⁷ of both": (10**7, [2 * 10**7, 10**7], [1.0, 0.4]),
+    "one click in 10⁷": (1, [10**7, 10**7], [1.0, 0.3]),
+}
+
+
 def pbmts(clicks: int, misses: ArrayLike, kappa: ArrayLike, warm_start: float = 0.5) -> PBMTS:
     """An agent whose item 0 has these counts and last had this mode."""
     n = len(list(kappa))
@@ -107,10 +133,12 @@ def test_the_mode_is_that_of_fifty_digits_whatever_the_last_one_was():
 
 
 def test_the_hat_lies_above_and_the_chords_below():
-    """500 random counts: at 600 points around the mode, up to rounding errors of the log density itself."""
+    """500 random counts besides the named ones: at 600 points around the mode, up to rounding errors of the log density itself.
+
+    A proposal is accepted at least in one of five cases.
+    """
     rng = np.random.default_rng(2)
-    for _ in range(500):
-        clicks, misses, kappa = random_counts(rng)
+    for clicks, misses, kappa in [*EDGES.values(), *(random_counts(rng) for _ in range(500))]:
         agent = pbmts(clicks, misses, kappa)
         build_hat(agent.state, 0)
         state, mode = agent.state, float(agent.state.mode[0])
@@ -121,6 +149,9 @@ def test_the_hat_lies_above_and_the_chords_below():
         counts = ([clicks, *np.zeros_like(misses)], [clicks, *misses], [0.5, *kappa])
         density, rounding = log_posterior(x, *counts), 1e-9 + 1e-14 * (clicks + sum(misses))
         assert (density - hat(agent, x)).max() < rounding, context
+        near = np.linspace(max(mode - 30 * width, 1e-12), min(mode + 30 * width, 1 - 1e-12), 20_001)
+        mass = np.exp(log_posterior(near, *counts) - state.top[0]).sum()
+        assert mass > 0.2 * np.exp(hat(agent, near) - state.top[0]).sum(), context
         chord = np.where(x < mode, state.ascent[0], -state.descent[0]) * (x - mode)
         within = (x >= state.low[0]) & (x <= state.high[0])
         assert np.all((state.top[0] + chord - density)[within] < 1e-6), context
@@ -143,32 +174,6 @@ def test_the_chords_change_no_draw():
             draws.append([*drawn.tolist(), generator.random()])
         assert draws[0] == draws[1], f"S={clicks}, misses={misses}, kappa={kappa}"
         assert 0 < min(draws[0]) < max(draws[0]) < 1
-
-
-EDGES = {  # Σ S_l, N_l - S_l, κ_l
-    "usual": (17, [18, 28], [0.9, 0.4]),
-    "usual, mode just below one": (11, [1, 9], [0.95, 0.1]),
-    "low weights": (3, [398, 899], [0.02, 0.005]),
-    "many": (49_000, [60_000, 51_000], [0.9, 0.35]),
-    "never shown": (0, [0, 0], [1.0, 0.5]),
-    "never clicked": (0, [10**4, 7], [1.0, 0.5]),
-    "never clicked in 10⁷": (0, [10**7, 10**7], [0.9, 0.5]),
-    "never clicked, κ tiny": (0, [1, 0], [1e-100, 1.0]),
-    "never clicked, κ small": (0, [1000, 0], [1e-3, 1.0]),
-    "always clicked": (1000, [0, 0], [1.0, 0.5]),
-    "always clicked in 10⁷": (10**7, [0, 0], [1.0, 0.5]),
-    "one miss at κ = 1 after 10³ clicks": (1000, [1, 0], [1.0, 0.5]),
-    "one miss at κ = 1 after 10⁷ clicks": (10**7, [1, 0], [1.0, 0.5]),
-    "one miss at κ = 1 where the slope at 1 was 0": (9, [1, 1], [1.0, 0.9]),
-    "slope at 1 all but 0": (9, [0, 1], [1.0, 0.9]),
-    "slope at 1 just negative": (10**6 - 1, [0, 10**6], [1.0, 0.5]),
-    "slope at 1 just positive": (10**6 + 1, [0, 10**6], [1.0, 0.5]),
-    "κ all 1": (3, [4, 5], [1.0, 1.0]),
-    "κ next to 1": (1000, [1, 1], [BELOW_ONE, BELOW_ONE]),
-    "κ tiny": (5, [100, 10**7], [1e-100, 1e-13]),
-    "10⁷ of both": (10**7, [2 * 10**7, 10**7], [1.0, 0.4]),
-    "one click in 10⁷": (1, [10**7, 10**7], [1.0, 0.3]),
-}
 
 
 @pytest.mark.parametrize("counts", EDGES.values(), ids=EDGES)

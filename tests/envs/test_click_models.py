@@ -272,7 +272,10 @@ def test_a_search_beyond_the_limit_is_refused_and_a_theorem_still_answers(model_
 
 
 @pytest.mark.parametrize("reward", ["clicks", "any_click"])
-@pytest.mark.parametrize(("model_class", "n_positions", "n_models"), [(ClickChainModel, 3, 300), (TrustBiasModel, 4, 80)])
+@pytest.mark.parametrize(
+    ("model_class", "n_positions", "n_models"),
+    [(ClickChainModel, 3, 300), (TrustBiasModel, 4, 80), (DependentClickModel, 4, 60)],
+)
 def test_the_best_lists_of_random_models_are_those_of_exhaustive_search(model_class, n_positions, n_models, reward):
     rng = np.random.default_rng(5)
     for _ in range(n_models):

@@ -536,13 +536,6 @@ def test_engines_give_the_same_numbers(env_id, name):
     )
 
 
-@by_model
-def test_engines_agree_with_labels(name):
-    assert_engines_agree(
-        lambda: clickgym.agents.C2UCB(L, K, n_features=4, seed=5), lambda: ContextualClickEnv(LABELLED[name]), horizon=200
-    )
-
-
 @by_reward
 def test_engines_agree_on_every_reward(name, reward, cutoff):
     assert_engines_agree(

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 from scipy.special import expit
+from test_contextual_envs import assert_engines_agree
 
 import clickgym
 from clickgym.envs import CONTEXTUAL, ClickEnv, LabelledModel, PositionBasedModel, Users, load_instance
@@ -235,17 +236,12 @@ def test_streams_see_products_too():
 
 
 @pytest.mark.parametrize("env_id", CONTEXTUAL)
-@pytest.mark.parametrize("name", ["personal:features=outer", "network:features=products"])
+@pytest.mark.parametrize("name", ["personal:features=outer", "network:features=plain"])
 def test_engines_agree_in_every_click_model(env_id, name):
-    outcomes = []
-    for engine in ("compiled", "python"):
-        env = gym.make(env_id, instance=f"{name},n_pool=40,n_users=8", n_positions=3)
-        agent = clickgym.make_agent("C2UCB", env, seed=5)
-        result = clickgym.run(agent, env, 150, seed=7, checkpoints=range(1, 151), engine=engine)
-        assert result.engine == engine
-        outcomes.append([result.regret, result.reward, result.clicks, *env.unwrapped.task.round, *agent.state])
-    for one, other in zip(*outcomes, strict=True):
-        np.testing.assert_array_equal(one, other)
+    def make():
+        return gym.make(env_id, instance=f"{name},n_pool=40,n_users=8", n_positions=3)
+
+    assert_engines_agree(lambda: clickgym.make_agent("C2UCB", make(), seed=5), make, horizon=150)
 
 
 # ------------------------------------------------------------------------------------------------------ models and files

@@ -264,14 +264,6 @@ def test_the_dependent_click_model_has_its_optimum_in_sessions_of_30_candidates(
     assert 17_000_000 > MAX_SEARCH < DependentClickModel.max_search
 
 
-def test_the_bound_of_the_dependent_click_model_leaves_out_no_better_list():
-    rng = np.random.default_rng(3)
-    for _ in range(60):
-        model = DependentClickModel(rng.choice([0, 0.5, 1, *rng.random(4)], 6), rng.choice([0, 1, *rng.random(3)], 4))
-        optimum = model.expected_reward(model.optimal_ranking())
-        assert optimum == pytest.approx(most(model, np.ones(6), 4), rel=0, abs=1e-12)
-
-
 # ------------------------------------------------------------------------------------------------------- what is refused
 
 

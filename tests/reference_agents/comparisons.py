@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from itertools import pairwise, permutations
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -240,20 +240,12 @@ class TopRankReference(Remembering):
         return blocks, list(self.age)
 
     def arrive(self, memory: Any, arrived: Clicks) -> None:
-        blocks, age = memory
-        samples = arrived.samples()
-        for block in blocks:
-            for i, j in permutations(block, 2):
-                # What the list left out, unless it was cut off, is not clicked.
-                hidden = [item for item in (i, j) if item not in samples]
-                if any(arrived.is_cut or item in arrived.ranking or age[item] != self.age[item] for item in hidden):
-                    continue
-                difference = samples.get(i, 0) - samples.get(j, 0)
-                self.s[i, j] += difference
-                self.n[i, j] += abs(difference)
-                n = self.n[i, j]
-                if n > 0 and self.s[i, j] >= math.sqrt(2 * n * math.log(self.c * math.sqrt(n) / self.delta)):
-                    self.better.add((i, j))
+        for i, j, difference in self.comparisons(*memory, arrived):
+            self.s[i, j] += difference
+            self.n[i, j] += abs(difference)
+            n = self.n[i, j]
+            if n > 0 and self.s[i, j] >= math.sqrt(2 * n * math.log(self.c * math.sqrt(n) / self.delta)):
+                self.better.add((i, j))
 
     def replace(self, item: int) -> None:
         self.age[item] += 1

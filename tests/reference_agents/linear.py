@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .reference import Reference, examined_positions
+from .reference import Reference, examined_positions, is_in_order
 
 TIE = 1e-10  # indices closer than this are equal, as the agents have it
 WORST = 1e9  # the condition number beyond which floats do not tell the order of indices
@@ -51,12 +51,7 @@ class RidgeReference(Reference):
             return super().allows(ranking)
         index = self.scores(drawn)
         slack = TIE + 1e-15 * float(np.linalg.cond(self.gram)) * max(1.0, float(np.abs(index).max()))
-        left = set(range(self.n_items))
-        for item in ranking:  # the best of those left, or one within the tolerance of it
-            if index[item] < max(index[other] for other in left) - slack:
-                return False
-            left.remove(item)
-        return True
+        return is_in_order(ranking, index, slack)
 
     def learn(self, ranking: Sequence[int], clicks: Sequence[int]) -> None:
         samples = range(self.n_positions) if self.feedback == "all" else examined_positions(clicks, self.feedback)
@@ -123,18 +118,17 @@ class LinearTSReference(RidgeReference):
 class SamplingReference(Reference):
     """A list is the order of xᵀθ, one θ for all candidates, which the agent has in ``drawn.vector``.
 
-    Subclasses have ``precision``, the matrix whose inverse is the covariance of the draw but for its scale, and ``mean``.
+    The inverse of ``precision`` is the covariance of the draw but for its scale; ``sigma`` is the deviation of a click.
     """
 
-    precision: np.ndarray
-
-    def __init__(self, n_items: int, n_positions: int, n_features: int) -> None:
+    def __init__(self, n_items: int, n_positions: int, n_features: int, sigma: float = 1.0) -> None:
         super().__init__(n_items, n_positions)
         self.precision, self.features = np.eye(n_features), np.zeros((n_items, n_features))
+        self.sigma, self.b = sigma, np.zeros(n_features)
         self.whitened = np.zeros(n_features)
 
     def mean(self) -> np.ndarray:
-        raise NotImplementedError
+        return np.linalg.solve(self.precision, self.b) * self.sigma**-2
 
     def scale(self) -> float:
         raise NotImplementedError
@@ -152,11 +146,8 @@ class SamplingReference(Reference):
             return False
         scores = self.features @ drawn.vector
         slack = TIE + 1e-13 * float(np.abs(self.features).max() * np.abs(drawn.vector).max()) * len(drawn.vector)
-        left = set(range(self.n_items))
-        for place in self.places():
-            if scores[ranking[place]] < max(scores[other] for other in left) - slack:
-                return False
-            left.remove(ranking[place])
+        if not is_in_order([ranking[place] for place in self.places()], scores, slack):
+            return False
         if not self.is_told():
             return True
         away = np.linalg.cholesky(self.precision).T @ (drawn.vector - self.mean())
@@ -164,22 +155,28 @@ class SamplingReference(Reference):
         self.whitened = away / (scale or 1.0)  # independent standard normals
         return float(np.abs(away).max()) < 7 * scale + 1e-6
 
-    def mean_agrees(self, state: Any) -> bool:
+    def add(self, x: np.ndarray, weight: float, click: int) -> None:
+        """A sample whose expectation is the weight times xᵀθ."""
+        self.precision = self.precision + weight**2 * np.outer(x, x) / self.sigma**2
+        self.b = self.b + weight * click * x
+
+    def agrees(self, state: Any) -> bool:
+        size = float(np.abs(self.precision).max())
+        if not np.allclose(state.gram / self.sigma**2, self.precision, rtol=1e-9, atol=1e-12 * size):
+            return False
         mean = self.mean()
         slack = 1e-14 * float(np.linalg.cond(self.precision)) + 1e-9
-        return not self.is_told() or np.allclose(state.theta, mean, rtol=0, atol=slack * max(1e-300, float(np.abs(mean).max())))
+        slack *= max(1e-300, float(np.abs(mean).max()))
+        is_same = np.allclose(state.moment, self.b)
+        return is_same and (not self.is_told() or np.allclose(state.theta, mean, rtol=0, atol=slack))
 
 
 class CascadeLinTSReference(SamplingReference):
     """CascadeLinTS and, with an inflation, LinTS-Cascade: section 9.3 of the specification."""
 
     def __init__(self, *sizes: int, sigma: float, inflation: float | None, feedback: str) -> None:
-        super().__init__(*sizes)
-        self.sigma, self.inflation, self.feedback = sigma, inflation, feedback
-        self.b = np.zeros(sizes[2])
-
-    def mean(self) -> np.ndarray:
-        return np.linalg.solve(self.precision, self.b) * self.sigma**-2
+        super().__init__(*sizes, sigma)
+        self.inflation, self.feedback = inflation, feedback
 
     def scale(self) -> float:
         if self.inflation is None:
@@ -189,16 +186,8 @@ class CascadeLinTSReference(SamplingReference):
 
     def learn(self, ranking: Sequence[int], clicks: Sequence[int]) -> None:
         for k in examined_positions(clicks, self.feedback):
-            x = self.features[ranking[k]]
-            self.precision = self.precision + np.outer(x, x) / self.sigma**2
-            self.b = self.b + clicks[k] * x
+            self.add(self.features[ranking[k]], 1.0, clicks[k])
         super().learn(ranking, clicks)
-
-    def agrees(self, state: Any) -> bool:
-        scaled = state.gram / self.sigma**2
-        size = float(np.abs(self.precision).max())
-        alike = np.allclose(scaled, self.precision, rtol=1e-9, atol=1e-12 * size) and np.allclose(state.moment, self.b)
-        return alike and self.mean_agrees(state)
 
 
 class PBMLinTSReference(SamplingReference):
@@ -207,10 +196,6 @@ class PBMLinTSReference(SamplingReference):
     def __init__(self, *sizes: int, examination: Any, scale: float) -> None:
         super().__init__(*sizes)
         self.kappa, self.given_scale = np.asarray(examination), scale
-        self.b = np.zeros(sizes[2])
-
-    def mean(self) -> np.ndarray:
-        return np.linalg.solve(self.precision, self.b)
 
     def scale(self) -> float:
         return self.given_scale
@@ -220,15 +205,8 @@ class PBMLinTSReference(SamplingReference):
 
     def learn(self, ranking: Sequence[int], clicks: Sequence[int]) -> None:
         for item, kappa, click in zip(ranking, self.kappa, clicks, strict=True):
-            x = self.features[item]
-            self.precision = self.precision + kappa**2 * np.outer(x, x)
-            self.b = self.b + kappa * click * x
+            self.add(self.features[item], kappa, click)
         super().learn(ranking, clicks)
-
-    def agrees(self, state: Any) -> bool:
-        size = float(np.abs(self.precision).max())
-        alike = np.allclose(state.gram, self.precision, rtol=1e-9, atol=1e-12 * size) and np.allclose(state.moment, self.b)
-        return alike and self.mean_agrees(state)
 
 
 class CascadeWOFULReference(Reference):
@@ -269,12 +247,7 @@ class CascadeWOFULReference(Reference):
         spread = np.sqrt(np.maximum(np.einsum("ai,ij,aj->a", self.features, inverse, self.features), 0))
         index = self.features @ inverse @ self.g + beta * spread
         slack = TIE + 1e-15 * float(np.linalg.cond(self.h)) * max(1.0, float(np.abs(index).max()))
-        left = set(range(self.n_items))
-        for item in ranking:
-            if index[item] < max(index[other] for other in left) - slack:
-                return False
-            left.remove(item)
-        return np.allclose(drawn.omega, self.omega, rtol=1e-6)
+        return is_in_order(ranking, index, slack) and np.allclose(drawn.omega, self.omega, rtol=1e-6)
 
     def learn(self, ranking: Sequence[int], clicks: Sequence[int]) -> None:
         examined = examined_positions(clicks, self.feedback)

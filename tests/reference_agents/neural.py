@@ -16,7 +16,7 @@ import numpy as np
 from scipy.special import expit
 
 from .rankers import TIE, PairRankReference
-from .reference import Reference, examined_positions
+from .reference import Reference, examined_positions, is_in_order
 
 TRAINED = 1e-6  # what rounding may make of equal weights in a training
 Gradient = list[tuple[np.ndarray, np.ndarray]]
@@ -189,13 +189,7 @@ class NeuralBanditReference(_Trained):
             scores = self.network.phi(self.features) @ drawn.draw
             if self.scale == 0:  # then the draw is the mean
                 assert np.allclose(self.gram @ drawn.draw, self.moment, rtol=1e-6, atol=1e-6 * np.abs(self.moment).max())
-        slack = 2 * TIE + 1e-9 * np.abs(scores).max()
-        rest = list(range(self.n_items))
-        for item in ranking:
-            if scores[item] < scores[rest].max() - slack:
-                return False
-            rest.remove(item)
-        return True
+        return is_in_order(ranking, scores, 2 * TIE + 1e-9 * np.abs(scores).max())
 
     def learn(self, ranking: Sequence[int], clicks: Sequence[int]) -> None:
         assert self.network is not None

@@ -21,6 +21,9 @@ TIE = 1e-10  # values this close are equal
 class _Ranker(Reference):
     """Base: weights, and the features of the display in hand."""
 
+    remembered: tuple[str, ...] = ()
+    """The attributes that a display leaves for its clicks."""
+
     def __init__(self, n_items: int, n_positions: int, n_features: int) -> None:
         super().__init__(n_items, n_positions)
         self.weights = np.zeros(n_features)
@@ -35,6 +38,13 @@ class _Ranker(Reference):
         """What was drawn is known by `agrees` only."""
         self.session = (list(ranking), list(clicks))
         super().learn(ranking, clicks)
+
+    def remember(self) -> list[Any]:
+        return [getattr(self, name) for name in self.remembered]
+
+    def recall(self, memory: list[Any]) -> None:
+        for name, value in zip(self.remembered, memory, strict=True):
+            setattr(self, name, value)
 
     def take_over(self, state: Any, most: float) -> bool:
         """Whether the weights agree, after a step of at most so much; they are taken over, so that rounding does not add up."""
@@ -173,6 +183,8 @@ class PairRankReference(_Ranker):
 class DuelingReference(_Ranker):
     """DBGD and MGD: Yue and Joachims 2009 (ICML), Schuth et al. 2016 (WSDM)."""
 
+    remembered = ("features", "directions", "credit")
+
     def __init__(
         self,
         n_items: int,
@@ -249,19 +261,14 @@ class DuelingReference(_Ranker):
             self.rate *= self.decay
         return math.isclose(state.rate[0], self.rate, rel_tol=CLOSE) and self.take_over(state, most)
 
-    def remember(self) -> Any:
-        """What a display leaves."""
-        return self.features, self.directions, self.credit
-
-    def recall(self, memory: Any) -> None:
-        self.features, self.directions, self.credit = memory
-
 
 # --------------------------------------------------------------------------------------------------------------- COLTR
 
 
 class COLTRReference(_Ranker):
     """COLTR: Zhuang and Zuccon 2020 (ECIR)."""
+
+    remembered = ("features", "law")
 
     def __init__(
         self,
@@ -310,10 +317,3 @@ class COLTRReference(_Ranker):
         if improves.any():
             self.weights = self.weights + self.rate * self.unit * directions[improves].mean(axis=0)
         return good and self.take_over(state, self.rate * self.unit)
-
-    def remember(self) -> Any:
-        """What a display leaves."""
-        return self.features, self.law
-
-    def recall(self, memory: Any) -> None:
-        self.features, self.law = memory

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import permutations
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,6 +13,16 @@ CLOSE = 1e-9  # what rounding may make of equal numbers, relative to them
 
 def is_close(a: float, b: float) -> bool:
     return a == b or abs(a - b) <= CLOSE * max(1.0, min(abs(a), abs(b)))
+
+
+def is_in_order(items: Iterable[int], scores: Any, slack: float) -> bool:
+    """Whether each item has the largest score of those not before it, up to a slack."""
+    left = set(range(len(scores)))
+    for item in items:
+        if scores[item] < max(scores[other] for other in left) - slack:
+            return False
+        left.remove(item)
+    return True
 
 
 def examined_positions(clicks: Sequence[int], feedback: str) -> range:
@@ -96,6 +107,19 @@ class Remembering(Reference):
 
     def replace(self, item: int) -> None:
         raise NotImplementedError
+
+    def comparisons(
+        self, parts: Iterable[Iterable[int]], age: Sequence[int], arrived: Clicks
+    ) -> Iterator[tuple[int, int, int]]:
+        """The ordered pairs (i, j) of items in one part of a display of which the clicks tell something, with c_i - c_j.
+
+        What the list left out, unless it was cut off, is not clicked; ``age`` is that of the display.
+        """
+        samples = arrived.samples()
+        for i, j in (pair for part in parts for pair in permutations(part, 2)):
+            hidden = [item for item in (i, j) if item not in samples]
+            if not any(arrived.is_cut or item in arrived.ranking or age[item] != self.age[item] for item in hidden):
+                yield i, j, samples.get(i, 0) - samples.get(j, 0)
 
     def allows(self, ranking: Sequence[int], drawn: Any = None, features: Any = None) -> bool:
         self.memory = self.show(list(ranking), drawn, set(self.available)) if super().allows(ranking) else None

@@ -257,16 +257,9 @@ class UniRankReference(Remembering):
         return tuple(part for part, start in zip(parts, starts, strict=True) if start < self.n_positions)
 
     def arrive(self, memory: Any, arrived: Clicks) -> None:
-        displayed, age = memory
-        samples = arrived.samples()
-        for part in displayed:
-            for i, j in permutations(part, 2):
-                hidden = [item for item in (i, j) if item not in samples]
-                if any(arrived.is_cut or item in arrived.ranking or age[item] != self.age[item] for item in hidden):
-                    continue
-                difference = samples.get(i, 0) - samples.get(j, 0)
-                self.difference[i, j] += difference
-                self.compared[i, j] += abs(difference)
+        for i, j, difference in self.comparisons(*memory, arrived):
+            self.difference[i, j] += difference
+            self.compared[i, j] += abs(difference)
 
     def replace(self, item: int) -> None:
         self.age[item] += 1
