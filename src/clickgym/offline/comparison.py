@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from os import PathLike
 from pathlib import Path
 from typing import Any, Unpack
@@ -127,20 +128,17 @@ def compare(
         "level": check_between("level", level, 0.0, 1.0), "seed": check_seed(seed),
     }  # fmt: skip
     if estimators is None and isinstance(logged, ClickLog):
-        estimates = _judged(logged, targets, source, **settings)
+        by_policy, refused, verdicts = _judged(logged, targets, source, **settings)
     else:
-        estimates = _estimated(logged, targets, estimators, source, **settings)
-    by_policy = {spec: results for spec, (results, _, _) in estimates.items()}
-    refused = {(spec, name): why for spec, (_, reasons, _) in estimates.items() for name, why in reasons.items()}
-    verdicts = {spec: verdict for spec, (_, _, verdict) in estimates.items()}
+        by_policy, refused, verdicts = _estimated(logged, targets, estimators, source, **settings)
     if not any(by_policy.values()):
         raise ValueError(next(iter(refused.values())))
     earned = None if on_policy is None else logged_reward(read_sessions(on_policy, log_format, query), reward, cutoff)
     return Comparison(logged, targets, by_policy, refused, earned, verdicts)
 
 
-Estimates = Mapping[str, tuple[tuple[Evaluation, ...], dict[str, str], Verdict | None]]
-"""Of each policy the estimates, the reasons why there are no others, by estimator, and the verdict."""
+Estimates = tuple[dict[str, tuple[Evaluation, ...]], dict[tuple[str, str], str], dict[str, Verdict | None]]
+"""As in `Comparison`: by policy, refused and verdicts."""
 
 
 def _judged(
@@ -151,7 +149,10 @@ def _judged(
         what = repr(reward) if reward != "clicks" else "what they are worth"
         raise ValueError(f"estimators are not given, which tells only of clicks; expected some that tell {what}")
     judge = Judge(log, targets, logging, **settings)
-    return {spec: judge.judge(spec) for spec in targets}
+    by_policy = {spec: judge.judge(spec) for spec in targets}
+    refused = {(spec, name): why for spec, (_, reasons, _) in by_policy.items() for name, why in reasons.items()}
+    verdicts: dict[str, Verdict | None] = {spec: verdict for spec, (_, _, verdict) in by_policy.items()}
+    return {spec: results for spec, (results, _, _) in by_policy.items()}, refused, verdicts
 
 
 def _estimated(
@@ -159,16 +160,14 @@ def _estimated(
     logging: Policies | None, **settings: Any,
 ) -> Estimates:  # fmt: skip
     """By the estimators that were asked for."""
-    estimates: dict[str, tuple[tuple[Evaluation, ...], dict[str, str], Verdict | None]] = {}
-    for spec, target in targets.items():
-        results, refused = [], {}
-        for name in estimators or ("item-position",):
-            try:
-                results.append(evaluate(log, target, name, logging=logging, **settings))
-            except ValueError as error:
-                refused[name] = str(error)
-        estimates[spec] = tuple(results), refused, agreement(results, estimators is None)
-    return estimates
+    by_policy: dict[str, tuple[Evaluation, ...]] = dict.fromkeys(targets, ())
+    refused = {}
+    for spec, name in product(targets, estimators or ("item-position",)):
+        try:
+            by_policy[spec] += (evaluate(log, targets[spec], name, logging=logging, **settings),)
+        except ValueError as error:
+            refused[spec, name] = str(error)
+    return by_policy, refused, {spec: agreement(results, estimators is None) for spec, results in by_policy.items()}
 
 
 def some_labels(name: str, words: Sequence[str]) -> tuple[str, ...]:
