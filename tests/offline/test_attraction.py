@@ -4,7 +4,6 @@ import numpy as np
 import polars as pl
 import pytest
 
-from clickgym.command_line import main
 from clickgym.offline import ClickLog, fit_models, write_tidy
 
 CASCADE = np.array([0.6, 0.45, 0.3, 0.2, 0.1])
@@ -94,20 +93,18 @@ def test_each_query_and_model_has_its_rows_and_those_of_instances_agree():
     np.testing.assert_allclose((own["high"] - own["attraction"]).to_numpy() / 4.302653, half, atol=2e-6)
 
 
-def test_the_command_writes_a_table_and_refuses_in_one_line(tmp_path, monkeypatch, capsys):
+def test_the_command_writes_a_table_and_refuses_in_one_line(tmp_path, monkeypatch, printed, refused):
     monkeypatch.chdir(tmp_path)
     write_tidy(simulated(np.random.default_rng(0), "CM", 300), "log.csv")
     fit = ["fit", "log.csv", "--out", "q.json", "--bootstrap", "2", "--model"]
-    assert main([*fit, "CM", "--attractions", "out.csv"]) == 0
-    assert "out.csv: 5 rows, 0 of them without attraction" in capsys.readouterr().out
+    assert "out.csv: 5 rows, 0 of them without attraction" in printed([*fit, "CM", "--attractions", "out.csv"])
     frame = pl.read_csv("out.csv")
     assert frame.columns == ["query", "item", "sessions", "clicks", "model", "attraction", "low", "high", "coec"]
     for words, message in (
         (["CM", "--attractions", "out.txt"], "expected the name of a .csv file"),
         (["RCTR", "--attractions", "out.csv"], "RCTR has no attraction"),
     ):
-        assert main([*fit, *words]) == 2
-        told = capsys.readouterr().err
+        told = refused([*fit, *words])
         assert message in told
         assert told.count("\n") == 1
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from functools import partial
 
 import gymnasium as gym
 import numpy as np
@@ -11,7 +12,6 @@ import pytest
 from click_stories import make_model
 
 import clickgym
-from clickgym.command_line import main
 from clickgym.envs import ClickEnv, DependentClickModel, PositionBasedModel
 from clickgym.offline import ClickLog
 from clickgym.offline.interleaving import KNOWN
@@ -132,7 +132,7 @@ def test_agents_learn_first_and_rankers_are_taken_as_they_are():
 
 
 def test_rankers_by_features_rank_the_candidates_of_each_session():
-    env = "ContextualPBMRank-v0:instance=linear:n_items=6,n_positions=2,n_features=4,seed=2"
+    made = partial(gym.make, "ContextualPBMRank-v0", instance="linear:n_items=6,n_positions=2,n_features=4,seed=2")
 
     class Backwards:
         def __init__(self, agent):
@@ -141,11 +141,9 @@ def test_rankers_by_features_rank_the_candidates_of_each_session():
         def best(self, features):
             return self.agent.best(features)[::-1]
 
-    agent = clickgym.make_agent("LinearTS", gym.make(env.partition(":")[0], instance=env.partition("instance=")[2]), seed=0)
-    clickgym.run(agent, gym.make(env.partition(":")[0], instance=env.partition("instance=")[2]), 2000, seed=1)
-    compared = clickgym.compare_online(
-        agent, Backwards(agent), gym.make(env.partition(":")[0], instance=env.partition("instance=")[2]), METHODS, sessions=1500
-    )
+    agent = clickgym.make_agent("LinearTS", made(), seed=0)
+    clickgym.run(agent, made(), 2000, seed=1)
+    compared = clickgym.compare_online(agent, Backwards(agent), made(), METHODS, sessions=1500)
     assert compared.a is None
     assert compared.clicks[0] > compared.clicks[1]
     for test in compared.tests.values():
@@ -192,26 +190,22 @@ def test_what_is_wrong_is_said_in_one_line(message):
     assert "\n" not in str(error.value)
 
 
-def test_the_command_prints_what_is_true_and_what_each_method_finds(capsys):
+def test_the_command_prints_what_is_true_and_what_each_method_finds(printed):
     words = "compare-online DCMRank-v0 --a 2,4,7,8,0 --b 0,8,7,4,2 --by ab team_draft probabilistic --sessions 500"
-    assert main(words.split()) == 0
-    text = capsys.readouterr().out
+    text = printed(words.split())
     assert "Clicks per session: A 0.681994, B 0.70261" in text
     assert "sessions for 80 % power" in text
     assert text.count("Caution: ") == 2
-    assert main([*words.split(), "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
+    found = json.loads(printed([*words.split(), "--json"]))
     assert found["a"] == [2, 4, 7, 8, 0]
     assert found["tests"]["team_draft"]["mean"] > 0 > found["clicks"][0] - found["clicks"][1]
     assert found["satisfaction"][0] > found["satisfaction"][1]
 
 
-def test_the_command_takes_a_log(tmp_path, capsys):
+def test_the_command_takes_a_log(tmp_path, printed, refused):
     rows = ["session,query,position,item,clicked"]
     rows += [f"{s},q,{k + 1},{'xyz'[(s + k) % 3]},{(s + k) % 2}" for s in range(30) for k in range(3)]
     (tmp_path / "log.csv").write_text("\n".join(rows))
     words = ["compare-online", str(tmp_path / "log.csv"), "--a", "x,y,z", "--b", "z,y,x", "--sessions", "100"]
-    assert main([*words, "--model", "PBM"]) == 0
-    assert "team_draft" in capsys.readouterr().out
-    assert main(words) == 2
-    assert "model is missing" in capsys.readouterr().err
+    assert "team_draft" in printed([*words, "--model", "PBM"])
+    assert "model is missing" in refused(words)

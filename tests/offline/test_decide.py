@@ -301,16 +301,23 @@ WRONG = {
     "no level": (["LOG", "--level", "0"], "level is 0.0; expected a number in (0, 0.5)"),
     "level for all": (["LOG", "--all", "--level", "1"], "level is 1.0; expected a number in (0, 0.5)"),
     "single displays": (["LOG", "--format", "obd"], "LOG"),
+    "query and all": (
+        ["LOG", "--query", "shoes", "--all"],
+        "--query shoes cannot be given with --all or --top; expected one of the three",
+    ),
+    "all and top": (["LOG", "--all", "--top", "3"], "--all cannot be given with --top; expected one of them"),
+    "top": (["LOG", "--top", "0"], "top is 0"),
+    "jobs": (["LOG", "--all", "--jobs", "0"], "n_jobs is 0"),
+    "pdf": (["LOG", "--all", "--pdf"], "--pdf cannot be given with --all or --top: it is for the figure of one query"),
 }
 
 
 @pytest.mark.parametrize(("words", "message"), WRONG.values(), ids=WRONG)
-def test_wrong_words_are_refused_in_one_line_before_any_work(file, capsys, words, message):
+def test_wrong_words_are_refused_in_one_line_before_any_work(file, refused, words, message):
     out = file.parent / "out"
-    assert main(["decide", *(str(file) if word == "LOG" else word for word in words), "--out", str(out)]) == 2
-    captured = capsys.readouterr()
-    assert captured.err.count("\n") == 1
-    assert message.replace("LOG", "log.csv") in captured.err
+    said = refused(["decide", *(str(file) if word == "LOG" else word for word in words), "--out", str(out)])
+    assert said.count("\n") == 1
+    assert message.replace("LOG", "log.csv") in said
     assert not out.exists()
 
 

@@ -233,25 +233,3 @@ def test_a_stopped_command_says_how_far_it_is(file, capsys, monkeypatch, number)
         "clickgym: stopped; 8 of 8 queries are judged and 3 of 8 queries are written in out, and the same command resumes it\n"
     )
     assert capsys.readouterr().err == told
-
-
-WRONG = {
-    "query and all": (
-        ["--query", "shoes", "--all"],
-        "--query shoes cannot be given with --all or --top; expected one of the three",
-    ),
-    "all and top": (["--all", "--top", "3"], "--all cannot be given with --top; expected one of them"),
-    "top": (["--top", "0"], "top is 0"),
-    "jobs": (["--all", "--jobs", "0"], "n_jobs is 0"),
-    "pdf": (["--all", "--pdf"], "--pdf cannot be given with --all or --top: it is for the figure of one query"),
-}
-
-
-@pytest.mark.parametrize(("words", "message"), WRONG.values(), ids=WRONG)
-def test_wrong_words_are_refused_in_one_line(file, capsys, words, message):
-    out = file.parent / "out"
-    assert main(["decide", str(file), *words, "--out", str(out)]) == 2
-    captured = capsys.readouterr()
-    assert captured.err.count("\n") == 1
-    assert message in captured.err
-    assert not out.exists()

@@ -7,7 +7,6 @@ import pytest
 
 from clickgym.offline.decision.evidence import (
     LEVEL,
-    Evidence,
     Ground,
     _measured_grounds,
     experiment,
@@ -43,10 +42,7 @@ VERDICTS = {
 
 @pytest.mark.parametrize(("grounds", "enough", "wanted"), VERDICTS.values(), ids=VERDICTS)
 def test_the_verdict_follows_from_the_ground(grounds, enough, wanted):
-    evidence = Evidence((), tuple(grounds), 1.0, (), (), (), (), (), (), enough, False, 5, LEVEL)
-    assert settle(evidence.grounds, evidence.enough, LEVEL)[0] == wanted
-    ground = settle(grounds, enough, LEVEL)[1]
-    assert (evidence.ground, evidence.proposal) == ((None, None) if ground is None else (ground.name, ground.labels))
+    assert settle(grounds, enough, LEVEL)[0] == wanted
 
 
 def test_a_ground_is_judged_at_the_level_that_counts():

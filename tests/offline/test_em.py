@@ -20,7 +20,7 @@ from clickgym.offline import (
     fit_models,
 )
 from clickgym.offline.counting import by_query, last_clicks, merge_tails
-from clickgym.offline.estimation import cascading, click_chain
+from clickgym.offline.estimation import cascading
 
 PER_QUERY = {
     "PBM per query": lambda *n: PBMEstimator(*n, per_query=True),
@@ -54,8 +54,7 @@ def test_sessions_with_the_same_last_click_and_the_same_items_from_there_are_mer
 def test_merging_changes_nothing(name, monkeypatch):
     log = small_log(8, 400)
     merged = ALL[name](50).fit(log)
-    for module in (cascading, click_chain):
-        monkeypatch.setattr(module, "merge_tails", lambda pairs, last, first: (pairs, last, np.ones(len(pairs), np.int32)))
+    monkeypatch.setattr(cascading, "merge_tails", lambda pairs, last, first: (pairs, last, np.ones(len(pairs), np.int32)))
     each = ALL[name](50).fit(log)
     np.testing.assert_allclose(merged.attraction_, each.attraction_, rtol=1e-11)
     np.testing.assert_allclose(merged.log_posterior_, each.log_posterior_, rtol=1e-12)

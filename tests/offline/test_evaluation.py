@@ -177,16 +177,11 @@ def test_positions_below_the_cutoff_need_not_be_logged():
         assert evaluate(wider, target, estimator, logging=logging, cutoff=2).value == pytest.approx(0.5)
 
 
+@pytest.mark.parametrize("estimator", ["item-position", "pbm"])
 @pytest.mark.parametrize("name", [name for name in MODELS if name != "pbm"])
-def test_item_position_estimates_are_biased_where_clicks_depend_on_the_list(name):
-    mean, _, _ = moments(name, "item-position", TARGETS["fixed"])
-    assert abs(mean - value(users(name), TARGETS["fixed"])) > 0.005
-
-
-@pytest.mark.parametrize("name", [name for name in MODELS if name != "pbm"])
-def test_pbm_estimates_are_biased_for_other_users(name):
-    model = PositionBasedModel(users(name).attraction, [1.0, 0.7, 0.5])
-    mean, _, _ = moments(name, "pbm", TARGETS["fixed"], model)
+def test_estimates_that_assume_a_position_based_model_are_biased_for_other_users(name, estimator):
+    model = PositionBasedModel(users(name).attraction, [1.0, 0.7, 0.5]) if estimator == "pbm" else None
+    mean, _, _ = moments(name, estimator, TARGETS["fixed"], model)
     assert abs(mean - value(users(name), TARGETS["fixed"])) > 0.005
 
 
@@ -439,14 +434,6 @@ def test_a_given_policy_stands_for_the_recorded_propensities(n_positions):
     assert recorded.value == pytest.approx(shown.clicks.mean() / 3 / 0.9)
 
 
-def test_a_policy_that_fills_fewer_positions_than_the_log_is_refused():
-    few = ItemPositionPolicy(np.full((3, 2), 1 / 3))
-    with pytest.raises(ValueError, match="the logging policy fills 2 positions; the log has 3"):
-        evaluate(displays(3), UniformPolicy(3, 3), "item-position", logging=few)
-    with pytest.raises(ValueError, match="the target policy fills 2 positions; the log has 3"):
-        evaluate(displays(3), few, "item-position")
-
-
 # -------------------------------------------------------------------------------------------------------------- policies
 
 
@@ -478,92 +465,93 @@ def test_plackett_luce_does_not_cancel_where_one_item_has_all_the_weight():
 LOG = click_log([[0, 1], [1, 0], [2, 1]], [[1, 0], [0, 0], [0, 1]])
 UNIFORM = UniformPolicy(3, 2)
 
+SINGLE = ItemPositionLog([0], [0], [1], [0.5])
+ATTRACTED = [0.5] * 3
+FEW = ItemPositionPolicy(np.full((3, 2), 1 / 3))
+
 REFUSED = {
-    "unknown estimator": (lambda: evaluate(LOG, UNIFORM, "isp"), "ips"),
-    "no sessions": (lambda: evaluate(LOG[:0], UNIFORM), "no sessions"),
-    "no list propensities": (lambda: evaluate(LOG, UNIFORM), "no list_propensities"),
-    "no propensities": (lambda: evaluate(LOG, UNIFORM, "item-position"), "no propensities"),
-    "no prefix propensities": (lambda: evaluate(LOG, UNIFORM, "cascade"), "give the logging policy"),
-    "positions": (
-        lambda: evaluate(LOG, UniformPolicy(3, 3), logging=UNIFORM),
-        "target policy fills 3 positions; the log has 2",
-    ),
-    "items": (lambda: evaluate(LOG, UniformPolicy(4, 2), logging=UNIFORM), "items from 0 to 3"),
-    "no policy for a query": (lambda: evaluate(LOG, {"r": UNIFORM}, logging=UNIFORM), "no target policy for query 'q'"),
+    "unknown estimator": ("ips", UNIFORM, "isp", {}),
+    "no sessions": ("no sessions", UNIFORM, "ips", {"log": LOG[:0]}),
+    "no list propensities": ("no list_propensities", UNIFORM, "ips", {}),
+    "no propensities": ("no propensities", UNIFORM, "item-position", {}),
+    "no prefix propensities": ("give the logging policy", UNIFORM, "cascade", {}),
+    "positions": ("target policy fills 3 positions; the log has 2", UniformPolicy(3, 3), "ips", {"logging": UNIFORM}),
+    "items": ("items from 0 to 3", UniformPolicy(4, 2), "ips", {"logging": UNIFORM}),
+    "no policy for a query": ("no target policy for query 'q'", {"r": UNIFORM}, "ips", {"logging": UNIFORM}),
     "a list never shown": (
-        lambda: evaluate(LOG, FixedPolicy([0, 2]), logging=ListPolicy([[0, 1], [1, 0], [2, 1]], [0.4, 0.3, 0.3])),
-        "list a, c: the target policy shows it, the logging policy never",
+        "list a, c: the target policy shows it, the logging policy never", FixedPolicy([0, 2]), "ips",
+        {"logging": ListPolicy([[0, 1], [1, 0], [2, 1]], [0.4, 0.3, 0.3])},
     ),
     "an item never shown": (
-        lambda: evaluate(LOG, UNIFORM, "ips", logging=UniformPolicy(2, 2)),
-        "item 'c': the target policy shows it, the logging policy never",
+        "item 'c': the target policy shows it, the logging policy never", UNIFORM, "ips", {"logging": UniformPolicy(2, 2)},
     ),
     "an item never shown at a position": (
-        lambda: evaluate(LOG, UNIFORM, "item-position", logging=empirical_policies(LOG)),
-        "item 'c' at position 2: the target policy shows it",
+        "item 'c' at position 2: the target policy shows it", UNIFORM, "item-position", {"logging": empirical_policies(LOG)},
     ),
     "an item never examined": (
-        lambda: evaluate(LOG, UNIFORM, "pbm", model=PositionBasedModel([0.5] * 3, [0.0, 1.0])),
-        "item 'c': the target policy shows it",
+        "item 'c': the target policy shows it", UNIFORM, "pbm", {"model": PositionBasedModel(ATTRACTED, [0.0, 1.0])},
     ),
     "an item not in the log": (
-        lambda: evaluate(LOG[:2], FixedPolicy([2, 0]), "pbm", model=PositionBasedModel([0.5] * 3, [1.0, 1.0])),
-        "item 'c': the target policy shows it",
+        "item 'c': the target policy shows it", FixedPolicy([2, 0]), "pbm",
+        {"log": LOG[:2], "model": PositionBasedModel(ATTRACTED, [1.0, 1.0])},
     ),
     "no overlap": (
-        lambda: evaluate(LOG, FixedPolicy([0, 2]), logging=UNIFORM),
-        "no session of the log shows what the target policy would",
+        "no session of the log shows what the target policy would", FixedPolicy([0, 2]), "ips", {"logging": UNIFORM},
     ),
-    "no overlap at a position": (
-        lambda: evaluate(LOG, FixedPolicy([0, 2]), "item-position", logging=UNIFORM),
-        "would at position 2",
-    ),
+    "no overlap at a position": ("would at position 2", FixedPolicy([0, 2]), "item-position", {"logging": UNIFORM}),
     "another click model": (
-        lambda: evaluate(LOG, UNIFORM, "ubm", model=PositionBasedModel([0.5] * 3, [1.0, 1.0])),
-        "model is a PositionBasedModel; the estimator 'ubm' takes a UserBrowsingModel",
+        "model is a PositionBasedModel; the estimator 'ubm' takes a UserBrowsingModel", UNIFORM, "ubm",
+        {"model": PositionBasedModel(ATTRACTED, [1.0, 1.0])},
     ),
     "another fitted click model": (
-        lambda: evaluate(LOG, UNIFORM, "pbm", model=UBMEstimator().fit(LOG), logging=UNIFORM),
-        "fitted as a UserBrowsingModel",
+        "fitted as a UserBrowsingModel", UNIFORM, "pbm", {"model": UBMEstimator().fit(LOG), "logging": UNIFORM},
     ),
     "too few items in the click model": (
-        lambda: evaluate(LOG, UNIFORM, "pbm", model=PositionBasedModel([0.5] * 2, [1.0, 1.0])),
-        "the click model has 2 items",
+        "the click model has 2 items", UNIFORM, "pbm", {"model": PositionBasedModel([0.5] * 2, [1.0, 1.0])},
     ),
     "too few positions in the click model": (
-        lambda: evaluate(LOG, UNIFORM, "pbm", model=PositionBasedModel([0.5] * 3, [1.0])),
-        "the click model has 1 positions; the log has 2",
+        "the click model has 1 positions; the log has 2", UNIFORM, "pbm", {"model": PositionBasedModel(ATTRACTED, [1.0])},
     ),
     "an item the click model was not fitted to": (
-        lambda: evaluate(LOG, UniformPolicy(2, 2), "pbm", model=PBMEstimator().fit(LOG[:2])),
-        "not fitted to the query and item",
+        "not fitted to the query and item", UniformPolicy(2, 2), "pbm", {"model": PBMEstimator().fit(LOG[:2])},
     ),
     "only item-positions known": (
-        lambda: evaluate(LOG, ItemPositionPolicy(np.full((3, 2), 1 / 3)), logging=UNIFORM),
-        "only the item-position probabilities of this policy are known",
+        "only the item-position probabilities of this policy are known", FEW, "ips", {"logging": UNIFORM},
     ),
-    "too many lists": (lambda: UniformPolicy(100, 5).support(), "more than the limit"),
-    "a reward nobody knows": (lambda: evaluate(LOG, UNIFORM, reward="click"), "unknown reward 'click'; did you mean 'clicks'"),
+    "too few positions of the target": (
+        "the target policy fills 2 positions; the log has 3", FEW, "item-position", {"log": displays(3)},
+    ),
+    "too few positions of the logging policy": (
+        "the logging policy fills 2 positions; the log has 3", UniformPolicy(3, 3), "item-position",
+        {"log": displays(3), "logging": FEW},
+    ),
+    "a reward nobody knows": ("unknown reward 'click'; did you mean 'clicks'", UNIFORM, "ips", {"reward": "click"}),
     "a reward no sum over items": (
-        lambda: evaluate(LOG, UNIFORM, "pbm", reward="any_click"),
-        "the estimator 'pbm' cannot tell 'any_click'; ips, cascade, dr, cascade-dr can",
+        "the estimator 'pbm' cannot tell 'any_click'; ips, cascade, dr, cascade-dr can", UNIFORM, "pbm",
+        {"reward": "any_click"},
     ),
     "a reward the log does not tell": (
-        lambda: evaluate(LOG, UNIFORM, "ips", reward="satisfaction"),
-        "the estimator 'ips' cannot tell 'satisfaction'; dcm, sdbn, dbn can",
+        "the estimator 'ips' cannot tell 'satisfaction'; dcm, sdbn, dbn can", UNIFORM, "ips", {"reward": "satisfaction"},
     ),
-    "cutoff": (lambda: evaluate(LOG, UNIFORM, logging=UNIFORM, cutoff=3), "cutoff is 3, but the log has 2 positions"),
-    "no cutoff": (lambda: evaluate(LOG, UNIFORM, logging=UNIFORM, cutoff=0), "cutoff is 0; expected a positive integer"),
+    "cutoff": ("cutoff is 3, but the log has 2 positions", UNIFORM, "ips", {"logging": UNIFORM, "cutoff": 3}),
+    "no cutoff": ("cutoff is 0; expected a positive integer", UNIFORM, "ips", {"logging": UNIFORM, "cutoff": 0}),
     "cutoff of single displays": (
-        lambda: evaluate(ItemPositionLog([0], [0], [1], [0.5]), UNIFORM, "item-position", cutoff=1),
-        "cutoff is 1, but the log holds single items",
+        "cutoff is 1, but the log holds single items", UNIFORM, "item-position", {"log": SINGLE, "cutoff": 1},
     ),
-    "level": (lambda: evaluate(LOG, UNIFORM, logging=UNIFORM, level=1.0), "level is 1"),
-    "bootstrap": (lambda: evaluate(LOG, UNIFORM, logging=UNIFORM, bootstrap=0), "bootstrap is 0"),
-    "lists of single displays": (
-        lambda: evaluate(ItemPositionLog([0], [0], [1], [0.5]), UNIFORM, "ips"),
-        "the log holds single items, not lists",
-    ),
+    "level": ("level is 1", UNIFORM, "ips", {"logging": UNIFORM, "level": 1.0}),
+    "bootstrap": ("bootstrap is 0", UNIFORM, "ips", {"logging": UNIFORM, "bootstrap": 0}),
+    "lists of single displays": ("the log holds single items, not lists", UNIFORM, "ips", {"log": SINGLE}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("message", "target", "estimator", "more"), REFUSED.values(), ids=REFUSED)
+def test_what_makes_no_sense_is_refused(message, target, estimator, more):
+    with pytest.raises(ValueError, match=message):
+        evaluate(**{"log": LOG, "target": target, "estimator": estimator} | more)
+
+
+POLICIES_REFUSED = {
+    "too many lists": (lambda: UniformPolicy(100, 5).support(), "more than the limit"),
     "a policy that does not sum to 1": (
         lambda: ItemPositionPolicy([[0.5], [0.4]]),
         "position 1 must be non-negative with sum 1",
@@ -575,8 +563,8 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize(("attempt", "message"), REFUSED.values(), ids=REFUSED)
-def test_what_makes_no_sense_is_refused(attempt, message):
+@pytest.mark.parametrize(("attempt", "message"), POLICIES_REFUSED.values(), ids=POLICIES_REFUSED)
+def test_policies_that_make_no_sense_are_refused(attempt, message):
     with pytest.raises(ValueError, match=message):
         attempt()
 
@@ -639,8 +627,9 @@ def tidy(tmp_path):
     return tmp_path / "log.csv", two
 
 
-def figures(line):
-    """The numbers in a row of the printed table."""
+def figures(out, start):
+    """The numbers in the row of the printed table that starts so."""
+    (line,) = [line for line in out.splitlines() if line.startswith(start)]
     return [float(number) for number in re.findall(r"(?<=\s)[\d.]+(?:e-\d+)?(?=\s|$)", line)]
 
 
@@ -648,9 +637,8 @@ def test_evaluate_prints_every_estimator_in_a_row(tidy, printed):
     path, log = tidy
     out = printed(["evaluate", str(path), "--policy", "uniform", "--estimator", "ips", "item-position", "pbm"])
     for estimator in ("ips", "item-position", "pbm"):
-        (line,) = [line for line in out.splitlines() if line.startswith(estimator)]
         expected = evaluate(log, UniformPolicy(L, K), estimator)
-        value, low, high, self_normalised, *_ = figures(line)
+        value, low, high, self_normalised, *_ = figures(out, estimator)
         assert value == pytest.approx(expected.value, rel=1e-6)
         assert (low, high) == pytest.approx(expected.interval, rel=1e-3)
         assert self_normalised == pytest.approx(expected.self_normalised, rel=1e-6)
@@ -676,15 +664,14 @@ def test_evaluate_ends_in_a_decision(tidy, printed):
         assert re.search(rf"^{spec}: (better|worse|not significantly different|the estimators)", out, re.MULTILINE)
 
 
-def test_evaluate_names_the_list_of_each_query(tidy, capsys):
+def test_evaluate_names_the_list_of_each_query(tidy, printed):
     path, _ = tidy
-    folder = fitted_files(path, "PBM")
-    capsys.readouterr()
-    assert main(["evaluate", str(path), "--policy", str(folder), "--estimator", "pbm"]) == 0
-    assert len(re.findall(r"shows for query (hats|shoes): \w, \w, \w\n", capsys.readouterr().out)) == 2
+    folder = fitted_files(printed, path, "PBM")
+    out = printed(["evaluate", str(path), "--policy", str(folder), "--estimator", "pbm"])
+    assert len(re.findall(r"shows for query (hats|shoes): \w, \w, \w\n", out)) == 2
 
 
-def test_evaluate_reads_a_policy_from_words_or_a_file(tidy, capsys):
+def test_evaluate_reads_a_policy_from_words_or_a_file(tidy, printed):
     path, log = tidy
     np.savez(path.parent / "scores.npz", scores=[1.0, 0.5, 0.0, -1.0, 0.2], items=list("edcba"))
     target = PlackettLucePolicy([0.2, -1.0, 0.0, 0.5, 1.0], K)
@@ -695,39 +682,35 @@ def test_evaluate_reads_a_policy_from_words_or_a_file(tidy, capsys):
         (["--policy", str(path.parent / "dist.npz")], target),
         (["--policy", "fixed:b,a,e"], FixedPolicy([1, 0, 4])),
     ):
-        assert main(["evaluate", str(path), *words, "--query", "shoes"]) == 0
-        (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("item-position")]
-        assert figures(line)[0] == pytest.approx(evaluate(shoes, policy, "item-position").value, rel=1e-6)
+        out = printed(["evaluate", str(path), *words, "--query", "shoes"])
+        assert figures(out, "item-position")[0] == pytest.approx(evaluate(shoes, policy, "item-position").value, rel=1e-6)
 
 
-def fitted_files(log_file, *words):
+def fitted_files(printed, log_file, *words):
     """What clickgym fit makes of a log."""
     out = log_file.parent / "fitted"
-    assert main(["fit", str(log_file), "--model", *words, "--out", str(out), "--queries", "hats", "shoes"]) == 0
+    printed(["fit", str(log_file), "--model", *words, "--out", str(out), "--queries", "hats", "shoes"])
     return out
 
 
-def test_evaluate_takes_the_best_list_of_each_query_from_what_was_fitted(tidy, capsys, printed):
+def test_evaluate_takes_the_best_list_of_each_query_from_what_was_fitted(tidy, printed):
     path, log = tidy
-    folder = fitted_files(path, "PBM", "DCM")
+    folder = fitted_files(printed, path, "PBM", "DCM")
     words = ["--reward", "satisfaction", "--cutoff", "2", "--estimator", "dcm"]
-    capsys.readouterr()
     out = printed(["evaluate", str(path), "--policy", f"{folder}:dcm", *words])
     assert "Satisfied users per session, first 2 positions" in out
     assert "does not record which users were satisfied" in out
-    (line,) = [line for line in out.splitlines() if line.startswith("dcm")]
     targets = {}
     for query in ("hats", "shoes"):
         instance = load_instance(folder / f"{query}.json")
         best = instance.model("DependentClickModel").optimal_ranking("satisfaction", 2)
         targets[query] = FixedPolicy([log.item_labels.index(instance.estimation["items"][item]) for item in best])
     expected = evaluate(log, targets, "dcm", reward="satisfaction", cutoff=2)
-    assert figures(line)[0] == pytest.approx(expected.value, rel=1e-6)
+    assert figures(out, "dcm")[0] == pytest.approx(expected.value, rel=1e-6)
     words = ["--query", "hats", "--policy", f"{folder / 'hats.json'}:PBM", "--estimator", "pbm"]
-    assert main(["evaluate", str(path), *words]) == 0
+    out = printed(["evaluate", str(path), *words])
     best = load_instance(folder / "hats.json").model("PositionBasedModel").optimal_ranking()
-    (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("pbm")]
-    assert figures(line)[0] == pytest.approx(evaluate(log[log.queries == 0], FixedPolicy(best), "pbm").value, rel=1e-6)
+    assert figures(out, "pbm")[0] == pytest.approx(evaluate(log[log.queries == 0], FixedPolicy(best), "pbm").value, rel=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -743,10 +726,9 @@ def test_evaluate_takes_the_best_list_of_each_query_from_what_was_fitted(tidy, c
         ("FOLDER/twice:PBM", "hats.json is a second file of the query 'hats'"),
     ],
 )
-def test_what_was_fitted_must_fit_the_log(tidy, capsys, refused, policy, message):
+def test_what_was_fitted_must_fit_the_log(tidy, printed, refused, policy, message):
     path, _ = tidy
-    folder = fitted_files(path, "PBM", "DCM")
-    capsys.readouterr()
+    folder = fitted_files(printed, path, "PBM", "DCM")
     hats = load_instance(folder / "hats.json")
     for name in ("odd", "twice"):
         (folder / name).mkdir()
@@ -759,18 +741,17 @@ def test_what_was_fitted_must_fit_the_log(tidy, capsys, refused, policy, message
     assert message in refused(["evaluate", str(path), "--policy", policy.replace("FOLDER", str(folder))])
 
 
-def test_evaluate_knows_how_the_log_was_made_if_told(tidy, capsys):
+def test_evaluate_knows_how_the_log_was_made_if_told(tidy, printed):
     path, log = tidy
-    assert main(["evaluate", str(path), "--policy", "empirical", "--logging", "empirical", "--estimator", "cascade"]) == 0
-    (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("cascade")]
-    assert figures(line)[0] == pytest.approx(log.clicks.sum() / 400, rel=1e-6)
+    out = printed(["evaluate", str(path), "--policy", "empirical", "--logging", "empirical", "--estimator", "cascade"])
+    assert figures(out, "cascade")[0] == pytest.approx(log.clicks.sum() / 400, rel=1e-6)
 
 
-def test_evaluate_warns_where_the_log_lacks_what_the_policy_shows(tmp_path, capsys):
+def test_evaluate_warns_where_the_log_lacks_what_the_policy_shows(tmp_path, printed):
     lists = [[0, 1], [1, 0]]
     write_tidy(click_log(lists * 50, [[1, 0], [0, 0]] * 50, propensities=np.full((100, 2), 0.9)), tmp_path / "log.csv")
-    assert main(["evaluate", str(tmp_path / "log.csv"), "--policy", "uniform"]) == 0
-    assert "the mean weight of item-position is 0.556, where 1 is expected" in capsys.readouterr().out
+    out = printed(["evaluate", str(tmp_path / "log.csv"), "--policy", "uniform"])
+    assert "the mean weight of item-position is 0.556, where 1 is expected" in out
 
 
 def test_evaluate_of_open_bandit_beside_the_policys_own_log(data_folder, printed):
@@ -824,11 +805,10 @@ def test_evaluate_refuses_in_one_line(tidy, capsys, words, message):
     assert message in captured.err
 
 
-def test_a_folder_or_file_called_as_a_fixed_list_is_not_taken_for_it(tidy, capsys, monkeypatch):
+def test_a_folder_or_file_called_as_a_fixed_list_is_not_taken_for_it(tidy, printed, monkeypatch):
     monkeypatch.chdir(tidy[0].parent)
     (tidy[0].parent / "fixed").mkdir()
-    assert main(["evaluate", "log.csv", "--query", "hats", "--policy", "fixed:a,b,c", "--estimator", "pbm"]) == 0
-    assert "pbm" in capsys.readouterr().out
+    assert "pbm" in printed(["evaluate", "log.csv", "--query", "hats", "--policy", "fixed:a,b,c", "--estimator", "pbm"])
 
 
 def test_items_of_a_log_of_single_items_are_numbers_of_nine_digits_at_most():

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 import clickgym
-from clickgym.command_line import main
 from clickgym.envs import PositionBasedModel
 from clickgym.offline import (
     ClickLog,
@@ -573,27 +572,24 @@ def test_candidates_of_equal_score_come_in_random_order():
 # ---------------------------------------------------------------------------------------------------------------- command
 
 
-def test_the_command_says_first_how_it_differs_and_writes_the_ranker(tmp_path, capsys, monkeypatch):
+def test_the_command_says_first_how_it_differs_and_writes_the_ranker(tmp_path, printed, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write_tidy(random_log(2000)[0], tmp_path / "log.csv")
-    assert main(["learn", "log.csv", "--method", "dr", "--out", "ranker"]) == 0
-    printed = capsys.readouterr().out.splitlines()
-    assert printed[0] == DIFFERENCE
-    assert "agent.learn(log)" in printed[0]
-    loaded = LearnedRanker.load(tmp_path / "ranker.npz")
-    assert printed[-1] == f"ranker.npz: SHA-256 {loaded.digest}"
-    assert any(line.startswith("not judged: 0 of 10") for line in printed)
-    assert any(line.startswith("least exposure") and "sessions that count 1,600" in line for line in printed)
+    out = printed(["learn", "log.csv", "--method", "dr", "--out", "ranker"]).splitlines()
+    assert out[0] == DIFFERENCE
+    assert "agent.learn(log)" in out[0]
+    assert out[-1] == f"ranker.npz: SHA-256 {LearnedRanker.load(tmp_path / 'ranker.npz').digest}"
+    assert any(line.startswith("not judged: 0 of 10") for line in out)
+    assert any(line.startswith("least exposure") and "sessions that count 1,600" in line for line in out)
 
 
-def test_the_command_names_what_it_cannot_judge(tmp_path, capsys, monkeypatch):
+def test_the_command_names_what_it_cannot_judge(tmp_path, printed, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write_tidy(whole_log(FixedPolicy([1, 2]), unit=1000), tmp_path / "log.csv")
     (tmp_path / "items.csv").write_text("query,item,price\nall,b,1\nall,c,2\nq,b,1\nq,c,2\nq,a,3\n")
-    assert main(["learn", "log.csv", "--logging", "fixed:b,c", "--features", "items.csv", "--out", "r.npz"]) == 0
-    printed = capsys.readouterr().out
-    assert "not judged: 0 of 2" in printed  # item a has no row in the log, and no number there
-    assert "list for q: b, c" in printed
+    out = printed(["learn", "log.csv", "--logging", "fixed:b,c", "--features", "items.csv", "--out", "r.npz"])
+    assert "not judged: 0 of 2" in out  # item a has no row in the log, and no number there
+    assert "list for q: b, c" in out
 
 
 @pytest.mark.parametrize(
@@ -607,13 +603,12 @@ def test_the_command_names_what_it_cannot_judge(tmp_path, capsys, monkeypatch):
         (["--out", "r", "--features", "log.csv"], "('q', 'a') is there twice"),
     ],
 )
-def test_the_command_refuses_in_one_line(words, message, tmp_path, capsys, monkeypatch):
+def test_the_command_refuses_in_one_line(words, message, tmp_path, refused, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write_tidy(LOG, tmp_path / "log.csv")
     (tmp_path / "bad.csv").write_text("item,price\na,1\nb,y\n")
     (tmp_path / "twice.csv").write_text("item,price\na,1\na,2\n")
-    assert main(["learn", "log.csv", *words]) == 2
-    error = capsys.readouterr().err.strip()
+    error = refused(["learn", "log.csv", *words]).strip()
     assert message in error
     assert "\n" not in error
     assert not (tmp_path / "r.npz").exists()

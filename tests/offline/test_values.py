@@ -228,13 +228,10 @@ def test_lists_of_several_lengths_are_decided_by_value(log):
     assert found.checks
 
 
-def test_a_command_takes_a_column_of_values(log, tmp_path, capsys):
-    from clickgym.command_line import main
-
+def test_a_command_takes_a_column_of_values(log, tmp_path, printed):
     log.to_frame().rename({"value": "price"}).write_csv(tmp_path / "log.csv")
     command = ["decide", str(tmp_path / "log.csv"), "--columns", "value=price", "--out", str(tmp_path / "out")]
-    main([*command, "--agents", "CascadeTS", "--horizon", "1000", "--runs", "1"])
-    shown = capsys.readouterr().out
+    shown = printed([*command, "--agents", "CascadeTS", "--horizon", "1000", "--runs", "1"])
     assert "value per session more" in " ".join(shown.split())
     assert "List: b" in shown
 

@@ -302,8 +302,6 @@ class _Work:
 
     def _row(self, query: str, row: dict[str, Any], level: float) -> QueryDecision:
         result, ground = _of(row, level)
-        if result == "refused":
-            return QueryDecision(query, self.queries[query], result, (), None, None, 1.0, None, None, (row["refused"],), "")
         recommended = result in ("better", "likely better")
         larger = larger_step(_grounds(row), ground, level)
         to_test = larger if result == "better" else ground if result in ("likely better", "not proven") else None
@@ -311,10 +309,10 @@ class _Work:
         page = file.relative_to(self.folder).as_posix() if file.exists() else ""
         gain, interval, p_value = (None, None, 1.0) if ground is None else (ground.difference, ground.interval, ground.p_value)
         labels = ground.labels[: self.settings.cutoff] if ground is not None and recommended else ()
+        cautions = read_json(file.with_suffix(".json"))["against"] if page else filter(None, [row.get("refused")])
         return QueryDecision(
             query, self.queries[query], result, labels, gain, interval, p_value, larger,
-            None if to_test is None else experiment(to_test.difference, row["variance"], level),
-            tuple(read_json(file.with_suffix(".json"))["against"]) if page else (), page,
+            None if to_test is None else experiment(to_test.difference, row["variance"], level), tuple(cautions), page,
         )  # fmt: skip
 
 

@@ -154,18 +154,6 @@ class Evidence:
     level: float
 
     @property
-    def proposal(self) -> tuple[str, ...] | None:
-        """Labels of the list that the verdict is about; None where none stands out."""
-        ground = settle(self.grounds, self.enough, self.level)[1]
-        return None if ground is None else ground.labels
-
-    @property
-    def ground(self) -> str | None:
-        """The reason for the proposal: ``"measured"`` or ``"models"``; None without a proposal."""
-        ground = settle(self.grounds, self.enough, self.level)[1]
-        return None if ground is None else ground.name
-
-    @property
     def fitting(self) -> list[str]:
         """The models that passed the test of fit."""
         return [fit.model for fit in self.fits if fit.fits]
@@ -369,15 +357,13 @@ class Inquiry:
 
     def _known(self, ranking: Lists) -> bool:
         """Whether the log tells of each item that is elsewhere than in production."""
-        counted = np.arange(len(ranking) if self.cutoff is None else self.cutoff)
-        moved = ranking[counted] != self.production[counted]
-        return bool(self._tried[ranking[counted], counted][moved].all())
+        moved = np.flatnonzero((ranking != self.production)[: self.cutoff])
+        return bool(self._tried[ranking[moved], moved].all())
 
     def _exchanges(self, ranking: Lists) -> list[Lists]:
         """All lists with two items exchanged, or one by another."""
-        counted = len(ranking) if self.cutoff is None else self.cutoff
         others, lists = [item for item in self._items if item not in ranking], []
-        for i in range(counted):
+        for i in range(len(ranking[: self.cutoff])):
             swaps: list[tuple[Any, Any]] = [([i, j], ranking[[j, i]]) for j in range(i + 1, len(ranking))]
             for places, items in [*swaps, *((i, item) for item in others)]:
                 lists.append(ranking.copy())

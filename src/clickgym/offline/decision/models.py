@@ -156,14 +156,14 @@ class Models:
         alone = [name for name in ALONE if name in self.kinds and self.n_queries > 1]
         return self.fitted | {f"{name}{BY_QUERY}": CONVERGED.fit(self.kinds[name], sessions.train) for name in alone}
 
-    def complete(self, name: str, sessions: SplitSessions) -> tuple[Estimator, list[Estimator]]:
+    def complete(self, name: str, sessions: SplitSessions | None = None) -> tuple[Estimator, list[Estimator]]:
         """A model of a query fitted to all sessions, and to those without the lists of each part.
 
         Args:
             name: of the model.
-            sessions: of the query.
+            sessions: of the query; None for a model that all queries share.
         """
-        if name.endswith(BY_QUERY):
+        if sessions is not None and name.endswith(BY_QUERY):
             return self._fit_parts(name.removesuffix(BY_QUERY), sessions.own, sessions.parts)
         if name not in self._complete:
             self._complete[name] = self._fit_parts(name, self.log, self.parts, self.given.get(name))
@@ -183,8 +183,7 @@ class Models:
     def prepare(self) -> None:
         """Fit the models that all queries share, so that copies of this object need not do it."""
         for name in self.fitted:
-            if name not in self._complete:
-                self._complete[name] = self._fit_parts(name, self.log, self.parts)
+            self.complete(name)
 
     def _fit_parts(
         self, name: str, log: ClickLog, parts: Indices, given: NDArray[np.float64] | None = None

@@ -231,9 +231,8 @@ def _modelled(decision: Decision, ground: Ground) -> Iterable[str]:
 
 def _fit(decision: Decision) -> Iterable[str]:
     """Says that no model fits, if none does."""
-    fits = decision.evidence.fits
-    if not any(fit.fits for fit in fits):
-        tested = any(fit.patterns for fit in fits)
+    if not decision.evidence.fitting:
+        tested = any(fit.patterns for fit in decision.evidence.fits)
         few = "There are too few held-out sessions to test whether a click model fits."
         why = "No click model fits the held-out clicks (step 1)." if tested else few
         yield f"{why} Therefore only logged lists can be recommended."

@@ -34,6 +34,14 @@ def blocks_of_queries(codes: NDArray[np.int64], pairs: Indices, n_items: int) ->
     return first[cut(first, SESSIONS)]
 
 
+def merged_tails(
+    codes: NDArray[np.int64], pairs: Indices, last: Indices, n_items: int
+) -> tuple[Indices, Indices, Indices, NDArray[np.int64]]:
+    """What `merge_tails` makes of the sessions of each block, and the blocks of what it leaves."""
+    pairs, last, weights = merge_tails(pairs, last, blocks_of_queries(codes, pairs, n_items))
+    return pairs, last, weights, blocks_of_queries(codes, pairs, n_items)
+
+
 class _CascadingEstimator(Estimator):
     """The laws of the clicks, and the estimate from the certain part alone.
 
@@ -125,9 +133,7 @@ class _ScanningEstimator(_CascadingEstimator, EMEstimator):
         displays, clicked, skipped = np.zeros((3, len(self._codes) + 1))
         passed, clicked_in_group = np.zeros((2, len(displays) if leaving_of_pairs else n_positions))
         count_certain(pairs, clicks, last, leaving_of_pairs, displays, clicked, skipped, passed, clicked_in_group)
-        n_items = len(self._labels.item_labels)
-        pairs, last, weights = merge_tails(pairs, last, blocks_of_queries(self._codes, pairs, n_items))
-        first = blocks_of_queries(self._codes, pairs, n_items)
+        pairs, last, weights, first = merged_tails(self._codes, pairs, last, len(self._labels.item_labels))
         n_blocks = len(first) - 1
         attracted, satisfied = np.empty(len(displays)), np.empty((1 if leaving_of_pairs else n_blocks, len(passed)))
         tail, sums = np.empty((n_blocks, n_positions + 1)), np.empty((n_blocks, 3))

@@ -12,8 +12,8 @@ import numpy as np
 from ...core.kernels import kernel
 from ...envs import ClickChainModel, ClickModel
 from ...envs.click_chain import Parameters, marginals
-from ..counting import count_certain, in_parallel, last_clicks, list_length, merge_tails
-from .cascading import blocks_of_queries, scanning_conditional
+from ..counting import count_certain, in_parallel, last_clicks, list_length
+from .cascading import merged_tails, scanning_conditional
 from .estimator import Clicks, EMEstimator, Floats, Indices, filled, log_prior, smoothed
 
 
@@ -61,9 +61,7 @@ class CCMEstimator(EMEstimator):
         # Of a click at the end of a list it is not seen, so not asked, whether it was relevant.
         at_end = np.flatnonzero((last >= 0) & (last == (pairs >= 0).sum(axis=1) - 1))
         coins = clicked - np.bincount(pairs[at_end, last[at_end]], minlength=len(displays))
-        n_items = len(self._labels.item_labels)
-        pairs, last, weights = merge_tails(pairs, last, blocks_of_queries(self._codes, pairs, n_items))
-        first = blocks_of_queries(self._codes, pairs, n_items)
+        pairs, last, weights, first = merged_tails(self._codes, pairs, last, len(self._labels.item_labels))
         n_blocks = len(first) - 1
         examined, relevant = np.empty((2, len(displays)))
         tail, sums = np.empty((n_blocks, n_positions)), np.empty((n_blocks, 7))

@@ -158,11 +158,8 @@ class Estimator(ABC):
             counts: of other sessions, with as many positions, and with ``last_click`` where the model needs it.
         """
         check_kind("counts", counts, Counts, "the counts of a log")
-        query_of, item_of = self._renumber(counts.labels)
-        queries, items = np.divmod(counts.codes, len(counts.item_labels))
-        known = (query_of[queries] < len(self._query_index)) & (item_of[items] >= 0)
-        codes = np.where(known, query_of[queries] * len(self._item_index) + item_of[items], -1)
-        probability = self._given_last(counts, self._find(codes)[counts.pair])
+        _, pairs = self._numbers(counts.labels, *np.divmod(counts.codes, len(counts.item_labels)))
+        probability = self._given_last(counts, pairs[counts.pair])
         if probability is None:
             return None
         skips = counts.displays - counts.clicks
@@ -187,10 +184,7 @@ class Estimator(ABC):
 
     def log_likelihood(self, log: ClickLog) -> Floats:
         """The log-probability of each session's clicks, ``(N,)``; minus infinity where the model excludes them."""
-        check_kind("log", log, ClickLog, "a ClickLog")
-        result = np.empty(len(log))
-        self._score(log, self._conditional, result)
-        return result
+        return self._score(log, self._conditional)[0]
 
     def score(self, log: ClickLog) -> float:
         """The mean log-likelihood per session."""
@@ -227,15 +221,10 @@ class Estimator(ABC):
             given: given the session's clicks above, instead of whatever they are.
         """
         check_kind("log", log, ClickLog, "a ClickLog")
-        if not hasattr(self, "_codes"):
-            raise ValueError(f"this {type(self).__name__} is not fitted; call fit(log) first")
-        query_of, item_of = self._renumber(log)
-        queries, items = query_of[log.queries], item_of[log.items]
-        unknown = (items < 0) | (queries[:, None] >= len(self._query_index))
-        pairs = self._find(np.where(unknown, -1, queries[:, None] * len(self._item_index) + items))
+        queries, pairs = self._numbers(log, log.queries[:, None], log.items)
         pairs[log.items < 0] = -1
         law = self._conditional if given else self._marginal
-        return np.where(log.items < 0, 0.0, law(queries.astype(np.int32), pairs, log.clicks))
+        return np.where(log.items < 0, 0.0, law(queries[:, 0], pairs, log.clicks))
 
     def click_model(self, query: str, items: list[str], *, unseen: bool = False) -> ClickModel:
         """The fitted model of one query as a click model over the given items, numbered in the given order.
@@ -278,11 +267,23 @@ class Estimator(ABC):
         index = np.minimum(np.searchsorted(self._codes, codes), len(self._codes) - 1)
         return np.where(self._codes[index] == codes, index, len(self._codes)).astype(np.int32)
 
+    def _numbers(self, log: ClickLog, queries: NDArray[np.integer], items: NDArray[np.integer]) -> tuple[Indices, Indices]:
+        """The numbers here of a log's queries, see `_renumber`, and of the pairs of a query and an item, see `_find`."""
+        query_of, item_of = self._renumber(log)
+        rows, columns = query_of[queries], item_of[items]
+        codes = np.where(columns < 0, -1, rows * len(self._labels.item_labels) + columns)
+        return rows.astype(np.int32), self._find(codes)
+
     def _renumber(self, log: ClickLog) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The number here of each query of a log, and of each item.
 
         Of a query that the fitted log lacks it is the number of its queries, of an item -1.
+
+        Raises:
+            ValueError: nothing was fitted.
         """
+        if not hasattr(self, "_codes"):
+            raise ValueError(f"this {type(self).__name__} is not fitted; call fit(log) first")
         n_queries, n_items = len(self._labels.query_labels), len(self._labels.item_labels)
         if log.query_labels == self._labels.query_labels and log.item_labels == self._labels.item_labels:
             return np.arange(n_queries), np.arange(n_items)  # the parts of one log are numbered alike
@@ -292,34 +293,31 @@ class Estimator(ABC):
 
     def _perplexity(self, log: ClickLog, law: Law) -> Floats:
         """By rank, ``(K,)``, of the lists that reach there."""
-        check_kind("log", log, ClickLog, "a ClickLog")
+        logs = self._score(log, law)[1]
         reached = (log.items >= 0).sum(axis=0)
-        logs = self._score(log, law, np.empty(len(log)))
         return np.exp(-np.divide(logs, reached, out=np.full(len(logs), np.nan), where=reached > 0))
 
-    def _score(self, log: ClickLog, law: Law, likelihood: Floats) -> Floats:
+    def _score(self, log: ClickLog, law: Law) -> tuple[Floats, Floats]:
         """The log-probabilities of the clicks of a log.
 
         Args:
             log: the sessions to score.
             law: `_conditional` or `_marginal`. It is told queries as numbered by `_renumber`, and pairs; of one that the fitted
                 log lacks the number is P. Below the end of a list, where the pair is -1, it may say anything.
-            likelihood: ``(N,)``, set to the sum of each session.
 
         Returns:
-            ``(K,)`` the sum at each position.
+            ``(N,)`` the sum of each session, and ``(K,)`` the sum at each position.
         """
-        if not hasattr(self, "_codes"):
-            raise ValueError(f"this {type(self).__name__} is not fitted; call fit(log) first")
+        check_kind("log", log, ClickLog, "a ClickLog")
+        query_of, item_of = self._renumber(log)
         if log.n_positions != self.n_positions_:
             raise ValueError(f"the log has {log.n_positions} positions; the model was fitted to {self.n_positions_}")
         n_queries, n_items = len(self._labels.query_labels), len(self._labels.item_labels)
-        query_of, item_of = self._renumber(log)
         first_pair = np.searchsorted(self._codes, np.arange(n_queries + 2) * n_items)
         pair_of = np.zeros(n_items, np.int64)
         pair_of[self._codes % n_items] = np.arange(len(self._codes))
         starts = range(0, len(log), SESSIONS)
-        by_position = np.zeros((len(starts), log.n_positions))
+        likelihood, by_position = np.empty(len(log)), np.zeros((len(starts), log.n_positions))
 
         def score(block: int) -> None:
             part = slice(starts[block], starts[block] + SESSIONS)
@@ -329,7 +327,7 @@ class Estimator(ABC):
             add_logs(law(queries, pairs, clicks), pairs, clicks, likelihood[part], by_position[block])
 
         in_parallel(score, len(starts))
-        return by_position.sum(axis=0)
+        return likelihood, by_position.sum(axis=0)
 
 
 @kernel
@@ -458,9 +456,7 @@ class EMEstimator(Estimator):
             sizes = {"pair": (len(self._codes) + 1,), "query": (len(self._labels.query_labels) + 1,), "log": ()}
             return [np.full((*sizes[owner], *shape), 0.5) for owner, shape in parts]
         query_of, item_of = start._renumber(self._labels)
-        queries, items = np.divmod(self._codes, len(item_of))
-        codes = query_of[queries] * len(start._labels.item_labels) + item_of[items]
-        pair_of = start._find(np.where(item_of[items] < 0, -1, codes))
+        _, pair_of = start._numbers(self._labels, *np.divmod(self._codes, len(item_of)))
         # The last entry of an estimate is that of what was never shown.
         rows: dict[str, Any] = {"pair": np.append(pair_of, -1), "query": np.append(query_of, -1), "log": slice(None)}
         return [estimate[rows[owner]] for (owner, _), estimate in zip(parts, start._estimates, strict=True)]
