@@ -151,21 +151,17 @@ def test_checkpoints_and_chunks_change_nothing(name, engine):
             np.testing.assert_array_equal(getattr(result, column), getattr(every, column)[result.steps - 1])
 
 
-@pytest.mark.parametrize("engine", ["compiled", "python"])
-def test_two_runs_continue_one(engine):
+@pytest.mark.parametrize(
+    ("name", "whole", "turns"),
+    [("TopRank", engine, {500: engine, 700: engine}) for engine in ("compiled", "python")]
+    + [("BatchRank", "auto", {199: "compiled", 200: "python", 201: "compiled"})],
+)
+def test_several_runs_continue_one_also_by_turns_of_the_engines(name, whole, turns):
     """A run goes on from the agent's state and, without a seed, from the environment's generator."""
-    agents, envs = [make("TopRank", PBM) for _ in range(2)], [ClickEnv(PBM) for _ in range(2)]
-    clickgym.run(agents[0], envs[0], 1200, seed=3, engine=engine)
-    clickgym.run(agents[1], envs[1], 500, seed=3, engine=engine)
-    clickgym.run(agents[1], envs[1], 700, engine=engine)
-    assert state_of(agents[0], envs[0]) == state_of(agents[1], envs[1])
-
-
-def test_engines_may_take_turns():
-    agents, envs = [make("BatchRank", PBM) for _ in range(2)], [ClickEnv(PBM) for _ in range(2)]
-    clickgym.run(agents[0], envs[0], 600, seed=3)
-    for turn, engine in enumerate(("compiled", "python", "compiled")):
-        clickgym.run(agents[1], envs[1], 200, seed=None if turn else 3, engine=engine)
+    agents, envs = [make(name, PBM) for _ in range(2)], [ClickEnv(PBM) for _ in range(2)]
+    clickgym.run(agents[0], envs[0], sum(turns), seed=3, engine=whole)
+    for seed, (n_sessions, engine) in zip((3, None, None), turns.items(), strict=False):
+        clickgym.run(agents[1], envs[1], n_sessions, seed=seed, engine=engine)
     assert state_of(agents[0], envs[0]) == state_of(agents[1], envs[1])
 
 

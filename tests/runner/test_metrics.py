@@ -107,28 +107,27 @@ def test_metrics_are_their_definitions_on_both_engines(kind):
         assert 0 < python.metrics[name][-1] < HORIZON or (name == "violations" and kind == "changing"), name
 
 
-def test_wrong_pairs_by_hand():
-    """α falls; |V_0| = 1 of R_0 = (1, 0, 2), K = 3: more than 2.5 wrong pairs violate, which only (2, 1, 0) has."""
-    model = CascadeModel([0.5, 0.4, 0.3], n_positions=3)
-    for ranking, violates in [([0, 1, 2], 0), ([1, 2, 0], 0), ([2, 0, 1], 0), ([2, 1, 0], 1)]:
-        env = ClickEnv(model)
-        env.initial_ranking = np.array([1, 0, 2])
-        result = clickgym.run(Oracle(3, 3, ranking=ranking), env, 10, seed=0, metrics=["violations"])
-        assert result.metrics["violations"][-1] == 10 * violates
-    env.initial_ranking = np.array([2, 0, 1])  # |V_0| = 2: 3 is not more than 3.5
-    assert clickgym.run(Oracle(3, 3, ranking=[2, 1, 0]), env, 10, seed=0, metrics=["violations"]).metrics["violations"][-1] == 0
-    cut = ClickEnv(CascadeModel([0.5, 0.4, 0.3], n_positions=2))  # only shown pairs: K = 2, |V_0| = 0, 1 is not more than 1
-    cut.initial_ranking = np.array([1, 2, 0])
-    assert clickgym.run(Oracle(3, 2, ranking=[2, 1]), cut, 10, seed=0, metrics=["violations"]).metrics["violations"][-1] == 0
+FALLING, WITH_TIES = [0.5, 0.4, 0.3], [0.9, 0.6, 0.3, 0.3, 0.3]
 
 
-def test_equal_items_are_in_no_wrong_order():
-    """K = 3 of 5, |V_0| = 0: three equal items have no wrong pair; two of them above the best have two, more than 1.5."""
-    for ranking, violates in [([2, 3, 4], 0), ([4, 3, 2], 0), ([3, 2, 0], 1)]:
-        env = ClickEnv(CascadeModel([0.9, 0.6, 0.3, 0.3, 0.3], n_positions=3))
-        env.initial_ranking = np.arange(5)
-        result = clickgym.run(Oracle(5, 3, ranking=ranking), env, 10, seed=0, metrics=["violations"])
-        assert result.metrics["violations"][-1] == 10 * violates
+@pytest.mark.parametrize(
+    ("attraction", "initial", "harmless", "violating"),
+    [
+        # |V_0| = 1, K = 3: more than 2.5 wrong pairs violate, which only (2, 1, 0) has.
+        (FALLING, [1, 0, 2], [[0, 1, 2], [1, 2, 0], [2, 0, 1]], [[2, 1, 0]]),
+        (FALLING, [2, 0, 1], [[2, 1, 0]], []),  # |V_0| = 2: 3 is not more than 3.5
+        (FALLING, [1, 2, 0], [[2, 1]], []),  # only shown pairs: K = 2, |V_0| = 0, 1 is not more than 1
+        # K = 3 of 5, |V_0| = 0: three equal items have no wrong pair; two of them above the best have two, more than 1.5.
+        (WITH_TIES, range(5), [[2, 3, 4], [4, 3, 2]], [[3, 2, 0]]),
+    ],
+)
+def test_wrong_pairs_by_hand(attraction, initial, harmless, violating):
+    for ranking in harmless + violating:
+        env = ClickEnv(CascadeModel(attraction, n_positions=len(ranking)))
+        env.initial_ranking = np.array(initial)
+        agent = Oracle(len(attraction), len(ranking), ranking=ranking)
+        result = clickgym.run(agent, env, 10, seed=0, metrics=["violations"])
+        assert result.metrics["violations"][-1] == 10 * (ranking in violating)
 
 
 def test_ndcg_by_hand():

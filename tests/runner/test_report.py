@@ -27,15 +27,7 @@ from clickgym.runner.reports.report import write_report
 from clickgym.runner.results import read_results
 from clickgym.runner.summaries import LEVEL, average, pairwise, ranked, summary
 from clickgym.runner.sweep_results import Results
-from clickgym.runner.words import (
-    command_of,
-    commands_of,
-    heading,
-    number_of_runs,
-    unit_of,
-    what_is_tested,
-    what_is_told,
-)
+from clickgym.runner.words import command_of, commands_of, heading, number_of_runs, unit_of, what_is_tested, what_is_told
 
 HOSTILE = """mine:Agent:note=</script><img src=x onerror=alert(1)>&amp;"'`|*_[a](b)\\&%$#{}~^---%{x}"""
 

@@ -162,13 +162,18 @@ def test_no_seed_of_a_tuning_is_one_of_a_sweep(monkeypatch):
     assert not of_tuning & of_sweeps
 
 
+def played_again(result, envs, instances, horizon, runs):
+    """The regrets of the trials of a search, and of random lists, by a sweep with its seed."""
+    agents, seed = [*result.trials["agent"], "Random"], int.from_bytes(hashlib.sha256(b"clickgym.tune search 0").digest()[:8])
+    some = {"seed": seed, "instances": instances, "checkpoints": [horizon], "progress": False}
+    return clickgym.sweep(envs, agents, horizon, runs, **some).frame
+
+
 def test_the_score_is_the_regret_as_a_share_of_that_of_random_lists():
     envs, instances, horizon = ["PBMRank-v0", "CMRank-v0"], ["uniform:seed=1", "uniform:seed=2"], 100
     result = tune("EpsilonGreedy:epsilon={0.2,0.3}", envs=envs, instances=instances, horizon=horizon, budget=9000)
-    root = int.from_bytes(hashlib.sha256(b"clickgym.tune search 0").digest()[:8])
-    labels = [*result.trials["agent"], "Random"]
-    results = clickgym.sweep(envs, labels, horizon, 2, seed=root, instances=instances, checkpoints=[horizon], progress=False)
-    means = {key: rows["regret"].mean() for key, rows in results.frame.group_by("agent", "env", "instance")}
+    frame = played_again(result, envs, instances, horizon, 2)
+    means = {key: rows["regret"].mean() for key, rows in frame.group_by("agent", "env", "instance")}
     for row in result.trials.iter_rows(named=True):
         ratios = [
             means[row["agent"], env, name] / means["Random", env, name] for env in envs for name in result.config["instances"]
@@ -182,12 +187,8 @@ def test_by_the_worse_half_the_score_is_of_the_runs_that_lose_most_in_each_place
     instances, horizon, runs = ["uniform:seed=1", "uniform:seed=2"], 100, 5
     some = {"instances": instances, "runs": runs, "budget": 20_000, "out": tmp_path, "by": "worse_half"}
     result = tune("EpsilonGreedy:epsilon={0.2,0.9}", **some)
-    root = int.from_bytes(hashlib.sha256(b"clickgym.tune search 0").digest()[:8])
-    labels = [*result.trials["agent"], "Random"]
-    results = clickgym.sweep(
-        ["PBMRank-v0"], labels, horizon, runs, seed=root, instances=instances, checkpoints=[horizon], progress=False
-    )
-    losses = {key: sorted(rows["regret"], reverse=True) for key, rows in results.frame.group_by("agent", "instance")}
+    frame = played_again(result, ["PBMRank-v0"], instances, horizon, runs)
+    losses = {key: sorted(rows["regret"], reverse=True) for key, rows in frame.group_by("agent", "instance")}
     whole = result.trials.filter(state="complete")
     assert not whole.is_empty()
     for agent, score, *others in whole.select("agent", "score", "ci95", "final_ci95").iter_rows():

@@ -130,6 +130,11 @@ class _Trial:
     def make(self, env: gym.Env | None = None, horizon: int = SESSIONS, seed: Any = 0) -> Any:
         return self.player.make(place_of(self.env() if env is None else env), horizon, seed)
 
+    def begin(self) -> tuple[Any, gym.Env, Any]:
+        """An agent, its environment, and what is observed first."""
+        agent, env = self.make(), self.env()
+        return agent, env, env.reset(seed=0)[0]
+
     def play(self, agents: Sequence[Any], n_sessions: int, seed: int = 0) -> list[list[list[int]]]:
         """The lists of agents that take turns, each in an environment of its own, all with the same seed."""
         shown: list[list[list[int]]] = [[] for _ in agents]
@@ -177,8 +182,7 @@ class _Trial:
 
     def inputs(self) -> None:
         """What it is given."""
-        agent, env = self.make(), self.env()
-        observation, _ = env.reset(seed=0)
+        agent, env, observation = self.begin()
         for _ in range(50):
             before = copy.deepcopy(observation)
             ranking = agent.rank(observation)
@@ -196,10 +200,9 @@ class _Trial:
 
     def late_clicks(self) -> None:
         """Clicks that come late."""
-        agent, env = self.make(), self.env()
+        agent, _, observation = self.begin()
         if agent.learns_from == LAST_DISPLAY:
             return
-        observation, _ = env.reset(seed=0)
         rng, before = np.random.default_rng(0), getattr(agent, "display", 0)
         for number in range(0, 60, 3):
             shown = [np.array(agent.rank(observation)) for _ in range(3)]
@@ -289,8 +292,7 @@ class _Trial:
 
     def ownership(self) -> None:
         """Lists that it returned."""
-        agent, twin, env = self.make(), self.make(), self.env()
-        observation, _ = env.reset(seed=0)
+        (agent, _, observation), twin = self.begin(), self.make()
         for _ in range(20):
             ranking, same = agent.rank(observation), twin.rank(observation)
             expect(not np.shares_memory(ranking, agent.ranking), "rank returns the agent's own array; return a copy")
@@ -317,8 +319,7 @@ class _Trial:
 
     def refusals(self) -> None:
         """Refusals."""
-        agent, env = self.make(), self.env()
-        observation, _ = env.reset(seed=0)
+        agent, _, observation = self.begin()
         ranking = agent.rank(observation)
         for clicks in ([1, 0], [1, 0, 0, 1], [2, 0, 0], [0.5, 0, 0]):
             _expect_refusal(f"update takes the clicks {clicks}", "clicks", agent.update, observation, ranking, clicks)

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
+from ..core.checks import check_path
 from ..core.event_files import quiet_writers
 from ..core.files import make_folder, writing
 from ..envs.wrappers.regret import Meter
 
 
-def check_tensorboard() -> None:
-    """Raise an error if TensorBoard cannot be used."""
-    if find_spec("tensorboard") is None:
+def check_tensorboard(folder: str | os.PathLike[str] | None) -> Path | None:
+    """The folder of a log; None if none is wanted.
+
+    Raises:
+        ImportError: one is wanted, and TensorBoard is not installed.
+    """
+    if folder is not None and find_spec("tensorboard") is None:
         raise ImportError('TensorBoard is not installed; install it: pip install "clickgym[tensorboard]"')
+    return None if folder is None else check_path("tensorboard", folder)
 
 
 @contextmanager

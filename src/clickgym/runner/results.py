@@ -23,17 +23,7 @@ import numpy as np
 import polars
 
 from ..core.checks import check_path, is_sequence, short
-from ..core.files import (
-    check_seal,
-    draft_of,
-    is_draft,
-    make_folder,
-    read_json,
-    reading,
-    remove_drafts,
-    sealed,
-    write_whole,
-)
+from ..core.files import check_seal, draft_of, is_draft, make_folder, read_json, reading, remove_drafts, sealed, write_whole
 from .labels import FORMAT, fingerprint, name_now, name_then, other_meaning
 
 CONFIG, TABLE, TIMINGS, TRIALS = "config.json", "results.parquet", "timings.parquet", "cells"

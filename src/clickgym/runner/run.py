@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..agents import Agent, Learner
-from ..core.checks import check_callable, check_count, check_horizon, check_path, check_seed, integers
+from ..core.checks import check_callable, check_count, check_horizon, check_seed, integers
 from ..core.compiling import CompilationNote
 from ..core.notebook import html_table
 from ..envs.registration import endless
@@ -106,19 +106,10 @@ class Result:
         """
         import polars  # only who wants a table pays for its import
 
-        return polars.DataFrame(
-            {
-                "env": [self.env] * len(self.steps),
-                "instance": [self.instance] * len(self.steps),
-                "agent": [self.agent] * len(self.steps),
-                "run": np.full(len(self.steps), check_count("run", run, 0), np.int64),
-                "step": self.steps,
-                "regret": self.regret,
-                "reward": self.reward,
-                "clicks": self.clicks,
-                **self.metrics,
-            }
-        ).with_columns(polars.col("regret", *self.metrics).fill_nan(None))
+        columns = {name: [getattr(self, name)] * len(self.steps) for name in ("env", "instance", "agent")}
+        columns |= {"run": np.full(len(self.steps), check_count("run", run, 0), np.int64), "step": self.steps}
+        columns |= {"regret": self.regret, "reward": self.reward, "clicks": self.clicks, **self.metrics}
+        return polars.DataFrame(columns).with_columns(polars.col("regret", *self.metrics).fill_nan(None))
 
 
 def run(
@@ -180,12 +171,10 @@ def run(
         True
     """
     horizon, seed = check_horizon(horizon), None if seed is None else check_seed(seed)
-    steps, measured, log = checkpoint_steps(horizon, checkpoints), Metrics(metrics), None
+    steps, measured = checkpoint_steps(horizon, checkpoints), Metrics(metrics)
     if on_chunk is not None:
         check_callable("on_chunk", on_chunk)
-    if tensorboard is not None:
-        check_tensorboard()
-        log = check_path("tensorboard", tensorboard)
+    log = check_tensorboard(tensorboard)
     with _note(on_chunk):
         place = place_of(env)
         made = agent if isinstance(agent, (Agent, Learner)) else player_of(agent).make(place, horizon, seed)

@@ -9,6 +9,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -21,17 +22,7 @@ import polars
 from joblib.parallel import get_active_backend
 from numpy.typing import ArrayLike, NDArray
 
-from ..agents import Learner
-from ..core.checks import (
-    MOST_SESSIONS,
-    check_count,
-    check_horizon,
-    check_kind,
-    check_path,
-    check_seed,
-    is_sequence,
-    short,
-)
+from ..core.checks import MOST_SESSIONS, check_count, check_horizon, check_kind, check_path, check_seed, is_sequence, short
 from ..core.files import check_disk, check_memory, in_bytes, make_folder
 from ..core.kernels import WorkerError
 from ..core.trust import from_file
@@ -55,7 +46,7 @@ from .labels import (
 )
 from .make import Place, Player, looking_in, place_of, player_of
 from .metrics import Metrics
-from .pairs import Engine, Pair, pair_of
+from .pairs import ENGINES, Engine, Pair, pair_of
 from .progress import listener_of
 from .results import (
     SHARED,
@@ -154,11 +145,8 @@ def sweep(
     out = None if out is None else check_path("out", out)
     work = _checked(horizon, seed, checkpoints, engine, metrics, tensorboard)
     job = prepare(places_of(envs), players_of(agents), runs, instances, work)
-    with listener_of(progress, callback) as listener:
-        if out is not None:
-            return play_into(out, job, n_jobs, listener)
-        with tempfile.TemporaryDirectory() as folder:
-            return play_into(Path(folder), job, n_jobs, listener)
+    with listener_of(progress, callback) as listener, folder_or_temporary(out) as folder:
+        return play_into(Path(folder), job, n_jobs, listener)
 
 
 def sweep_again(
@@ -199,6 +187,11 @@ def sweep_again(
         play_into(check_path("out", out), job, n_jobs, listener)
 
 
+def folder_or_temporary(out: Path | None) -> AbstractContextManager[str | Path]:
+    """Context of the folder in which results are kept; of one that is removed afterwards if none is named."""
+    return tempfile.TemporaryDirectory() if out is None else nullcontext(out)
+
+
 def play_into(out: Path, job: Job, n_jobs: int, callback: Callback) -> Results:
     """Play what is not done, write it, and return the results of all that was asked for."""
     if not (out / TABLE).exists():
@@ -233,15 +226,8 @@ class Job(NamedTuple):
     """A sweep, ready to be played."""
 
     work: Work
-    trials: dict[Trial, _Way]  # in the order of the table
+    trials: dict[Trial, str]  # in the order of the table, each with the engine of its pair
     part: dict[str, Any]  # of the configuration
-
-
-class _Way(NamedTuple):
-    """How a trial is played."""
-
-    compiled: bool
-    learner: bool
 
 
 def places_of(envs: Iterable[EnvLike] | Mapping[str, EnvLike]) -> dict[str, Place]:
@@ -292,21 +278,18 @@ def _check_size(trials: int, work: Work) -> None:
 
 
 def _checked(horizon: int, seed: int, checkpoints: Any, engine: Engine, metrics: Sequence[str], tensorboard: Any) -> Work:
-    horizon = check_horizon(horizon)
-    if tensorboard is not None:
-        check_tensorboard()
-    log = None if tensorboard is None else check_path("tensorboard", tensorboard)
+    horizon, log = check_horizon(horizon), check_tensorboard(tensorboard)
     steps, names = checkpoint_steps(horizon, checkpoints), Metrics(metrics).names
     return Work(horizon, check_seed(seed), steps, engine, names, tensorboard=log)
 
 
-def _plan(instances: Sequence[Any], runs: int, work: Work) -> tuple[dict[Trial, _Way], dict[str, str]]:
+def _plan(instances: Sequence[Any], runs: int, work: Work) -> tuple[dict[Trial, str], dict[str, str]]:
     """Make every environment and every agent once, to see that they fit.
 
     Returns:
-        The trials; and the digests of click models, by environment and instance.
+        The engines of the trials; and the digests of click models, by environment and instance.
     """
-    trials: dict[Trial, _Way] = {}
+    trials: dict[Trial, str] = {}
     models: dict[str, str] = {}
     cast, measured = work.cast, Metrics(work.metrics)
     for env_label, venue in cast.places.items():
@@ -323,17 +306,16 @@ def _plan(instances: Sequence[Any], runs: int, work: Work) -> tuple[dict[Trial, 
                 agent = player.make(place, work.horizon, 0)
                 pair = pair_of(agent, place, work.engine, agent_label, f"{agent_label} in {env_label}")
                 measured.check(pair)
-                way = _Way(pair.engine == "compiled", pair.kind is Learner)
-                trials |= dict.fromkeys((Trial(env_label, name, agent_label, index) for index in range(runs)), way)
+                trials |= dict.fromkeys((Trial(env_label, name, agent_label, index) for index in range(runs)), pair.engine)
     if not trials:
         raise ValueError("no instance was named")
     return trials, models
 
 
-def _configuration(trials: Mapping[Trial, _Way], models: dict[str, str], runs: int, work: Work) -> dict[str, Any]:
+def _configuration(trials: Mapping[Trial, str], models: dict[str, str], runs: int, work: Work) -> dict[str, Any]:
     """What results depend on, and what they were made with: a part of a folder's configuration."""
     packages = ["gymnasium", "numpy", "numba", "joblib", "polars"]
-    if any(way.learner for way in trials.values()):
+    if not set(ENGINES).issuperset(trials.values()):  # a library plays
         packages += ["stable-baselines3", "sb3-contrib", "torch"]
     cast = work.cast
     labels = {
@@ -380,9 +362,9 @@ def _play_all(job: Job, done: Mapping[Trial, polars.DataFrame], out: Path, n_job
     work, trials, _ = job
     callback.start(list(trials), done, work.horizon)
     due = [trial for trial in trials if trial not in done]
-    _report_costs([trial for trial in due if trials[trial].learner], work, joblib.effective_n_jobs(n_jobs), callback)
+    _report_costs([trial for trial in due if trials[trial] not in ENGINES], work, joblib.effective_n_jobs(n_jobs), callback)
     for compiled, prefer in ((True, "threads"), (False, "processes")):
-        alike = [trial for trial in due if trials[trial].compiled == compiled]
+        alike = [trial for trial in due if (trials[trial] == "compiled") == compiled]
         if alike:
             _play_some(alike, work, out, n_jobs, prefer, callback)
 

@@ -53,21 +53,7 @@ class Results:
     """
 
     def __init__(self, source: str | os.PathLike[str] | polars.DataFrame | Results) -> None:
-        self.frame: polars.DataFrame
-        self.timings: polars.DataFrame
-        self.config: dict[str, Any]
-        if isinstance(source, Results):
-            self.frame, self.timings, self.config = source.frame, source.timings, source.config
-        elif isinstance(source, polars.DataFrame):
-            self.frame, self.timings, self.config = _of_frame(source)
-        elif isinstance(source, str | os.PathLike) and os.fspath(source).endswith(".parquet"):
-            self.frame, self.timings, self.config = _of_frame(_rows_of(Path(source)))
-        elif isinstance(source, str | os.PathLike):
-            self.frame, self.timings, self.config = read_results(source)
-        else:
-            raise TypeError(
-                f"results are {short(source)}; expected a results folder, a Parquet file or a polars frame of results"
-            )
+        self.frame, self.timings, self.config = _read(source)
 
     @classmethod
     def _of(cls, frame: polars.DataFrame, timings: polars.DataFrame, config: dict[str, Any]) -> Results:
@@ -218,6 +204,17 @@ def _checked(what: str, names: Iterable[str] | None, existing: list[str]) -> lis
     check_kind(f"{what}s", names, Iterable, "a name or names")
     names = [names] if isinstance(names, str) else names
     return list(dict.fromkeys(check_choice(what, name, existing) for name in names))
+
+
+def _read(source: Any) -> tuple[polars.DataFrame, polars.DataFrame, dict[str, Any]]:
+    """Frame, timings and configuration of whatever `Results` is made of."""
+    if isinstance(source, Results):
+        return source.frame, source.timings, source.config
+    if isinstance(source, polars.DataFrame):
+        return _of_frame(source)
+    if not isinstance(source, str | os.PathLike):
+        raise TypeError(f"results are {short(source)}; expected a results folder, a Parquet file or a polars frame of results")
+    return _of_frame(_rows_of(Path(source))) if os.fspath(source).endswith(".parquet") else read_results(source)
 
 
 def _rows_of(path: Path) -> polars.DataFrame:

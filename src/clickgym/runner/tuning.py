@@ -12,7 +12,6 @@ import json
 import math
 import os
 import shutil
-import tempfile
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -41,7 +40,7 @@ from .results import other_versions, read_table, write_table
 from .run import checkpoint_steps
 from .sampler import Sampler
 from .search import Space, check_fit, combinations, contains, search_space_of
-from .sweep import Job, Work, listed, places_of, play_into, prepare
+from .sweep import Job, Work, folder_or_temporary, listed, places_of, play_into, prepare
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -227,11 +226,8 @@ def tune(
         raise ImportError('tuning needs Optuna, which is not installed; install it: pip install "clickgym[tune]"')
     job = _prepare(agent, envs, horizon, runs, instances, search_space, check_choice("by", by, (MEAN, WORSE_HALF)), seed)
     _check_least(budget, job)
-    with listener_of(progress, callback, TuningProgress) as listener:
-        if out is not None:
-            return _play(_Stage(out, job, n_jobs, listener), budget)
-        with tempfile.TemporaryDirectory() as folder:
-            return _play(_Stage(Path(folder), job, n_jobs, listener), budget)
+    with listener_of(progress, callback, TuningProgress) as listener, folder_or_temporary(out) as folder:
+        return _play(_Stage(Path(folder), job, n_jobs, listener), budget)
 
 
 # ------------------------------------------------------------------------------------------------- before any work starts
@@ -426,11 +422,8 @@ def _check_meaning(folder: Path, before: Mapping[str, Any], job: _Job) -> None:
 
 def _config(job: _Job) -> dict[str, Any]:
     """What is tuned on, as it stands in the folder."""
-    first = (
-        {}
-        if job.has_default
-        else {key: values.low if isinstance(values, Range) else values[0] for key, values in job.space.items()}
-    )
+    first = {key: values.low if isinstance(values, Range) else values[0] for key, values in job.space.items()}
+    first = {} if job.has_default else first
     part = job.sweep({job.label_of(first): job.player.but(**first), **RANDOM}, job.runs, job.seed).part
     space = {key: in_braces(values) for key, values in job.space.items()}
     config = {"format": FORMAT, "agent": job.label, "search_space": space}

@@ -151,25 +151,17 @@ def _named(*headings: str) -> list[Column]:
     return [Column(heading, words=place == len(headings) - 1) for place, heading in enumerate(headings)]
 
 
-def _verdicts(findings: Iterable[Finding]) -> list[tuple[str, Text, Text]]:
+def _verdicts(findings: Sequence[Finding]) -> list[tuple[str, Text, Text]]:
     """The rows of findings, one for each statement: both papers may assume the same."""
-    names: dict[str, list[str]] = {}
-    by_statement = {finding.statement: finding for finding in findings}
+    rows: dict[str, tuple[str, Text, Text]] = {}
     for finding in findings:
-        names.setdefault(finding.statement, []).append(finding.name)
-    return [
-        (
-            "\n".join(names[statement]),
-            Text("holds", "green") if finding.holds else Text("FAILS", "bold red"),
-            Text(statement).append("" if finding.holds else f"\n{_two_lines(finding.counterexample)}", "italic"),
-        )
-        for statement, finding in by_statement.items()
-    ]
-
-
-def _two_lines(counterexample: str) -> str:
-    """Its two numbers one below the other, and no line end within a list."""
-    return re.sub(r"(?<=\d), (?=\d)", ",", counterexample).replace(" but ", "\nbut ")
+        names = "\n".join(other.name for other in findings if other.statement == finding.statement)
+        verdict = Text("holds", "green") if finding.holds else Text("FAILS", "bold red")
+        # Its two numbers one below the other, and no line end within a list.
+        numbers = re.sub(r"(?<=\d), (?=\d)", ",", finding.counterexample).replace(" but ", "\nbut ")
+        statement = Text(finding.statement).append("" if finding.holds else f"\n{numbers}", "italic")
+        rows[finding.statement] = names, verdict, statement
+    return list(rows.values())
 
 
 def _items(items: Iterable[int], labels: Sequence[str] = ()) -> str:

@@ -148,10 +148,6 @@ def _document(tuning: Tuning, out: Path) -> dict[str, Any]:
     return {
         "folder": str(out),
         **{key: tuning.config[key] for key in ("clickgym", "envs", "instances", "horizon", "runs", "seed", "search_space")},
-        "agent": tuning.agent,
-        "hyperparameters": tuning.hyperparameters,
-        "score": tuning.score,
-        "default_score": tuning.default_score,
-        "sessions": tuning.sessions,
+        **{key: getattr(tuning, key) for key in ("agent", "hyperparameters", "score", "default_score", "sessions")},
         "trials": tuning.trials.to_dicts(),
     }

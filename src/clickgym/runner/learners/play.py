@@ -29,14 +29,8 @@ from .in_turn import InTurn
 from .observed_state import ObservedState
 from .vec_env import StableBaselinesVecEnv
 
-
-def _as_they_are(envs: VectorEnv, items: NDArray[np.int64]) -> VectorEnv:
-    """Return streams without a wrapper: their actions are lists of ids."""
-    return envs
-
-
 WRAPPERS: dict[Actions, Callable[..., VectorEnv]] = {
-    "rankings": _as_they_are,
+    "rankings": lambda envs, items: envs,  # their actions are lists of ids
     "codes": LehmerVectorAction,
     "scores": ScoresVectorAction,
     "lists": EnumeratedVectorAction,
