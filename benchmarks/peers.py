@@ -107,14 +107,12 @@ def main() -> None:
             env = gym.make(env_id)
             played(clickgym.make_agent(name, env, horizon=HORIZON, seed=0), env, 0)  # compile
             horizon = None if name == "UniRank" else HORIZON
-            ours, used = [], []
+            ours, used, theirs, seconds = [], [], [], []
             for seed in range(RUNS):
                 agent = clickgym.make_agent(name, env, horizon=horizon, seed=seed)
                 start = time.process_time()
                 ours.append(float(played(agent, env, seed).regret[-1]))
                 used.append((time.process_time() - start) / HORIZON)
-            theirs, seconds = [], []
-            for seed in range(RUNS):
                 with contextlib.redirect_stdout(None):  # one of them prints what it does
                     peer = make(env, seed)
                     theirs.append(float(played(peer, env, seed).regret[-1]))

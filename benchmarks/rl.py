@@ -10,12 +10,11 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable
-from importlib.metadata import version
 from typing import Any, NamedTuple
 
 import gymnasium as gym
 import torch
-from report import publish, table
+from report import publish, table, versions
 from stable_baselines3 import PPO
 from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
@@ -101,12 +100,11 @@ def main() -> None:
             f"{best[0][0] / best[2][0]:.2f}",
             f"{regret:,.0f}",
         ])  # fmt: skip
-    versions = ", ".join(f"{package} {version(package)}" for package in ("stable-baselines3", "torch"))
     publish(table(
         ["streams × steps, batch, epochs, rate", f"{OURS}, native", f"{OURS}, DummyVecEnv", f"{THEIRS}, DummyVecEnv",
          "native / Dummy", "native / CartPole", "regret"],
         rows,
-    ) + f"\n\nWith {versions}.")  # fmt: skip
+    ) + f"\n\nWith {versions('stable-baselines3', 'torch')}.")  # fmt: skip
 
 
 if __name__ == "__main__":

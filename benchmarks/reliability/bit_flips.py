@@ -14,6 +14,7 @@ import gzip
 import multiprocessing
 import os
 import shutil
+import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
