@@ -26,6 +26,7 @@ import numpy as np
 
 import clickgym
 from clickgym.agents import Agent
+from clickgym.core.statistics import half_width
 
 README = Path(__file__).with_name("README.md")
 PACKAGES = ("clickgym", "gymnasium", "numpy", "numba")
@@ -100,6 +101,12 @@ class Timed(Agent):
         result = function(*arguments)
         self.seconds += time.process_time() - start
         return result
+
+
+def mean_text(values: Sequence[float]) -> str:
+    """The mean of some runs, and half of its 95 % interval by Student's t."""
+    half = np.std(values, ddof=1) * half_width(len(values))
+    return f"{np.mean(values):,.0f} ± {half:,.0f}"
 
 
 def versions(*packages: str) -> str:

@@ -23,7 +23,7 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from report import Timed, publish, table
+from report import Timed, mean_text, publish, table
 
 import clickgym
 from clickgym import Ranker
@@ -240,8 +240,7 @@ def others(folder: Path) -> list[list[str]]:
             agent, env = make(run), gym.make("PBMRank-v0")
             regrets.append(clickgym.run(agent, env, HORIZON, seed=run, engine="python").regret[-1])
             seconds += agent.seconds
-        half = 3.18 * np.std(regrets, ddof=1) / RUNS**0.5
-        rows.append([name, f"{np.mean(regrets):,.0f} ± {half:,.0f}", f"{seconds / RUNS / HORIZON * 1e6:,.0f} µs"])
+        rows.append([name, mean_text(regrets), f"{seconds / RUNS / HORIZON * 1e6:,.0f} µs"])
     return rows
 
 
