@@ -6,7 +6,7 @@ Sessions are those of the position-based model with the same candidates in every
 from __future__ import annotations
 
 import gymnasium as gym
-from report import publish, seconds_per_session, table
+from report import fastest_sessions, publish, side_by_side
 
 from clickgym.agents import CONTEXTUAL_AGENTS
 
@@ -16,16 +16,14 @@ SESSIONS = {10: 20_000, 25: 5_000, 50: 2_000, 100: 1_000}
 REPEATS = 5
 
 
-def session_seconds(name: str, d: int) -> float:
-    instance = f"linear:n_items={L},n_pool={L},n_users=1,n_positions={K},n_features={d},seed=0"
-    env, n = gym.make("ContextualPBMRank-v0", instance=instance), SESSIONS[d]
-    seconds_per_session(env, name, n, 1)  # compile
-    return min(seconds_per_session(env, name, n, seed=seed) for seed in range(REPEATS))
-
-
 def main() -> None:
-    sessions = [[name, *(f"{session_seconds(name, d) * 1e6:.2f} µs" for d in SESSIONS)] for name in CONTEXTUAL_AGENTS]
-    publish(table([f"session, L = {L}, K = {K}", *(f"d = {d}" for d in SESSIONS)], sessions))
+    columns = {}
+    for d, n in SESSIONS.items():
+        instance = f"linear:n_items={L},n_pool={L},n_users=1,n_positions={K},n_features={d},seed=0"
+        env = gym.make("ContextualPBMRank-v0", instance=instance)
+        fastest = fastest_sessions({name: (env, name, n) for name in CONTEXTUAL_AGENTS}, REPEATS)
+        columns[f"d = {d}"] = {name: f"{seconds * 1e6:.2f} µs" for name, seconds in fastest.items()}
+    publish(side_by_side(f"session, L = {L}, K = {K}", columns))
 
 
 if __name__ == "__main__":

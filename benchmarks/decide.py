@@ -309,29 +309,27 @@ class Logging:
 
 def _swapped(ranking: list[int], n_positions: int) -> list[list[int]]:
     """All orders with two items exchanged, of which one is shown."""
-    order = np.array(ranking)
-    pairs = [list(pair) for pair in itertools.combinations(range(len(ranking)), 2) if pair[0] < n_positions]
-    lists = np.tile(order, (len(pairs), 1))
-    for row, pair in zip(lists, pairs, strict=True):
-        row[pair] = order[pair[::-1]]
-    return lists.tolist()
+    pairs = [pair for pair in itertools.combinations(range(len(ranking)), 2) if pair[0] < n_positions]
+    lists = [list(ranking) for _ in pairs]
+    for row, (i, j) in zip(lists, pairs, strict=True):
+        row[i], row[j] = row[j], row[i]
+    return lists
 
 
 def _production(kind: str, n_items: int, n_positions: int, value: Any, rng: np.random.Generator) -> tuple[list[int], list[int]]:
     """The best list, by a search that swaps items until no swap gains, from several lists; and that in production: the best,
     one of 90 to 98 % of its value, or one drawn at random of less."""
 
-    def climb(ranking: list[int]) -> list[int]:
-        while True:
-            better = max(_swapped(ranking, n_positions), key=lambda other: value(tuple(other[:n_positions])))
-            if value(tuple(better[:n_positions])) <= value(tuple(ranking[:n_positions])) + 1e-12:
-                return ranking
-            ranking = better
+    def worth(order: list[int]) -> float:
+        return float(value(tuple(order[:n_positions])))
 
-    best = max(
-        (climb(rng.permutation(n_items).tolist()) for _ in range(4)), key=lambda ranking: value(tuple(ranking[:n_positions]))
-    )
-    top = value(tuple(best[:n_positions]))
+    def climb(ranking: list[int]) -> list[int]:
+        while worth(better := max(_swapped(ranking, n_positions), key=worth)) > worth(ranking) + 1e-12:
+            ranking = better
+        return ranking
+
+    best = max((climb(rng.permutation(n_items).tolist()) for _ in range(4)), key=worth)
+    top = worth(best)
     if kind == "best":
         return best, best
     low, high = {"nearly best": (0.9, 0.98), "poor": (0.0, 0.9)}[kind]
@@ -342,7 +340,7 @@ def _production(kind: str, n_items: int, n_positions: int, value: Any, rng: np.r
             for _ in range(rng.integers(1, 4)):
                 i, j = rng.integers(0, [n_positions, n_items])
                 ranking[i], ranking[j] = ranking[j], ranking[i]
-        if low * top <= value(tuple(ranking[:n_positions])) <= high * top:
+        if low * top <= worth(ranking) <= high * top:
             break
     return best, ranking
 

@@ -6,8 +6,8 @@ scoring: both log-likelihood and perplexity by rank. All by the clock, for they 
 
 from __future__ import annotations
 
-import math
-import time
+from functools import partial
+from timeit import repeat, timeit
 
 import numpy as np
 from report import publish, table
@@ -46,26 +46,15 @@ def simulated() -> ClickLog:
 
 def fitting(log: ClickLog, name: str) -> list[str]:
     """A row of the table of times."""
-    seconds = dict.fromkeys((1, 21, 50), math.inf)
-    for _ in range(REPEATS):
-        for steps in seconds:
-            start = time.perf_counter()
-            ESTIMATORS[name](steps).fit(log)
-            seconds[steps] = min(time.perf_counter() - start, seconds[steps])
-    estimator = ESTIMATORS[name](50).fit(log)
-    scoring = math.inf
-    for _ in range(REPEATS):
-        start = time.perf_counter()
-        estimator.log_likelihood(log)
-        estimator.perplexity_by_rank(log)
-        scoring = min(time.perf_counter() - start, scoring)
-    step, whole = (seconds[21] - seconds[1]) / 20 / SESSIONS * 1e6, seconds[50] / 50 / SESSIONS * 1e6
+    fits = [partial(ESTIMATORS[name](steps).fit, log) for steps in (1, 21, 50)]
+    rounds = [[timeit(fit, number=1) for fit in fits] for _ in range(REPEATS)]
+    one, more, most = map(min, zip(*rounds, strict=True))
+    estimator = fits[-1]()
+    scoring = min(repeat(lambda: (estimator.log_likelihood(log), estimator.perplexity_by_rank(log)), number=1, repeat=REPEATS))
+    step, whole = (more - one) / 20 / SESSIONS * 1e6, most / 50 / SESSIONS * 1e6
     cells = [name, f"{step:.3f} µs", f"{whole:.3f} µs", f"{scoring / SESSIONS * 1e6:.3f} µs"]
-    if name in PYCLICK:
-        cells += [f"{PYCLICK[name]:.0f} µs", f"{PYCLICK[name] / step:,.0f}× / {PYCLICK[name] / whole:,.0f}×"]
-    else:
-        cells += ["", ""]
-    return cells
+    theirs = PYCLICK.get(name)
+    return [*cells, *([f"{theirs:.0f} µs", f"{theirs / step:,.0f}× / {theirs / whole:,.0f}×"] if theirs else ["", ""])]
 
 
 def main() -> None:

@@ -6,7 +6,7 @@ The horizons are short, so these are the times of the expensive beginning, when 
 from __future__ import annotations
 
 import gymnasium as gym
-from report import fastest_sessions, publish, table
+from report import fastest_sessions, publish, side_by_side
 
 from clickgym.agents import AGENTS
 
@@ -15,15 +15,14 @@ REPEATS = 2
 
 
 def main() -> None:
-    cells: dict[str, list[str]] = {name: [] for name in AGENTS}
+    columns = {}
     for n_items, n_positions, horizon in SIZES:
         env = gym.make("PBMRank-v0", instance=f"yandex-like:n_items={n_items},n_positions={n_positions},seed=0")
         labels = {name: f"Fixed:ranking={[*range(n_positions)]}" if name == "Fixed" else name for name in AGENTS}
         fastest = fastest_sessions({name: (env, label, horizon) for name, label in labels.items()}, REPEATS)
-        for name in AGENTS:
-            cells[name].append(f"{fastest[name] * 1e6:.2f} µs")
-    header = [f"L={n_items}, K={n_positions}, T={horizon:,}" for n_items, n_positions, horizon in SIZES]
-    publish(table(["agent", *header], [[name, *cells[name]] for name in AGENTS]))
+        cells = {name: f"{seconds * 1e6:.2f} µs" for name, seconds in fastest.items()}
+        columns[f"L={n_items}, K={n_positions}, T={horizon:,}"] = cells
+    publish(side_by_side("agent", columns))
 
 
 if __name__ == "__main__":

@@ -9,17 +9,15 @@ the processors, and memory the peak of each process, with imports.
 
 from __future__ import annotations
 
-import argparse
-import os
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 import polars as pl
+import typer
 from large_log import POSITIONS, frames
-from report import publish, table
+from report import publish, table, taken
 
 SESSIONS, FILES, DECIDED = 10_000_000, 10, 1_000_000
 BY_SQL = """
@@ -52,49 +50,35 @@ def write_log(folder: Path, n: int, n_files: int) -> None:
             parts = []
 
 
-def measured(what: str, words: list[str]) -> list[str]:
-    """A row of the table: what a process took."""
-    start = time.perf_counter()
-    process = subprocess.Popen(words, stdout=subprocess.DEVNULL)
-    _, status, usage = os.wait4(process.pid, 0)
-    done = "" if status == 0 else f" (ended with {os.waitstatus_to_exitcode(status)})"
-    seconds = usage.ru_utime + usage.ru_stime
-    print(what, seconds, usage.ru_maxrss, file=sys.stderr, flush=True)
-    return [what + done, f"{time.perf_counter() - start:.0f} s", f"{seconds:.1f} s", f"{usage.ru_maxrss / 1e6:.2f} GB"]
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--folder", type=Path)
-    parser.add_argument("--sessions", type=int, default=SESSIONS)
-    parser.add_argument("--decided", type=int, default=DECIDED)
-    parser.add_argument("--others", action="store_true", help="also count by DuckDB and by streams of Polars")
-    parser.add_argument("--plain", action="store_true", help="also decide without counts")
-    options, _ = parser.parse_known_args()
+def main(
+    folder: Path | None = None, sessions: int = SESSIONS, decided: int = DECIDED, others: bool = False, plain: bool = False,
+    write: bool = False,
+) -> None:  # fmt: skip
+    """Count logs of a folder, which are made where it lacks them; with --others also by DuckDB and by streams of Polars, with
+    --plain decide without counts, too; with --write into README.md."""
     clickgym = [sys.executable, "-m", "clickgym"]
-    with tempfile.TemporaryDirectory() as temporary:
-        folder, own = options.folder or Path(temporary), Path(temporary)
-        for name, n, n_files in (("rows", options.sessions, FILES), ("decided", options.decided, 1)):
-            if not (folder / name).exists():
-                write_log(folder / name, n, n_files)
-        log, counts, one = str(folder / "rows"), str(own / "counts.parquet"), str(own / "one.parquet")
-        small = str(folder / "decided")
-        count, fit = [*clickgym, "count", log, "--model", "UBM", "--out", counts], ["--model", "UBM", "--out"]
-        rows = [measured(f"count, {10 * options.sessions:,} rows", count)]
-        rows.append(measured("fit UBM to the counts", [*clickgym, "fit", counts, *fit, str(own / "query.json")]))
-        if options.others:
-            printed = subprocess.run([*count, "--sql"], check=True, capture_output=True, text=True).stdout
-            (own / "count.sql").write_text(printed)
-            rows.append(measured("the statement in DuckDB", [sys.executable, "-c", BY_SQL, str(own / "count.sql"), str(own)]))
-            words = [sys.executable, "-c", BY_POLARS, f"{log}/*.parquet", str(own / "polars.parquet")]
-            rows.append(measured("streams of Polars", words))
-        rows.append(measured(f"count, {10 * options.decided:,} rows", [*clickgym, "count", small, *fit, one]))
-        decide = [*clickgym, "decide", small, "--query", "0", "--out", str(own / "decision")]
-        rows.append(measured("decide --counts", [*decide, "--counts", one]))
-        if options.plain:
-            rows.append(measured("decide", decide))
+    with tempfile.TemporaryDirectory() as own:
+        large, small = ((folder or Path(own)) / name for name in ("rows", "decided"))
+        for log, n, n_files in ((large, sessions, FILES), (small, decided, 1)):
+            if not log.exists():
+                write_log(log, n, n_files)
+        count = [*clickgym, "count", str(large), "--model", "UBM", "--out", f"{own}/counts.parquet"]
+        fit = ["--model", "UBM", "--out"]
+        steps = {f"count, {10 * sessions:,} rows": count}
+        steps["fit UBM to the counts"] = [*clickgym, "fit", f"{own}/counts.parquet", *fit, f"{own}/query.json"]
+        if others:
+            statement = subprocess.run([*count, "--sql"], check=True, capture_output=True, text=True).stdout
+            Path(own, "count.sql").write_text(statement)
+            steps["the statement in DuckDB"] = [sys.executable, "-c", BY_SQL, f"{own}/count.sql", own]
+            steps["streams of Polars"] = [sys.executable, "-c", BY_POLARS, f"{large}/*.parquet", f"{own}/polars.parquet"]
+        rows = [taken(what, words)[0] for what, words in steps.items()]
+        rows.append(taken(f"count, {10 * decided:,} rows", [*clickgym, "count", str(small), *fit, f"{own}/one.parquet"])[0])
+        decide = [*clickgym, "decide", str(small), "--query", "0", "--out"]
+        rows.append(taken("decide --counts", [*decide, f"{own}/by-counts", "--counts", f"{own}/one.parquet"])[0])
+        if plain:
+            rows.append(taken("decide", [*decide, f"{own}/plain"])[0])
     publish(table(["step", "clock", "processors", "peak memory"], rows))
 
 
 if __name__ == "__main__":
-    main()
+    typer.run(main)

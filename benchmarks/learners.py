@@ -9,14 +9,13 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable
-from importlib.metadata import version
 from importlib.util import find_spec
 from typing import Any
 from unittest.mock import patch
 
 import gymnasium as gym
 import torch
-from report import publish, table
+from report import publish, table, versions
 
 import clickgym
 from clickgym.agents import LEARNERS
@@ -88,11 +87,8 @@ def main() -> None:
         [spec.partition(":n_")[0], f"{sum(parts):,.0f} µs", *(f"{part / sum(parts):.0%}" for part in parts)]
         for spec, parts in best.items()
     ]
-    packages = [
-        f"{package} {version(package)}"
-        for package in ("stable-baselines3", "sb3-contrib", "torch", *(["sbx-rl", "jax"] if find_spec("sbx") else []))
-    ]
-    publish(f"{table(['learner', 'a session takes', *PARTS], rows)}\n\nWith {', '.join(packages)}.")
+    packages = ("stable-baselines3", "sb3-contrib", "torch", *(["sbx-rl", "jax"] if find_spec("sbx") else []))
+    publish(f"{table(['learner', 'a session takes', *PARTS], rows)}\n\nWith {versions(*packages)}.")
 
 
 if __name__ == "__main__":

@@ -20,8 +20,7 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from report import Timed, publish, table
-from scipy.stats import t
+from report import Timed, mean_text, publish, table
 
 import clickgym
 from clickgym.agents import Agent
@@ -90,11 +89,6 @@ def played(agent: Agent | str, env: gym.Env, seed: int) -> clickgym.Result:
     return clickgym.run(agent, env, HORIZON, seed=seed, checkpoints=[HORIZON])
 
 
-def summary(values: list[float], form: str) -> str:
-    half = t.ppf(0.975, len(values) - 1) * np.std(values, ddof=1) / np.sqrt(len(values))
-    return f"{np.mean(values):{form}} ± {half:{form}}"
-
-
 def main() -> None:
     rows = []
     for name, env_ids, variable, make in PEERS:
@@ -107,21 +101,19 @@ def main() -> None:
             env = gym.make(env_id)
             played(clickgym.make_agent(name, env, horizon=HORIZON, seed=0), env, 0)  # compile
             horizon = None if name == "UniRank" else HORIZON
-            ours, used = [], []
+            ours, used, theirs, seconds = [], [], [], []
             for seed in range(RUNS):
                 agent = clickgym.make_agent(name, env, horizon=horizon, seed=seed)
                 start = time.process_time()
                 ours.append(float(played(agent, env, seed).regret[-1]))
                 used.append((time.process_time() - start) / HORIZON)
-            theirs, seconds = [], []
-            for seed in range(RUNS):
                 with contextlib.redirect_stdout(None):  # one of them prints what it does
                     peer = make(env, seed)
                     theirs.append(float(played(peer, env, seed).regret[-1]))
                 seconds.append(peer.seconds / HORIZON)
             rows.append([
                 name, env_id, f"{min(used) * 1e6:.2f} µs", f"{min(seconds) * 1e6:.0f} µs", f"{min(seconds) / min(used):.0f}×",
-                summary(ours, ",.0f"), summary(theirs, ",.0f"),
+                mean_text(ours), mean_text(theirs),
             ])  # fmt: skip
     publish(table(["agent", "environment", "ours", "theirs", "ratio", "regret: ours", "theirs"], rows))
 

@@ -21,32 +21,21 @@ from typing import Any
 
 import numpy as np
 from report import publish, table
+from serving import CANDIDATES, K, visits
 
 from clickgym import Ranker
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "serving"))
 from postgres_server import Server, serving
 
-SESSIONS, QUERIES, K = int(os.environ.get("POSTGRES_SESSIONS", "3000")), 200, 5
+SESSIONS, QUERIES = int(os.environ.get("POSTGRES_SESSIONS", "3000")), 200
 MANY, COLD = int(float(os.environ.get("POSTGRES_QUERIES", "1e5"))), 1000
-CANDIDATES = [f"sku-{i}" for i in range(10)]
 CLIENTS = 2
 """Threads of a worker."""
 
 
-def visits(ranker: Ranker, queries: list[str], waits: list[float]) -> None:
-    """A session for each query; how long each `rank` took."""
-    for query in queries:
-        begin = time.perf_counter()
-        shown = ranker.rank(query, CANDIDATES)
-        waits.append(time.perf_counter() - begin)
-        ranker.click(shown.id, shown.items[0])
-        ranker.close(shown.id)
-
-
 def work(store: str | None, durable: str, queries: list[str], clients: int) -> None:
     """Serve when told to, and print how long that took, of the clock and of the processor, and the waits."""
-    waits: list[float] = []
     with Ranker(n_positions=K, store=store, durable=durable, seed=0) as ranker:
         for query in dict.fromkeys(queries):
             ranker.rank(query, CANDIDATES)
@@ -54,21 +43,19 @@ def work(store: str | None, durable: str, queries: list[str], clients: int) -> N
         sys.stdin.readline()
         begin, processor = time.perf_counter(), time.process_time()
         with ThreadPoolExecutor(clients) as pool:
-            list(pool.map(lambda i: visits(ranker, queries[i::clients], waits), range(clients)))
-        print(time.perf_counter() - begin, time.process_time() - processor, *waits, flush=True)
+            served = list(pool.map(lambda i: visits(ranker, queries[i::clients], close=True), range(clients)))
+        times = time.perf_counter() - begin, time.process_time() - processor
+        print(*times, *(wait for part in served for wait, _ in part), flush=True)
 
 
 def measured(store: str, durable: str, sticky: bool, workers: int = 2) -> list[str]:
     """A row: sessions a second, the 99 % quantile of `rank` in ms, and microseconds of the workers' processor a session."""
-    crew = []
-    for number in range(workers):
-        words = [sys.executable, __file__, "--work", store, durable, str(number), str(workers if sticky else 1)]
-        crew.append(subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True))
+    words = [sys.executable, __file__, "--work", store, durable]
+    kinds = [[*words, str(number), str(workers if sticky else 1)] for number in range(workers)]
+    crew: list[Any] = [subprocess.Popen(each, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for each in kinds]
     for each in crew:
-        assert each.stdout is not None
         assert each.stdout.readline() == "ready\n"
     for each in crew:
-        assert each.stdin is not None
         each.stdin.write("go\n")
         each.stdin.flush()
     rows = [np.array(each.communicate()[0].split(), float) for each in crew]
@@ -105,9 +92,8 @@ def cold(server: Server) -> list[str]:
             "FROM queries WHERE tick = 2",
             (bits, slots),
         )
-        waits: list[float] = []
         names = [f"query-{i}" for i in random.Random(0).sample(range(1, MANY), min(COLD, MANY // 2))]
-        visits(ranker, names, waits)
+        waits = np.array(visits(ranker, names, close=True))[:, 0]
         return [f"{MANY:,} queries", *(f"{np.quantile(waits, q) * 1e3:.1f}" for q in (0.5, 0.99))]
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import gymnasium as gym
 import numpy as np
-from report import publish, seconds_per_session, table
+from report import publish, seconds_per_session, side_by_side
 
 from clickgym.envs import ClickEnv, GradedModel
 
@@ -31,14 +31,14 @@ def documents(n_items: int, n_features: int) -> gym.Env:
 
 
 def main() -> None:
-    cells: dict[str, list[str]] = {name: [] for name in AGENTS}
+    columns = {}
     for n_items, n_features, horizon in SIZES:
-        env = documents(n_items, n_features)
+        env, cells = documents(n_items, n_features), {}
         for name in AGENTS:
             seconds_per_session(env, name, horizon, 50)  # compile, and load torch
-            cells[name].append(f"{seconds_per_session(env, name, horizon) * 1e6:,.1f} µs")
-    header = [f"L={n_items}, d={n_features}, T={horizon:,}" for n_items, n_features, horizon in SIZES]
-    publish(table(["agent", *header], [[name, *cells[name]] for name in AGENTS]))
+            cells[name] = f"{seconds_per_session(env, name, horizon) * 1e6:,.1f} µs"
+        columns[f"L={n_items}, d={n_features}, T={horizon:,}"] = cells
+    publish(side_by_side("agent", columns))
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ import platform
 import re
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
@@ -25,6 +26,7 @@ import numpy as np
 
 import clickgym
 from clickgym.agents import Agent
+from clickgym.core.statistics import half_width
 
 README = Path(__file__).with_name("README.md")
 PACKAGES = ("clickgym", "gymnasium", "numpy", "numba")
@@ -51,6 +53,22 @@ def fastest_sessions(runs: Mapping[Any, tuple[Any, ...]], repeats: int) -> dict[
         seconds_per_session(env, name, horizon, 1)
     rounds = [[seconds_per_session(*run) for run in runs.values()] for _ in range(repeats)]
     return dict(zip(runs, map(min, zip(*rounds, strict=True)), strict=True))
+
+
+def taken(what: str, words: Sequence[str]) -> tuple[list[str], str]:
+    """A row of a table: what a process took by the clock, of the processors and of memory, with its imports; and what it said
+    on standard error."""
+    with tempfile.TemporaryFile("w+") as said:
+        start = time.perf_counter()
+        process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=said)
+        _, status, usage = os.wait4(process.pid, 0)
+        clock = time.perf_counter() - start
+        said.seek(0)
+        errors = said.read()
+    print(errors, file=sys.stderr, flush=True)
+    ended = "" if status == 0 else f" (ended with {os.waitstatus_to_exitcode(status)})"
+    seconds, peak = usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1e6
+    return [what + ended, f"{clock:.1f} s", f"{seconds:.1f} s", f"{peak:.2f} GB"], errors.strip()
 
 
 def printed(program: str, *arguments: object, **variables: str) -> str:
@@ -85,14 +103,24 @@ class Timed(Agent):
         return result
 
 
+def mean_text(values: Sequence[float]) -> str:
+    """The mean of some runs, and half of its 95 % interval by Student's t."""
+    half = np.std(values, ddof=1) * half_width(len(values))
+    return f"{np.mean(values):,.0f} ± {half:,.0f}"
+
+
+def versions(*packages: str) -> str:
+    """The versions of some packages that are installed here."""
+    return ", ".join(f"{package} {version(package)}" for package in packages)
+
+
 def machine() -> str:
     """Processor, number of cores, system, versions, and how busy the machine is."""
     cpuinfo = Path("/proc/cpuinfo")
     found = re.search(r"model name\s*:\s*(.+)", cpuinfo.read_text()) if cpuinfo.exists() else None
     processor = found.group(1) if found else platform.processor() or platform.machine()
-    versions = ", ".join(f"{package} {version(package)}" for package in PACKAGES)
     return (
-        f"{processor}, {os.cpu_count()} cores, {platform.system()}; Python {platform.python_version()}, {versions}; "
+        f"{processor}, {os.cpu_count()} cores, {platform.system()}; Python {platform.python_version()}, {versions(*PACKAGES)}; "
         f"load average at the end {os.getloadavg()[0]:.1f}"
     )
 
@@ -106,6 +134,12 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
         for row in (header, rule, *rows)
     ]
     return "\n".join("| " + " | ".join(row) + " |" for row in aligned)
+
+
+def side_by_side(corner: str, columns: Mapping[str, Mapping[str, str]]) -> str:
+    """A `table` of columns by their headers, which have their cells by the names of the rows, in the order of the first."""
+    rows = [[name, *(cells.get(name, "–") for cells in columns.values())] for name in next(iter(columns.values()))]
+    return table([corner, *columns], rows)
 
 
 def publish(text: str) -> None:

@@ -7,15 +7,14 @@ return. The first row has clickgym's defaults for `PPO`, which are chosen for lo
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Callable
-from importlib.metadata import version
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import gymnasium as gym
 import torch
-from report import publish, table
+from learners import PARTS, Clock
+from report import publish, table, versions
 from stable_baselines3 import PPO
 from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
@@ -58,17 +57,6 @@ def scalar(name: str, n_envs: int) -> VecEnv:
 
 def speed(envs: VecEnv, settings: Settings) -> tuple[float, float]:
     """Frames per second of processor time, and the share of the environment."""
-    inside = 0.0
-    step = envs.step
-
-    def timed(actions: Any) -> Any:
-        nonlocal inside
-        before = time.process_time()
-        result = step(actions)
-        inside += time.process_time() - before
-        return result
-
-    envs.step = timed  # type: ignore[method-assign]
     chosen = {name: value for name, value in settings._asdict().items() if name != "n_envs"}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -77,10 +65,12 @@ def speed(envs: VecEnv, settings: Settings) -> tuple[float, float]:
     rollout = settings.n_envs * settings.n_steps
     model.learn(rollout, log_interval=None)
     n_rollouts = max(ROLLOUTS, 8192 // rollout)
-    inside, start = 0.0, time.process_time()
+    clock = Clock()
+    envs.step = clock.timed("environment", envs.step)  # type: ignore[method-assign]
     model.learn(n_rollouts * rollout, log_interval=None, reset_num_timesteps=False)
-    spent = time.process_time() - start
-    return n_rollouts * rollout / spent, inside / spent
+    clock.turn(PARTS[-1])
+    spent = sum(clock.seconds.values())
+    return n_rollouts * rollout / spent, clock.seconds["environment"] / spent
 
 
 def main() -> None:
@@ -101,12 +91,11 @@ def main() -> None:
             f"{best[0][0] / best[2][0]:.2f}",
             f"{regret:,.0f}",
         ])  # fmt: skip
-    versions = ", ".join(f"{package} {version(package)}" for package in ("stable-baselines3", "torch"))
     publish(table(
         ["streams × steps, batch, epochs, rate", f"{OURS}, native", f"{OURS}, DummyVecEnv", f"{THEIRS}, DummyVecEnv",
          "native / Dummy", "native / CartPole", "regret"],
         rows,
-    ) + f"\n\nWith {versions}.")  # fmt: skip
+    ) + f"\n\nWith {versions('stable-baselines3', 'torch')}.")  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -14,15 +14,16 @@ import os
 import random
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from report import Timed, publish, table
+from report import Timed, mean_text, publish, table
 
 import clickgym
 from clickgym import Ranker
@@ -37,9 +38,14 @@ LARGE = int(float(os.environ.get("SERVING_IMPRESSIONS", "1e7")))
 HORIZON, RUNS = 5_000, 4
 
 
-def visits(ranker: Ranker, sessions: int, *, close: bool = False, seed: int = 0) -> list[tuple[float, float]]:
-    """Sessions with a click each; how long each rank took, by the clock and of the processor."""
-    queries, waits = random.Random(seed).choices([f"query-{i}" for i in range(QUERIES)], k=sessions), []
+def queries_of(sessions: int, seed: int = 0) -> list[str]:
+    """The queries of some sessions."""
+    return random.Random(seed).choices([f"query-{i}" for i in range(QUERIES)], k=sessions)
+
+
+def visits(ranker: Ranker, queries: Sequence[str], *, close: bool = False) -> list[tuple[float, float]]:
+    """A session with a click for each query; how long each rank took, by the clock and of the processor."""
+    waits = []
     for query in queries:
         start, begin = time.perf_counter(), time.thread_time()
         shown = ranker.rank(query, CANDIDATES)
@@ -59,14 +65,13 @@ def calls_a_second(folder: Path) -> list[list[str]]:
         ("that survive a kill, `rank` + `click` + `close`, learned at once", {"store": folder / "close.db"}, True),
     ):
         with Ranker(n_positions=K, seed=0, **settings) as ranker:
-            visits(ranker, 1000, close=close)
-            seconds, clock = [], []
+            visits(ranker, queries_of(1000), close=close)
+            times = []
             for _ in range(3):
-                start, begin = time.process_time(), time.perf_counter()
-                visits(ranker, SESSIONS, close=close)
-                seconds.append(time.process_time() - start)
-                clock.append(time.perf_counter() - begin)
-        rows.append([what, f"{SESSIONS / min(seconds):,.0f}", f"{SESSIONS / min(clock):,.0f}"])
+                start = np.array([time.process_time(), time.perf_counter()])
+                visits(ranker, queries_of(SESSIONS), close=close)
+                times.append([time.process_time(), time.perf_counter()] - start)
+        rows.append([what, *(f"{SESSIONS / seconds:,.0f}" for seconds in np.min(times, axis=0))])
     return rows
 
 
@@ -80,8 +85,7 @@ def interleaved() -> list[list[str]]:
     for _ in range(3):
         for name, settings in kinds.items():
             ranker = Ranker(n_positions=K, seed=0, production=lambda query, ids: ids, interleaved_share=1.0, **settings)
-            waits = visits(ranker, 1000, close=True)
-            means[name].append(sum(seconds for _, seconds in waits) / len(waits))
+            means[name].append(np.mean(visits(ranker, queries_of(1000), close=True), axis=0)[1])
     return [[name, f"{1e6 * min(each):,.0f} µs"] for name, each in means.items()]
 
 
@@ -91,10 +95,10 @@ def power(folder: Path) -> list[list[str]]:
     rows = [["the disk itself: 4 kB written and synchronised", f"{rate:,.0f}", ""]]
     for threads in (1, 8, 32):
         with Ranker(n_positions=K, seed=0, store=folder / f"power{threads}.db", durable="power") as ranker:
-            visits(ranker, 20)
+            visits(ranker, queries_of(20))
             each, begin = max(200 // threads, 20), time.perf_counter()
             with ThreadPoolExecutor(threads) as pool:
-                list(pool.map(lambda seed: visits(ranker, each, seed=seed), range(threads)))  # noqa: B023  (ends here)
+                list(pool.map(partial(visits, ranker), [queries_of(each, seed) for seed in range(threads)]))
             calls = 2 * threads * each / (time.perf_counter() - begin)
         name = "1 thread" if threads == 1 else f"{threads} threads, whose commits are joined"
         rows.append([f'calls with `durable="power"`, {name}', f"{calls:,.0f}", f"{calls / rate:.2f}"])
@@ -114,9 +118,9 @@ def syncs_a_second(file: Path) -> float:
 def waiting(folder: Path) -> list[list[str]]:
     """How long `rank` takes while snapshots are written, in milliseconds: by agents of their own, and by hand in between."""
     with Ranker(n_positions=K, seed=0, store=folder / "waits.db") as ranker:
-        visits(ranker, 1000, close=True)
+        visits(ranker, queries_of(1000), close=True)
         before = ranker._journal.connection.execute("SELECT sum(tick) FROM snapshots").fetchone()
-        waits = np.array(visits(ranker, 5 * SESSIONS, close=True)) * 1e3
+        waits = np.array(visits(ranker, queries_of(5 * SESSIONS), close=True)) * 1e3
         assert ranker._journal.connection.execute("SELECT sum(tick) FROM snapshots").fetchone() != before
     names = ("`rank` while states are written, ms by the clock", "ms of the processor")
     quantiles = (0.5, 0.99, 0.999, 1.0)
@@ -154,16 +158,15 @@ def large(folder: Path) -> list[list[str]]:
         connection.execute("UPDATE settings SET value = ?, checksum = ? WHERE name = 'tick'", values)
         connection.execute("COMMIT")
     times = [time.perf_counter()]
-    ranker = Ranker(n_positions=K, store=store)
-    times.append(time.perf_counter())
-    log = read_log(store)
-    times.append(time.perf_counter())
-    fit_models(log, ["PBM"], test_share=0.2)
-    times.append(time.perf_counter())
-    del log
-    ranker.report()
-    times.append(time.perf_counter())
-    ranker.shut_down()
+    with Ranker(n_positions=K, store=store) as ranker:
+        times.append(time.perf_counter())
+        log = read_log(store)
+        times.append(time.perf_counter())
+        fit_models(log, ["PBM"], test_share=0.2)
+        times.append(time.perf_counter())
+        del log
+        ranker.report()
+        times.append(time.perf_counter())
     size = in_bytes(store.stat().st_size)
     store.unlink()
     cells = (f"{seconds:.2f}" if seconds < 10 else f"{seconds:.0f}" for seconds in np.diff(times))
@@ -237,8 +240,7 @@ def others(folder: Path) -> list[list[str]]:
             agent, env = make(run), gym.make("PBMRank-v0")
             regrets.append(clickgym.run(agent, env, HORIZON, seed=run, engine="python").regret[-1])
             seconds += agent.seconds
-        half = 3.18 * np.std(regrets, ddof=1) / RUNS**0.5
-        rows.append([name, f"{np.mean(regrets):,.0f} ± {half:,.0f}", f"{seconds / RUNS / HORIZON * 1e6:,.0f} µs"])
+        rows.append([name, mean_text(regrets), f"{seconds / RUNS / HORIZON * 1e6:,.0f} µs"])
     return rows
 
 

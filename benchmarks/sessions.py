@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import gymnasium as gym
-from report import fastest_sessions, publish, table
+from report import fastest_sessions, publish, side_by_side
 
 from clickgym.agents import AGENTS
 from clickgym.envs import ENVIRONMENTS
@@ -21,17 +21,18 @@ REPEATS = 5
 
 
 def main() -> None:
-    cells: dict[str, list[str]] = {name: [] for name in AGENTS}
+    columns: dict[str, dict[str, str]] = {}
     for env_id in STATIONARY:
         env = gym.make(env_id)
         sizes: dict[str, tuple[Any, ...]] = {"auto": (None, "auto"), "python": (HORIZON_PYTHON, "python")}
         runs = {(engine, name): (env, name, HORIZON, *size) for name in AGENTS for engine, size in sizes.items()}
         fastest = fastest_sessions(runs, REPEATS)
         floor = fastest["auto", "Fixed"]
+        columns[env_id] = {}
         for name in AGENTS:
             compiled, python = fastest["auto", name], fastest["python", name]
-            cells[name].append(f"{compiled * 1e9:.0f} ns {compiled / floor:4.1f}× {python * 1e6:3.0f} µs")
-    publish(table(["agent", *STATIONARY], [[name, *cells[name]] for name in AGENTS]))
+            columns[env_id][name] = f"{compiled * 1e9:.0f} ns {compiled / floor:4.1f}× {python * 1e6:3.0f} µs"
+    publish(side_by_side("agent", columns))
 
 
 if __name__ == "__main__":

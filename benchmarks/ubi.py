@@ -8,10 +8,10 @@ imports.
 
 from __future__ import annotations
 
-import argparse
 import tempfile
 from pathlib import Path
 
+import typer
 from report import printed, publish, table
 
 WRITE = """
@@ -40,13 +40,11 @@ print(time.process_time() - start, resource.getrusage(resource.RUSAGE_SELF).ru_m
 """
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--sessions", type=int, default=300_000)
-    arguments, _ = parser.parse_known_args()
+def main(sessions: int = 300_000, write: bool = False) -> None:
+    """Write and read a log of so many sessions; with --write into README.md."""
     rows = []
     with tempfile.TemporaryDirectory() as name:
-        n_rows = int(_run(WRITE, name, arguments.sessions)[0])
+        n_rows = int(_run(WRITE, name, sessions)[0])
         for path in (Path(name, "log.csv"), Path(name, "ubi")):
             seconds, memory = _run(READ, path)  # of a small parent: a process begins with the peak of that
             size = sum(file.stat().st_size for file in (path.iterdir() if path.is_dir() else [path])) / 1e6
@@ -61,4 +59,4 @@ def _run(program: str, *arguments: object) -> list[float]:
 
 
 if __name__ == "__main__":
-    main()
+    typer.run(main)

@@ -74,15 +74,17 @@ def pages() -> dict[Path, str]:
 def marked_parts() -> dict[tuple[Path, str], str]:
     """What stands between the marks of pages that are written by hand, by file and name of the marks."""
     taught = conclusions(f"{REPOSITORY}docs")
-    agents, late = _agents()
+    every = ENVIRONMENTS | CONTEXTUAL | MEMORY
+    environments = [(f"[`{name}`](environments/{name}.md)", each.about) for name, each in every.items()]
+    (agents, late), first = _agents(), prose.sweep("first")
     return {
         (ROOT / "README.md", "teaches"): "\n".join(taught[:RECOMMENDING]),
-        (DOCS / "environments.md", "environments"): _environments(),
+        (DOCS / "environments.md", "environments"): _table(("id", "users"), environments),
         (DOCS / "environments.md", "families"): _families(),
         (DOCS / "environments.md", "regret"): _memory(),
         (DOCS / "agents.md", "agents"): agents,
         (DOCS / "agents.md", "late"): late,
-        (DOCS / "report.md", "results"): _scoreboard(),
+        (DOCS / "report.md", "results"): to_markdown(first.frame, first.timings, first.config),
         (DOCS / "contextual.md", "sweep"): _regrets("contextual"),
         (DOCS / "rl.md", "algorithms"): _algorithms(),
         (DOCS / "rl.md", "places"): _places(),
@@ -111,11 +113,6 @@ def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 # ------------------------------------------------------------------------------------------------- agents and environments
 
 
-def _environments() -> str:
-    environments = (ENVIRONMENTS | CONTEXTUAL | MEMORY).items()
-    return _table(("id", "users"), [(f"[`{name}`](environments/{name}.md)", each.about) for name, each in environments])
-
-
 def _agents() -> tuple[str, str]:
     """The table of all agents, and that of what they make of clicks as they come."""
     agents, late = [], []
@@ -139,11 +136,6 @@ def _linked(shown_by: str) -> str:
 
 
 # ------------------------------------------------------------------------------------------------------- sweeps and studies
-
-
-def _scoreboard() -> str:
-    first = prose.sweep("first")
-    return to_markdown(first.frame, first.timings, first.config)
 
 
 def _regrets(name: str) -> str:
@@ -310,8 +302,7 @@ def _places() -> str:
         for column, env in PLAYED.items():
             place = place_of(env)
             ways = {way: why_not(player_of((name, {"actions": way})).make(place), place) for way in learner.representations}
-            plays = next((f"`{way}`" for way, reason in ways.items() if not reason), "–")
-            rows[-1].append(plays)
+            rows[-1].append(next((f"`{way}`" for way, reason in ways.items() if not reason), "–"))
             reasons += [f"- `{name}`, {column}: {reason}." for reason in list(ways.values())[:1] if reason]
     environments = ", ".join(f"`{env}`" for env in PLAYED.values())
     return "\n".join([_table(("", *PLAYED), rows), "", f"The columns are those of {environments}.", "", *reasons])

@@ -21,9 +21,8 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
 import gymnasium as gym
@@ -36,7 +35,8 @@ from clickgym.core.files import check_seal
 from clickgym.offline import write_tidy
 
 COMMAND = (sys.executable, "-m", "clickgym")
-KINDS = ("kill", "Ctrl-C", "full disk")
+LARGEST = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
+"""How large a file may be."""
 
 AGENT = """
 import time
@@ -56,8 +56,7 @@ class Slow(Agent):
 """
 
 
-@dataclass(frozen=True)
-class Case:
+class Case(NamedTuple):
     """A command that writes into a folder ``out`` of the folder that it is run in.
 
     Attributes:
@@ -144,8 +143,7 @@ def content(case: Case, out: Path, printed: str) -> list[Any]:
 # ---------------------------------------------------------------------------------------------------------- interrupting
 
 
-@dataclass
-class Done:
+class Done(NamedTuple):
     """A command that has ended."""
 
     code: int
@@ -154,17 +152,13 @@ class Done:
     seconds: float
 
 
-def run(words: str, folder: Path, sent: signal.Signals | None = None, after: float = 0.0, largest: int | None = None) -> Done:
+def run(words: str, folder: Path, sent: signal.Signals | None = None, after: float = 0.0, largest: int = LARGEST) -> Done:
     """Run a command; perhaps with a signal after some seconds, Ctrl-C to all of its processes as a terminal does it."""
-
-    def limit() -> None:
-        if largest is not None:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (largest, largest))
-
     began = time.monotonic()
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])}
     process = subprocess.Popen(
-        [*COMMAND, *words.split()], cwd=folder, env=environment, start_new_session=True, preexec_fn=limit,
+        [*COMMAND, *words.split()], cwd=folder, env=environment, start_new_session=True,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (largest, largest)),
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     if sent is not None:
@@ -179,19 +173,40 @@ def run(words: str, folder: Path, sent: signal.Signals | None = None, after: flo
 def mount(out: Path, size: int | None) -> bool:
     """A file system of a size in memory, or another size for it; None takes it away, and leaves its files."""
     if size is None:
-        kept = out.with_name("kept")
-        shutil.copytree(out, kept)
+        kept = shutil.copytree(out, out.with_name("kept"))
         subprocess.run(["umount", out], check=True)
         shutil.rmtree(out)
         kept.rename(out)
         return True
     how = ["-o", f"remount,size={size}"] if out.is_mount() else ["-t", "tmpfs", "-o", f"size={size}", "tmpfs"]
-    done = subprocess.run(["mount", *how, out], capture_output=True, check=False)
-    return done.returncode == 0
+    return subprocess.run(["mount", *how, out], capture_output=True, check=False).returncode == 0
+
+
+def fill(case: Case, folder: Path, size: int, rng: random.Random) -> tuple[str, Done, list[str]]:
+    """Run a command on a disk that is too small for it, or with a limit to the size of files.
+
+    Returns:
+        How small it was, in words; the command; and what did not hold.
+    """
+    out, free, faults = folder / "out", rng.randrange(4096, max(size, 8192)), []
+    if out.is_mount():
+        mount(out, free + _used(out))
+        moment, done = f"{free:,} bytes free", run(case.words, folder)
+        faults = faults_in(out, partial=False)  # who lives cleans up
+        mount(out, None)
+    else:
+        moment, done = f"files of {free // 10:,} bytes", run(case.words, folder, largest=free // 10)
+    if done.code == 1 and "cannot be written: " not in done.err:
+        faults.append(f"no word of the disk: {done.err[-300:]}")
+    return moment, done, faults
+
+
+CODES = {"kill": (0, -signal.SIGKILL), "Ctrl-C": (0, 130, -signal.SIGINT), "full disk": (0, 1)}
+"""With what a command may end. While the interpreter itself ends, Ctrl-C is a signal again; a shell calls both 130."""
 
 
 def interrupt(
-    case: Case, kind: str, folder: Path, whole: Done, size: int, rng: random.Random, start: float
+    case: Case, kind: str, folder: Path, whole: tuple[Done, list[Any]], size: int, rng: random.Random, start: float
 ) -> tuple[str, list[str]]:
     """Interrupt a command at a random moment, look, and run it again.
 
@@ -201,33 +216,18 @@ def interrupt(
     out = folder / "out"
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir()
-    small = kind == "full disk" and mount(out, 1 << 30)
+    if kind == "full disk":
+        mount(out, 1 << 30)
     if case.before:
         run(case.before, folder)
-    faults = []
     if kind == "full disk":
-        free = rng.randrange(4096, max(size, 8192))
-        if small:
-            mount(out, free + _used(out))
-            moment = f"{free:,} bytes free"
-            first = run(case.words, folder)
-            faults += faults_in(out, partial=False)  # who lives cleans up
-            mount(out, None)
-        else:
-            moment = f"files of {free // 10:,} bytes"
-            first = run(case.words, folder, largest=free // 10)
-        if first.code not in (0, 1):
-            faults.append(f"exit code {first.code}")
-        if first.code == 1 and "cannot be written: " not in first.err:
-            faults.append(f"no word of the disk: {first.err[-300:]}")
+        moment, first, faults = fill(case, folder, size, rng)
     else:
-        after = rng.uniform(start, whole.seconds * 1.05)
-        moment = f"{after:.2f} of {whole.seconds:.2f} s"
-        sent = signal.SIGKILL if kind == "kill" else signal.SIGINT
-        first = run(case.words, folder, sent, after)
-        # While the interpreter itself ends, Ctrl-C is a signal again; a shell calls both 130.
-        if first.code not in ((0, -signal.SIGKILL) if kind == "kill" else (0, 130, -signal.SIGINT)):
-            faults.append(f"exit code {first.code}")
+        after, faults = rng.uniform(start, whole[0].seconds * 1.05), []
+        moment = f"{after:.2f} of {whole[0].seconds:.2f} s"
+        first = run(case.words, folder, signal.SIGKILL if kind == "kill" else signal.SIGINT, after)
+    if first.code not in CODES[kind]:
+        faults.append(f"exit code {first.code}")
     told = [line for line in first.err.splitlines() if line.startswith("clickgym: ")]
     if "Traceback" in first.err or "Exception" in first.err or len(told) > 1:
         faults.append(f"not one line: {first.err[-600:]}")
@@ -237,12 +237,9 @@ def interrupt(
         faults.append(f"again: exit code {again.code}: {again.err[-300:]}")
     else:
         faults += [f"again: {fault}" for fault in faults_in(out, partial=False)]
-        if content(case, out, again.out) != whole_content[case.words]:
+        if content(case, out, again.out) != whole[1]:
             faults.append("again: other values")
     return moment, faults
-
-
-whole_content: dict[str, list[Any]] = {}
 
 
 def _used(out: Path) -> int:
@@ -258,7 +255,7 @@ def main(each: int = 6, only: str = "", seed: int = 0) -> None:
         began = time.monotonic()
         subprocess.run([sys.executable, "-c", ""], check=True)
         start = 1.5 * (time.monotonic() - began)
-        print(f"{'':20s}" + "".join(f"{kind:>16s}" for kind in KINDS) + "   (held of tried)", flush=True)
+        print(f"{'':20s}" + "".join(f"{kind:>16s}" for kind in CODES) + "   (held of tried)", flush=True)
         for command in [only] if only else CASES:
             case, row = CASES[command], ""
             for _ in range(2):  # the first fills the cache of kernels
@@ -270,11 +267,11 @@ def main(each: int = 6, only: str = "", seed: int = 0) -> None:
                 whole = run(case.words, folder)
                 assert whole.code == 0, whole.err
             size = _used(folder / "out") - size
-            whole_content[case.words] = content(case, folder / "out", whole.out)
-            for kind in KINDS:
+            expected = whole, content(case, folder / "out", whole.out)
+            for kind in CODES:
                 held = 0
                 for _ in range(each):
-                    moment, faults = interrupt(case, kind, folder, whole, size, rng, start)
+                    moment, faults = interrupt(case, kind, folder, expected, size, rng, start)
                     held += not faults
                     for fault in faults:
                         print(f"  {command}, {kind}, {moment}: {fault}", file=sys.stderr, flush=True)

@@ -70,16 +70,11 @@ class Aim(NamedTuple):
     key: str
 
 
-def _aims() -> dict[str, list[Aim]]:
-    """The aims of ``aims.toml``, by the module under which the report counts what is tried."""
-    table = tomllib.loads(Path(__file__).with_name("aims.toml").read_text(encoding="utf-8"))
-    return {
-        module: [Aim(tuple(aim["files"]), tuple(aim["tests"]), aim.get("key", "")) for aim in aims]
-        for module, aims in table.items()
-    }
-
-
-MODULES = _aims()
+MODULES = {
+    module: [Aim(tuple(aim["files"]), tuple(aim["tests"]), aim.get("key", "")) for aim in aims]
+    for module, aims in tomllib.loads(Path(__file__).with_name("aims.toml").read_text(encoding="utf-8")).items()
+}
+"""The aims by the module under which the report counts what is tried."""
 
 
 # ---------------------------------------------------------------------------------------------------------------- operators

@@ -83,10 +83,8 @@ class Place(NamedTuple):
 def patch_of(module: str, operator: str, file: str, source: str, mutated: str, around: int = AROUND) -> Patch:
     """What a mutant changes, with so many lines ``around`` it."""
     before, after = source.split("\n"), mutated.split("\n")
-    first = next(number for number, (old, new) in enumerate(zip(before, after, strict=False)) if old != new)
-    tail = 0
-    while tail < min(len(before), len(after)) - first and before[-1 - tail] == after[-1 - tail]:
-        tail += 1
+    first = _equal(before, after)
+    tail = _equal(before[first:][::-1], after[first:][::-1])
     last = len(before) - tail
     return Patch(
         module, file, functions(source).get(first, ""), operator, tuple(before[max(first - around, 0) : first]),
@@ -150,10 +148,8 @@ def _candidates(patch: Patch, root: Path, files: Iterable[str]) -> Iterator[tupl
 
 def _equal(expected: list[str], lines: list[str]) -> int:
     """How many lines are the same before the first that is not."""
-    count = 0
-    while count < min(len(expected), len(lines)) and expected[count] == lines[count]:
-        count += 1
-    return count
+    pairs = list(zip(expected, lines, strict=False))
+    return next((count for count, (one, other) in enumerate(pairs) if one != other), len(pairs))
 
 
 def _indented(patch: Patch, indent: int) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,21 +28,12 @@ from clickgym.core.files import make_folder, read_json, write_whole
 from clickgym.core.templates import templates
 from clickgym.runner import PUBLISHED, AgentLike, Progress, name_now, player_of
 from clickgym.runner.results import read_results
+from clickgym_lab.bench import reference
 from clickgym_lab.bench.leaderboard import sources_of
 from clickgym_lab.bench.lines import compact, may_be_anchors, origin_of
 from clickgym_lab.bench.play import blocks, n_sessions, play, suited
 from clickgym_lab.bench.protocol import ADDED, ANCHORS, BESIDE, BY_FEATURES, CURRENT, DEVELOPMENT, Protocol
-from clickgym_lab.bench.reference import (
-    PUBLISHED_LINE,
-    RANKINGS_LINE,
-    SAFE_LINE,
-    TUNED_LINE,
-    Line,
-    agent_of,
-    curves_of,
-    line_name,
-    lines,
-)
+from clickgym_lab.bench.reference import Line, agent_of, curves_of, line_name, lines
 from clickgym_lab.bench.task import Task
 from clickgym_lab.bench.tuned import BUDGET, development_tasks, tune_line
 from clickgym_lab.shipped import Shipped, fingerprints, read_shipped, write_shipped
@@ -81,16 +73,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--abilities", nargs="*", help="play only these, one after the other")
     parser.add_argument("--jobs", type=int, default=-1, help="workers; -1 for one per processor")
     options = parser.parse_args(arguments)
+    make_them = partial(make, CURRENT, DEVELOPMENT, options.out, agents=options.agents, jobs=options.jobs)
     for abilities in [[ability] for ability in options.abilities] if options.abilities else [None]:
-        make(
-            CURRENT,
-            DEVELOPMENT,
-            options.out,
-            agents=options.agents,
-            abilities=abilities,
-            jobs=options.jobs,
-            anchors=options.agents is None,
-        )
+        make_them(abilities=abilities, anchors=options.agents is None)
 
 
 def make(
@@ -146,11 +131,12 @@ def _make_agent(maker: _Maker, name: str, abilities: Sequence[str] | None) -> No
 
 def _of_new(maker: _Maker, name: str, abilities: Sequence[str] | None) -> Iterator[tuple[str, Line, list[Task]]]:
     """The lines of an agent of which nothing ships, and the tasks that each is to play."""
-    made = [(PUBLISHED_LINE, Line(name, name, {}))]
+    made = [(reference.PUBLISHED_LINE, Line(name, name, {}))]
     if name not in NEURAL and (tuned := _tuned(maker, name)) is not None:
-        made.append((TUNED_LINE, tuned))
+        made.append((reference.TUNED_LINE, tuned))
     if name in GUARDED:
-        made.append((SAFE_LINE, Line(line_name(name, SAFE_LINE), f"{name}:safe=true", {"settings": "safe"})))
+        safe = Line(line_name(name, reference.SAFE_LINE), f"{name}:safe=true", {"settings": "safe"})
+        made.append((reference.SAFE_LINE, safe))
     for setting, line in made:
         yield setting, line, _due(maker.protocol, line, abilities)
 
@@ -162,7 +148,8 @@ def _missing(
     there = {(each.setting, each.part) for each in before}
     made = {each.setting: Line(each.table["agent"][0], each.made["agents"][0], each.made["tuning"]) for each in before}
     if (agent := agent_of(name)) in BY_RANKINGS:
-        made[RANKINGS_LINE] = Line(f"{agent}:actions={RANKINGS_LINE}", f"{agent}:actions={RANKINGS_LINE}", {})
+        spec = f"{agent}:actions={reference.RANKINGS_LINE}"
+        made[reference.RANKINGS_LINE] = Line(spec, spec, {})
     for setting, line in made.items():
         standard = [each for each in before if (each.setting, each.part) == (setting, "standard")]
         wanted = _due(protocol, line, abilities, standard)
@@ -176,7 +163,7 @@ def _due(protocol: Protocol, line: Line, abilities: Sequence[str] | None, standa
     million sessions if it is fast."""
     agent = agent_of(line.agent)
     fast = agent in GUARDED or any(_seconds_per_session(each) < FAST for each in standard)
-    by_rankings = line.agent.endswith(f"actions={RANKINGS_LINE}")
+    by_rankings = line.agent.endswith(f"actions={reference.RANKINGS_LINE}")
     tasks = [task for task in protocol.by_name.values() if task.quick or by_rankings or not line.learns]
     tasks = [task for task in tasks if task.ability in BY_FEATURES or not by_rankings]
     tasks = [task for task in tasks if fast or task.ability not in BESIDE]
@@ -208,25 +195,19 @@ def _tuned(maker: _Maker, name: str) -> Line | None:
     agent: Any = player.maker
     if player.kind is Learner:
         spec = f"{name}{',' if ':' in name else ':'}settings=tuned"
-        return Line(line_name(name, TUNED_LINE), spec, {"settings": "tuned"}) if agent.tuned else None
+        return Line(line_name(name, reference.TUNED_LINE), spec, {"settings": "tuned"}) if agent.tuned else None
     tasks = {task.ability for task in suited(player, maker.development.candidates)}
     boards = maker.protocol.boards_of(sources_of(player), tasks)
     if not player.search_space or not boards or not suited(player, development_tasks(maker.development, boards[0])):
         return None
     with Progress(maker.console, lines=False) as progress:
-        line = tune_line(
-            maker.development,
-            boards[0],
-            name,
-            maker.out / "tuning" / name,
-            budget=maker.budget,
-            n_jobs=maker.jobs,
-            callback=progress,
-        )
+        tune = partial(tune_line, budget=maker.budget, n_jobs=maker.jobs, callback=progress)
+        line = tune(maker.development, boards[0], name, maker.out / "tuning" / name)
     tuning = line.tuning
     maker.console.print(f"{name}: {tuning.sessions:,} sessions of tuning: {line.agent}", highlight=False)
     about = {"score": tuning.score, "default_score": tuning.default_score, "trials": len(tuning.trials)}
-    return None if line.default_wins else Line(line_name(name, TUNED_LINE), line.agent, about | {"sessions": tuning.sessions})
+    about["sessions"] = tuning.sessions
+    return None if line.default_wins else Line(line_name(name, reference.TUNED_LINE), line.agent, about)
 
 
 def _play_line(maker: _Maker, setting: str, line: Line, wanted: Sequence[Task]) -> Iterator[Shipped]:
@@ -311,23 +292,18 @@ def _best(protocol: Protocol, tasks: Sequence[Task]) -> dict[tuple[str, int], st
 
 def _write_card(protocol: Protocol) -> None:
     """What stands beside the data: what it is, how it was made, and under which terms it may be used."""
-    table = curves_of(protocol)
     tables = sorted(protocol.data.glob("*.parquet"))
     files = [*(file for file in (protocol.data / ANCHORS, protocol.data / ADDED) if file.exists()), *tables]
     origins = [each.made for file in tables for each in read_shipped(file)]
-    text = (
-        templates(Path(__file__).parent)
-        .get_template("scorecard.md")
-        .render(
-            table=table,
-            made=min(origins, key=lambda made: str(made["made"])),
-            last=max(str(made["made"]) for made in origins),
-            command=COMMAND,
-            sums={file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files},
-            protocol=protocol,
-            fingerprint=protocol.fingerprint,
-            processors=sorted({kind for made in origins for kind in made["processors"]}),
-        )
+    form = templates(Path(__file__).parent).get_template("scorecard.md")
+    text = form.render(
+        table=curves_of(protocol),
+        made=min(origins, key=lambda made: str(made["made"])),
+        last=max(str(made["made"]) for made in origins),
+        command=COMMAND,
+        sums={file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files},
+        protocol=protocol,
+        processors=sorted({kind for made in origins for kind in made["processors"]}),
     )
     write_whole(protocol.data / "README.md", text + "\n")
 

@@ -113,36 +113,34 @@ def page(name: str) -> str:
     Args:
         name: of the agent.
     """
-    case, text = case_of(name), sections(PUBLISHED[name].__doc__ or "")
+    case, parts = case_of(name), sections(PUBLISHED[name].__doc__ or "")
     agent, papers, (env, instance) = case.agent, cited(case.agent), env_of(name)
     studies = {key: study for key, study in STUDIES.items() if (prose.DOCS / "studies" / f"{key}.md").exists()}
     pages = templates(Path(__file__).parent)
     pages.filters["linked"] = partial(in_markdown, own=name)
-    return (
-        pages.get_template("agent.md").render(
-            name=name,
-            case=case,
-            text=text,
-            summary=text[""].partition("\n\n")[0],
-            env=env,
-            instance=instance,
-            algorithm=inspect.cleandoc(text["Algorithm"].removeprefix("::")),
-            said=advice(case),
-            needed=_needed(case),
-            told=getattr(agent, "told", {}),
-            learns_from=LEARNS.get(agent.learns_from, agent.learns_from),
-            can=abilities(agent),
-            serves=not refusal(agent, issubclass(agent, ContextualAgent)) if issubclass(agent, CompiledAgent) else None,
-            robust=[(what, stands(agent).get(what, ""), _score(case, SCORED[what])) for what in STANDS],
-            time=_time(name),
-            papers=papers,
-            bibtex=re.sub(r", (\w+)=\{", r",\n  \1={", bibtex(papers)).replace("}}\n", "}\n}\n").rstrip(),
-            place_text=place_text,
-            all_studies=STUDIES,
-            studies={key: study for key, study in studies.items() if _plays(name, study)},
-        )
-        + "\n"
+    text = pages.get_template("agent.md").render(
+        name=name,
+        case=case,
+        text=parts,
+        summary=parts[""].partition("\n\n")[0],
+        env=env,
+        instance=instance,
+        algorithm=inspect.cleandoc(parts["Algorithm"].removeprefix("::")),
+        said=advice(case),
+        needed=_needed(case),
+        told=getattr(agent, "told", {}),
+        learns_from=LEARNS.get(agent.learns_from, agent.learns_from),
+        can=abilities(agent),
+        serves=not refusal(agent, issubclass(agent, ContextualAgent)) if issubclass(agent, CompiledAgent) else None,
+        robust=[(what, stands(agent).get(what, ""), _score(case, SCORED[what])) for what in STANDS],
+        time=_time(name),
+        papers=papers,
+        bibtex=re.sub(r", (\w+)=\{", r",\n  \1={", bibtex(papers)).replace("}}\n", "}\n}\n").rstrip(),
+        place_text=place_text,
+        all_studies=STUDIES,
+        studies={key: study for key, study in studies.items() if _plays(name, study)},
     )
+    return f"{text}\n"
 
 
 def env_of(name: str) -> tuple[str, str | None]:

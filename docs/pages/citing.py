@@ -79,13 +79,10 @@ class Reference(NamedTuple):
             venues: their names in full.
         """
         venue = f"arXiv preprint arXiv:{self.arxiv}" if self.venue == "arXiv" else venues.get(self.venue, self.venue)
+        kind, where = ("article", "journal") if self.volume or self.venue == "arXiv" else ("inproceedings", "booktitle")
         if self.publisher:
-            kind, where = "book", {"publisher": self.publisher}
-        elif self.volume or self.venue == "arXiv":
-            kind, where = "article", {"journal": venue}
-        else:
-            kind, where = "inproceedings", {"booktitle": venue}
-        fields = {"title": self.title, "author": " and ".join(self.authors), **where}
+            kind, where, venue = "book", "publisher", self.publisher
+        fields = {"title": self.title, "author": " and ".join(self.authors), where: venue}
         fields |= {name: getattr(self, name) for name in ("volume", "number", "pages", "year", "doi")}
         fields |= {"eprint": self.arxiv, "archiveprefix": "arXiv" if self.arxiv else "", "url": self.url}
         text = ", ".join(f"{name}={{{_latex(str(value))}}}" for name, value in fields.items() if value)
@@ -172,12 +169,12 @@ def _sourced() -> dict[str, Any]:
 
 def parts() -> dict[str, dict[str, Any]]:
     """The classes and functions of the page by its headings: all that are registered, then the others that have a source."""
-    users = {name: thing for name, thing in ((name, getattr(envs, name)) for name in envs.__all__) if _is_model(thing)}
+    users = {name: getattr(envs, name) for name in sorted(envs.__all__) if _is_model(getattr(envs, name))}
     table: dict[str, dict[str, Any]] = {
         "Agents": dict(AGENTS),
         "Agents that see features, or states": CONTEXTUAL_AGENTS | STATE_AGENTS,
         "Generic reinforcement learning": LEARNERS | {"PlackettLuceActorCritic": agents.PlackettLuceActorCritic},
-        "Click models and other users": dict(sorted(users.items())),
+        "Click models and other users": users,
         "Estimation of click models": {each.__name__: each for each in MODEL_ESTIMATORS.values()},
     }
     listed = {name for things in table.values() for name in things}

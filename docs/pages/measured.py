@@ -126,7 +126,7 @@ def _random_clicks(env_id: str, step: int) -> NDArray[np.float64]:
 @cache
 def _rounds(env_id: str) -> Rounds:
     envs: Any = gym.make_vec(env_id, num_envs=STREAMS, max_episode_steps=1, autoreset_mode="SameStep")
-    rng, means, clicked = np.random.default_rng(0), [], []
+    rng, means = np.random.default_rng(0), []
     for best in (True, False):
         _, infos = envs.reset(seed=0)
         size, positions = envs.single_action_space.n_items, envs.single_action_space.n_positions
@@ -136,9 +136,8 @@ def _rounds(env_id: str) -> Rounds:
             *_, infos = envs.step(infos["optimal_ranking"] if best else random)
             rewards += float(infos["final_info"]["expected_reward"].mean())
             clicks += np.mean([last["clicks"] for last in infos["final_obs"]], axis=0)
-        means.append(rewards / ROUNDS)
-        clicked.append(clicks / ROUNDS)
-    return Rounds(means[0], means[1], clicked[0], clicked[1])
+        means.append((rewards / ROUNDS, clicks / ROUNDS))
+    return Rounds(*(mean for pair in zip(*means, strict=True) for mean in pair))
 
 
 def clicks_by_position(env_id: str, kind: str) -> dict[str, NDArray[np.float64]]:
@@ -157,14 +156,9 @@ def clicks_by_position(env_id: str, kind: str) -> dict[str, NDArray[np.float64]]
         clicks = {name: _scanned(users.attraction[state, ranking]) for name, ranking in lists.items()}
         every = [_scanned(users.attraction[state, list(one)]) for one in permutations(range(users.n_items), users.n_positions)]
         return clicks | {"random lists": np.mean(every, axis=0)}
-    if kind:
-        epochs: Any = _env(env_id).model
-        best = {
-            f"the best list of the {name} epoch": _best_clicks(env_id, start)
-            for name, start in zip(("first", "second"), epochs.starts, strict=False)
-        }
-    else:
-        best = {"the best list": _best_clicks(env_id, 0)}
+    starts: Any = _env(env_id).model.starts if kind else [0]
+    names = [f"the best list of the {name} epoch" for name in ("first", "second")] if kind else ["the best list"]
+    best = {name: _best_clicks(env_id, start) for name, start in zip(names, starts, strict=False)}
     return best | {"random lists" + " in the first epoch" * bool(kind): _random_clicks(env_id, 0)}
 
 
@@ -186,14 +180,13 @@ def exact(env_id: str, form: str) -> Iterator[tuple[str, str, str]]:
         form: as of `clickgym.envs.registration.Environment`.
     """
     contextual = form == "Contextual"
+    large_id = env_id if contextual else env_id.removeprefix(form)
     for reward in _env(env_id).model.rewards:
         model = None if contextual else _model(env_id, 0)
         best = "" if model is None else f"{model.expected_reward(model.optimal_ranking(reward), reward):.4f}"
         if not _can_be_made(env_id, reward=reward):
             way = "refused: choose another reward"
-        elif _can_be_made(
-            env_id if contextual else env_id.removeprefix(form), instance=LARGE[form * contextual], reward=reward
-        ):
+        elif _can_be_made(large_id, instance=LARGE[form * contextual], reward=reward):
             way = "directly, for any number of items"
         else:
             way = f"by an exact search, refused for more than {_most_lists(env_id):,} lists"
@@ -237,11 +230,10 @@ def parameters(model: type[ClickModel]) -> Iterator[tuple[str, str, str]]:
 
 def session(env_id: str) -> tuple[int, str]:
     """The first seed under which the user of the first session clicks on the best list, and that session as text."""
-    env, seed = _env(env_id, render_mode="ansi"), 0
-    while True:
-        _, info = env.reset(seed=seed)
-        observation, *_ = env.step(info["optimal_ranking"])
-        clicks = observation["clicks"] if isinstance(observation, dict) else observation
-        if clicks.any():
-            return seed, str(env.render())
+    env, seed = _env(env_id, render_mode="ansi"), -1
+    clicks = np.zeros(1)
+    while not clicks.any():
         seed += 1
+        observation, *_ = env.step(env.reset(seed=seed)[1]["optimal_ranking"])
+        clicks = observation["clicks"] if isinstance(observation, dict) else observation
+    return seed, str(env.render())

@@ -1,6 +1,7 @@
 """How Sphinx builds the website; `build.py` beside it writes the pages that are made from the package."""
 
 import sys
+from functools import partial
 from importlib.metadata import version as version_of
 from pathlib import Path
 
@@ -74,18 +75,10 @@ def _skipped(app, what, name, thing, skip, options):
     return True if (getattr(thing, "__doc__", None) or "").startswith("Alias for field number") else None
 
 
-def _formula(translator, node, display):
+def _formula(display, translator, node):
     """A formula as MathML, which browsers draw without a script, in the colours of the page."""
     translator.body.append(convert(node.astext(), display=display))
     raise SkipNode
-
-
-def _inline(translator, node):
-    _formula(translator, node, "inline")
-
-
-def _block(translator, node):
-    _formula(translator, node, "block")
 
 
 def _origin(app, pagename, templatename, context, doctree):
@@ -107,4 +100,5 @@ def setup(app):
     app.connect("html-page-context", _origin)
     app.connect("autodoc-process-docstring", _turned, priority=1)
     app.connect("autodoc-skip-member", _skipped)
-    app.add_html_math_renderer("mathml", inline_renderers=(_inline, None), block_renderers=(_block, None))
+    inline, block = ((partial(_formula, display), None) for display in ("inline", "block"))
+    app.add_html_math_renderer("mathml", inline_renderers=inline, block_renderers=block)

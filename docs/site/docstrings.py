@@ -62,12 +62,9 @@ def _tables(lines: Iterable[str]) -> Iterator[str]:
         yield from [f"{indent}.. list-table::", f"{indent}   :header-rows: 1", ""]
         for row in (row for row in rows if not re.fullmatch(r"\s*\|[-:|]+\|", row)):
             for number, cell in enumerate(row.strip().strip("|").split(" | ")):
-                yield f"{indent}   {'  ' if number else '* '}- {_code(cell.strip())}"
+                code = re.sub(r"(?<!`)`([^`]+)`(?!`)", r"``\1``", cell.strip())
+                yield f"{indent}   {'  ' if number else '* '}- {code}"
         yield ""
-
-
-def _code(cell: str) -> str:
-    return re.sub(r"(?<!`)`([^`]+)`(?!`)", r"``\1``", cell)
 
 
 def _sources(lines: Iterable[str]) -> list[str]:

@@ -27,13 +27,9 @@ MOVED: Mapping[str, str] = tomllib.loads((Path(__file__).parent / "moved.toml").
 
 def pages() -> dict[str, Path]:
     """The files that are copied, by their place in the site."""
-    files = {path.relative_to(ROOT / "docs").as_posix(): path for path in (ROOT / "docs").rglob("*") if path.is_file()}
-    kept = {
-        place: path
-        for place, path in files.items()
-        if path.suffix in (".md", ".png") and not place.startswith(("pages/", "site/", "README.md"))
-    }
-    examples = ROOT / "examples"
+    docs, examples = ROOT / "docs", ROOT / "examples"
+    files = {path.relative_to(docs).as_posix(): path for kind in ("md", "png") for path in docs.rglob(f"*.{kind}")}
+    kept = {place: path for place, path in files.items() if not place.startswith(("pages/", "site/", "README.md"))}
     kept |= {f"tutorials/{path.name}": path for path in sorted(examples.glob("*.ipynb"))}
     kept |= {f"course/{path.name}": path for path in sorted((examples / "course").glob("*.ipynb"))}
     return kept | {place: ROOT / path for place, path in ELSEWHERE.items()}
