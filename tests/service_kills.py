@@ -11,14 +11,17 @@ import os
 import random
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
-from contextlib import suppress
+from collections.abc import Callable, Iterable
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, cast
 
 from clickgym import Ranker
+from clickgym.offline.postgres import Address, is_address
 from clickgym.serving.ids import impression_number
 from clickgym.serving.memory import Agents
 
@@ -82,7 +85,7 @@ def kill(store: Path, seed: int, seconds: float, durable: str = "kill") -> list[
     os.set_blocking(process.stdout.fileno(), True)
     said += process.stdout.read()
     process.stdout.close()
-    return [line.split() for line in said[: said.rfind(b"\n") + 1].decode().splitlines()]
+    return _lines(said)
 
 
 def stop_and_copy(store: Path, copy: Path, seed: int, seconds: float) -> list[list[str]]:
@@ -104,6 +107,11 @@ def stop_and_copy(store: Path, copy: Path, seed: int, seconds: float) -> list[li
     process.kill()
     process.wait()
     process.stdout.close()
+    return _lines(said)
+
+
+def _lines(said: bytes) -> list[list[str]]:
+    """The words of the whole lines."""
     return [line.split() for line in said[: said.rfind(b"\n") + 1].decode().splitlines()]
 
 
@@ -157,6 +165,46 @@ class WithoutSnapshots:
     def stored(self, agent: int) -> Any:
         stored = self.journal.stored(agent)
         return stored and stored._replace(snapshot=None)
+
+
+def play(rankers: Any, sessions: int, seed: int = 0, shown: Iterable[Any] = (), *, queries: int = 3, share: float = 0.8,
+         each: Callable[[], object] = lambda: None, **features: Any) -> list[Any]:  # fmt: skip
+    """Users of some queries whose candidates differ and who click late, on closed lists, too; items lose their slots.
+
+    Args:
+        rankers: a ranker; or several, one of which takes each call.
+        sessions, seed: how many, and of all draws.
+        shown: earlier impressions.
+        queries, share: how many there are, and how often an impression is closed.
+        each: called before each session.
+        **features: of `Ranker.rank`.
+
+    Returns:
+        The earlier impressions and those that were shown.
+    """
+    rng, shown = random.Random(seed), [*shown]
+
+    def ranker() -> Ranker:
+        return rng.choice(rankers) if isinstance(rankers, list) else rankers
+
+    for _ in range(sessions):
+        each()
+        shown.append(ranker().rank(f"q{rng.randrange(queries)}", rng.sample(range(9), 6), **features))
+        impression = rng.choice(shown[-10:])
+        ranker().click(impression.id, rng.choice(impression.items))
+        if rng.random() < share:
+            ranker().close(rng.choice(shown[-10:]).id)
+    return shown
+
+
+def change(store: Path | str, statement: str, *values: Any) -> list[Any]:
+    """Let a file or a database do a statement behind the back of everybody; returns its rows."""
+    if is_address(store):
+        with Address(store).connect() as connection:
+            cursor = connection.execute(statement.replace("?", "%s"), values)
+            return cursor.fetchall() if cursor.description else []
+    with closing(sqlite3.connect(store)) as connection, connection:
+        return connection.execute(statement, values).fetchall()
 
 
 def numbers_of_agents(ranker: Ranker) -> list[int]:

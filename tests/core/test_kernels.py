@@ -534,20 +534,42 @@ def be_writable_by_all(path, monkeypatch):
     path.chmod(path.stat().st_mode | 0o002)
 
 
+@pytest.fixture
+def given(kept, tmp_path, monkeypatch):
+    """A folder that ``CLICKGYM_KERNELS`` names and that holds one kernel; the user's own is empty."""
+    folder = tmp_path / "given"
+    with monkeypatch.context() as patches:
+        patches.setattr(kernels, "cache_folder", lambda: folder)
+        kept()
+    monkeypatch.setattr(kernels, "cache_folder", lambda: tmp_path / "own")
+    monkeypatch.setenv("CLICKGYM_KERNELS", str(folder))
+    return folder
+
+
 @pytest.mark.skipif(not hasattr(os, "getuid"), reason="Windows keeps the caches of users apart")
 @pytest.mark.parametrize("place", ["folder", "file"])
-@pytest.mark.parametrize("let", [belong_to_another_user, be_writable_by_the_group, be_writable_by_all])
-def test_nothing_is_read_that_another_user_may_write(kept, tmp_path, monkeypatch, let, place):
+@pytest.mark.parametrize(
+    ("whose", "let"),
+    [
+        ("own", belong_to_another_user), ("own", be_writable_by_the_group), ("own", be_writable_by_all),
+        ("given", belong_to_another_user), ("given", be_writable_by_all),
+    ],
+)  # fmt: skip
+def test_nothing_is_read_that_another_user_may_write(kept, tmp_path, request, monkeypatch, whose, let, place):
     """Whoever may write it knows the checksum, too: it is no secret."""
+    folder = request.getfixturevalue("given") if whose == "given" else tmp_path
     kept()
-    (file,) = tmp_path.rglob("*.nbc")
+    (file,) = folder.glob("*.nbc")
     witness = tmp_path / "witness"
     payload = pickle.dumps(Touch(witness))
     file.write_bytes(kernels._checksum(file, payload) + payload)
-    let(tmp_path if place == "folder" else file, monkeypatch)
-    hits, misses, (told,) = kept()
+    let(folder if place == "folder" else file, monkeypatch)
+    hits, misses, (told, *others) = kept()
     assert (hits, misses) == (0, 1)
-    assert told.startswith("compiled kernels are not kept on disk: cannot read")
+    words = "compiled kernels of CLICKGYM_KERNELS are not used" if whose == "given" else "compiled kernels are not kept on disk"
+    assert told.startswith(f"{words}: cannot read {file}: PermissionError")
+    assert ("XDG_CACHE_HOME" in told) == (whose == "own"), "which has nothing to do with a given folder"
+    assert whose == "given" or not others
     assert not witness.exists()
 
 
@@ -661,18 +683,6 @@ def test_what_nobody_uses_is_removed_by_age_only(kept, tmp_path, monkeypatch):
 # a folder that is only read ------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def given(kept, tmp_path, monkeypatch):
-    """A folder that ``CLICKGYM_KERNELS`` names and that holds one kernel; the user's own is empty."""
-    folder = tmp_path / "given"
-    with monkeypatch.context() as patches:
-        patches.setattr(kernels, "cache_folder", lambda: folder)
-        kept()
-    monkeypatch.setattr(kernels, "cache_folder", lambda: tmp_path / "own")
-    monkeypatch.setenv("CLICKGYM_KERNELS", str(folder))
-    return folder
-
-
 def test_a_given_folder_is_read_where_the_own_has_no_file_and_never_written(kept, given, tmp_path):
     (file,) = given.glob("*.nbc")
     os.utime(file, (0, 0))
@@ -690,22 +700,6 @@ def test_the_own_folder_goes_first(kept, given, tmp_path):
     shutil.copytree(given, tmp_path / "own").chmod(0o700)
     scramble(next(given.glob("*.nbc")))
     assert kept() == (1, 0, [])
-
-
-@pytest.mark.skipif(not hasattr(os, "getuid"), reason="Windows keeps the caches of users apart")
-@pytest.mark.parametrize("place", ["folder", "file"])
-@pytest.mark.parametrize("let", [belong_to_another_user, be_writable_by_all])
-def test_nothing_is_read_of_a_given_folder_that_another_user_may_write(kept, given, tmp_path, monkeypatch, let, place):
-    (file,) = given.glob("*.nbc")
-    witness = tmp_path / "witness"
-    payload = pickle.dumps(Touch(witness))
-    file.write_bytes(kernels._checksum(file, payload) + payload)
-    let(given if place == "folder" else file, monkeypatch)
-    hits, misses, told = kept()
-    assert (hits, misses) == (0, 1)
-    assert told[0].startswith(f"compiled kernels of CLICKGYM_KERNELS are not used: cannot read {file}: PermissionError")
-    assert "XDG_CACHE_HOME" not in told[0], "which has nothing to do with it"
-    assert not witness.exists()
 
 
 def test_a_given_folder_that_is_not_there_is_told_once(kept, tmp_path, monkeypatch):

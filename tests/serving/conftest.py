@@ -17,15 +17,29 @@ from clickgym.serving.postgres import PostgresJournal
 def warnings_of_service() -> Iterator[list[str]]:
     """What a service has warned of."""
 
-    class Kept(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            texts.append(record.getMessage())
-
     texts: list[str] = []
-    handler, logger = Kept(), logging.getLogger("clickgym.serving")
+    handler, logger = logging.Handler(), logging.getLogger("clickgym.serving")
+    handler.emit = lambda record: texts.append(record.getMessage())  # type: ignore[method-assign]
     logger.addHandler(handler)
     yield texts
     logger.removeHandler(handler)
+
+
+class Clock:
+    """A clock of seconds that a test moves on."""
+
+    now = 1.7e9
+
+    def __call__(self) -> float:
+        return self.now
+
+    def tick(self) -> None:
+        self.now += 1
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
 
 
 @pytest.fixture(scope="session")

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-import sqlite3
-from contextlib import closing
 
 import numpy as np
 import pytest
-from service_kills import state_of
+from service_kills import change, state_of
+from test_store import Mine
 
 from clickgym import Ranker
-from clickgym.agents import Agent
 from clickgym.offline import read_log
 from clickgym.offline.interleaving import TeamDraft
 
@@ -20,27 +18,12 @@ ABC = ["a", "b", "c", "d"]
 BACKWARDS = {"q": ABC[::-1]}
 
 
-class Alphabet(Agent):
-    """Ranks by slot, whatever is clicked."""
-
-    learns_from = "any list"
-
-    def __init__(self, n_items, n_positions, *, seed=None):
-        self.n_positions = n_positions
-
-    def rank(self, observation, candidates=None):
-        return np.flatnonzero(candidates)[: self.n_positions]
-
-    def update(self, observation, ranking, clicks, reward, *, display=None, void=None):
-        pass
-
-
-class Backwards(Alphabet):
+class Backwards(Mine):
     def rank(self, observation, candidates=None):
         return np.flatnonzero(candidates)[::-1][: self.n_positions]
 
 
-def made(agent=Alphabet, **settings):
+def made(agent=Mine, **settings):
     settings = {"n_positions": 2, "seed": 0, "by": "team_draft", "interleaved_share": 1.0, **settings}
     return Ranker(agent, **settings)
 
@@ -230,8 +213,8 @@ def test_a_store_of_version_2_is_migrated_after_a_copy(tmp_path, warnings_of_ser
     with Ranker("CascadeTS", n_positions=2, store=path, seed=0) as ranker:
         serve(ranker, 20, lambda items: items[:1])
         log = ranker.log()
-    with closing(sqlite3.connect(path)) as connection:  # as the version before had it
-        connection.executescript("DROP TABLE interleaved; PRAGMA user_version = 2;")
+    for statement in ("DROP TABLE interleaved", "PRAGMA user_version = 2"):  # as the version before had it
+        change(path, statement)
     assert read_log(path).clicks.tolist() == log.clicks.tolist()
     with made("CascadeTS", store=path, production=BACKWARDS) as ranker:
         serve(ranker, 5, lambda items: items[:1])

@@ -6,7 +6,6 @@ import json
 import os
 import random
 import signal
-import sqlite3
 import time
 from contextlib import suppress
 from zlib import crc32
@@ -14,7 +13,7 @@ from zlib import crc32
 import numpy as np
 import pytest
 from postgres_server import PASSWORD
-from service_kills import states_that_differ
+from service_kills import change, play, states_that_differ
 from test_store import Mine, of_version_2_0
 from workers import gaps
 
@@ -41,19 +40,6 @@ FEATURES = np.random.default_rng(1).random((6, 3))
 
 def made(store, agent="CascadeTS", **settings):
     return Ranker(agent, **{**SETTINGS, "seed": 0, "store": store, **settings})
-
-
-def play(ranker, sessions, seed=0, shown=(), each=lambda: None, **features):
-    """Users of some queries who click late and on closed lists, too; items lose their slots; some impressions stay open."""
-    rng, shown = random.Random(seed), [*shown]
-    for _ in range(sessions):
-        each()
-        shown.append(ranker.rank(f"q{rng.randrange(3)}", rng.sample(range(9), 6), **features))
-        impression = rng.choice(shown[-10:])
-        ranker.click(impression.id, rng.choice(impression.items))
-        if rng.random() < 0.8:
-            ranker.close(rng.choice(shown[-10:]).id)
-    return shown
 
 
 def told(ranker):
@@ -189,9 +175,8 @@ def test_a_store_of_a_retired_agent_and_one_whose_code_has_changed_move_to_anoth
             for _ in range(5):
                 ranker.close(ranker.rank("q", ["a", "b", "c"]).id)
         if name == "retired":
-            with sqlite3.connect(old) as connection:
-                values = ("UBMTS", sum_of("agent", "UBMTS"))
-                connection.execute("UPDATE settings SET value = ?, checksum = ? WHERE name = 'agent'", values)
+            values = "UBMTS", sum_of("agent", "UBMTS")
+            change(old, "UPDATE settings SET value = ?, checksum = ? WHERE name = 'agent'", *values)
         else:
             monkeypatch.setattr(Mine, "rank", lambda self, observation=None, candidates=None: np.array([1, 0]))
             with made(old, agent, **plain) as ranker, pytest.raises(ValueError, match="showed another list"):
@@ -269,9 +254,7 @@ def test_what_is_said(tmp_path, address, capsys):
         said = capsys.readouterr().err
         assert error in " ".join(said.split())
         assert PASSWORD not in said
-    with sqlite3.connect(old) as connection:
-        connection.execute("UPDATE impressions SET seen = 99 WHERE number = (SELECT max(number) FROM impressions)")
-    connection.close()
+    change(old, "UPDATE impressions SET seen = 99 WHERE number = (SELECT max(number) FROM impressions)")
     assert main(["move", str(old), str(other)]) == 2
     assert "old.db is damaged (the checksum of a row of impressions does not match)" in " ".join(
         capsys.readouterr().err.split()

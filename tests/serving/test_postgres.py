@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import random
 import sys
-import threading
 from pathlib import Path
 
 import numpy as np
 import pytest
 from postgres_server import PASSWORD, serving
-from service_kills import state_of, states_that_differ
-from workers import faults, gaps, torment
+from service_kills import play, state_of, states_that_differ
+from workers import at_once, faults, gaps, torment
 
 from clickgym import Ranker
 from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS
@@ -28,18 +26,6 @@ ABC = ["a", "b", "c"]
 
 def made(store, agent="CascadeTS", **settings):
     return Ranker(agent, **{"n_positions": 2, "seed": 0, "store": store, **settings})
-
-
-def play(rankers, sessions, seed=0, queries=3, **features):
-    """Users of some queries, each call to any of the workers; they click late, and some never close."""
-    rng, shown = random.Random(seed), []
-    for _ in range(sessions):
-        shown.append(rng.choice(rankers).rank(f"q{rng.randrange(queries)}", rng.sample(range(9), 6), **features))
-        impression = rng.choice(shown[-10:])
-        rng.choice(rankers).click(impression.id, rng.choice(impression.items))
-        if rng.random() < 0.9:
-            rng.choice(rankers).close(rng.choice(shown[-10:]).id)
-    return shown
 
 
 MIXED = {"production": lambda query, items: items, "production_share": 0.3, "by": "team_draft", "interleaved_share": 0.3}
@@ -241,24 +227,16 @@ def test_connections_that_are_cut_at_any_statement_lose_nothing(address, monkeyp
 
 
 def test_threads_have_connections_of_their_own(address):
-    ranker, errors = made(address), []
+    ranker = made(address)
 
     def serve(name):
-        try:
-            for i in range(8):
-                shown = ranker.rank(f"{name}-{i % 2}" if i % 3 else "all", ABC)
-                assert ranker.click(shown.id, shown.items[0])
-                assert not ranker.click(shown.id, shown.items[0])
-                assert ranker.close(shown.id)
-        except BaseException as error:
-            errors.append(error)
+        for i in range(8):
+            shown = ranker.rank(f"{name}-{i % 2}" if i % 3 else "all", ABC)
+            assert ranker.click(shown.id, shown.items[0])
+            assert not ranker.click(shown.id, shown.items[0])
+            assert ranker.close(shown.id)
 
-    threads = [threading.Thread(target=serve, args=(name,)) for name in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    assert errors == []
+    at_once(serve, range(6))
     assert (ranker.report().impressions, ranker.report().open) == (48, 0)
     assert [gaps(ranker), states_that_differ(ranker)] == [[], []]
     n = ranker._journal._run("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'clickgym'")
@@ -359,20 +337,7 @@ def test_durable_says_whether_a_commit_waits_for_the_disk(address, durable, sync
 
 
 def test_workers_that_start_at_once_agree(address):
-    rankers, errors = [], []
-
-    def start():
-        try:
-            rankers.append(made(address, seed=None))
-        except BaseException as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=start) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    assert errors == []
+    rankers = at_once(lambda _: made(address, seed=None), range(4))
     assert len({(ranker.seed, ranker._secret) for ranker in rankers}) == 1
 
 

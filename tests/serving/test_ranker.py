@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from service_kills import state_of, states_that_differ
+from service_kills import play, state_of, states_that_differ
 
 import clickgym
 from clickgym import Ranker
@@ -17,16 +17,6 @@ from clickgym.offline.decision.decide import FALLBACK
 
 on_both = pytest.mark.usefixtures("both")
 ABC = ["a", "b", "c"]
-
-
-class Clock:
-    """A clock that stands."""
-
-    def __init__(self):
-        self.time = 1.7e9
-
-    def __call__(self):
-        return self.time
 
 
 class Counting(Agent):
@@ -132,30 +122,28 @@ def test_a_click_after_the_end_is_stored_as_late_and_not_learned():
 
 
 @on_both
-def test_impressions_that_nobody_closes_are_closed_after_a_while():
-    clock = Clock()
+def test_impressions_that_nobody_closes_are_closed_after_a_while(clock):
     ranker = made(clock=clock, patience=60)
     first = ranker.rank("q", ABC)
-    clock.time += 59
+    clock.now += 59
     second = ranker.rank("q")
     assert ranker.report().open == 2
-    clock.time += 1
+    clock.now += 1
     ranker.click(second.id, position=1)
     assert ranker.report().open == 1
     assert not ranker.close(first.id)
     assert agent_of(ranker, "q").agent.state.examined.sum() == 2
-    clock.time += 60
+    clock.now += 60
     assert ranker.update() == 1
     assert ranker.report().open == 0
 
 
 @on_both
-def test_one_call_closes_few_impressions_of_others():
-    clock = Clock()
+def test_one_call_closes_few_impressions_of_others(clock):
     ranker = made(clock=clock, patience=60)
     for _ in range(10):
         ranker.rank("q", ABC)
-    clock.time += 100
+    clock.now += 100
     ranker.rank("q")
     assert ranker.report().open == 7
     ranker.rank("q")
@@ -164,29 +152,27 @@ def test_one_call_closes_few_impressions_of_others():
 
 
 @on_both
-def test_agents_learn_after_some_impressions_or_seconds():
-    clock = Clock()
+def test_agents_learn_after_some_impressions_or_seconds(clock):
     ranker = made(clock=clock, update_every=3, update_seconds=10)
     examined = lambda: int(agent_of(ranker, "q").agent.state.examined.sum())  # noqa: E731
     for wanted in (0, 0, 6):
         ranker.close(ranker.rank("q", ABC).id)
         assert examined() == wanted
     ranker.close(ranker.rank("q").id)
-    clock.time += 9
+    clock.now += 9
     ranker.rank("q")
     assert examined() == 6
-    clock.time += 1
+    clock.now += 1
     ranker.rank("q")
     assert examined() == 8
     ranker.close(ranker.rank("q").id)
     assert (ranker.update(), ranker.update(), examined()) == (1, 0, 10)
 
 
-def test_a_clock_that_goes_back_loses_nothing(warnings_of_service):
-    clock = Clock()
+def test_a_clock_that_goes_back_loses_nothing(clock, warnings_of_service):
     ranker = made(clock=clock, patience=60)
     first = ranker.rank("q", ABC)
-    clock.time -= 3600
+    clock.now -= 3600
     second = ranker.rank("q")
     assert "the clock went back by 3600 s" in warnings_of_service[0]
     assert not ranker.close(first.id)  # it seems to have been open for an hour
@@ -282,24 +268,13 @@ def test_replaced_items_of_a_production_list_end_what_is_learned_of_it():
 # ----------------------------------------------------------------------------------------------------------------- memory
 
 
-def play(ranker, sessions, seed=0, queries=6, share=0.9):
-    """Users of some queries, whose candidates differ and who click late."""
-    rng, shown = random.Random(seed), []
-    for _ in range(sessions):
-        shown.append(ranker.rank(f"q{rng.randrange(queries)}", rng.sample(range(9), 6)))
-        impression = rng.choice(shown[-10:])
-        ranker.click(impression.id, rng.choice(impression.items))
-        if rng.random() < share:
-            ranker.close(rng.choice(shown[-10:]).id)
-
-
 @pytest.mark.parametrize("agent", ["CascadeTS", "PBMHB", "TopRank:horizon=1e4", Counting])
 def test_agents_that_are_not_in_memory_are_the_same_as_those_that_are(agent, tmp_path):
     few = made(agent, memory=2, production=lambda query, items: items, production_share=0.2, store=tmp_path / "few.db")
     many = made(agent, production=lambda query, items: items, production_share=0.2)
     few._secret = many._secret  # the lot
     for ranker in (few, many):
-        play(ranker, 400)
+        play(ranker, 400, queries=6)
     assert len(few._agents._agents) == 2
     for query in (f"q{i}" for i in range(6)):
         assert state_of(agent_of(few, query)) == state_of(agent_of(many, query))

@@ -5,46 +5,26 @@ from __future__ import annotations
 import os
 import random
 import signal
-import sqlite3
 import threading
 from contextlib import suppress
 from datetime import UTC, datetime
 
 import numpy as np
 import pytest
-from service_kills import state_of
+from service_kills import change, state_of
+from service_kills import play as users_play
 from test_move import BASE, FEATURES, places  # noqa: F401  (places is a fixture)
-from test_move import play as users_play
 from test_store import Mine
 
 from clickgym import Ranker
 from clickgym.agents import CascadeTS
 from clickgym.offline import read_log
-from clickgym.offline.postgres import Address, is_address
 from clickgym.serving.memory import Agents
 from clickgym.serving.moving import move
 from clickgym.serving.postgres import PostgresJournal
 from clickgym.serving.served import ReplayError, Served
 
 SETTINGS = BASE | {"patience": 50}
-
-
-class Clock:
-    """A clock of seconds that a test moves on."""
-
-    def __init__(self) -> None:
-        self.now = 1.7e9
-
-    def __call__(self) -> float:
-        return self.now
-
-    def tick(self) -> None:
-        self.now += 1
-
-
-@pytest.fixture
-def clock():
-    return Clock()
 
 
 @pytest.fixture(params=["file", "postgres"])
@@ -264,10 +244,8 @@ def test_a_store_gets_its_tables_when_it_needs_them(tmp_path, address, clock):
             play(ranker, clock, 20)
             clock.now += 60
             ranker.prune(before)
-        with sqlite3.connect(store) as connection:
-            versions.append(connection.execute("PRAGMA user_version").fetchone()[0])
-        connection.close()
-    assert versions == [3, 4]
+        versions += change(store, "PRAGMA user_version")
+    assert versions == [(3,), (4,)]
     with made(address, clock) as ranker:
         play(ranker, clock, 20)
         clock.now += 60
@@ -284,15 +262,6 @@ def test_of_two_who_prune_one_is_refused(address, clock):
     one, other = made(address, clock), made(address, clock)
     with one._journal.call(), one._journal.leaving(0), pytest.raises(ValueError, match="is pruned by another process"):
         other.prune(0)
-
-
-def change(store, statement, values=()):
-    if is_address(store):
-        with Address(store).connect() as connection:
-            return connection.execute(statement.replace("?", "%s"), values)
-    with sqlite3.connect(store) as connection:
-        connection.execute(statement, values)
-    connection.close()
 
 
 def test_a_beginning_that_fails_is_refused_and_nothing_is_replayed_from_the_start(store, clock, monkeypatch):
@@ -334,7 +303,7 @@ def test_a_beginning_that_fails_is_refused_and_nothing_is_replayed_from_the_star
         patch.setattr(Served, "restore", other)
         refused("showed another list .* return to the code")
     refused("its state was written without challenger=: pass the same", by="team_draft", challenger="PBMHB")
-    change(store, "UPDATE pruned SET state = ? WHERE query = 1", (bytes([*state[:-1], state[-1] ^ 1]),))
+    change(store, "UPDATE pruned SET state = ? WHERE query = 1", bytes([*state[:-1], state[-1] ^ 1]))
     with made(store, clock, by=None) as ranker:
         with pytest.raises(
             ValueError, match=r"is damaged .the checksum of a row of pruned does not match.; restore a copy of it"

@@ -95,11 +95,8 @@ def test_a_store_that_does_not_answer_is_told_in_a_line(both, tmp_path):
 
 
 def test_warnings_carry_their_figures(monkeypatch):
-    class Kept(logging.Handler):
-        def emit(self, record):
-            records.append(vars(record))
-
-    records, handler = [], Kept()
+    records, handler = [], logging.Handler()
+    handler.emit = lambda record: records.append(vars(record))
     logger = logging.getLogger("clickgym.serving")
     monkeypatch.setattr(logger, "handlers", [*logger.handlers, handler])
     now = [1e9]

@@ -11,14 +11,14 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import threading
 import zipfile
 from pathlib import Path
 
 import numpy as np
 import pytest
 import store_damage
-from service_kills import faults, kill, states_that_differ, stop_and_copy
+from service_kills import change, faults, kill, states_that_differ, stop_and_copy
+from workers import at_once
 
 import clickgym
 from clickgym import Ranker
@@ -52,17 +52,11 @@ def test_a_killed_process_loses_nothing_that_it_acknowledged(tmp_path):
         said += kill(store, seed, seconds)
     assert {kind for kind, *_ in said} == {"R", "c", "C", "X"}
     assert faults(store, said) == []
-    damage(store, "DELETE FROM clicks WHERE late")  # the check sees what is missing
+    change(store, "DELETE FROM clicks WHERE late")  # the check sees what is missing
     assert any("is lost" in fault for fault in faults(store, said))
-    damage(store, "DELETE FROM clicks")
+    change(store, "DELETE FROM clicks")
     with pytest.raises(ReplayError, match="showed another list"):
         faults(store, said)
-
-
-def damage(store, statement):
-    with sqlite3.connect(store) as connection:
-        connection.execute(statement)
-    connection.close()
 
 
 @posix
@@ -219,27 +213,19 @@ def test_a_fork_is_refused(tmp_path):
 @pytest.mark.parametrize("durable", ["kill", "power"])
 def test_threads_may_call_at_once(tmp_path, durable):
     ranker = made(tmp_path / "s.db", durable=durable, seed=0)
-    commits, answers, errors = [], [], []
+    commits, answers = [], []
     ranker._journal.connection.set_trace_callback(lambda text: commits.append(1) if text == "COMMIT" else None)
 
     def serve(name):
-        try:
-            for i in range(15):
-                shown = ranker.rank(f"{name}-{i % 2}", ABC)
-                for _ in range(2):
-                    answers.append(ranker.click(shown.id, shown.items[0]))
-                with pytest.raises(ValueError, match="there is no impression"):
-                    ranker.click("nope", position=1)
-                ranker.close(shown.id)
-        except BaseException as error:
-            errors.append(error)
+        for i in range(15):
+            shown = ranker.rank(f"{name}-{i % 2}", ABC)
+            for _ in range(2):
+                answers.append(ranker.click(shown.id, shown.items[0]))
+            with pytest.raises(ValueError, match="there is no impression"):
+                ranker.click("nope", position=1)
+            ranker.close(shown.id)
 
-    threads = [threading.Thread(target=serve, args=(name,)) for name in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    assert errors == []
+    at_once(serve, range(8))
     assert (answers.count(True), answers.count(False)) == (120, 120)
     assert len(commits) <= 480 if durable == "kill" else len(commits) < 300  # joined
     ranker._journal.connection.set_trace_callback(None)
@@ -269,11 +255,7 @@ def test_an_error_of_one_thread_is_told_to_those_whose_calls_it_undid(tmp_path, 
             except OSError:
                 told.append(each.id)
 
-    threads = [threading.Thread(target=click, args=(shown[i::8],)) for i in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
+    at_once(click, [shown[i::8] for i in range(8)])
     monkeypatch.setattr(ranker, "_catch_up", plain)
     assert len(told) + len(stored) == 40
     assert told
@@ -390,10 +372,8 @@ def test_a_store_of_2_0_is_migrated_after_a_copy(tmp_path, warnings_of_service):
     assert warnings_of_service == [f"{store} was of clickgym 2.0 and now is of version 3; {copy} is a copy of before"]
     assert_same(log, read_log(copy))
     for file, version in ((copy, 1), (store, 3)):
-        with sqlite3.connect(file) as connection:
-            assert connection.execute("PRAGMA user_version").fetchone() == (version,)
-            assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-        connection.close()
+        assert change(file, "PRAGMA user_version") == [(version,)]
+        assert change(file, "PRAGMA integrity_check") == [("ok",)]
     Ranker(store=store, **settings).shut_down()
     assert len(warnings_of_service) == 1
 
@@ -501,7 +481,7 @@ def test_every_row_that_is_read_has_a_checksum(tmp_path, table, statement):
         ranker.close(shown.id)
         if table != "snapshots":
             ranker._agents._agents.clear()  # so that there is no snapshot
-    damage(store, statement)
+    change(store, statement)
 
     def use():
         with made(store) as ranker:
@@ -557,9 +537,7 @@ def test_an_empty_file_is_a_new_store_unless_a_write_ahead_log_lies_beside_it(tm
 def test_a_store_of_another_version_says_so(tmp_path):
     store = tmp_path / "s.db"
     made(store).shut_down()
-    with sqlite3.connect(store) as connection:
-        connection.execute(f"PRAGMA user_version = {VERSION + 6}")
-    connection.close()
+    change(store, f"PRAGMA user_version = {VERSION + 6}")
     for call in (made, read_log):
         with pytest.raises(ValueError, match="has version 9 of the store's tables; this clickgym reads versions 1 to 4"):
             call(store)
@@ -568,9 +546,7 @@ def test_a_store_of_another_version_says_so(tmp_path):
 def test_other_files_are_refused_and_stay(tmp_path):
     text, database = tmp_path / "text.db", tmp_path / "other.db"
     text.write_text("session,query\n" * 500)
-    with sqlite3.connect(database) as connection:
-        connection.execute("CREATE TABLE mine (a)")
-    connection.close()
+    change(database, "CREATE TABLE mine (a)")
     before = text.read_bytes(), database.read_bytes()
     with pytest.raises(ValueError, match=r"text\.db is no store of a clickgym\.Ranker, or damaged"):
         made(text)
@@ -698,16 +674,11 @@ def test_the_page_on_services_says_what_is_so(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     exec(re.search(r"```python\n(.*?)```", page, re.DOTALL)[1], {})
     assert "1 impressions of 1 queries, 6 items" in capsys.readouterr().out
-    with sqlite3.connect("ranker.db") as connection:
-        tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
-        for table in tables:
-            row = re.search(rf"^\| `{table}` \|(.*)$", page, re.MULTILINE)
-            columns = [row_of[1] for row_of in connection.execute(f"PRAGMA table_info({table})")]
-            assert [name for name in columns if f"`{name}`" not in row[1]] == [], table
-        (application,), (version,) = (
-            connection.execute(f"PRAGMA {name}").fetchone() for name in ("application_id", "user_version")
-        )
-    connection.close()
+    for (table,) in change("ranker.db", "SELECT name FROM sqlite_schema WHERE type = 'table'"):
+        row = re.search(rf"^\| `{table}` \|(.*)$", page, re.MULTILINE)
+        columns = [row_of[1] for row_of in change("ranker.db", f"PRAGMA table_info({table})")]
+        assert [name for name in columns if f"`{name}`" not in row[1]] == [], table
+    ((application,),), ((version,),) = (change("ranker.db", f"PRAGMA {name}") for name in ("application_id", "user_version"))
     assert f"`application_id` 0x{application:X}, `user_version` {version}" in page
     defaults = {name: parameter.default for name, parameter in inspect.signature(Ranker).parameters.items()}
     settings = page[page.index("| argument | default |") :].partition("\n\n")[0].splitlines()[2:]

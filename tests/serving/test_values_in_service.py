@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-import threading
 
 import numpy as np
 import pytest
 from service_kills import states_that_differ
-from test_interleaved import ABC, Alphabet, Backwards, serve
-from workers import gaps
+from test_interleaved import ABC, Backwards, serve
+from test_store import Mine
+from workers import at_once, gaps
 
 from clickgym import Ranker, decide
 from clickgym.agents import CascadeKLUCB, CascadeTS, CascadeUCB1
@@ -65,7 +65,7 @@ def test_an_agent_by_features_sees_the_values_of_its_candidates():
         ranker.best("q", features=np.eye(4), candidates=[*ABC[:3], "x"])
 
 
-@pytest.mark.parametrize("agent", ["CascadeTS", "LinearTS", Alphabet])
+@pytest.mark.parametrize("agent", ["CascadeTS", "LinearTS", Mine])
 def test_after_a_restart_all_is_as_before(tmp_path, agent):
     """With items that lose their slots, and a price list that knows fewer and more items than the store."""
     store, rng = tmp_path / "s.db", np.random.default_rng(0)
@@ -92,7 +92,7 @@ def test_after_a_restart_all_is_as_before(tmp_path, agent):
 @on_both
 def test_the_comparison_counts_values_and_their_variance():
     """Clicks say that the agent is better, values that it is worse. The interval is that of the sums of values."""
-    ranker, rng = made(Alphabet, production=lambda query, ids: ids[::-1], production_share=0.5), np.random.default_rng(5)
+    ranker, rng = made(Mine, production=lambda query, ids: ids[::-1], production_share=0.5), np.random.default_rng(5)
     chances, expected = dict(zip(ABC, (0.9, 0.8, 0.5, 0.4), strict=True)), PairedDifference(12.0, 0.95)
     while not ranker.report().guarded:
         shown = ranker.rank("q", ABC)
@@ -239,11 +239,7 @@ def test_of_processes_that_add_items_at_the_same_time_one_gives_the_value(addres
             except ValueError as error:
                 answers[place].append(str(error))
 
-    threads = [threading.Thread(target=work, args=(place,)) for place in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(work, range(4))
     items = [*workers[0]._journal.items()]
     assert sorted(item.id for item in items) == [*range(40)]
     stored = {item.id: item.value - item.id - 1.0 for item in items}

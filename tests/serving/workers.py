@@ -8,6 +8,8 @@ import signal
 import subprocess
 import threading
 import time
+from collections.abc import Callable, Collection
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from postgres_server import Server
@@ -83,6 +85,12 @@ def torment(
     return said, ended
 
 
+def at_once(function: Callable[[Any], Any], arguments: Collection[Any]) -> list[Any]:
+    """What a function returns for some arguments, each in a thread of its own; the first error of any is raised."""
+    with ThreadPoolExecutor(len(arguments)) as threads:
+        return [*threads.map(function, arguments)]
+
+
 def gaps(ranker: Any) -> list[str]:
     """The agents whose ticks are not 1 to n without a gap, each of one event."""
     rows = ranker._journal._run(
@@ -94,4 +102,4 @@ def gaps(ranker: Any) -> list[str]:
     return [f"query {number} has ticks {ticks}" for number, last, ticks in rows if ticks != [*range(1, last + 1)]]
 
 
-__all__ = ["Worker", "faults", "gaps", "torment"]
+__all__ = ["Worker", "at_once", "faults", "gaps", "torment"]

@@ -330,9 +330,7 @@ def numbers(
     return array
 
 
-def probabilities(
-    name: str, values: Any, shape: tuple[int | str | None, ...], *, least: float = 0.0, empty: bool = False
-) -> NDArray[np.float64]:
+def probabilities(name: str, values: Any, shape: tuple[int | str | None, ...], *, least: float = 0.0) -> NDArray[np.float64]:
     """``values`` as a read-only float array of probabilities.
 
     Args:
@@ -340,13 +338,12 @@ def probabilities(
         values: numbers in ``[0, 1]``.
         shape: as in `integers`.
         least: the smallest that will do.
-        empty: as in `integers`.
 
     Raises:
         ValueError: naming the parameter, the first bad entry and what was expected.
     """
     expected = f"a probability in (0, 1], at least {least:g}" if least else "a probability in [0, 1]"
-    array = numbers(name, values, shape, least, 1.0, expected=expected, empty=empty)
+    array = numbers(name, values, shape, least, 1.0, expected=expected)
     array.flags.writeable = False
     return array
 

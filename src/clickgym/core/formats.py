@@ -174,16 +174,14 @@ def markdown_text(text: str) -> str:
     return re.sub(r"^(\d*)(?=[-+.)](?:\s|$)|--)", r"\1\\", escaped)
 
 
-def markdown_table(rows: Sequence[Sequence[str]], rule: Sequence[str] | None = None) -> list[str]:
+def markdown_table(rows: Sequence[Sequence[str]]) -> list[str]:
     """The lines of a table in Markdown.
 
     Args:
         rows: the first is the header; what Markdown would read as its own must be escaped, as by `markdown_text`.
-        rule: what stands below the header, as ``":---"`` for a column to the left; None says nothing of sides.
 
     Example:
         >>> markdown_table([["agent", "regret"], ["Random", "17"]])
         ['| agent | regret |', '| --- | --- |', '| Random | 17 |']
     """
-    lines = [rows[0], ["---"] * len(rows[0]) if rule is None else rule, *rows[1:]]
-    return [f"| {' | '.join(line)} |" for line in lines]
+    return [f"| {' | '.join(line)} |" for line in (rows[0], ["---"] * len(rows[0]), *rows[1:])]

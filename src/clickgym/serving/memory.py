@@ -157,23 +157,6 @@ class Agents:
         self._keep(served)
         return served
 
-    def admit(self, served: Served, items: list[int], candidates: tuple[Id, ...], tick: int) -> list[tuple[int, int]]:
-        """Set the items that a query can show from an impression on.
-
-        Args:
-            served: the agent.
-            items, candidates: their numbers and ids.
-            tick: of the impression.
-
-        Returns:
-            Slots and the items that have taken them.
-        """
-        placed = served.new_slots(items)
-        for slot, item in placed:
-            served.place(slot, item, tick)
-        served.set_present(items, candidates)
-        return placed
-
     def save_all(self, seconds: float = math.inf) -> int:
         """Write the states of the agents in memory that have changed, first of those whose replay takes longest.
 

@@ -63,8 +63,6 @@ AT_ONCE = 4
 ATTEMPTS = 8
 """How often a call is computed anew because other processes were faster."""
 
-CURES = {"agent": "move the store to that agent, by clickgym move OLD NEW --agent AGENT"}
-"""By setting, what helps where a store was made with another value; else `NEW_STORE`."""
 BY_OTHERS = " is served by another process while it learns from a log"
 
 T = TypeVar("T")
@@ -256,7 +254,7 @@ class Ranker:
             settings = self._journal.add_settings(first)
         for name, value in (wanted | later).items():
             if settings.get(name, value) != value:
-                cure = CURES.get(name, NEW_STORE)
+                cure = "move the store to that agent, by clickgym move OLD NEW --agent AGENT" if name == "agent" else NEW_STORE
                 raise ValueError(f"{self._journal.name} was made with {name} = {settings[name]}, not {value}; {cure}")
         if (was := bool(settings.get("item_values"))) != valued:
             raise ValueError(
@@ -336,7 +334,9 @@ class Ranker:
             FileError: the store cannot be written.
         """
         with self._journal.call():
-            number = self._number(impression)
+            number = impression_number(self._secret, impression)
+            if number is None:
+                raise _no_impression(impression)
             if (item is None) == (position is None):
                 raise ValueError("click needs the item that was clicked, or its position")
             if position is not None:
@@ -637,7 +637,7 @@ class Ranker:
         if served is None:
             return None
         tick = self._journal.next_tick(served)
-        placed = self._agents.admit(served, items, candidates, tick) if capacity else []
+        placed = served.admit(items, candidates, tick) if capacity else []
         _, mask, bits = served.present
         own = [served.slot_of[self._items.numbers[one]] for one in own_list]
         return self._show(served, served.number, now, tick, own, served.items, bits, placed, mask, None)
@@ -884,7 +884,7 @@ class Ranker:
             if served is None:
                 raise ValueError(f"{self._journal.name}{BY_OTHERS}")
             tick = self._journal.next_tick(served)
-            placed = self._agents.admit(served, self._items.numbers_of(ids), ids, tick)
+            placed = served.admit(self._items.numbers_of(ids), ids, tick)
             numbers_of = {label: self._items.numbers[log.item_labels[label]] for label in labels.tolist()}
             for row, clicked in zip(lists.tolist(), clicks.tolist(), strict=True):
                 numbers = [numbers_of.get(label, -1) for label in row]
@@ -941,17 +941,12 @@ class Ranker:
         self._latest = now
         return now
 
-    def _number(self, impression: Any) -> int:
-        number = impression_number(self._secret, impression)
-        if number is None:
-            raise ValueError(f"there is no impression {short(impression)}; expected an id that rank returned, of this store")
-        return number
-
     def _impression(self, impression: Any) -> Shown:
         """An impression by its id."""
-        row = self._journal.impression(self._number(impression))
+        number = impression_number(self._secret, impression)
+        row = None if number is None else self._journal.impression(number)
         if row is None:
-            raise ValueError(f"there is no impression {short(impression)}; expected an id that rank returned, of this store")
+            raise _no_impression(impression)
         return row
 
     def _is_closed_by_others(self, row: Shown) -> bool | None:
@@ -963,6 +958,10 @@ class Ranker:
         if stored is None or stored.closed is None or (row.ended is not None and stored.learned is None):
             return None
         return (stored.closed, stored.seen) == (row.closed, row.seen)
+
+
+def _no_impression(impression: Any) -> ValueError:
+    return ValueError(f"there is no impression {short(impression)}; expected an id that rank returned, of this store")
 
 
 def _without(note: bytes | None, positions: list[int]) -> bytes:

@@ -10,7 +10,7 @@ import copy
 import io
 import json
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from operator import mul
 from types import SimpleNamespace
 from typing import Any, NamedTuple, cast
@@ -233,30 +233,45 @@ class Served:
         self.candidates: tuple[Id, ...] = ()
         self.present: tuple[list[int], NDArray[np.bool_], bytes] = ([], np.zeros(capacity, np.bool_), b"")
 
+    def _agents(self) -> list[tuple[Any, Recipe]]:
+        """The agent and its challenger, if there is one, each with its recipe."""
+        pairs = (self.agent, self.recipe), (self.challenger, self.recipe.challenger)
+        return [(agent, recipe) for agent, recipe in pairs if agent is not None and recipe is not None]
+
     # ------------------------------------------------------------------------------------------------------------ events
 
-    def new_slots(self, items: Sequence[int]) -> list[tuple[int, int]]:
-        """Which slots items take that have none: free ones, then those of the items that could be shown longest ago."""
-        new = [item for item in items if item not in self.slot_of]
-        if not new:
-            return []
-        kept = {self.slot_of[item] for item in items if item in self.slot_of}
-        slots = [slot for slot in range(len(self.items)) if slot not in kept]
-        slots.sort(key=lambda slot: (self.items[slot] >= 0, self.last[slot], slot))
-        return list(zip(slots, new, strict=False))
+    def admit(self, items: list[int], candidates: tuple[Id, ...], tick: int) -> list[tuple[int, int]]:
+        """Set the items that can be shown from an impression on.
+
+        Args:
+            items, candidates: their numbers and ids.
+            tick: of the impression.
+
+        Returns:
+            Slots and the items that have taken them: free ones, then those of the items that could be shown longest ago.
+        """
+        placed: list[tuple[int, int]] = []
+        if new := [item for item in items if item not in self.slot_of]:
+            kept = {self.slot_of[item] for item in items if item in self.slot_of}
+            slots = [slot for slot in range(len(self.items)) if slot not in kept]
+            slots.sort(key=lambda slot: (self.items[slot] >= 0, self.last[slot], slot))
+            placed = list(zip(slots, new, strict=False))
+        for slot, item in placed:
+            self.place(slot, item, tick)
+        self.set_present(items, candidates)
+        return placed
 
     def place(self, slot: int, item: int, tick: int) -> None:
         """Put an item into a slot; the agent forgets the item that was there."""
-        old = self.items[slot]
+        old, self.items[slot] = self.items[slot], item
         if old >= 0:
             del self.slot_of[old]
-            for agent in filter(None, (self.agent, self.challenger)):
-                agent.replace(slot)
             self.replaced[slot] = tick
-        self.items[slot] = item
         self.slot_of[item] = slot
         self.tick = tick
-        for agent in filter(None, (self.agent, self.challenger)):
+        for agent, _ in self._agents():
+            if old >= 0:
+                agent.replace(slot)
             if self.recipe.worths is not None and hasattr(agent, "set_item_value"):
                 agent.set_item_value(slot, self.recipe.worths[item])
 
@@ -315,10 +330,9 @@ class Served:
     def propose(self, mask: NDArray[np.bool_] | None, features: NDArray[np.float64] | None) -> list[list[int]]:
         """The lists of the agent and of its challenger, if there is one, for a list that is interleaved: foreign to both."""
         lists = []
-        for agent, recipe in ((self.agent, self.recipe), (self.challenger, self.recipe.challenger)):
-            if agent is not None and recipe is not None:
-                lists.append(_ranked(agent, recipe, features, mask))
-                agent.withdraw()
+        for agent, recipe in self._agents():
+            lists.append(_ranked(agent, recipe, features, mask))
+            agent.withdraw()
         return lists
 
     def learn(self, event: Event, tick: int = -1) -> None:
@@ -327,12 +341,11 @@ class Served:
         self.events += 1
         display, ids = self.open.pop(event.number)
         ranking = np.array(ids, np.int64)
-        if display is not None:
-            self._learn_own(event, ranking, display)
-        elif self.recipe.learns_from_any:
-            self._learn_others(event, ranking, self.agent, self.recipe)
-        if self.challenger is not None and self.recipe.challenger is not None:
-            self._learn_others(event, ranking, self.challenger, self.recipe.challenger)
+        for agent, recipe in self._agents():
+            if display is not None and agent is self.agent:
+                self._learn_own(event, ranking, display)
+            elif recipe.learns_from_any:
+                self._learn_others(event, ranking, agent, recipe)
         if event.number in self._trials:
             self._trials[event.number][2] = event.reward()
             self._count_trials()
@@ -421,8 +434,8 @@ class Served:
             "trials": [[number, *values] for number, values in self._trials.items()],
         }
         archives = []
-        for each in filter(None, (self.agent, self.challenger)):
-            file, agent = io.BytesIO(), cast(Any, each)
+        for agent, _ in self._agents():
+            file = io.BytesIO()
             agent.save(file)
             archives.append(file.getvalue())
         if challenger is not None:
@@ -431,8 +444,7 @@ class Served:
 
     def restore(self, tick: int, version: int, content: bytes) -> str:
         """Continue from a state that `to_bytes` returned; returns why it does not fit, nothing if it does."""
-        line, _, archive = content.partition(b"\n")
-        head: Mapping[str, Any] = parse_json(line.decode())
+        head, archive = _split(content)
         challenger, length = self.recipe.challenger, head.get("length", len(archive))
         if head["format"] != FORMAT:
             return f"its state has format {head['format']}; this clickgym reads {FORMAT}{NO_CURE}"
@@ -455,9 +467,15 @@ class Served:
         return ""
 
 
+def _split(state: bytes) -> tuple[dict[str, Any], bytes]:
+    """The head of what `Served.to_bytes` has returned, and the archives of agents behind it."""
+    line, _, archive = state.partition(b"\n")
+    return parse_json(line.decode()), archive
+
+
 def ticks_of(state: bytes) -> set[int]:
     """The ticks that stand in what `Served.to_bytes` has returned."""
-    head: Any = parse_json(state.partition(b"\n")[0].decode())
+    head, _ = _split(state)
     if head["format"] != FORMAT:
         raise ValueError(f"a state of an agent whose impressions have left has format {head['format']}{NO_CURE}")
     return {*head["last"], *head["replaced"], *(row[0] for name in ("open", "trials") for row in head[name])} - {-1}
@@ -465,8 +483,7 @@ def ticks_of(state: bytes) -> set[int]:
 
 def renumbered(state: bytes, tick_of: Callable[[int], int]) -> bytes | None:
     """What `Served.to_bytes` has returned, with other ticks; None if it is of another format, and so ignored."""
-    line, _, archive = state.partition(b"\n")
-    head: dict[str, Any] = dict(parse_json(line.decode()))
+    head, archive = _split(state)
     if head["format"] != FORMAT:
         return None
     for name in ("last", "replaced"):

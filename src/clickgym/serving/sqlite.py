@@ -7,7 +7,6 @@ import sqlite3
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
-from pathlib import Path
 from typing import Any
 
 from ..offline.stores import (
@@ -63,11 +62,6 @@ class SqliteJournal(Store):
         self._was_moved, self._was_pruned = (has_table(self.connection, name) for name in ("moved", "pruned"))
         self._find_oldest()
 
-    @property
-    def name(self) -> Path | None:
-        """The file."""
-        return self.path
-
     def together(self) -> AbstractContextManager[None]:
         """A call is a transaction already."""
         return nullcontext()
@@ -75,12 +69,12 @@ class SqliteJournal(Store):
     @contextmanager
     def view(self) -> Iterator[SqliteView]:
         """Read beside those who write, if the store is a file."""
-        if self.path is None:
+        if self.name is None:
             with self.call(), at_one_moment(self.connection):
                 yield SqliteView(self.connection)
             return
         self.check_usable()
-        with reading(self.path), closing(open_store(self.path, check=False)) as connection, at_one_moment(connection):
+        with reading(self.name), closing(open_store(self.name, check=False)) as connection, at_one_moment(connection):
             yield SqliteView(connection)
 
     # ------------------------------------------------------------------------------------------------------------- names
@@ -253,10 +247,7 @@ class SqliteJournal(Store):
             insert(self.connection, "slots", row.agent, row.tick, slot, item)
         if row.note is not None:
             insert(self.connection, "interleaved", row.tick, row.note)
-        insert(
-            self.connection, "impressions", row.tick, row.query, row.shown, row.source, row.share, _blob(row.items),
-            row.candidates, row.features, row.closed, row.seen, row.learned,
-        )  # fmt: skip
+        insert(self.connection, "impressions", *_columns(row, row.learned))
         for place in row.clicks:
             insert(self.connection, "clicks", row.tick, place, row.closed, 0)
         if self._oldest is None and row.closed is None:
@@ -275,10 +266,7 @@ class SqliteJournal(Store):
         return True
 
     def _write_end(self, row: Shown, learned: int | None, note: bytes | None) -> None:
-        checksum = sum_of_impression(
-            row.number, row.query, row.shown, row.source, row.share, _blob(row.items), row.candidates, row.features,
-            row.closed, row.seen, learned,
-        )  # fmt: skip
+        checksum = sum_of_impression(*_columns(row, learned))
         self.connection.execute(
             "UPDATE impressions SET closed = ?, seen = ?, learned = ?, checksum = ? WHERE number = ?",
             (row.closed, row.seen, learned, checksum, row.number),
@@ -371,6 +359,9 @@ def contents_of(connection: sqlite3.Connection) -> Contents:
     )  # fmt: skip
 
 
-def _blob(numbers: Sequence[int]) -> bytes:
-    """Numbers of items, as the store holds them."""
-    return array("i", numbers).tobytes()
+def _columns(row: Shown, learned: int | None) -> tuple[Any, ...]:
+    """An impression, as the store holds it."""
+    return (
+        row.tick, row.query, row.shown, row.source, row.share, array("i", row.items).tobytes(), row.candidates, row.features,
+        row.closed, row.seen, learned,
+    )  # fmt: skip

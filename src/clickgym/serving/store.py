@@ -59,7 +59,7 @@ _serving = threading.Lock()
 logger = logging.getLogger("clickgym.serving")
 
 
-def _file_of(path: Path) -> tuple[int, int]:
+def _file_of(path: Path | int) -> tuple[int, int]:
     status = os.stat(path)
     return status.st_dev, status.st_ino
 
@@ -81,9 +81,9 @@ def _claim(path: Path) -> tuple[int, int]:
             if error.errno in (errno.EACCES, errno.EAGAIN, errno.EDEADLK):
                 raise ValueError(_taken(path)) from None
             raise
-        status = os.fstat(descriptor)
-        _served[status.st_dev, status.st_ino] = descriptor
-        return status.st_dev, status.st_ino
+        file = _file_of(descriptor)
+        _served[file] = descriptor
+        return file
 
 
 def _taken(path: Path) -> str:
@@ -152,36 +152,36 @@ class Store:
     """
 
     def __init__(self, path: Path | None, durable: str, on_abort: Callable[[], None]) -> None:
-        self.path, self._on_abort, self._joins = path, on_abort, durable == "power"
-        self._process, self._file, self._looked = os.getpid(), None, time.monotonic()
+        self.name, self._on_abort, self._joins = path, on_abort, durable == "power"
+        self._process, self._looked = os.getpid(), time.monotonic()
         self._lock, self._count = threading.Condition(threading.Lock()), threading.Lock()
         self._entering, self._batch, self._pending = 0, _Batch(), False
         self.touched = False
         with self._faults(), ExitStack() as undo:
             if path is not None:
                 self._file = _claim(path)
-                undo.callback(self._release)
+                undo.callback(_release, self._file)
                 check_wal(path)
             self._connect()
             undo.callback(lambda: self.connection.close())  # a migration connects again
             self._prepare(DURABLE[durable])
             self._begin()
-            undo.pop_all()
+            self._held = undo.pop_all()
 
     def _begin(self) -> None:
         """Take up what the store contains, also after a rollback."""
 
     def _connect(self) -> None:
-        self.connection = sqlite3.connect(self.path or ":memory:", isolation_level=None, check_same_thread=False, timeout=5.0)
+        self.connection = sqlite3.connect(self.name or ":memory:", isolation_level=None, check_same_thread=False, timeout=5.0)
 
     def _prepare(self, synchronous: str) -> None:
         is_new = not scalar(self.connection, "SELECT count(*) FROM sqlite_schema") and not scalar(
             self.connection, "PRAGMA application_id"
         )
         if not is_new:
-            version = check_version(self.connection, self.path)
+            version = check_version(self.connection, self.name)
             seconds = check_content(self.connection, "integrity_check")
-            logger.info("%s: checked in %.1f s", self.path, seconds, extra={"event": "checked", "seconds": seconds})
+            logger.info("%s: checked in %.1f s", self.name, seconds, extra={"event": "checked", "seconds": seconds})
             if version < VERSION:
                 self._migrate(version)
                 self.connection.close()
@@ -199,7 +199,7 @@ class Store:
 
     def _migrate(self, version: int) -> None:
         """Give tables of an earlier version what they lack, in one transaction, after a copy of the file."""
-        run, path = self.connection.execute, self.path
+        run, path = self.connection.execute, self.name
         assert path is not None
         name = "of clickgym 2.0" if version == UNCHECKED else f"of version {version}"
         try:
@@ -237,7 +237,7 @@ class Store:
         self._enter()
         try:
             self.check_usable()
-            if self.path is not None and time.monotonic() > self._looked + LOOKS:
+            if self.name is not None and time.monotonic() > self._looked + LOOKS:
                 self._look()
             batch, self.touched = self._batch, False
             try:
@@ -266,9 +266,9 @@ class Store:
 
     def _look(self) -> None:
         """Refuse, once a second, to write to a file that no longer has its name: nobody would find what it holds."""
-        assert self.path is not None
-        if not self.path.exists() or _file_of(self.path) != self._file:
-            raise FileError(f"{self.path} was moved or replaced while it was served; nothing of this call was stored")
+        assert self.name is not None
+        if not self.name.exists() or _file_of(self.name) != self._file:
+            raise FileError(f"{self.name} was moved or replaced while it was served; nothing of this call was stored")
         self._looked = time.monotonic()
 
     def _enter(self) -> None:
@@ -318,7 +318,7 @@ class Store:
     def _told(self, error: BaseException) -> BaseException:
         """What is said of an error: one line for those of the disk."""
         if isinstance(error, sqlite3.Error):
-            if damage := fault_of(self.path or "the store", error):
+            if damage := fault_of(self.name or "the store", error):
                 return damage
             code = getattr(error, "sqlite_errorcode", 0) & 0xFF
             reason = {
@@ -327,7 +327,7 @@ class Store:
                 sqlite3.SQLITE_READONLY: "it may only be read",
                 sqlite3.SQLITE_CANTOPEN: "it cannot be opened",
             }.get(code, str(error))
-            fault = FileError(f"{self.path} cannot be written: {reason}; nothing of this call was stored")
+            fault = FileError(f"{self.name} cannot be written: {reason}; nothing of this call was stored")
             fault.errno = errno.ENOSPC if code in FULL else errno.EIO
             return fault
         return error
@@ -335,12 +335,12 @@ class Store:
     @contextmanager
     def _faults(self) -> Iterator[None]:
         try:
-            with reading(self.path or "the store"):
+            with reading(self.name or "the store"):
                 yield
         except OSError as error:
             if isinstance(error, FileError):
                 raise
-            raise FileError(f"{self.path} cannot be opened: {error.strerror or error}") from None
+            raise FileError(f"{self.name} cannot be opened: {error.strerror or error}") from None
 
     def shut_down(self) -> None:
         """Close the file, and let other processes serve from it."""
@@ -349,12 +349,7 @@ class Store:
             if self.connection.in_transaction:
                 self._end()
             self._process = -1
-            self.connection.close()
-            self._release()
-
-    def _release(self) -> None:
-        if self._file is not None:
-            _release(self._file)
+            self._held.close()
 
 
 @cache
