@@ -63,6 +63,8 @@ AT_ONCE = 4
 ATTEMPTS = 8
 """How often a call is computed anew because other processes were faster."""
 
+CURES = {"agent": "move the store to that agent, by clickgym move OLD NEW --agent AGENT"}
+"""By setting, what helps where a store was made with another value; else `NEW_STORE`."""
 BY_OTHERS = " is served by another process while it learns from a log"
 
 T = TypeVar("T")
@@ -254,7 +256,7 @@ class Ranker:
             settings = self._journal.add_settings(first)
         for name, value in (wanted | later).items():
             if settings.get(name, value) != value:
-                cure = "move the store to that agent, by clickgym move OLD NEW --agent AGENT" if name == "agent" else NEW_STORE
+                cure = CURES.get(name, NEW_STORE)
                 raise ValueError(f"{self._journal.name} was made with {name} = {settings[name]}, not {value}; {cure}")
         if (was := bool(settings.get("item_values"))) != valued:
             raise ValueError(
