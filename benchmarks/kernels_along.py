@@ -10,6 +10,7 @@ import json
 import subprocess
 import sys
 import tempfile
+from pathlib import Path
 from typing import Any
 
 from report import printed, publish, table
@@ -44,14 +45,17 @@ def main() -> None:
             words += ["--portable"] if name == "portable" else []
             subprocess.run([sys.executable, "-m", "clickgym", *words], check=True, capture_output=True)
         played = {name: [play(f"{temporary}/{name}-{turn}", folder) for turn in range(3)] for name, folder in folders.items()}
-        homes = {name: (f"{temporary}/{name}-0", folder) for name, folder in folders.items()}
-        rounds = [{name: play(*home, "speed")["per_session"] for name, home in homes.items()} for _ in range(5)]
+        fast: dict[str, list[list[float]]] = {name: [] for name in folders}
+        for _ in range(5):
+            for name, folder in folders.items():
+                home = Path(temporary, f"{name}-0")
+                fast[name].append(play(str(home), folder, "speed")["per_session"])
     rows = []
     for name, runs in played.items():
         assert all(run["regret"] == played["none"][0]["regret"] for run in runs)
         assert name == "none" or not any(run["compiled"] for run in runs)
         seconds = min(run["seconds"] for run in runs)
-        sessions = [f"{1e9 * min(each):.0f} ns" for each in zip(*(fast[name] for fast in rounds), strict=True)]
+        sessions = [f"{1e9 * min(each):.0f} ns" for each in zip(*fast[name], strict=True)]
         rows.append([name, str(runs[0]["compiled"]), f"{seconds:.2f} s", *sessions])
     publish(table(["folder", "compiled", "processor", *AGENTS], rows))
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import gzip
 import multiprocessing
-import os
 import shutil
 import sys
 import tempfile
@@ -116,8 +115,14 @@ def _results(out: Path) -> Any:
 def _agent(path: Path) -> Any:
     agent = clickgym.agents.TopRank.load(path)
     arrays = {name: np.asarray(value).tolist() for name, value in agent.state._asdict().items()}
-    sizes = agent.n_items, agent.n_positions
-    return arrays, agent.hyperparameters, agent.rng.bit_generator.state, agent.ranking.tolist(), sizes
+    return (
+        arrays,
+        agent.hyperparameters,
+        agent.rng.bit_generator.state,
+        agent.ranking.tolist(),
+        agent.n_items,
+        agent.n_positions,
+    )
 
 
 def _policy(path: Path) -> Any:
@@ -167,14 +172,18 @@ def flip(kind: Kind, whole: Any, rng: np.random.Generator) -> tuple[str, str]:
     path.write_bytes(damaged)
     where = f"{path.name}, byte {bit // 8}, bit {bit % 8}"
     try:
-        # Of texts, unlike of values, those of what is not a number are equal.
-        return "equal" if repr(kind.read(path)) == repr(whole) else "other values", where
+        result = "equal" if _same(kind.read(path), whole) else "other values"
+        return result, where
     except BaseException as error:
         said = str(error)
         told = isinstance(error, ValueError) and "\n" not in said and path.name in said
         return "refused" if told else "broken", f"{where}: {error!r}"
     finally:
         path.write_bytes(content)
+
+
+def _same(one: Any, other: Any) -> bool:
+    return repr(one) == repr(other)  # of which, unlike of values, those that are not a number are equal
 
 
 def flipped(kind: Kind, number: int, seed: int) -> Iterator[tuple[str, str]]:
@@ -184,32 +193,35 @@ def flipped(kind: Kind, number: int, seed: int) -> Iterator[tuple[str, str]]:
         yield flip(kind, whole, rng)
 
 
-flips_here: Iterator[tuple[str, str]]
-"""Those of the process of a pool."""
-
-
-def _begin(folder: str, name: str, number: int, seed: int) -> None:
-    global flips_here
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-    os.dup2(1, 2)  # panics of other libraries are printed, too
-    flips_here = flipped(kinds(Path(folder))[name], number, seed)
-
-
-def _next(_: int) -> tuple[str, str]:
-    return next(flips_here)
+def _work(folder: str, name: str, number: int, seed: int, results: Any) -> None:
+    devnull = open("/dev/null", "w")  # noqa: SIM115  (panics of other libraries are printed, too)
+    sys.stdout = sys.stderr = devnull
+    for result in flipped(kinds(Path(folder))[name], number, seed):
+        results.send(result)
+    results.close()
 
 
 def watched(name: str, number: int, seed: int) -> Iterator[tuple[str, str]]:
-    """`flipped` in a process of its own, whose silence is a result, too: it waits, or has ended."""
-    context = multiprocessing.get_context("spawn")
-    with tempfile.TemporaryDirectory() as folder, context.Pool(1, _begin, (folder, name, number, seed)) as pool:
-        answers = pool.imap(_next, range(number))
-        for done in range(number):
-            try:
-                yield answers.next(PATIENCE * (10 if done == 0 else 1))  # at first everything is written, and compiled
-            except multiprocessing.TimeoutError:
-                yield "broken", f"flip {done}: no answer in {PATIENCE:.0f} s"
-                return
+    """`flipped` in a process of its own, whose end and whose silence are results, too."""
+    with tempfile.TemporaryDirectory() as folder:
+        context = multiprocessing.get_context("spawn")
+        results, sent = context.Pipe(duplex=False)
+        process = context.Process(target=_work, args=(folder, name, number, seed, sent))
+        process.start()
+        sent.close()
+        try:
+            for done in range(number):
+                if not results.poll(PATIENCE * (10 if done == 0 else 1)):  # at first everything is written, and compiled
+                    yield "broken", f"flip {done}: no answer in {PATIENCE:.0f} s"
+                    return
+                try:
+                    yield results.recv()
+                except EOFError:
+                    yield "broken", f"flip {done}: the process ended"
+                    return
+        finally:
+            process.kill()
+            process.join()
 
 
 def main(flips: int = 1500, seed: int = 0) -> None:

@@ -196,8 +196,10 @@ def by_what_it_stands(case: Case) -> Iterator[Advice]:
 
 def by_place(case: Case) -> Iterator[Advice]:
     """The first quarter of a board is a reason for an agent, the second half one against it."""
+    if case.place is None or case.table is None or not case.learns:
+        return
     agents = list(dict.fromkeys(agent_of(place.agent) for place in case.peers))
-    if case.name not in agents or not case.learns:
+    if case.name not in agents:
         return
     place = agents.index(case.name) + 1
     text = (
@@ -214,18 +216,17 @@ def by_ability(case: Case) -> Iterator[Advice]:
     """Abilities in which an agent is about as good as the best of its board, and those in which it is far worse."""
     if case.place is None or case.table is None or not case.learns:
         return
-    if case.place is None or case.table is None or not case.learns:
-        return
     good, bad, best = [], [], ""
     for ability in case.table.abilities:
-        scores = {place.agent: score.value for place in case.peers if (score := place.standing.abilities.get(ability))}
-        if (own := case.place.standing.abilities.get(ability)) is None:
+        if ability not in case.place.standing.abilities:
             continue
-        most, leader = max((score, agent) for agent, score in scores.items())
+        own, name = case.place.standing.abilities[ability], ability.replace("_", " ")
+        peers = (place for place in case.peers if ability in place.standing.abilities)
+        most, leader = max((place.standing.abilities[ability].value, place.agent) for place in peers)
         if own.value >= most - NEAR:
-            good.append(ability.replace("_", " "))
+            good.append(name)
         elif own.value < HALF * most:
-            bad.append(ability.replace("_", " "))
+            bad.append(name)
             best = agent_of(leader)
     if good:
         text = f"you need {_listed(good)}: there it scores, as published, about as much as the best agent of its board"

@@ -1,7 +1,6 @@
 """How Sphinx builds the website; `build.py` beside it writes the pages that are made from the package."""
 
 import sys
-from functools import partial
 from importlib.metadata import version as version_of
 from pathlib import Path
 
@@ -75,10 +74,18 @@ def _skipped(app, what, name, thing, skip, options):
     return True if (getattr(thing, "__doc__", None) or "").startswith("Alias for field number") else None
 
 
-def _formula(display, translator, node):
+def _formula(translator, node, display):
     """A formula as MathML, which browsers draw without a script, in the colours of the page."""
     translator.body.append(convert(node.astext(), display=display))
     raise SkipNode
+
+
+def _inline(translator, node):
+    _formula(translator, node, "inline")
+
+
+def _block(translator, node):
+    _formula(translator, node, "block")
 
 
 def _origin(app, pagename, templatename, context, doctree):
@@ -100,5 +107,4 @@ def setup(app):
     app.connect("html-page-context", _origin)
     app.connect("autodoc-process-docstring", _turned, priority=1)
     app.connect("autodoc-skip-member", _skipped)
-    inline, block = ((partial(_formula, display), None) for display in ("inline", "block"))
-    app.add_html_math_renderer("mathml", inline_renderers=inline, block_renderers=block)
+    app.add_html_math_renderer("mathml", inline_renderers=(_inline, None), block_renderers=(_block, None))

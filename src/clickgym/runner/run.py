@@ -106,10 +106,19 @@ class Result:
         """
         import polars  # only who wants a table pays for its import
 
-        columns = {name: [getattr(self, name)] * len(self.steps) for name in ("env", "instance", "agent")}
-        columns |= {"run": np.full(len(self.steps), check_count("run", run, 0), np.int64), "step": self.steps}
-        columns |= {"regret": self.regret, "reward": self.reward, "clicks": self.clicks, **self.metrics}
-        return polars.DataFrame(columns).with_columns(polars.col("regret", *self.metrics).fill_nan(None))
+        return polars.DataFrame(
+            {
+                "env": [self.env] * len(self.steps),
+                "instance": [self.instance] * len(self.steps),
+                "agent": [self.agent] * len(self.steps),
+                "run": np.full(len(self.steps), check_count("run", run, 0), np.int64),
+                "step": self.steps,
+                "regret": self.regret,
+                "reward": self.reward,
+                "clicks": self.clicks,
+                **self.metrics,
+            }
+        ).with_columns(polars.col("regret", *self.metrics).fill_nan(None))
 
 
 def run(
