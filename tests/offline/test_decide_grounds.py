@@ -7,6 +7,7 @@ import pytest
 
 from clickgym.offline.decision.evidence import (
     LEVEL,
+    Evidence,
     Ground,
     _measured_grounds,
     experiment,
@@ -42,7 +43,10 @@ VERDICTS = {
 
 @pytest.mark.parametrize(("grounds", "enough", "wanted"), VERDICTS.values(), ids=VERDICTS)
 def test_the_verdict_follows_from_the_ground(grounds, enough, wanted):
-    assert settle(grounds, enough, LEVEL)[0] == wanted
+    evidence = Evidence((), tuple(grounds), 1.0, (), (), (), (), (), (), enough, False, 5, LEVEL)
+    verdict, ground = settle(grounds, enough, LEVEL)
+    assert verdict == wanted
+    assert (evidence.ground, evidence.proposal) == ((None, None) if ground is None else (ground.name, ground.labels))
 
 
 def test_a_ground_is_judged_at_the_level_that_counts():

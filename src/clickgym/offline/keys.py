@@ -9,6 +9,8 @@ from ..core.kernels import kernel
 
 Long = NDArray[np.int64]
 Ints = NDArray[np.int32]
+PART = 1 << 14
+"""Rows that are numbered at a time: the table has room for as many new keys, and is small where few are new."""
 
 
 class Keys:
@@ -24,16 +26,22 @@ class Keys:
 
     def numbers(self, first: Long, second: Long) -> tuple[Ints, Ints]:
         """The number of each key, and the rows in which there are new keys, in the order of their numbers."""
-        most = self.n + len(first)
+        (numbers, new), n_new = np.empty((2, len(first)), np.int32), 0
+        for start in range(0, len(first), PART):
+            part = slice(start, start + PART)
+            self._make_room(len(first[part]))
+            more = number_keys(first[part], second[part], self.slots, self._keys, self.n, numbers[part], new[n_new:])
+            new[n_new : n_new + more] += start
+            n_new, self.n = n_new + more, self.n + more
+        return numbers, new[:n_new]
+
+    def _make_room(self, n_more: int) -> None:
+        most = self.n + n_more
         if 2 * most > len(self.slots):
             self.slots = np.full(1 << int(2 * most).bit_length(), -1, np.int32)
             number_keys(*self._keys[: self.n].T.copy(), self.slots, self._keys, 0, *np.empty((2, self.n), np.int32))
         if most > len(self._keys):
-            self._keys = np.concatenate([self._keys[: self.n], np.empty((len(first), 2), np.int64)])
-        numbers, new = np.empty((2, len(first)), np.int32)
-        n_new = number_keys(first, second, self.slots, self._keys, self.n, numbers, new)
-        self.n += n_new
-        return numbers, new[:n_new]
+            self._keys = np.concatenate([self._keys[: self.n], np.empty((most, 2), np.int64)])
 
 
 @kernel

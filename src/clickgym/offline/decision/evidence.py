@@ -154,6 +154,18 @@ class Evidence:
     level: float
 
     @property
+    def proposal(self) -> tuple[str, ...] | None:
+        """Labels of the list that the verdict is about; None where none stands out."""
+        ground = settle(self.grounds, self.enough, self.level)[1]
+        return None if ground is None else ground.labels
+
+    @property
+    def ground(self) -> str | None:
+        """The reason for the proposal: ``"measured"`` or ``"models"``; None without a proposal."""
+        ground = settle(self.grounds, self.enough, self.level)[1]
+        return None if ground is None else ground.name
+
+    @property
     def fitting(self) -> list[str]:
         """The models that passed the test of fit."""
         return [fit.model for fit in self.fits if fit.fits]
