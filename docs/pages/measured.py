@@ -230,10 +230,11 @@ def parameters(model: type[ClickModel]) -> Iterator[tuple[str, str, str]]:
 
 def session(env_id: str) -> tuple[int, str]:
     """The first seed under which the user of the first session clicks on the best list, and that session as text."""
-    env, seed = _env(env_id, render_mode="ansi"), -1
-    clicks = np.zeros(1)
-    while not clicks.any():
-        seed += 1
-        observation, *_ = env.step(env.reset(seed=seed)[1]["optimal_ranking"])
+    env, seed = _env(env_id, render_mode="ansi"), 0
+    while True:
+        _, info = env.reset(seed=seed)
+        observation, *_ = env.step(info["optimal_ranking"])
         clicks = observation["clicks"] if isinstance(observation, dict) else observation
-    return seed, str(env.render())
+        if clicks.any():
+            return seed, str(env.render())
+        seed += 1

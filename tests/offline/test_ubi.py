@@ -95,6 +95,11 @@ def test_each_kind_of_dirt_is_counted_and_leaves_the_rest_as_it_is(tmp_path, rea
     assert rows(log)[:2] == SHOWN
 
 
+def test_no_click_is_before_a_query_of_unknown_time(tmp_path):
+    log = read(tmp_path, [CLEAN[0][0] | {"timestamp": "soon"}], CLEAN[1])
+    assert list(log.skipped) == ["times missing or malformed, kept in the order of the file"]
+
+
 def test_a_click_of_a_session_that_is_left_out_is_dropped_and_counted(tmp_path):
     log = read(tmp_path, [*CLEAN[0], query("2", [])], [*CLEAN[1], event("click", "2", "a")])
     assert log.skipped["clicks dropped: of a session that is left out"] == 1

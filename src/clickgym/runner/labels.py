@@ -519,8 +519,10 @@ def _check_several(what: str, things: Any) -> None:
 
 def _with_labels(what: str, thing: Any) -> Iterator[tuple[str, Any]]:
     """What one entry of a list stands for, each after its label."""
-    label, text = split_label(thing) if isinstance(thing, str) else (None, thing)
-    specs = expand(text) if isinstance(thing, str) else [thing]
+    label, specs = None, [thing]
+    if isinstance(thing, str):
+        label, text = split_label(thing)
+        specs = expand(text)
     if label is None:
         for each in specs:
             own = own_label(each)

@@ -422,8 +422,8 @@ def _check_meaning(folder: Path, before: Mapping[str, Any], job: _Job) -> None:
 
 def _config(job: _Job) -> dict[str, Any]:
     """What is tuned on, as it stands in the folder."""
-    first = {key: values.low if isinstance(values, Range) else values[0] for key, values in job.space.items()}
-    first = {} if job.has_default else first
+    lowest = {key: values.low if isinstance(values, Range) else values[0] for key, values in job.space.items()}
+    first = {} if job.has_default else lowest
     part = job.sweep({job.label_of(first): job.player.but(**first), **RANDOM}, job.runs, job.seed).part
     space = {key: in_braces(values) for key, values in job.space.items()}
     config = {"format": FORMAT, "agent": job.label, "search_space": space}
