@@ -15,7 +15,6 @@ from .agent import StateAgent as StateAgent
 from .cascade_vi import CascadeVI as CascadeVI
 from .frozen_policy import FrozenPolicy as FrozenPolicy
 from .learner import Learner as Learner
-from .per_state import PerState as PerState
 from .published import *  # noqa: F403
 from .published import AGENTS, CONTEXTUAL_AGENTS, LEARNERS
 from .search_space import Range as Range
@@ -23,7 +22,7 @@ from .search_space import Range as Range
 if TYPE_CHECKING:
     from .plackett_luce import PlackettLuceActorCritic as PlackettLuceActorCritic
 
-STATE_AGENTS: dict[str, type[StateAgent]] = {agent.__name__: agent for agent in (PerState, CascadeVI)}
+STATE_AGENTS: dict[str, type[StateAgent]] = {CascadeVI.__name__: CascadeVI}
 """The agents that see the state of users with a memory, by name."""
 
 __all__ = [

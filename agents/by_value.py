@@ -42,7 +42,7 @@ class Plan(NamedTuple):
     plan: Annotated[Floats, "L+1 K+1"]  # what the best list of m of the items order[i:] is worth
 
 
-UCB1Plan = joined("UCB1Plan", cascade.UCB1State, Plan)
+UCB1Plan = joined("UCB1Plan", cascade.Bounds, Plan)
 KLUCBPlan = joined("KLUCBPlan", kl_ucb.LadderedState, Plan)
 TSPlan = joined("TSPlan", cascade.TSState, Plan)
 PBMUCBValues = joined("PBMUCBValues", position_based.PBMUCBState, Values)
@@ -136,7 +136,7 @@ def bound_klucb(state, rng):  # type: ignore[no-untyped-def]
     bound = exploration(state.t[0], state.c)
     for item in range(len(state.indices)):
         n = state.examined[item]
-        state.indices[item] = kl_upper(state.clicks[item] / n, bound / n) + state.corruption / n if n > 0 else np.inf
+        state.indices[item] = kl_upper(state.clicks[item] / n, bound / n) if n > 0 else np.inf
     return state.indices, state.order
 
 

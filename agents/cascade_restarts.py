@@ -1,4 +1,4 @@
-"""Cascade agents that detect changes of users and restart: GLR-CascadeUCB and GLR-CascadeKLUCB (Wang et al. 2019).
+"""Cascade agents that detect changes of users and restart: GLR-CascadeKLUCB (Wang et al. 2019).
 
 The generalised likelihood ratio of an item's clicks ``x_1 .. x_n`` since the last restart is the largest value over s of
 
@@ -23,7 +23,7 @@ from ..core.kernels import inner, kernel, specialise
 from ..core.state import Flags, Floats, Ints, joined
 from . import kl_ucb
 from .agent import SavedArrays
-from .cascade import CascadeAgent, CascadeUCB1, UCB1State
+from .cascade import CascadeAgent
 from .hyperparameters import between, count, hyperparameter, sessions
 from .kernels import count_session, examined_positions, log_likelihood
 from .kl_ucb import CascadeKLUCB, LadderedState
@@ -35,7 +35,7 @@ LONGEST = 2**62
 
 
 class Detection(NamedTuple):
-    """State of the change detector, in addition to the state of `CascadeUCB1` or `CascadeKLUCB`."""
+    """State of the change detector, in addition to the state of `CascadeKLUCB`."""
 
     sessions: Annotated[Ints, "1"]  # all displays
     displayed: Annotated[Ints, "1"]  # the number of the display
@@ -182,7 +182,6 @@ rank_available: Callable[..., None]
 update: Callable[..., None]
 replace: Callable[..., None]
 
-RestartingUCB1State = joined("RestartingUCB1State", UCB1State, Detection)
 RestartingKLUCBState = joined("RestartingKLUCBState", LadderedState, Detection)
 
 
@@ -267,17 +266,17 @@ class _RestartingAgent(CascadeAgent):
         }
 
 
-class GLRCascadeUCB(_RestartingAgent):
-    """GLR-CascadeUCB: `CascadeUCB1` with a change detector: it restarts once the clicks on an item show that users changed.
+class GLRCascadeKLUCB(_RestartingAgent):
+    """GLR-CascadeKLUCB: `CascadeKLUCB` with a change detector: it restarts once the clicks on an item show that users changed.
 
     Idea:
-        GLR-CascadeUCB is made for users of the cascade model who change abruptly: it is `CascadeUCB1` with a change detector.
-        It keeps all clicks on each item since the last restart, in a compact form, and learns from all of them until users
-        change. After every session it tests, by a generalised likelihood ratio, whether an item has different click rates
-        before and after some session. If this statistic reaches a threshold for one item, the agent assumes that users have
-        changed and forgets the clicks on all items. To notice changes of items outside the list, it shows each item at the top
-        once in ⌊L/p⌋ sessions, where p is the share of these forced sessions. Forced sessions cost regret even without changes,
-        small changes are noticed late, and UCB1 explores more than the KL-UCB of `GLRCascadeKLUCB`.
+        GLR-CascadeKLUCB is made for users of the cascade model who change abruptly: it is `CascadeKLUCB` with a change
+        detector. It keeps the clicks on each item since the last restart and shows the K items with the largest KL-UCB indices,
+        their upper confidence bounds. After every session it tests, by a generalised likelihood ratio, whether an item has
+        different click rates before and after some session. If this statistic reaches a threshold for one item, the agent
+        forgets the clicks on all items and learns again. To notice changes of items outside the list, it shows each item at the
+        top once in ⌊L/p⌋ sessions, where p is the share of these forced sessions. It detects abrupt changes, such as the end of
+        a bot attack, but no slow changes or bots that never stop, and forced sessions always cost regret.
 
     Algorithm:
         ::
@@ -287,7 +286,8 @@ class GLRCascadeUCB(_RestartingAgent):
             KL(p, q) is the Kullback-Leibler divergence of Bernoulli laws
             N(e) ← 0, the examinations, and ŵ(e) ← 0, the share of them with a click, for each item e
             for t = 1, 2, ..., T:
-                U(e) ← ŵ(e) + sqrt(1.5 log(t - τ) / N(e)), the upper bound of each item e, and ∞ where N(e) = 0
+                b ← max(log(t - τ) + 3 log log(t - τ), 0), the level of confidence
+                U(e) ← max{q : N(e) KL(ŵ(e), q) ≤ b}, the upper bound of each item e, and ∞ where N(e) = 0
                 R_t ← the list of the K items of largest U, in decreasing order, ties at random
                 j ← (t - τ - 1) mod ⌊L / p⌋
                 if j < L:
@@ -328,73 +328,9 @@ class GLRCascadeUCB(_RestartingAgent):
         1. ⚠ Below a forced item the others follow by index, not at random, which would double the regret of these sessions.
         2. ⚠ The items take their turns in an order drawn once, not by id.
         3. ⚠ All items are tested once all observations of a session are added, and restart together, at most once a session.
-        4. ⚠ Ties, several clicks, and items not examined yet: as in `CascadeUCB1`.
+        4. ⚠ Ties, items not examined yet, several clicks and the exploration term: as in `CascadeKLUCB`.
 
     Memory: 32 L ``n_vertices`` bytes, whatever the horizon.
-
-    Example:
-        >>> GLRCascadeUCB(4, 2, horizon=1000, seed=0).state.period
-        24
-    """
-
-    paper = "Wang et al. 2019, Algorithm 1"
-    stands: ClassVar = {"change": "nonstat-detect", "late clicks": "late-clicks"}
-    state_type = RestartingUCB1State
-    rank_kernel, rank_available_kernel, update_kernel, replace_kernel = restarting(CascadeUCB1)
-
-    def _first_values(self) -> dict[str, Any]:
-        return super()._first_values() | {"indices": np.zeros(self.n_items), "corruption": 0.0}
-
-
-class GLRCascadeKLUCB(_RestartingAgent):
-    """GLR-CascadeKLUCB: `CascadeKLUCB` with a change detector: it restarts once the clicks on an item show that users changed.
-
-    Idea:
-        GLR-CascadeKLUCB is made for users of the cascade model who change abruptly: it is `CascadeKLUCB` with a change
-        detector. It keeps the clicks on each item since the last restart and shows the K items with the largest KL-UCB indices,
-        their upper confidence bounds. After every session it tests, by a generalised likelihood ratio, whether an item has
-        different click rates before and after some session. If this statistic reaches a threshold for one item, the agent
-        forgets the clicks on all items and learns again. To notice changes of items outside the list, it shows each item at the
-        top once in ⌊L/p⌋ sessions, where p is the share of these forced sessions. It detects abrupt changes, such as the end of
-        a bot attack, but no slow changes or bots that never stop, and forced sessions always cost regret.
-
-    Algorithm:
-        ::
-
-            τ ← 0, the session of the last restart; δ = 1 / T is the confidence
-            p = min(1, sqrt(M L log T / T)) is the share of forced sessions; M = n_segments, the expected number of stretches
-            KL(p, q) is the Kullback-Leibler divergence of Bernoulli laws
-            N(e) ← 0, the examinations, and ŵ(e) ← 0, the share of them with a click, for each item e
-            for t = 1, 2, ..., T:
-                b ← max(log(t - τ) + 3 log log(t - τ), 0), the level of confidence
-                U(e) ← max{q : N(e) KL(ŵ(e), q) ≤ b}, the upper bound of each item e, and ∞ where N(e) = 0
-                R_t ← the list of the K items of largest U, in decreasing order, ties at random
-                j ← (t - τ - 1) mod ⌊L / p⌋
-                if j < L:
-                    move the (j + 1)-th item of a fixed random order to the top of R_t
-                show R_t and observe the clicks c(1), ..., c(K), each 0 or 1
-                k' ← the position of the last click (with feedback="first_click": the first), or K without a click
-                for k = 1, ..., k', the examined positions:
-                    add c(k) to the observations x_1, ..., x_n of R_t(k); update N and ŵ
-                for each item e with new observations:
-                    m, m_s, m'_s ← the means of all n, of the first s, of the other observations of e
-                    GLR(e) ← max_s s KL(m_s, m) + (n - s) KL(m'_s, m)
-                if GLR(e) ≥ log(3 n^{3/2} / δ) for one of them:
-                    τ ← t; forget the observations, N and ŵ of all items
-
-    Args:
-        n_items, n_positions, horizon, n_segments, delta, exploration, n_vertices, feedback, seed: as in `GLRCascadeUCB`.
-
-    Attributes:
-        state: as in `GLRCascadeUCB`.
-
-    Raises:
-        ValueError: as `GLRCascadeUCB`.
-
-    Source: as for `GLRCascadeUCB`, Algorithm 1.
-
-    Deviations from the paper:
-        1. ⚠ Forced items, their order and restarts: as in `GLRCascadeUCB`. Ties and the exploration term: as in `CascadeKLUCB`.
 
     Example:
         >>> GLRCascadeKLUCB(4, 2, horizon=1000, seed=0).rank(None).shape
@@ -407,4 +343,4 @@ class GLRCascadeKLUCB(_RestartingAgent):
     rank_kernel, rank_available_kernel, update_kernel, replace_kernel = restarting(CascadeKLUCB)
 
     def _first_values(self) -> dict[str, Any]:
-        return super()._first_values() | {"c": kl_ucb.C, "corruption": 0.0}
+        return super()._first_values() | {"c": kl_ucb.C}

@@ -1,9 +1,9 @@
-"""GRAB and S-GRAB (Gauthier et al. 2021): unimodal bandits that explore only lists near the best list so far."""
+"""GRAB (Gauthier et al. 2021): unimodal bandits that explore only lists near the best list so far."""
 
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,7 +44,6 @@ class State(NamedTuple):
     leading: Annotated[Ints, "1"]  # the number of the leader
     gamma: int  # γ
     log_horizon: float  # log T; negative without a horizon
-    every: bool  # whether all positions are neighbours (S-GRAB)
     # Working memory.
     items: Annotated[Ints, "L", range]
     positions: Annotated[Ints, "K", range]  # π
@@ -145,14 +144,6 @@ def add_replacements(state, n, k, level):  # type: ignore[no-untyped-def]
 def add_neighbours(state, rng, level):  # type: ignore[no-untyped-def]
     """Add all neighbours of the leader; returns how many there are."""
     n_positions, n = len(state.leader), 0
-    if state.every:
-        for k in range(n_positions):
-            state.value[k] = index(state, state.leader[k], k, level)
-        for k in range(n_positions):
-            for other in range(k):
-                n = add_swap(state, n, k, other, level)
-            n = add_replacements(state, n, k, level)
-        return n
     for k in range(n_positions):
         state.value[k] = state.mean[state.leader[k], k]
     rank_by_index(state.value, state.positions, rng, n_positions)
@@ -280,15 +271,9 @@ class GRAB(LeaderAgent):
     rank_kernel = rank
     update_kernel = from_shown(learn)
     replace_kernel = replace
-    every: ClassVar[bool] = False
 
     horizon: int | None = hyperparameter(default=None, check=sessions())
     gamma: int | None = hyperparameter(default=None, check=count(), search=Range(1, 300, log=True))
-
-    def _neighbours(self) -> int:
-        """How many neighbours a list has."""
-        n, k = self.n_items, self.n_positions
-        return k * (k - 1) // 2 + k * (n - k) if self.every else n - 1
 
     def best(self) -> NDArray[np.int64]:
         state, ranking = self.state, np.empty(self.n_positions, np.int64)
@@ -296,64 +281,11 @@ class GRAB(LeaderAgent):
         return ranking
 
     def _state_sizes(self) -> dict[str, int]:
-        return super()._state_sizes() | {"N": self._neighbours()}
+        return super()._state_sizes() | {"N": self.n_items - 1}
 
     def _first_values(self) -> dict[str, Any]:
         horizon, gamma = self.hyperparameters["horizon"], self.hyperparameters["gamma"]
         return {
-            "gamma": gamma or max(self._neighbours() + self.every, 1),
+            "gamma": gamma or max(self.n_items - 1, 1),
             "log_horizon": -1.0 if horizon is None else math.log(horizon),
-            "every": self.every,
         }
-
-
-class SGRAB(GRAB):
-    """S-GRAB: `GRAB` with more neighbours: all exchanges of two positions and all replacements of one item.
-
-    Idea:
-        S-GRAB is the simpler form of `GRAB`, which the same paper studies first, for the position-based model with unknown
-        examination probabilities. It keeps the mean clicks ρ of each item at each position, and its leader is the list with the
-        largest sum of these means. Its neighbours are all lists that exchange the items of any two positions of the leader, or
-        replace any one item by an item outside it. It shows the leader or neighbour with the largest sum of KL-UCB indices
-        (upper confidence bounds), and every γ-th time the leader itself. These neighbours need no order of the positions, so
-        nothing depends on how well that order is estimated. It must try K(K-1)/2 + K(L-K) neighbours instead of L-1, and its
-        regret bound grows with L K instead of L.
-
-    Algorithm:
-        ::
-
-            ρ(i, k) ← 0, the mean clicks, and n(i, k) ← 0, the displays, for each item i at each position k
-            KL(p, q) is the Kullback-Leibler divergence of Bernoulli laws; γ = 1 + the number of neighbours
-            for t = 1, 2, ...:
-                a ← the leader: the list with the largest Σ_k ρ(a_k, k), an assignment problem solved exactly, ties at random
-                s ← how often a was the leader before
-                if s is a multiple of γ:
-                    R_t ← a, the list to show
-                else:
-                    f ← log T, or without a horizon log(s + 1) + 3 log log(s + 1), ∞ for s < 2: the level of confidence
-                    u(i, k) ← max{q : n(i, k) KL(ρ(i, k), q) ≤ f}, the upper bound, and 1 where n(i, k) = 0
-                    𝒩 ← the neighbours: a with the items of positions k and l exchanged, for all k < l
-                    𝒩 ← 𝒩 and a with another item at position k, for all k and all items that a does not show
-                    R_t ← the list of {a} ∪ 𝒩 of largest Σ_k u(R_k, k), ties at random
-                show R_t and observe the clicks c(1), ..., c(K), each 0 or 1
-                for k = 1, ..., K:
-                    n(R_t(k), k) ← n(R_t(k), k) + 1; ρ(R_t(k), k) ← the mean of the clicks there
-
-    Args:
-        n_items, n_positions, horizon, seed: as in `GRAB`.
-        gamma: γ ≥ 1, as in `GRAB`; None takes 1 + the number of neighbours.
-
-    Raises:
-        ValueError: on a bad horizon or gamma.
-
-    Source: as for `GRAB`, section 5.
-
-    Deviations from the paper:
-        1. ⚠ As in `GRAB`.
-
-    Example:
-        >>> SGRAB(10, 5, horizon=1000, seed=0).state.gamma
-        36
-    """
-
-    every = True

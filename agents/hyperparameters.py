@@ -2,8 +2,8 @@
 
 ::
 
-    class CascadeUCBV(CascadeAgent):
-        variance: float = hyperparameter(default=4.0, check=at_least(0), search=Range(0.01, 10.0, log=True))
+    class CascadeKLUCB(CascadeAgent):
+        c: float = hyperparameter(default=3.0, check=at_least(0), search=Range(0.0, 6.0))
         horizon: int = hyperparameter(check=sessions())  # without a default: required
 
 `CompiledAgent` makes the constructor, ``search_space`` and ``told`` of the class from its own declarations and those of its

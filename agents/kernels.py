@@ -143,18 +143,6 @@ def rank_by_draw(index, order, rng, count):  # type: ignore[no-untyped-def]
 
 
 @inner
-def rank_by_tied_draw(index, order, rng, count):  # type: ignore[no-untyped-def]
-    """`rank_by_draw` for indices of which many tie: only the chosen items, and those equal to the last of them, are sorted."""
-    choose_largest(index, order, count)
-    last, n = index[order[count - 1]], 0
-    for item in range(len(order)):
-        if index[item] >= last:
-            order[n] = item
-            n += 1
-    rank_by_index(index, order[:n], rng, count)
-
-
-@inner
 def rank_available(index, order, rng, available, count):  # type: ignore[no-untyped-def]
     """`rank_by_index` among some of the items, at least ``count``; the indices of the others become -inf."""
     for item in range(len(index)):

@@ -7,14 +7,14 @@ tie under every bound, which certifies the order where there are no fences, for 
 bit for bit those of the plain definition.
 
 If only some items can be shown, fences lie between all neighbouring items (`rungs`), and indices are computed only if a fence
-of an item that can be shown fails. With corruption there are no fences, because each index grows by its own C / N: all indices
-are computed in every session. They are also computed in every session if only a small part of the items can be shown.
+of an item that can be shown fails. All indices are computed in every session
+if only a small part of the items can be shown.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -55,7 +55,6 @@ class KLUCBState(NamedTuple):
     positions: Annotated[Ints, "K", range]  # the position of the k-th largest index
     feedback: int
     c: float  # of the exploration term
-    corruption: float  # C
     # What certifies the order without solving for an index (see `order_is_certain`): values x between neighbouring indices.
     fenced: Annotated[Flags, "1"]  # whether there are all fences
     floored: Annotated[Flags, "1"]  # whether there is the last one
@@ -433,12 +432,9 @@ def sort_by_solving(state, bound, items, count):  # type: ignore[no-untyped-def]
             n = state.examined[item]
             index = np.inf
             if n > 0:
-                extra = state.corruption / n
-                state.indices[item] -= extra
                 index = refine(state, item, bound) if attempt == 0 else np.nan
                 if not index > 0.0:
                     index = kl_upper(state.clicks[item] / n, bound / n)
-                index += extra
             state.indices[item] = index
         sort_by_index(state.indices, items)
         if are_apart(state, items[: count + 1]):
@@ -493,12 +489,7 @@ def take_present(items, available, present):  # type: ignore[no-untyped-def]
 @kernel
 def rank_klucb(state, rng, ranking):  # type: ignore[no-untyped-def]
     count_session(state)
-    if state.corruption > 0.0:
-        sort_by_solving(state, exploration(state.t[0], state.c), state.order, len(ranking))
-        shuffle_ties(state.indices, state.order, rng, len(ranking))
-        put_by_position(state, state.order, ranking)
-    else:
-        show_by_klucb(state, rng, ranking)
+    show_by_klucb(state, rng, ranking)
 
 
 @kernel
@@ -508,7 +499,7 @@ def rank_klucb_available(state, rng, available, ranking):  # type: ignore[no-unt
     if not climb(state, bound, available, len(ranking)):
         for item in range(len(available)):
             n_available += available[item]
-        if state.corruption == 0.0 and 2 * n_available >= len(available):
+        if 2 * n_available >= len(available):
             sort_by_solving(state, bound, state.ladder, len(state.ladder))
             put_rungs(state)
             take_present(state.ladder, available, state.present)
@@ -561,12 +552,11 @@ class CascadeKLUCB(CascadeAgent, TakesValues):
         ::
 
             N(e) ← 0, the examinations, and ŵ(e) ← 0, the share of them with a click, for each item e
-            C ← 0, or the argument corruption: the number of sessions that may have false clicks
             KL(p, q) is the Kullback-Leibler divergence of Bernoulli laws
             for t = 1, 2, ...:
                 b ← max(log t + c log log t, 0), the level of confidence, with the constant c = 3
                 for each item e:
-                    U_t(e) ← max{q ∈ [ŵ(e), 1] : N(e) KL(ŵ(e), q) ≤ b} + C / N(e), and ∞ where N(e) = 0
+                    U_t(e) ← max{q ∈ [ŵ(e), 1] : N(e) KL(ŵ(e), q) ≤ b}, and ∞ where N(e) = 0
                 A_t ← the list of the K items of largest U_t, in decreasing order, ties at random
                 show A_t and observe the clicks c_t(1), ..., c_t(K), each 0 or 1
                 k' ← the position of the last click (with feedback="first_click": the first), or K without a click
@@ -579,18 +569,17 @@ class CascadeKLUCB(CascadeAgent, TakesValues):
         n_positions: K.
         feedback: as in `CascadeUCB1`.
         c: ≥ 0, the constant of the level. The paper has 3; 0 gives log t, as in the code to which the BatchRank paper compares.
-        corruption: as in `CascadeUCB1`; above 0 all L indices are computed in every session, 0.1 to 0.2 µs for each.
         seed: seeds the agent's own generator.
 
     Raises:
-        ValueError: on an unknown feedback rule, or a bad c or corruption.
+        ValueError: on an unknown feedback rule, or a bad c.
 
     Source: Kveton, Szepesvári, Wen, Ashkan, *Cascading bandits: learning to rank in the cascade model*, ICML 2015, Algorithm 1
-    with eq. 6; corruption as for `CascadeUCB1`.
+    with eq. 6.
 
     Deviations from the paper:
         1. ⚠ Ties, and items not examined yet (which rank first), are ordered uniformly at random.
-        2. ⚠ Several clicks, and corruption: as in `CascadeUCB1`.
+        2. ⚠ Several clicks: as in `CascadeUCB1`.
         3. The exploration term is floored at 0 as a whole; at t = 1 it is 0.
 
     Example:
@@ -599,7 +588,6 @@ class CascadeKLUCB(CascadeAgent, TakesValues):
     """
 
     paper = "Kveton et al. 2015, Algorithm 1"
-    stands: ClassVar = {"bots": "robust, with corruption="}
     state_type = LadderedState
     rank_kernel = rank_klucb
     rank_available_kernel = rank_klucb_available
@@ -608,7 +596,6 @@ class CascadeKLUCB(CascadeAgent, TakesValues):
     replace_kernel = replace_klucb
 
     c: float = hyperparameter(default=C, check=at_least(0), search=Range(0.0, 6.0))
-    corruption: float = hyperparameter(default=0.0, check=at_least(0))
 
 
 def check_position_order(name: str, position_order: Any, n_positions: int) -> NDArray[np.int64]:
@@ -687,4 +674,4 @@ class DCMKLUCB(CompiledAgent):
     def _first_values(self) -> dict[str, Any]:
         order = self.hyperparameters["position_order"]
         positions = {} if order is None else {"positions": order.copy()}
-        return {"feedback": LAST_CLICK, "c": C, "corruption": 0.0} | positions
+        return {"feedback": LAST_CLICK, "c": C} | positions

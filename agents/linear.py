@@ -26,12 +26,12 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.checks import browsing_probabilities, probability
+from ..core.checks import browsing_probabilities
 from ..core.kernels import inner, kernel
 from ..core.state import Floats, Ints, joined
 from .agent import ANY_LIST, ContextualAgent, SavedArrays, TakesValues
 from .hyperparameters import at_least, hyperparameter
-from .kernels import FIRST_CLICK, LAST_CLICK, count_session, examined_positions, show_any
+from .kernels import FIRST_CLICK, LAST_CLICK, count_session, examined_positions
 from .position_based import check_examination
 from .search_space import Range
 
@@ -62,7 +62,7 @@ class Ridge(NamedTuple):
 class Weights(NamedTuple):
     weights: Floats  # (K, K) of a sample, by position and last click above it (0: none, else from 1)
     phi: float  # φ', the most that the squared weights of one session add up to
-    exploration: float  # α (negative: α_t of the theory), ε, or the scale of the posterior
+    exploration: float  # α (negative: α_t of the theory), or the scale of the posterior
 
 
 LinearState = joined("LinearState", Ridge, Weights)
@@ -214,19 +214,6 @@ def rank_optimistic(state, rng, features, ranking):  # type: ignore[no-untyped-d
     for a in range(len(features)):
         state.indices[a] = upper_bound(state, features[a], alpha)
     show_largest(state.indices, state.order, rng, ranking)
-
-
-@kernel
-def rank_greedily(state, rng, features, ranking):  # type: ignore[no-untyped-def]
-    count_session(state)
-    if rng.random() < state.exploration:
-        for a in range(len(features)):
-            state.order[a] = a
-        show_any(state.order, rng, ranking)
-    else:
-        for a in range(len(features)):
-            state.indices[a] = dot(state.theta, features[a])
-        show_largest(state.indices, state.order, rng, ranking)
 
 
 @kernel
@@ -633,59 +620,6 @@ class PBMLinUCB(_WeightedLinUCB, TakesValues):
 
     def _weights(self) -> NDArray[np.float64]:
         return np.tile(self.hyperparameters["examination"][:, None], self.n_positions)
-
-
-class LinearEpsilonGreedy(_RidgeAgent):
-    """Linear ε-greedy: a random list with probability ε, otherwise the candidates of largest estimated attraction.
-
-    Idea:
-        This agent assumes that users examine the whole list and that attraction is linear in the features of a candidate. It
-        keeps the ridge regression of `C2UCB`, in which every shown candidate is a sample. In a share ε of the sessions it shows
-        random candidates, and in all others the candidates of largest estimated attraction. It works if few random lists are
-        enough to distinguish the effects of the features, and it is a baseline that better agents should beat. Its regret grows
-        linearly, because it never stops showing random lists, even when nothing is left to learn.
-
-    Algorithm:
-        ::
-
-            A = λI,  b = 0        (λ: ridge;  I: the identity matrix, with a row for each feature)
-            for session t = 1, 2, …:
-                observe the features x_a of the L candidates
-                with probability ε:
-                    show K random candidates in random order
-                otherwise:
-                    θ = A⁻¹ b, the estimated weights of the features
-                    show the K candidates with the largest θᵀx_a, largest on top; ties at random
-                observe the clicks c_1 … c_K
-                for k = 1 … K, with x the features of the candidate shown there:
-                    A += x xᵀ
-                    b += c_k x
-
-    Args:
-        n_items: L, candidates in each session.
-        n_positions: K.
-        n_features: d; ``make_agent`` fills it in.
-        epsilon: ε, in ``[0, 1]``.
-        ridge: λ ≥ 1e-6; None takes K.
-        seed: seeds the agent's own generator.
-
-    Raises:
-        ValueError: on an epsilon outside ``[0, 1]`` or a ridge below 1e-6.
-
-    Source: a baseline: `EpsilonGreedy` with features.
-
-    Example:
-        >>> LinearEpsilonGreedy(5, 2, n_features=1, seed=0).rank({"features": [[0.1], [0.2], [0.3], [0.4], [0.5]]}).shape
-        (2,)
-    """
-
-    paper = "baseline"
-    rank_kernel = rank_greedily
-
-    epsilon: float = hyperparameter(default=0.1, check=probability, search=Range(0.001, 0.5, log=True))
-
-    def _exploration(self) -> float:
-        return self.hyperparameters["epsilon"]
 
 
 class LinearTS(_RidgeAgent, TakesValues):

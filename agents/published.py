@@ -11,15 +11,9 @@ from .batch_rank import BatchRank as BatchRank
 from .bubble_rank import BubbleRank as BubbleRank
 from .cascade import CascadeTS as CascadeTS
 from .cascade import CascadeUCB1 as CascadeUCB1
-from .cascade import CascadeUCBV as CascadeUCBV
-from .cascade import TSCascade as TSCascade
 from .cascade_nonstationary import CascadeDUCB as CascadeDUCB
 from .cascade_nonstationary import CascadeSWUCB as CascadeSWUCB
 from .cascade_restarts import GLRCascadeKLUCB as GLRCascadeKLUCB
-from .cascade_restarts import GLRCascadeUCB as GLRCascadeUCB
-from .coltr import COLTR as COLTR
-from .dueling import DBGD as DBGD
-from .dueling import MGD as MGD
 from .generic_rl import A2C as A2C
 from .generic_rl import DQN as DQN
 from .generic_rl import PPO as PPO
@@ -29,37 +23,23 @@ from .generic_rl import MaskablePPO as MaskablePPO
 from .generic_rl import RecurrentPPO as RecurrentPPO
 from .generic_rl import StableBaselines as StableBaselines
 from .grab import GRAB as GRAB
-from .grab import SGRAB as SGRAB
 from .kl_ucb import DCMKLUCB as DCMKLUCB
 from .kl_ucb import CascadeKLUCB as CascadeKLUCB
 from .linear import C2UCB as C2UCB
 from .linear import CMLinUCB as CMLinUCB
 from .linear import DCMLinUCB as DCMLinUCB
-from .linear import LinearEpsilonGreedy as LinearEpsilonGreedy
 from .linear import LinearTS as LinearTS
 from .linear import PBMLinUCB as PBMLinUCB
 from .linear import UBMLinUCB as UBMLinUCB
-from .linear_ts import CascadeLinTS as CascadeLinTS
-from .linear_ts import PBMLinTS as PBMLinTS
-from .linear_woful import CascadeWOFUL as CascadeWOFUL
-from .merge_rank import MergeRank as MergeRank
 from .mix_ts import MixTS as MixTS
-from .neural_linear import NeuralGreedy as NeuralGreedy
-from .neural_linear import NeuralLinearTS as NeuralLinearTS
-from .ol_rank_net import OLLambdaRank as OLLambdaRank
-from .ol_rank_net import OLRankNet as OLRankNet
-from .pair_rank import PairRank as PairRank
 from .pbmhb import PBMHB as PBMHB
 from .pdgd import PDGD as PDGD
-from .pie import PIE as PIE
 from .position_based import PBMPIE as PBMPIE
 from .position_based import PBMUCB as PBMUCB
 from .position_based_ts import BCMPTS as BCMPTS
 from .position_based_ts import PBMTS as PBMTS
 from .ranked_bandits import RankedExp3 as RankedExp3
 from .ranked_bandits import RankedKLUCB as RankedKLUCB
-from .ranked_bandits import RankedUCB1 as RankedUCB1
-from .recur_rank import RecurRank as RecurRank
 from .top_rank import TopRank as TopRank
 from .uni_rank import UniRank as UniRank
 
@@ -72,24 +52,17 @@ AGENTS: dict[str, type[CompiledAgent]] = {
         EpsilonGreedy,
         CascadeUCB1,
         CascadeKLUCB,
-        CascadeUCBV,
         CascadeTS,
-        TSCascade,
         DCMKLUCB,
-        PIE,
         RankedExp3,
-        RankedUCB1,
         RankedKLUCB,
         BatchRank,
-        MergeRank,
         TopRank,
         GRAB,
-        SGRAB,
         UniRank,
         BubbleRank,
         CascadeDUCB,
         CascadeSWUCB,
-        GLRCascadeUCB,
         GLRCascadeKLUCB,
         PBMUCB,
         PBMPIE,
@@ -109,21 +82,8 @@ CONTEXTUAL_AGENTS: dict[str, type[ContextualAgent]] = {
         CMLinUCB,
         DCMLinUCB,
         PBMLinUCB,
-        LinearEpsilonGreedy,
         LinearTS,
-        CascadeLinTS,
-        CascadeWOFUL,
-        PBMLinTS,
-        RecurRank,
         PDGD,
-        PairRank,
-        DBGD,
-        MGD,
-        COLTR,
-        OLRankNet,
-        OLLambdaRank,
-        NeuralLinearTS,
-        NeuralGreedy,
     )
 }
 """The published algorithms that rank by features, by their names; they need a contextual environment."""

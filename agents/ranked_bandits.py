@@ -1,4 +1,4 @@
-"""Ranked bandits (Radlinski et al. 2008): one ordinary bandit per position, over Exp3, UCB1 or KL-UCB."""
+"""Ranked bandits (Radlinski et al. 2008): one ordinary bandit per position, over Exp3 or KL-UCB."""
 
 from __future__ import annotations
 
@@ -260,107 +260,6 @@ class RankedExp3(CompiledAgent):
         state.chance[:] = (1.0 - state.gamma) * weights / state.total + state.gamma / self.n_items
 
 
-# -------------------------------------------------------------------------------------------------------------------- UCB1
-
-
-class UCB1State(NamedTuple):
-    choice: Annotated[Ints, "K"]  # of a display: what each bandit chose
-    shown: Annotated[Flags, "L"]  # false between sessions
-    t: Annotated[Ints, "1"]  # displays
-    rewards: Annotated[Ints, "K L"]
-    pulls: Annotated[Ints, "K L"]
-    mean: Annotated[Floats, "K L", np.inf]  # infinite before the first pull
-    width: Annotated[Floats, "K L"]  # 1 / sqrt(pulls), 0 before it
-
-
-@inner
-def level_ucb1(state):  # type: ignore[no-untyped-def]
-    return math.sqrt(2.0 * math.log(state.t[0]))
-
-
-@inner
-def index_ucb1(state, k, item, radius):  # type: ignore[no-untyped-def]
-    return state.mean[k, item] + radius * state.width[k, item]
-
-
-choose_ucb1 = specialise(_choose, index=index_ucb1, level=level_ucb1)
-
-
-@inner
-def learn_ucb1(state, k, item, reward):  # type: ignore[no-untyped-def]
-    state.rewards[k, item] += reward
-    state.pulls[k, item] += 1
-    state.mean[k, item] = state.rewards[k, item] / state.pulls[k, item]
-    state.width[k, item] = 1.0 / math.sqrt(state.pulls[k, item])
-
-
-@kernel
-def replace_ucb1(state, rng, item):  # type: ignore[no-untyped-def]
-    state.rewards[:, item], state.pulls[:, item] = 0, 0
-    state.mean[:, item], state.width[:, item] = np.inf, 0.0
-
-
-class RankedUCB1(CompiledAgent):
-    """RankedUCB1: `RankedExp3` with UCB1 bandits, which choose the largest ``mean + sqrt(2 log t / pulls)``.
-
-    Idea:
-        RankedUCB1 needs no click model and no horizon: as in `RankedExp3`, each position has its own bandit, here UCB1. The
-        bandit of position k keeps, for each item, how often it chose this item, N_k, and the share of these choices with a
-        click. It chooses the item with the largest upper confidence bound: this share plus a bonus that shrinks as N_k grows.
-        If the chosen item is already at a higher position, a random item replaces it, and the choice counts as a failure. UCB1
-        assumes a constant click rate of each item at each position, which is nearly true after the positions above have
-        settled. It learns slowly: positions share nothing that they learn, and lower bandits must first learn which items the
-        upper ones already show.
-
-    Algorithm:
-        ::
-
-            S_k(i) ← 0, the clicks, and N_k(i) ← 0, the choices, of item i in the bandit of position k, for all k and i
-            for t = 1, 2, ...:
-                for k = 1, ..., K:
-                    U_k(i) ← S_k(i) / N_k(i) + sqrt(2 log t / N_k(i)), the upper bound of each item i, and ∞ where N_k(i) = 0
-                    b_k ← the item of largest U_k, the choice of bandit k, ties at random
-                    R_t(k) ← b_k, or, if b_k is already above position k, a random item that is not
-                show the list R_t and observe the clicks c(1), ..., c(K), each 0 or 1
-                for k = 1, ..., K:
-                    f ← c(k) if R_t(k) = b_k, else 0: the reward of the bandit
-                    S_k(b_k) ← S_k(b_k) + f
-                    N_k(b_k) ← N_k(b_k) + 1
-
-    Args:
-        n_items: L.
-        n_positions: K.
-        seed: seeds the agent's own generator.
-
-    Source: Radlinski, Kleinberg, Joachims, *Learning diverse rankings with multi-armed bandits*, ICML 2008, Algorithm 2; with
-    UCB1 of Auer, Cesa-Bianchi, Fischer, *Finite-time analysis of the multiarmed bandit problem*, Machine Learning 2002.
-
-    Deviations from the paper:
-        1. ⚠ A replaced choice counts as a pull with reward 0.
-        2. ⚠ Ties, and items never chosen (which come first), are broken uniformly at random.
-
-    Example:
-        >>> RankedUCB1(4, 2, seed=0).rank(None).shape
-        (2,)
-    """
-
-    paper = "Radlinski et al. 2008, Algorithm 2, over UCB1"
-    learns_from = ITS_DISPLAYS
-    remembered = ("choice",)
-    state_type = UCB1State
-    rank_kernel = chosen_by(choose_ucb1)
-    rank_available_kernel = specialise(_show_choices, choose=choose_ucb1)
-    update_kernel = specialise(_update, learn=learn_ucb1)
-    count_kernel = count_session
-    replace_kernel = replace_ucb1
-
-    def __init__(self, n_items: int, n_positions: int, *, seed: Seed = None) -> None:
-        super().__init__(n_items, n_positions, seed)
-
-    def best(self) -> NDArray[np.int64]:
-        return best_choices(rates(self.state.rewards, self.state.pulls))
-
-
 # ------------------------------------------------------------------------------------------------------------------ KL-UCB
 
 
@@ -391,7 +290,7 @@ class RankedKLUCBState(NamedTuple):
 @inner
 def choose_klucb(state, k, available, rng):  # type: ignore[no-untyped-def]
     bandit = KLUCBState(
-        state.clicks[k], state.examined[k], state.indices[k], state.order[k], state.t, state.positions, 0, C, 0.0,
+        state.clicks[k], state.examined[k], state.indices[k], state.order[k], state.t, state.positions, 0, C,
         state.fenced[k], state.floored[k], state.fence[k], state.fence_log[k], state.fence_log1m[k], state.peak[k],
         state.known, state.rest[k], state.front[k], state.tied[k], state.floor[k],
     )  # fmt: skip
@@ -442,9 +341,9 @@ class RankedKLUCB(CompiledAgent):
         position k keeps, for each item, how often it chose this item, N_k, and the share of these choices with a click. It
         chooses the item with the highest click rate that these counts do not rule out, measured by the Kullback-Leibler
         divergence. If the chosen item is already at a higher position, a random item replaces it, and the choice counts as a
-        failure. For rare clicks these bounds are tighter than those of `RankedUCB1`, and it needs no examination probabilities,
-        which made it a benchmark for the position-based model. Each position learns L numbers from its own clicks alone, which
-        takes about K times as many sessions as sharing the clicks between positions.
+        failure. It needs no examination probabilities, which made it a benchmark for
+        the position-based model. Each position learns L numbers from its own clicks alone, which takes about K times as many
+        sessions as sharing the clicks between positions.
 
     Algorithm:
         ::

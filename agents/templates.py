@@ -50,7 +50,7 @@ def largest(
     Args:
         score: ``(state, rng)``; counts the display, writes the index or the draw of each item, and returns these ``(L,)`` and
             the array ``(L,)`` that holds the order of the items.
-        rank_by: `rank_by_index`, or for draws `rank_by_draw` or `rank_by_tied_draw`.
+        rank_by: `rank_by_index`, or for draws `rank_by_draw`.
         put: ``(state, order, ranking)``; writes the first items of the order into the list.
     """
     return specialise(_rank, score=score, rank_by=rank_by, put=put), specialise(_rank_available, score=score, put=put)

@@ -22,19 +22,18 @@ ANY, ITS, LAST = ANY_LIST, ITS_DISPLAYS, LAST_DISPLAY
 TABLE = {
     "Fixed": (ANY, False, True), "Random": (ANY, True, True), "Oracle": (ANY, False, False), "EpsilonGreedy": (ANY, True, True),
     "CascadeUCB1": (ANY, True, True), "CascadeKLUCB": (ANY, True, True), "CascadeTS": (ANY, True, True),
-    "CascadeUCBV": (ANY, True, True), "TSCascade": (ANY, True, True),
-    "DCMKLUCB": (ANY, True, True), "PIE": (ANY, False, True), "CascadeDUCB": (ANY, True, True),
+    "DCMKLUCB": (ANY, True, True), "CascadeDUCB": (ANY, True, True),
     "CascadeSWUCB": (ANY, True, True),
-    "GLRCascadeUCB": (ANY, True, True), "GLRCascadeKLUCB": (ANY, True, True), "RankedExp3": (ITS, False, True),
-    "RankedUCB1": (ITS, True, True), "RankedKLUCB": (ITS, True, True), "BatchRank": (ITS, False, True),
-    "MergeRank": (ITS, False, True), "TopRank": (ITS, True, True), "UniRank": (ITS, True, True),
+    "GLRCascadeKLUCB": (ANY, True, True), "RankedExp3": (ITS, False, True),
+    "RankedKLUCB": (ITS, True, True), "BatchRank": (ITS, False, True),
+    "TopRank": (ITS, True, True), "UniRank": (ITS, True, True),
     "BubbleRank": (ITS, False, True),
-    "GRAB": (ANY, False, True), "SGRAB": (ANY, False, True), "PBMUCB": (ANY, True, True), "PBMTS": (ANY, True, True),
+    "GRAB": (ANY, False, True), "PBMUCB": (ANY, True, True), "PBMTS": (ANY, True, True),
     "BCMPTS": (ANY, True, True), "PBMPIE": (ANY, False, True), "PBMHB": (ANY, True, True),
     "MixTS": (ANY, True, True),
     **dict.fromkeys(CONTEXTUAL_AGENTS, (ANY, False, False)),
-    **dict.fromkeys(("CascadeWOFUL", "RecurRank", "PDGD", "DBGD", "MGD", "COLTR"), (ITS, False, False)),
-    "PerState": (LAST, False, False), "CascadeVI": (LAST, False, False),
+    "PDGD": (ITS, False, False),
+    "CascadeVI": (LAST, False, False),
 }  # fmt: skip
 # Of an agent that needs it, which arguments have no default, and what it refuses to do without.
 NEEDED = {
@@ -42,7 +41,6 @@ NEEDED = {
     "features": ({"n_features"}, "features"), "features and examination": ({"n_features", "examination"}, "features"),
     "judged documents": ({"n_features"}, "features"), "state": ({"n_states"}, "state"),
 }  # fmt: skip
-RANKERS = {"PDGD", "PairRank", "DBGD", "MGD", "COLTR", "OLRankNet", "OLLambdaRank"}
 EVERY: dict[str, type[CompiledAgent]] = {**AGENTS, **CONTEXTUAL_AGENTS, **STATE_AGENTS}
 by_name = pytest.mark.parametrize("name", EVERY)
 
@@ -86,7 +84,7 @@ def test_an_agent_cannot_be_without_what_it_needs(name):
     if seen is not None:
         with pytest.raises(ValueError, match=f"{name} needs an observation with '{seen}'"):
             made(name).rank({"clicks": [0] * K})
-    assert (needs(EVERY[name]) == "judged documents") == (name in RANKERS)
+    assert (needs(EVERY[name]) == "judged documents") == (name == "PDGD")
 
 
 @pytest.mark.parametrize("name", [name for name, agent in EVERY.items() if "late clicks" in stands(agent)])
@@ -103,9 +101,6 @@ def test_who_stands_late_clicks_learns_from_each(name):
 def test_what_an_agent_stands_is_said_in_known_words():
     for agent in EVERY.values():
         assert agent.stands.keys() <= {"change", "bots", "late clicks"}
-        assert ("bots" in stands(agent) and "corruption=" in stands(agent)["bots"]) == (
-            "corruption" in inspect.signature(agent).parameters
-        )
         if agent.learns_from == LAST_DISPLAY:
             assert "late clicks" not in stands(agent)
 
@@ -139,9 +134,7 @@ def test_clicks_come_late_or_are_refused(name):
 
 @pytest.mark.parametrize("name", AGENTS | CONTEXTUAL_AGENTS)
 def test_a_loaded_agent_takes_the_clicks_of_displays_made_before_and_goes_on(name, tmp_path):
-    small = {"hidden": [4], "epochs": 3, "growth": 0.5, "corruption": 3} | ({"scale": 0.02} if name == "RecurRank" else {})
-    small = {key: value for key, value in small.items() if key in inspect.signature(EVERY[name]).parameters}
-    agent, rng, waiting = made(name, **small), np.random.default_rng(0), {}
+    agent, rng, waiting = made(name), np.random.default_rng(0), {}
     for number in range(300):
         seen = observed(number, same=getattr(agent, "same_candidates", False))
         ranking = agent.rank(seen)
@@ -161,7 +154,6 @@ def test_a_loaded_agent_takes_the_clicks_of_displays_made_before_and_goes_on(nam
         for each in agents:
             each.update(seen, lists[0], clicks)
     assert plain(agent.state) == plain(agents[1].state)
-    assert name != "RecurRank" or agent.state.n_parts[0] > 1
 
 
 @by_name

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import clickgym
-from clickgym.agents import AGENTS, DCMKLUCB, CascadeUCB1, Fixed, RankedUCB1
+from clickgym.agents import AGENTS, DCMKLUCB, CascadeUCB1, Fixed, RankedKLUCB
 
 LEARNING = [name for name in AGENTS if name not in ("Random", "Fixed")]
 
@@ -39,7 +39,7 @@ def test_a_fixed_list_is_the_best_that_there_is():
     assert Fixed(4, 2, ranking=[3, 1]).best().tolist() == [3, 1]
 
 
-@pytest.mark.parametrize("name", ["Random", "PerState", "CascadeVI"])
+@pytest.mark.parametrize("name", ["Random", "CascadeVI"])
 def test_who_has_no_best_list_says_so(name):
     env = gym.make("PBMRank-v0" if name == "Random" else "CascadeMDPRank-v0")
     with pytest.raises(ValueError, match=f"^{name} has no best list: "):
@@ -55,9 +55,9 @@ def test_the_best_items_stand_where_the_agent_wants_them():
 
 
 def test_a_bandits_second_best_choice_stands_in_for_one_that_is_shown_above():
-    agent = RankedUCB1(3, 2, seed=0)
-    agent.state.pulls[:] = 10
-    agent.state.rewards[:] = [[5, 1, 2], [9, 3, 4]]
+    agent = RankedKLUCB(3, 2, seed=0)
+    agent.state.examined[:] = 10
+    agent.state.clicks[:] = [[5, 1, 2], [9, 3, 4]]
     assert agent.best().tolist() == [0, 2]
 
 

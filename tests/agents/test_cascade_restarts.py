@@ -1,4 +1,4 @@
-"""GLR-CascadeUCB and GLR-CascadeKLUCB: the statistic by hulls against a scan of all splits, restarts, and forced items."""
+"""GLR-CascadeKLUCB: the statistic by hulls against a scan of all splits, restarts, and forced items."""
 
 from __future__ import annotations
 
@@ -14,12 +14,9 @@ from scipy.stats import binom
 from slow import slow
 
 import clickgym
-from clickgym.agents import GLRCascadeKLUCB, GLRCascadeUCB
+from clickgym.agents import GLRCascadeKLUCB
 from clickgym.agents.cascade_restarts import add_point, statistic
 from clickgym.envs import CascadeModel, ClickEnv, PiecewiseStationaryModel
-
-KINDS = {"UCB1": GLRCascadeUCB, "KL": GLRCascadeKLUCB}
-by_kind = pytest.mark.parametrize("kind", KINDS)
 
 
 def of_all_slopes(most):
@@ -64,7 +61,7 @@ def test_the_statistic_is_the_log_likelihood_ratio_of_a_change(observations):
 
 @pytest.mark.parametrize("observations", list(sequences()))
 def test_the_statistic_by_hulls_is_that_of_a_full_scan(observations):
-    agent = GLRCascadeUCB(1, 1, horizon=10**9, delta=1e-299, seed=0)
+    agent = GLRCascadeKLUCB(1, 1, horizon=10**9, delta=1e-299, seed=0)
     for n, click in enumerate(observations, 1):
         observe(agent, [click])
         if n > 1:
@@ -90,30 +87,27 @@ def restarts_by_scan(observations, log_delta):
 @given(st.lists(st.tuples(st.integers(0, 1), st.integers(1, 40)), min_size=1, max_size=12), st.sampled_from([0.9, 0.1, 1e-3]))
 def test_restarts_are_at_the_observations_of_a_full_scan(stretches, delta):
     observations = [click for click, length in stretches for _ in range(length)]
-    for agent_class in KINDS.values():
-        agent = agent_class(1, 1, horizon=100, delta=delta, seed=0)
-        observe(agent, observations)
-        expected = restarts_by_scan(observations, math.log(delta))
-        assert agent.state.restart_steps[: agent.state.n_restarts[0]].tolist() == expected
+    agent = GLRCascadeKLUCB(1, 1, horizon=100, delta=delta, seed=0)
+    observe(agent, observations)
+    expected = restarts_by_scan(observations, math.log(delta))
+    assert agent.state.restart_steps[: agent.state.n_restarts[0]].tolist() == expected
 
 
 def changing(session, first=(0.95, 0.05, 0.5, 0.5, 0.1), second=(0.05, 0.95, 0.5, 0.1, 0.9)):
     return CascadeModel(second if session // 100 % 2 else first, n_positions=3)
 
 
-@by_kind
 @pytest.mark.parametrize("feedback", ["last_click", "first_click"])
-def test_restarts_follow_the_reference_where_users_change(kind, feedback):
-    reference = GLRReference(5, 3, kind, 300, feedback=feedback)
-    agent = KINDS[kind](5, 3, horizon=300, feedback=feedback, seed=2)
+def test_restarts_follow_the_reference_where_users_change(feedback):
+    reference = GLRReference(5, 3, "KL", 300, feedback=feedback)
+    agent = GLRCascadeKLUCB(5, 3, horizon=300, feedback=feedback, seed=2)
     follow(agent, reference, changing, 800)
     assert agent.state.restart_steps[: agent.state.n_restarts[0]].tolist() == reference.restarts
     assert len(reference.restarts) >= 4
 
 
-@pytest.mark.parametrize("kind", ["KL", *slow("UCB1")])
-def test_the_last_restarts_are_kept_in_a_ring(kind):
-    agent = KINDS[kind](1, 1, horizon=10, delta=0.99, seed=0)
+def test_the_last_restarts_are_kept_in_a_ring():
+    agent = GLRCascadeKLUCB(1, 1, horizon=10, delta=0.99, seed=0)
     observe(agent, ([0] * 8 + [1] * 8) * 1010)
     n = agent.state.n_restarts[0]
     assert n > 1000
@@ -127,7 +121,7 @@ def test_the_last_restarts_are_kept_in_a_ring(kind):
 def test_a_small_hull_keeps_its_bound_and_still_finds_changes():
     """Of the sequence with the largest hull there is; what is left of it tells less than all, never more."""
     convex = of_all_slopes(10)
-    agent, n = GLRCascadeUCB(1, 1, horizon=10**9, delta=1e-299, n_vertices=5, seed=0), 0
+    agent, n = GLRCascadeKLUCB(1, 1, horizon=10**9, delta=1e-299, n_vertices=5, seed=0), 0
     forgot = False
     for n, click in enumerate(convex, 1):
         observe(agent, [click])
@@ -137,14 +131,14 @@ def test_a_small_hull_keeps_its_bound_and_still_finds_changes():
             assert found <= glr_statistics(convex[:n]).max() + 1e-9
             forgot = forgot or found < glr_statistics(convex[:n]).max() - 1e-6
     assert forgot
-    agent = GLRCascadeUCB(1, 1, horizon=100, n_vertices=4, seed=0)
+    agent = GLRCascadeKLUCB(1, 1, horizon=100, n_vertices=4, seed=0)
     observe(agent, [0] * 50 + [1] * 50)
     assert agent.state.n_restarts[0] == 1
 
 
 @pytest.mark.parametrize(("side", "sign"), [(0, 1), (1, -1)])
 def test_a_full_hull_keeps_its_first_vertex_and_every_second_one(side, sign):
-    state = GLRCascadeUCB(1, 1, horizon=10**9, n_vertices=5, seed=0).state
+    state = GLRCascadeKLUCB(1, 1, horizon=10**9, n_vertices=5, seed=0).state
     state.n_vertices[0, side] = 0
     corners = [(0, 0), (2, 0), (4, 1), (6, 3), (8, 6), (10, 10)]
     for s, total in corners:
@@ -157,7 +151,7 @@ def test_hulls_have_room_for_every_sequence_of_a_short_horizon():
     """The memory of 8 + T^(2/3) vertices is never filled by T observations: slopes from the smallest quotients on."""
     for most, vertices in ((5, 8), (9, 24), (14, 60)):
         convex = of_all_slopes(most)
-        agent = GLRCascadeUCB(1, 1, horizon=len(convex), delta=1e-299, seed=0)
+        agent = GLRCascadeKLUCB(1, 1, horizon=len(convex), delta=1e-299, seed=0)
         observe(agent, convex)
         assert agent.state.n_vertices.max() == vertices
         assert agent.state.n_vertices.max() < agent.state.hull_s.shape[2]
@@ -165,7 +159,7 @@ def test_hulls_have_room_for_every_sequence_of_a_short_horizon():
 
 def test_hulls_stay_small():
     """Some 20 to 30 vertices after 10⁵ observations."""
-    agent = GLRCascadeUCB(2, 1, horizon=10**6, exploration=0.5, delta=1e-299, seed=3)
+    agent = GLRCascadeKLUCB(2, 1, horizon=10**6, exploration=0.5, delta=1e-299, seed=3)
     clickgym.run(agent, ClickEnv(CascadeModel([0.3, 0.6], n_positions=1)), 100_000, seed=4)
     assert 10 < agent.state.n_vertices.max() < 60
 
@@ -173,10 +167,9 @@ def test_hulls_stay_small():
 # ------------------------------------------------------------------------------------------------------- forced exploration
 
 
-@by_kind
-def test_items_take_their_turns_on_top_in_an_order_drawn_once(kind):
+def test_items_take_their_turns_on_top_in_an_order_drawn_once():
     """L = 4 and p = 0.3: the first four of every 13 sessions, from each restart on."""
-    agent, rng, u, turns = KINDS[kind](4, 2, horizon=200, exploration=0.3, seed=5), np.random.default_rng(6), 0, 0
+    agent, rng, u, turns = GLRCascadeKLUCB(4, 2, horizon=200, exploration=0.3, seed=5), np.random.default_rng(6), 0, 0
     order = agent.state.drawn_order.tolist()
     for session in range(600):
         ranking = agent.rank(None)
@@ -190,16 +183,16 @@ def test_items_take_their_turns_on_top_in_an_order_drawn_once(kind):
         assert agent.state.t[0] == u
     assert agent.state.n_restarts[0] > 0
     assert sorted(order) == [0, 1, 2, 3]
-    assert order != KINDS[kind](4, 2, horizon=200, seed=7).state.drawn_order.tolist()
+    assert order != GLRCascadeKLUCB(4, 2, horizon=200, seed=7).state.drawn_order.tolist()
 
 
-@by_kind
-def test_the_period_follows_the_horizon_and_the_segments(kind):
-    of = KINDS[kind]
-    assert of(5, 3, horizon=10**4, seed=0).state.period == math.floor(5 / math.sqrt(5 * math.log(1e4) / 1e4))
-    assert of(5, 3, horizon=10**4, n_segments=4, seed=0).state.period == math.floor(5 / math.sqrt(20 * math.log(1e4) / 1e4))
-    assert of(5, 3, horizon=10**4, n_segments=10**6, seed=0).state.period == 5
-    assert of(5, 3, horizon=10**4, exploration=1.0, seed=0).state.period == 5
+def test_the_period_follows_the_horizon_and_the_segments():
+    assert GLRCascadeKLUCB(5, 3, horizon=10**4, seed=0).state.period == math.floor(5 / math.sqrt(5 * math.log(1e4) / 1e4))
+    assert GLRCascadeKLUCB(5, 3, horizon=10**4, n_segments=4, seed=0).state.period == math.floor(
+        5 / math.sqrt(20 * math.log(1e4) / 1e4)
+    )
+    assert GLRCascadeKLUCB(5, 3, horizon=10**4, n_segments=10**6, seed=0).state.period == 5
+    assert GLRCascadeKLUCB(5, 3, horizon=10**4, exploration=1.0, seed=0).state.period == 5
 
 
 @pytest.mark.parametrize("exploration", [0.5, *slow(0.02)])
@@ -216,12 +209,11 @@ def test_the_order_of_many_items_is_that_of_kl_ucb(exploration):
 # ------------------------------------------------------------------------------------------------------------------ users
 
 
-@by_kind
-def test_a_change_is_noticed_also_of_an_item_that_was_not_shown(kind):
+def test_a_change_is_noticed_also_of_an_item_that_was_not_shown():
     """The worst item becomes the best; nobody looks but those that are forced to."""
     models = [CascadeModel([0.7, 0.6, 0.5, 0.05, 0.04, 0.03], 2), CascadeModel([0.7, 0.6, 0.5, 0.05, 0.04, 0.99], 2)]
     env = ClickEnv(PiecewiseStationaryModel(models, starts=[0, 10_000]))
-    agent = KINDS[kind](6, 2, horizon=20_000, n_segments=2, seed=11)
+    agent = GLRCascadeKLUCB(6, 2, horizon=20_000, n_segments=2, seed=11)
     clickgym.run(agent, env, 20_000, seed=12)
     steps = agent.state.restart_steps[: agent.state.n_restarts[0]]
     assert len(steps)

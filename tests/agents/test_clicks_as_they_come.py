@@ -37,7 +37,6 @@ CASCADE = ("CascadeUCB1", "CascadeKLUCB", "CascadeTS", "EpsilonGreedy")
 POSITION = ("PBMUCB", "PBMTS", "BCMPTS")
 PAIRS = [(name, axis) for name in CASCADE for axis in AXES]
 PAIRS += [(name, axis) for name in ("DCMKLUCB", *POSITION) for axis in AXES]
-PAIRS += [("PIE", axis) for axis in AXES if "available" not in AXES[axis]]
 QUICK = [("CascadeUCB1", axis) for axis in ("batch", "farm", "late churn", "all")] + [("PBMUCB", "geometric")]
 
 

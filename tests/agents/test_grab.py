@@ -14,15 +14,11 @@ from scipy.stats import chisquare
 from slow import slow
 
 import clickgym
-from clickgym.agents import GRAB, SGRAB, grab
+from clickgym.agents import GRAB, grab
 from clickgym.agents.assignment import ROUNDING, assign, lead
 from clickgym.agents.kernels import kl_upper
 from clickgym.agents.leaders import enter_all
 from clickgym.envs import CascadeModel, ClickEnv, PositionBasedModel
-
-KINDS = {"GRAB": GRAB, "SGRAB": SGRAB}
-by_kind = pytest.mark.parametrize("name", KINDS)
-
 
 # -------------------------------------------------------------------------------------------------- the assignment problem
 
@@ -104,13 +100,12 @@ def test_the_lead_of_a_list_is_measured_by_all_others():
 # --------------------------------------------------------------------------------------------------------------- the leader
 
 
-@by_kind
 @pytest.mark.parametrize("horizon", [None, *slow(1000)])
-def test_lists_are_the_same_without_the_certificate(name, horizon):
+def test_lists_are_the_same_without_the_certificate(horizon):
     """A leader that is never certain is solved for in each session, from the same random numbers."""
     certain = 0
     for model in (MODELS["PBM"], CascadeModel([0.5] * 6, 2), PositionBasedModel([0.0, 1.0, 1.0, 0.5], [1.0, 1.0, 0.5])):
-        agent, other = (KINDS[name](model.n_items, model.n_positions, horizon=horizon, seed=7) for _ in range(2))
+        agent, other = (GRAB(model.n_items, model.n_positions, horizon=horizon, seed=7) for _ in range(2))
         rng = np.random.default_rng(8)
         for _ in range(1500):
             certain += grab.is_certain.py_func(agent.state)
@@ -147,16 +142,15 @@ def test_leaders_that_tie_but_for_rounding_take_turns_at_random():
     assert chisquare(list(counts.values())).pvalue > 1e-5
 
 
-@by_kind
 @pytest.mark.parametrize("engine", ["compiled", "python"])
-def test_counts_of_leaders_survive_growth(name, engine):
+def test_counts_of_leaders_survive_growth(engine):
     """Clicks that tell nothing, so that far more lists lead than there is room for at first; in chunks and one by one."""
     model = PositionBasedModel([0.02] * 7, [1.0] * 5)
-    whole = KINDS[name](7, 5, horizon=10, seed=9)
+    whole = GRAB(7, 5, horizon=10, seed=9)
     clickgym.run(whole, ClickEnv(model), 1500, seed=10, engine=engine)
     counts = Counter()
 
-    class Counting(KINDS[name]):
+    class Counting(GRAB):
         def update(self, *session):
             counts[tuple(self.state.leader.tolist())] += 1
             super().update(*session)
@@ -183,10 +177,9 @@ def test_leaders_in_a_crowded_table_are_told_apart():
         assert sorted(slots[slots >= 0].tolist()) == list(range(64))
 
 
-@by_kind
-def test_lists_of_equal_indices_are_drawn_at_random_the_leader_among_them(name):
+def test_lists_of_equal_indices_are_drawn_at_random_the_leader_among_them():
     """Null: the second time that a leader leads, without a horizon, all indices are 1: three lists of one; 3,000 sessions."""
-    agent = KINDS[name](3, 1, gamma=2, seed=17)
+    agent = GRAB(3, 1, gamma=2, seed=17)
     agent.state.clicks[...], agent.state.shown[...], agent.state.mean[...] = [[0], [1], [0]], 1, [[0], [1], [0]]
     agent.rank(None)
     counts = Counter()
@@ -200,7 +193,6 @@ def test_lists_of_equal_indices_are_drawn_at_random_the_leader_among_them(name):
 
 def test_gamma_counts_the_neighbours():
     assert [GRAB(n, 1, seed=0).state.gamma for n in (1, 2, 10)] == [1, 1, 9]
-    assert [SGRAB(n, k, seed=0).state.gamma for n, k in ((1, 1), (2, 1), (10, 5))] == [1, 2, 36]
 
 
 # --------------------------------------------------------------------------------------------------------------- the indices
@@ -219,10 +211,9 @@ def test_indices_from_a_value_near_them_are_exact():
 # -------------------------------------------------------------------------------------------------------------- the reference
 
 
-@by_kind
 @pytest.mark.parametrize("horizon", [None, *slow(1000)])
-def test_it_follows_the_reference(name, horizon):
-    agent = KINDS[name](5, 3, horizon=horizon, seed=14)
+def test_it_follows_the_reference(horizon):
+    agent = GRAB(5, 3, horizon=horizon, seed=14)
     follow(agent, reference_of(agent), MODELS["PBM"], 1200)
 
 
@@ -231,7 +222,6 @@ def test_without_a_horizon_a_leader_that_has_led_twice_allows_everything():
     follow(agent, reference_of(agent), MODELS["CM"], 300)
 
 
-@by_kind
-def test_gamma_of_the_authors_runs_follows_the_reference(name):
-    agent = KINDS[name](5, 2, gamma=10, seed=16)
+def test_gamma_of_the_authors_runs_follows_the_reference():
+    agent = GRAB(5, 2, gamma=10, seed=16)
     follow(agent, reference_of(agent), PositionBasedModel([0.2, 0.7, 0.1, 0.5, 0.3], [0.4, 0.9]), 500)

@@ -11,10 +11,10 @@ import pytest
 from clickgym.agents import (
     C2UCB,
     PBMUCB,
-    PIE,
+    BatchRank,
+    CascadeKLUCB,
     CascadeTS,
     CascadeUCB1,
-    CascadeUCBV,
     CompiledAgent,
     ContextualAgent,
     Range,
@@ -50,9 +50,9 @@ def test_the_constructor_takes_what_is_declared_required_ones_first():
     assert list(parameters(Further))[2:5] == ["weights", "horizon", "feedback"]
     assert parameters(Further)["window"] == (int, 7)
     assert parameters(Base)["known"] == (inspect.Parameter.empty, "")
-    assert {name: parameters(CascadeUCBV)[name] for name in ("n_items", "bias", "feedback", "seed")} == {
+    assert {name: parameters(CascadeKLUCB)[name] for name in ("n_items", "c", "feedback", "seed")} == {
         "n_items": ("int", inspect.Parameter.empty),
-        "bias": ("float", 6.0),
+        "c": ("float", 3.0),
         "feedback": ("str", "last_click"),
         "seed": ("Seed", None),
     }
@@ -122,7 +122,7 @@ def test_the_search_space_and_what_agents_are_told_follow():
     [
         (CascadeTS, (5, 3), {"x": 1}, "CascadeTS.__init__() got an unexpected keyword argument 'x'"),
         (C2UCB, (5, 3), {"n_features": 2, "x": 1}, "C2UCB.__init__() got an unexpected keyword argument 'x'"),
-        (PIE, (5, 3), {}, "PIE.__init__() missing 1 required keyword-only argument: 'horizon'"),
+        (BatchRank, (5, 3), {}, "BatchRank.__init__() missing 1 required keyword-only argument: 'horizon'"),
         (CascadeUCB1, (5, 3, 0), {}, "CascadeUCB1.__init__() takes 3 positional arguments but 4 were given"),
         (CascadeUCB1, (5, 3), {"n_items": 5}, "CascadeUCB1.__init__() got multiple values for argument 'n_items'"),
         (CascadeUCB1, (5,), {}, "CascadeUCB1.__init__() missing 1 required positional argument: 'n_positions'"),
@@ -137,9 +137,9 @@ def test_wrong_arguments_are_refused_in_pythons_words(agent, arguments, hyperpar
 # ------------------------------------------------------------------------------------------------ constructors of one's own
 
 
-class Optimistic(CascadeUCB1):
+class Optimistic(CascadeKLUCB):
     def __init__(self, n_items, n_positions, *, hope=2.0, seed=None):
-        super().__init__(n_items, n_positions, corruption=hope / 2, seed=seed)
+        super().__init__(n_items, n_positions, c=hope / 2, seed=seed)
 
 
 class Logged(CompiledAgent):
@@ -150,7 +150,7 @@ class Logged(CompiledAgent):
         self.log = log
 
 
-class LoggedUCBV(Logged, CascadeUCBV):
+class LoggedKLUCB(Logged, CascadeKLUCB):
     pass
 
 
@@ -173,13 +173,13 @@ class OwnContext(ContextualAgent):
 
 
 def test_a_class_may_write_its_own_constructor():
-    assert Optimistic(5, 3, hope=4).hyperparameters["corruption"] == 2.0
-    assert "corruption" not in inspect.signature(Optimistic).parameters
-    agent = LoggedUCBV(5, 3, log=7, bias=1, seed=0)
+    assert Optimistic(5, 3, hope=4).hyperparameters["c"] == 2.0
+    assert "c" not in inspect.signature(Optimistic).parameters
+    agent = LoggedKLUCB(5, 3, log=7, c=1, seed=0)
     assert agent.log == 7
-    assert agent.hyperparameters["bias"] == 1.0
-    with pytest.raises(TypeError, match=r"^CascadeUCBV\.__init__\(\) got an unexpected keyword argument 'x'$"):
-        LoggedUCBV(5, 3, log=7, x=1)
+    assert agent.hyperparameters["c"] == 1.0
+    with pytest.raises(TypeError, match=r"^CascadeKLUCB\.__init__\(\) got an unexpected keyword argument 'x'$"):
+        LoggedKLUCB(5, 3, log=7, x=1)
     assert OwnState(5, 3, scale=3).hyperparameters == {"scale": 3.0, "other": 1}
     with pytest.raises(ValueError, match="scale is -1; expected a finite number >= 0"):
         OwnState(5, 3, scale=-1)

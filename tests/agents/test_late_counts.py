@@ -12,7 +12,7 @@ from reference_agents.late_counts import LatePBMHB, LatePBMPIE
 from reference_agents.late_displays import after, at_once, at_random, follow_late, in_batches
 from slow import slow
 
-from clickgym.agents import PBMHB, PBMPIE, CascadeDUCB, CascadeSWUCB, GLRCascadeKLUCB, GLRCascadeUCB
+from clickgym.agents import PBMHB, PBMPIE, CascadeDUCB, CascadeSWUCB, GLRCascadeKLUCB
 from clickgym.envs import CascadeModel, PositionBasedModel
 
 L, K, SESSIONS = 5, 3, 400
@@ -30,7 +30,6 @@ KINDS = {
     "doubling_ducb": (CascadeDUCB, {"feedback": "first_click"}, MODELS["DCM"]),
     "swucb": (CascadeSWUCB, {"tau": 40}, MODELS["DCM"]),
     "doubling_swucb": (CascadeSWUCB, {"feedback": "first_click"}, MODELS["DCM"]),  # a window shorter than the first delays
-    "glr_ucb": (GLRCascadeUCB, {"horizon": 300, "delta": 0.2}, changing),
     "glr_klucb": (GLRCascadeKLUCB, {"horizon": 300, "delta": 0.2}, changing),
     "pbm_pie": (PBMPIE, {"examination": EXAMINATION, "horizon": 300}, PBM),
     "pbm_hb": (PBMHB, {"c": 1.0}, PBM),  # steps grow short at once, so that their width tells t
@@ -63,7 +62,7 @@ def follows(kind, arrival, **chances):
 
 
 LATE = [(kind, arrival) for kind in KINDS for arrival in ("batch", "delay", "geometric")]
-QUICK = [("ducb", "delay"), ("doubling_swucb", "geometric"), ("swucb", "batch"), ("glr_ucb", "geometric")]
+QUICK = [("ducb", "delay"), ("doubling_swucb", "geometric"), ("swucb", "batch"), ("glr_klucb", "geometric")]
 QUICK += [("pbm_pie", "delay"), ("pbm_hb", "geometric")]
 
 

@@ -8,17 +8,13 @@ from reference_agents.late_displays import at_once, at_random, follow_late, in_b
 
 from clickgym.agents import (
     GRAB,
-    SGRAB,
     BatchRank,
     BubbleRank,
-    MergeRank,
     RankedExp3,
     RankedKLUCB,
-    RankedUCB1,
     TopRank,
     UniRank,
 )
-from clickgym.agents.merge_rank import cut
 from clickgym.envs import PositionBasedModel
 
 L, K = 5, 3
@@ -31,13 +27,10 @@ KINDS = {
     "top_rank": (TopRank, {"horizon": 2, "delta": 0.9}, 400),
     "uni_rank": (UniRank, {}, 400),
     "batch_rank": (BatchRank, {"horizon": 5}, 1200),
-    "merge_rank": (MergeRank, {"horizon": 1000}, 1000),
     "bubble_rank": (BubbleRank, {"initial": INITIAL, "delta": 0.4}, 800),
     "doubling_bubble_rank": (BubbleRank, {"initial": INITIAL}, 600),
     "grab": (GRAB, {"horizon": 1000}, 250),
-    "s_grab": (SGRAB, {}, 250),
     "ranked_exp3": (RankedExp3, {"horizon": 1000, "gamma": 0.2}, 300),
-    "ranked_ucb1": (RankedUCB1, {}, 300),
     "ranked_klucb": (RankedKLUCB, {}, 200),
 }
 """Agents, their arguments, and how many sessions they play."""
@@ -63,27 +56,16 @@ def test_items_that_are_replaced(kind, arrival):
     follows(kind, arrival, "CM", share=0.5, churn=0.02, cut=0.05)
 
 
-@pytest.mark.parametrize("kind", ["top_rank", "uni_rank", "ranked_ucb1", "ranked_klucb"])
+@pytest.mark.parametrize("kind", ["top_rank", "uni_rank", "ranked_klucb"])
 def test_candidates(kind):
     follows(kind, "delay", "DCM", share=0.6, masked=0.7, churn=0.01)
 
 
-@pytest.mark.parametrize("kind", ["grab", "s_grab"])
-def test_lists_of_others(kind):
-    follows(kind, "delay", share=0.7, foreign=0.5, churn=0.02)
+def test_lists_of_others():
+    follows("grab", "delay", share=0.7, foreign=0.5, churn=0.02)
 
 
 # ------------------------------------------------------------------------------------------------------------ by hand
-
-
-def test_batches_below_a_cut_keep_their_number():
-    """Batches 0 1 and 2 3 of which the upper one is cut; the lower one was cleared last."""
-    agent = MergeRank(4, 3, horizon=1000, seed=0)
-    state = agent.state
-    state.n_batches[0], state.first[:3], state.epoch[:2] = 2, [0, 2, 4], [3, 5]
-    state.lower[:], state.upper[:] = [0.6, 0.1, 0.0, 0.0], [0.9, 0.4, 0.3, 0.3]
-    assert cut(state, 0) == 2
-    assert state.epoch.tolist()[2] == 5
 
 
 def test_a_pair_that_was_decided_when_it_was_shown_counts_but_not_one_decided_since():
@@ -111,7 +93,7 @@ def test_a_late_click_counts_against_a_rival_only_while_it_is_there(replaced):
     assert agent.state.n[0, 1] == (replaced == "neither")
 
 
-@pytest.mark.parametrize("kind", [TopRank, BatchRank, MergeRank, BubbleRank, GRAB, RankedExp3])
+@pytest.mark.parametrize("kind", [TopRank, BatchRank, BubbleRank, GRAB, RankedExp3])
 def test_a_record_of_a_display_is_small(kind):
     """A million open displays of ten positions in 500 MB, with what Python needs beside."""
     agent = kind(10, 10, horizon=1000, seed=0)

@@ -148,3 +148,14 @@ def test_lists_have_the_law_of_plackett_and_luce():
 @pytest.mark.parametrize("model", ["PBM", "CM"])
 def test_it_follows_the_reference(model):
     follow(PDGD(5, 3, n_features=3, seed=1), PDGDReference(5, 3, 3), MODELS[model], 150, n_features=3)
+
+
+def test_candidates_that_were_never_seen_are_ordered():
+    """Clicks on candidates by their first feature."""
+    played, rng = PDGD(6, 4, n_features=3, learning_rate=0.1, seed=2), np.random.default_rng(3)
+    for _ in range(2000):
+        seen = {"features": rng.random((6, 3))}
+        ranking = played.rank(seen)
+        played.update(seen, ranking, (rng.random(4) < seen["features"][ranking, 0] * [1.0, 0.8, 0.6, 0.5]).astype(int))
+    weights = played.state.weights
+    assert weights[0] > 3 * np.abs(weights[1:]).max()

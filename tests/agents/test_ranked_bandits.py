@@ -1,4 +1,4 @@
-"""Ranked bandits: the shell and its three bases against plain-Python definitions.
+"""Ranked bandits: the shell and its two bases against plain-Python definitions.
 
 Random choices are tested by chi-square against the exact law, with fixed seeds and a false-alarm rate of 1e-5 each.
 """
@@ -17,13 +17,13 @@ from slow import slow
 
 import clickgym
 from clickgym.agents import CascadeKLUCB, CompiledAgent
-from clickgym.agents.kernels import exploration, kl_upper, rank_by_index
-from clickgym.agents.ranked_bandits import RankedExp3, RankedKLUCB, RankedUCB1, chosen_by
+from clickgym.agents.kernels import exploration, kl_upper, log_likelihood, rank_by_index
+from clickgym.agents.ranked_bandits import RankedExp3, RankedKLUCB, chosen_by
 from clickgym.core.kernels import kernel
 from clickgym.envs import CascadeModel, ClickEnv, ClickModel, PositionBasedModel
 
 FALSE_ALARM = 1e-5
-SHELL = {"RankedExp3": RankedExp3, "RankedUCB1": RankedUCB1, "RankedKLUCB": RankedKLUCB}
+SHELL = {"RankedExp3": RankedExp3, "RankedKLUCB": RankedKLUCB}
 
 
 def make(name: str, n_items: int, n_positions: int, seed: int = 0) -> CompiledAgent:
@@ -33,15 +33,16 @@ def make(name: str, n_items: int, n_positions: int, seed: int = 0) -> CompiledAg
 # ------------------------------------------------------------------------------------------------------------- the shell
 
 
-def all_want(agent: RankedUCB1, item: int) -> None:
-    """Makes every UCB1 bandit choose one item."""
-    agent.state.mean[:], agent.state.width[:] = 0.1, 0.0
-    agent.state.mean[:, item] = 0.9
+def all_want(agent: RankedKLUCB, item: int) -> None:
+    """Makes every KL-UCB bandit choose one item."""
+    agent.state.clicks[:], agent.state.examined[:] = 100, 1000
+    agent.state.clicks[:, item] = 900
+    agent.state.peak[:] = log_likelihood(100, 1000)  # of 900 out of 1000, too
 
 
 def test_a_replacement_is_uniform_over_the_items_not_shown_above():
     """All bandits want item 2. Null: ordered pairs of the others are equally likely below it; 6000 draws."""
-    agent = RankedUCB1(5, 3, seed=1)
+    agent = RankedKLUCB(5, 3, seed=1)
     all_want(agent, 2)
     draws = Counter(tuple(agent.rank(None).tolist()) for _ in range(6000))
     support = [(2, i, j) for i in (0, 1, 3, 4) for j in (0, 1, 3, 4) if i != j]
@@ -64,12 +65,11 @@ def test_exp3_weights_follow_the_plain_recursion(gamma):
     follow(agent, reference_of(agent), model, 1500)
 
 
-@pytest.mark.parametrize("name", ["RankedUCB1", "RankedKLUCB"])
-def test_items_never_chosen_come_first_in_random_order(name):
+def test_items_never_chosen_come_first_in_random_order():
     """K = 1. Null: the first choice is uniform; then every item is chosen once before any is chosen twice."""
     first = Counter()
     for seed in range(2000):
-        agent = make(name, 4, 1, seed=seed)
+        agent = RankedKLUCB(4, 1, seed=seed)
         chosen = []
         for _ in range(4 if seed < 50 else 1):
             chosen.append(int(agent.rank(None)[0]))

@@ -10,7 +10,7 @@ import pytest
 from reference_agents import upper_bound
 
 import clickgym
-from clickgym.agents import CascadeKLUCB, CascadeVI, CompiledAgent, PerState
+from clickgym.agents import CascadeVI, CompiledAgent
 from clickgym.envs import ClickEnv, load_instance
 from clickgym.envs.scan import best_scan
 
@@ -92,14 +92,6 @@ def test_a_transition_across_two_users_is_no_transition():
     assert agent.state.moves[0, :, 1].sum() == 1
 
 
-def test_each_state_has_an_agent_of_the_whole_horizon_with_a_seed_of_its_own():
-    agent = PerState(5, 2, n_states=3, agent="TopRank", horizon=1000, seed=0)
-    assert [own.hyperparameters["horizon"] for own in agent.agents] == [1000] * 3
-    assert len({str(own.rng.bit_generator.state) for own in agent.agents}) == 3
-    twin = PerState(5, 2, n_states=3, agent="TopRank", horizon=1000, seed=1)
-    assert str(twin.agents[0].rng.bit_generator.state) != str(agent.agents[0].rng.bit_generator.state)
-
-
 def test_a_plan_is_made_anew_after_a_hundredth_more_sessions():
     agent = CascadeVI(3, 1, n_states=2, mean_sessions=5, click_rewards=np.ones((2, 3)), seed=0)
     planned, following = [], 1
@@ -110,29 +102,6 @@ def test_a_plan_is_made_anew_after_a_hundredth_more_sessions():
         planned.append(int(agent.state.next_plan[0]) == following)
     assert all(planned)
     assert following == 402
-
-
-def test_one_agent_per_state_is_as_many_agents_as_states():
-    """The sessions of each state are those of an agent of its own with the shared generator."""
-    env = ClickEnv(load_instance("independent:n_items=5,n_positions=2,n_states=3").model("CascadeMDP"))
-    agent = PerState(5, 2, n_states=3, agent="CascadeKLUCB", seed=3)
-    rng = np.random.default_rng(np.random.PCG64(np.random.SeedSequence(3)))
-    rng.bit_generator.state = PerState(5, 2, n_states=3, agent="CascadeKLUCB", seed=3).rng.bit_generator.state
-    twins = [CascadeKLUCB(5, 2, seed=0) for _ in range(3)]
-    observation, _ = env.reset(seed=1)
-    for _ in range(500):
-        ranking, twin = agent.rank(observation), twins[observation["state"]]
-        twin.rng.bit_generator.state = rng.bit_generator.state
-        np.testing.assert_array_equal(ranking, twin.rank())
-        rng.bit_generator.state = twin.rng.bit_generator.state
-        before = observation
-        observation, _, over, _, _ = env.step(ranking)
-        agent.update(before, ranking, observation["clicks"])
-        twin.update(None, ranking, observation["clicks"])
-        if over:
-            observation, _ = env.reset()
-    for twin, own in zip(twins, agent.agents, strict=True):
-        np.testing.assert_array_equal(own.state.clicks, twin.state.clicks)
 
 
 def play_by_hand(agent, n, between=lambda agent: agent):
@@ -152,20 +121,17 @@ def play_by_hand(agent, n, between=lambda agent: agent):
     return agent, lists
 
 
-@pytest.mark.parametrize("spec", ["PerState", "PerState:agent=GRAB", "PerState:agent=TopRank", "CascadeVI"])
-def test_an_agent_saved_in_mid_life_goes_on_exactly(spec, tmp_path):
+def test_an_agent_saved_in_mid_life_goes_on_exactly(tmp_path):
     """The session after loading is no user's first: what is counted of it, and every list, is as without."""
 
     def loaded(agent):
         agent.save(tmp_path / "agent.npz")
         return CompiledAgent.load(tmp_path / "agent.npz")
 
-    agents = [clickgym.make_agent(spec, clickgym.runner.make.make_env(ENV), horizon=4000, seed=0) for _ in range(2)]
+    agents = [clickgym.make_agent("CascadeVI", clickgym.runner.make.make_env(ENV), horizon=4000, seed=0) for _ in range(2)]
     (agent, lists), (twin, others) = play_by_hand(agents[0], 30), play_by_hand(agents[1], 30, loaded)
     assert lists == others
     assert type(twin) is type(agent)
-    if spec.startswith("PerState"):
-        assert all(own.state is state for own, state in zip(twin.agents, twin.state.of, strict=True))
     for name, array in agent._arrays().items():
         np.testing.assert_array_equal(twin._arrays()[name], array, err_msg=name)
 
@@ -185,35 +151,26 @@ def test_files_that_do_not_tell_whether_a_session_is_the_first_open(tmp_path):
         CascadeVI.load(tmp_path / "agent.npz")
 
 
-def test_what_they_refuse_is_named():
-    for bad, message in (
-        ({"agent": "PDGD"}, "PDGD cannot be the agent of each state: it ranks by features"),
-        ({"agent": "PBMUCB"}, "PBMUCB cannot be the agent of each state: it is told examination, which users with a memory"),
-        ({"agent": "PPO"}, "PPO cannot be the agent of each state: it sees the state by itself"),
-        ({"agent": "CascadeVI"}, "CascadeVI cannot be the agent of each state: it sees the state by itself"),
-        ({"agent": "TopRnk"}, "unknown agent 'TopRnk'; did you mean 'TopRank'"),
-        ({"agent": "TopRank"}, "PerState of TopRank needs a horizon"),
-        ({"n_states": 0}, "n_states is 0"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            PerState(4, 2, **({"n_states": 2} | bad))
-    agent = PerState(4, 2, n_states=2)
+def test_what_it_refuses_is_named():
+    worth = {"mean_sessions": 3, "click_rewards": np.ones((2, 4))}
+    with pytest.raises(ValueError, match="n_states is 0"):
+        CascadeVI(4, 2, n_states=0, **worth)
+    with pytest.raises(ValueError, match="bonus is -1"):
+        CascadeVI(4, 2, n_states=2, **worth, bonus=-1)
+    agent = CascadeVI(4, 2, n_states=2, **worth)
     with pytest.raises(ValueError, match="needs an observation with 'state'"):
         agent.rank([0, 0])
     with pytest.raises(ValueError, match="state is 2"):
         agent.rank({"state": 2})
     with pytest.raises(ValueError, match="the agent was built with n_states = 2, but the environment has 0"):
-        clickgym.run(PerState(10, 5, n_states=2), "CMRank-v0", 10, seed=0)
-    with pytest.raises(ValueError, match="bonus is -1"):
-        CascadeVI(4, 2, n_states=2, mean_sessions=3, click_rewards=np.ones((2, 4)), bonus=-1)
+        clickgym.run(CascadeVI(10, 5, n_states=2, mean_sessions=3, click_rewards=np.ones((2, 10))), "CMRank-v0", 10, seed=0)
 
 
 def test_where_clicks_change_the_future_only_the_planner_learns():
-    """Regret of the last fifth of 10⁵ sessions, per session: bandits lose all the time, the planner hardly any more."""
+    """Regret of the last fifth of 10⁵ sessions, per session: a bandit loses all the time, the planner hardly any more."""
     late = {}
-    for agent in ("CascadeKLUCB", "PerState", "CascadeVI"):
+    for agent in ("CascadeKLUCB", "CascadeVI"):
         result = clickgym.run(agent, ENV, 100_000, seed=0, checkpoints=[80_000, 100_000])
         late[agent] = float(np.diff(result.regret)[0]) / 20_000
     assert late["CascadeKLUCB"] > 0.2
-    assert late["PerState"] > 0.2
     assert late["CascadeVI"] < 0.05

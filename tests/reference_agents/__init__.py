@@ -37,7 +37,7 @@ from .bounds import bernoulli_kl as bernoulli_kl
 from .bounds import exact_upper_bound as exact_upper_bound
 from .bounds import lower_bound as lower_bound
 from .bounds import upper_bound as upper_bound
-from .comparisons import BatchRankReference, BubbleRankReference, MergeRankReference, TopRankReference
+from .comparisons import BatchRankReference, BubbleRankReference, TopRankReference
 from .detection import GLRReference
 from .draws import (
     BCMPTSReference,
@@ -45,8 +45,6 @@ from .draws import (
     PBMTSReference,
     RankedExp3Reference,
     RankedKLUCBReference,
-    RankedUCB1Reference,
-    TSCascadeReference,
 )
 from .indices import (
     CascadeReference,
@@ -55,27 +53,18 @@ from .indices import (
     GreedyReference,
     PBMPIEReference,
     PBMUCBReference,
-    PIEReference,
-    UCBVReference,
     WindowReference,
     doubled,
 )
 from .linear import (
-    CascadeLinTSReference,
-    CascadeWOFULReference,
-    LinearGreedyReference,
     LinearTSReference,
     LinUCBReference,
-    PBMLinTSReference,
 )
 from .mix_ts import MixTSReference
-from .neural import NeuralBanditReference, OLRankNetReference
 from .plain import KLUCBPlain as KLUCBPlain
 from .posterior import PBMHBReference, PDGDReference
-from .rankers import COLTRReference, DuelingReference, PairRankReference
-from .recur_rank import RecurRankReference
 from .reference import Reference, Told
-from .unimodal import GRABReference, SGRABReference, UniRankReference
+from .unimodal import GRABReference, UniRankReference
 
 # --------------------------------------------------------------------------------------------------- models and agents
 
@@ -168,24 +157,17 @@ REFERENCES: dict[str, Callable[..., Reference]] = {
     "EpsilonGreedy": GreedyReference,
     "CascadeUCB1": lambda L, K, **given: CascadeReference(L, K, "UCB1", **given),
     "CascadeKLUCB": lambda L, K, **given: CascadeReference(L, K, "KL", **given),
-    "CascadeUCBV": UCBVReference,
     "CascadeTS": CascadeTSReference,
-    "TSCascade": TSCascadeReference,
     "DCMKLUCB": DCMReference,
-    "PIE": PIEReference,
     "RankedExp3": RankedExp3Reference,
-    "RankedUCB1": RankedUCB1Reference,
     "RankedKLUCB": RankedKLUCBReference,
     "BatchRank": BatchRankReference,
-    "MergeRank": MergeRankReference,
     "GRAB": GRABReference,
-    "SGRAB": SGRABReference,
     "UniRank": UniRankReference,
     "TopRank": lambda L, K, horizon, delta: TopRankReference(L, K, delta or 1 / horizon),
     "BubbleRank": _bubble,
     "CascadeDUCB": _discounted,
     "CascadeSWUCB": _window,
-    "GLRCascadeUCB": lambda L, K, **given: _restarting(L, K, "UCB1", **given),
     "GLRCascadeKLUCB": lambda L, K, **given: _restarting(L, K, "KL", **given),
     "PBMHB": PBMHBReference,
     "MixTS": MixTSReference,
@@ -198,21 +180,8 @@ REFERENCES: dict[str, Callable[..., Reference]] = {
     "CMLinUCB": _lin_ucb("first_click"),
     "DCMLinUCB": _lin_ucb("last_click"),
     "PBMLinUCB": _lin_ucb(),
-    "LinearEpsilonGreedy": LinearGreedyReference,
     "LinearTS": LinearTSReference,
-    "CascadeLinTS": CascadeLinTSReference,
-    "CascadeWOFUL": CascadeWOFULReference,
-    "PBMLinTS": PBMLinTSReference,
-    "RecurRank": RecurRankReference,
     "PDGD": PDGDReference,
-    "PairRank": PairRankReference,
-    "DBGD": DuelingReference,
-    "MGD": DuelingReference,
-    "COLTR": COLTRReference,
-    "OLRankNet": OLRankNetReference,
-    "OLLambdaRank": lambda *sizes, **given: OLRankNetReference(*sizes, is_weighted=True, **given),
-    "NeuralLinearTS": NeuralBanditReference,
-    "NeuralGreedy": NeuralBanditReference,
 }
 """What makes the reference of each published agent, from L, K (and d), and its hyper-parameters."""
 
@@ -224,9 +193,6 @@ def plain(state: Any) -> dict[str, Any]:
         filled = arrays["n_leaders"][0]
         del arrays["slots"]
         arrays |= {name: arrays[name][:filled] for name in ("leaders", "led")}
-    for grows in ("pairs", "documents", "samples"):
-        if f"n_{grows}" in arrays:
-            arrays[grows] = arrays[grows][: arrays[f"n_{grows}"][0]]
     return arrays
 
 

@@ -1,11 +1,10 @@
-"""Agents that compare items with each other: BatchRank, MergeRank, TopRank, BubbleRank."""
+"""Agents that compare items with each other: BatchRank, TopRank, BubbleRank."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -128,85 +127,6 @@ class BatchRankReference(Remembering):
             ):
                 return False
         return True
-
-
-# ----------------------------------------------------------------------------------------------------------- MergeRank
-
-
-class Batch:
-    """Items, and what is known of them."""
-
-    def __init__(self, items: Sequence[int], delta: float = 0.5, counts: dict[int, tuple[int, int]] | None = None) -> None:
-        self.items, self.delta = list(items), delta
-        self.counts = counts or dict.fromkeys(items, (0, 0))  # C and N
-
-
-class MergeRankReference(Remembering):
-    """MergeRank, by what is known of the released code; late clicks go to counts that were not cleared since."""
-
-    def __init__(self, n_items: int, n_positions: int, horizon: int) -> None:
-        super().__init__(n_items, n_positions)
-        self.batches = [Batch(range(n_items))]
-        self.level = math.log(n_items * horizon)
-
-    def show(self, ranking: list[int], state: Any, available: set[int]) -> Any:
-        start, at = 0, {}
-        for batch in self.batches:
-            if not set(ranking[start : start + len(batch.items)]) <= set(batch.items):
-                return None
-            at |= dict.fromkeys(batch.items, batch.counts)
-            start += len(batch.items)
-        self.t += 1
-        return [at[item] for item in ranking]
-
-    def arrive(self, memory: Any, arrived: Clicks) -> None:
-        samples, batches = arrived.samples(), []
-        for batch in self.batches:
-            for item, counts in zip(arrived.ranking, memory, strict=True):
-                if item in samples and item in batch.counts and len(batch.items) > 1 and counts is batch.counts:
-                    clicked, n = batch.counts[item]
-                    batch.counts[item] = clicked + samples[item], n + 1
-            batches += self._tested(batch, sum(len(other.items) for other in batches))
-        self.batches = batches
-
-    def replace(self, item: int) -> None:
-        self.batches = [Batch(range(self.n_items))]
-
-    def _tested(self, batch: Batch, first: int) -> list[Batch]:
-        """What a batch that begins at place ``first`` becomes."""
-        if len(batch.items) == 1 or min(n for _, n in batch.counts.values()) < self.level / batch.delta**2:
-            return [batch]
-        upper, lower = {}, {}
-        for item, (clicked, n) in batch.counts.items():
-            upper[item], lower[item] = upper_bound(clicked / n, self.level / n), lower_bound(clicked / n, self.level / n)
-        items = sorted(batch.items, key=lambda item: -lower[item])
-        shown = self.n_positions - first
-        if len(items) > shown:
-            last = lower[items[shown - 1]]
-            items = items[:shown] + [item for item in items[shown:] if upper[item] >= last]
-        places = [
-            place
-            for place in range(1, len(items))
-            if min(lower[item] for item in items[:place]) > max(upper[item] for item in items[place:])
-        ]
-        if len(items) == len(batch.items) and not places:
-            return [Batch(batch.items, batch.delta / 2, batch.counts)]
-        bounds = [0, *places, len(items)]
-        return [Batch(items[a:b]) for a, b in pairwise(bounds)]
-
-    def agrees(self, state: Any) -> bool:
-        batches = [(dict(sorted(batch.counts.items())), batch.delta) for batch in self.batches]
-        return batches_of(state) == batches and state.t[0] == self.t - 1
-
-
-def batches_of(state: Any) -> list[tuple[dict[int, tuple[int, int]], float]]:
-    """The batches of MergeRank from top to bottom: C and N of their items, and δ."""
-    found = []
-    for b in range(state.n_batches[0]):
-        items = sorted(state.items[state.first[b] : state.first[b + 1]].tolist())
-        counts = {item: (int(state.clicks[item]), int(state.observed[item])) for item in items}
-        found.append((counts, 2.0 ** -(state.halvings[b] + 1)))
-    return found
 
 
 # ------------------------------------------------------------------------------------------------------------- TopRank

@@ -33,34 +33,6 @@ class CascadeTSReference(Sampled, CascadeReference):
         super().__init__(n_items, n_positions, "Beta", feedback)
 
 
-class TSCascadeReference(Sampled, CascadeReference):
-    """TS-Cascade: one Z for all items."""
-
-    def __init__(self, n_items: int, n_positions: int, feedback: str) -> None:
-        super().__init__(n_items, n_positions, "Gauss", feedback)
-
-    def mean_and_spread(self, item: int) -> tuple[float, float]:
-        n = self.seen[item]
-        mean, log_t = (self.clicks[item] / n if n else 0.0), math.log(self.t + 1)
-        return mean, max(math.sqrt(mean * (1 - mean) * log_t / (n + 1)), log_t / (n + 1))
-
-    def z(self, draws: Sequence[float]) -> float:
-        """Of a session, from the item that tells it best."""
-        of_items = [self.mean_and_spread(item) for item in range(self.n_items)]
-        item = max(range(self.n_items), key=lambda item: of_items[item][1])
-        mean, spread = of_items[item]
-        return (draws[item] - mean) / spread if spread > 0 else 0.0
-
-    def allows(self, ranking: Sequence[int], drawn: Any = None, features: Any = None) -> bool:
-        draws, of_items = drawn.draws.tolist(), [self.mean_and_spread(item) for item in range(self.n_items)]
-        z = self.z(draws)
-        theta = [mean + z * spread for mean, spread in of_items]
-        if not all(map(is_close, draws, theta)):
-            return False
-        best = sorted(theta, reverse=True)[: self.n_positions]
-        return Reference.allows(self, ranking) and all(map(is_close, (theta[item] for item in ranking), best))
-
-
 class PBMTSReference(Sampled, PositionReference):
     """PBM-TS: the posterior is θ^S Π (1 - κ_l θ)^{N_l - S_l}, a function of these counts."""
 
@@ -121,16 +93,6 @@ class RankedReference(Remembering):
     def replace(self, item: int) -> None:
         for row in (*self.rewards, *self.pulls):
             row[item] = 0
-
-
-class RankedUCB1Reference(RankedReference):
-    """mean + sqrt(2 log t / pulls)"""
-
-    def index(self, rewards: int, pulls: int) -> float:
-        return rewards / pulls + math.sqrt(2 * math.log(self.t) / pulls)
-
-    def holds(self) -> dict[str, Any]:
-        return {"rewards": self.rewards, "pulls": self.pulls}
 
 
 class RankedKLUCBReference(RankedReference):

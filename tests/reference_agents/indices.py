@@ -66,7 +66,7 @@ class GreedyReference(IndexReference):
 
 
 class CascadeReference(IndexReference):
-    """CascadeUCB1 and CascadeKL-UCB: Kveton et al. 2015, Algorithm 1; with C corrupted sessions an index grows by C / N."""
+    """CascadeUCB1 and CascadeKL-UCB: Kveton et al. 2015, Algorithm 1."""
 
     def __init__(
         self,
@@ -75,14 +75,13 @@ class CascadeReference(IndexReference):
         kind: str,
         feedback: str,
         c: float = 3.0,
-        corruption: float = 0.0,
     ) -> None:
         super().__init__(n_items, n_positions)
-        self.kind, self.feedback, self.c, self.corruption = kind, feedback, c, corruption
+        self.kind, self.feedback, self.c = kind, feedback, c
 
     def index(self, item: int) -> float:
         n = self.seen[item]
-        return self.optimistic(self.clicks[item] / n, n) + self.corruption / n
+        return self.optimistic(self.clicks[item] / n, n)
 
     def optimistic(self, mean: float, n: float) -> float:
         """The index of n honest observations: what the attraction may be at best."""
@@ -96,29 +95,6 @@ class CascadeReference(IndexReference):
 
     def holds(self) -> dict[str, Any]:
         return {"clicks": self.clicks, "examined": self.seen}
-
-
-class UCBVReference(CascadeReference):
-    """CascadeUCB-V: Vial et al. 2022."""
-
-    def __init__(
-        self,
-        n_items: int,
-        n_positions: int,
-        variance: float,
-        bias: float,
-        feedback: str,
-        corruption: float = 0.0,
-    ) -> None:
-        super().__init__(n_items, n_positions, "UCBV", feedback, corruption=corruption)
-        self.variance, self.bias = variance, bias
-
-    def optimistic(self, mean: float, n: float) -> float:
-        log_t = math.log(self.t)
-        return mean + math.sqrt(self.variance * mean * (1 - mean) * log_t / n) + self.bias * log_t / n
-
-    def allows(self, ranking: Sequence[int], drawn: Any = None, features: Any = None) -> bool:
-        return super().allows(ranking) and all(map(is_close, drawn.indices.tolist(), self.indices()))
 
 
 class DCMReference(CascadeReference):
@@ -229,28 +205,6 @@ class WindowReference(WithIndices):
     def replace(self, item: int) -> None:
         super().replace(item)
         self.samples = [sample for sample in self.samples if sample[1] != item]
-
-
-class PIEReference(CascadeReference):
-    """PIE(L): Combes et al. 2015; the leaders by mean, at the last position perhaps an item that might belong there."""
-
-    def __init__(self, n_items: int, n_positions: int, horizon: int, feedback: str) -> None:
-        super().__init__(n_items, n_positions, "mean", feedback)
-        self.bound = math.log(horizon) + 4 * math.log(math.log(horizon))
-
-    def index(self, item: int) -> float:
-        return self.clicks[item] / self.seen[item]
-
-    def allows(self, ranking: Sequence[int], drawn: Any = None, features: Any = None) -> bool:
-        means, last = self.indices(), ranking[-1]
-        best = sorted(means, reverse=True)[: self.n_positions]
-        if not Reference.allows(self, ranking) or [means[item] for item in ranking[:-1]] != best[:-1]:
-            return False
-        if means[last] == best[-1]:
-            return True
-        if means[last] > best[-1] or self.seen[last] == 0:
-            return False
-        return upper_bound(means[last], self.bound / self.seen[last]) >= best[-1] * (1 - 1e-9)
 
 
 # -------------------------------------------------------------------------------------------------- position-based model

@@ -17,7 +17,7 @@ def solve_plainly(state):  # type: ignore[no-untyped-def]
     bound = exploration(state.t[0], state.c)
     for item in range(len(state.indices)):
         n = state.examined[item]
-        state.indices[item] = kl_upper(state.clicks[item] / n, bound / n) + state.corruption / n if n > 0 else np.inf
+        state.indices[item] = kl_upper(state.clicks[item] / n, bound / n) if n > 0 else np.inf
 
 
 @kernel

@@ -11,7 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from itertools import chain, combinations, groupby, pairwise, permutations, product
+from itertools import chain, groupby, pairwise, permutations, product
 from typing import Any
 
 import numpy as np
@@ -131,21 +131,6 @@ class GRABReference(Remembering):
 
     def holds(self) -> dict[str, Any]:
         return {"clicks": self.clicks, "shown": self.shown}
-
-
-class SGRABReference(GRABReference):
-    """S-GRAB: all swaps of two positions, all replacements of one; the leader's turn comes one session later than in GRAB."""
-
-    def default_gamma(self) -> int:
-        return len(self.neighbours(range(self.n_positions), range(self.n_positions))) + 1
-
-    def orders(self, leader: Sequence[int]) -> Iterator[Ranking]:
-        yield tuple(range(self.n_positions))  # of which its neighbours know nothing
-
-    def neighbours(self, leader: Sequence[int], order: Sequence[int]) -> list[Ranking]:
-        outside = [item for item in range(self.n_items) if item not in leader]
-        swaps = [_swapped(leader, a, b) for a, b in combinations(range(self.n_positions), 2)]
-        return swaps + [_replaced(leader, k, item) for k in range(self.n_positions) for item in outside]
 
 
 def _swapped(ranking: Sequence[int], a: int, b: int) -> Ranking:

@@ -106,9 +106,9 @@ def stands(agent: Any) -> dict[str, str]:
     """Which of the difficulties in `STANDS` an agent's class copes with, and the evidence; see `clickgym.agents.Agent.stands`.
 
     Example:
-        >>> from clickgym.agents import CascadeTS, CascadeUCB1, RecurRank
-        >>> stands(CascadeUCB1), stands(RecurRank)
-        ({'bots': 'robust, with corruption=', 'late clicks': 'its rule'}, {})
+        >>> from clickgym.agents import CascadeUCB1, PDGD
+        >>> stands(CascadeUCB1), stands(PDGD)
+        ({'late clicks': 'its rule'}, {})
     """
     by_rule = {"late clicks": "its rule"} if getattr(agent, "learns_from", "") == ANY_LIST else {}
     evidence = by_rule | dict(getattr(agent, "stands", {}))

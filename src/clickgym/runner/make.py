@@ -339,7 +339,7 @@ class Player:
 
         Example:
             >>> player_of("CascadeKLUCB").defaults
-            {'feedback': 'last_click', 'c': 3.0, 'corruption': 0.0}
+            {'feedback': 'last_click', 'c': 3.0}
         """
         adopted = getattr(self.maker, "adopted", None)
         values: dict[str, Any] = {}

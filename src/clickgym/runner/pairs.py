@@ -81,10 +81,10 @@ def why_not(agent: Agent | Learner, place: Place) -> str:
     """The reason why an agent cannot play in a place; empty if it can.
 
     Example:
-        >>> from clickgym.agents import PIE
+        >>> from clickgym.agents import RankedExp3
         >>> from clickgym.runner.make import place_of
-        >>> why_not(PIE(10, 5, horizon=100), place_of("PBMRank-v0:available=7"))
-        'PIE cannot choose from a subset of the items (available=7)'
+        >>> why_not(RankedExp3(10, 5, horizon=100), place_of("PBMRank-v0:available=7"))
+        'RankedExp3 cannot choose from a subset of the items (available=7)'
     """
     try:
         pair_of(agent, place)
