@@ -1,0 +1,168 @@
+"""The digits of version 3.0, which every later version keeps: regret of agents, sessions of environments, fitted parameters.
+
+``tests/data/digits.json`` holds them with what they were made by, ``tests/make_digits.py`` made it from commit 2fda8eef. Floats
+stand as ``float.hex()`` writes them, whole numbers as such. The only exception is RankedKLUCB, which may change when KL-UCB is
+computed by Newton's method. On another machine a last bit may differ: then compare both commits there. The mean regret
+of learners lies in an interval, for torch is not equal across builds.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import json
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import clickgym
+
+DATA = Path(__file__).parent / "data"
+FILE = DATA / "digits.json"
+LOG = DATA / "digits_log.csv"
+CHECKPOINTS = [200, 1000, 2000]
+SESSIONS = 50
+DIGITS = json.loads(FILE.read_text("utf-8")) if FILE.exists() else {}
+
+
+def cases(part: str) -> list[Any]:
+    """The cases of a part of the file, which pytest calls by what is played."""
+    return [pytest.param(case, id=name(case)) for case in DIGITS.get(part, [])]
+
+
+def name(case: dict[str, Any]) -> str:
+    """What is played, in a line."""
+    told = (case.get(key) for key in ("agent", "estimator", "env", "kwargs", "seed", "num_envs"))
+    return " ".join(json.dumps(value) if isinstance(value, dict) else str(value) for value in told if value not in (None, {}))
+
+
+def agent_of(spec: str) -> Any:
+    """What `clickgym.run` takes as the agent: the spec, or the class of an agent that has moved to the lab."""
+    if spec == "MixTS" and not hasattr(clickgym.agents, "MixTS"):
+        return pytest.importorskip("clickgym_lab.mix_ts").MixTS
+    return spec
+
+
+def offline() -> Any:
+    """The module of logs and estimators: ``clickgym_logs``, which was ``clickgym.offline``."""
+    try:
+        return importlib.import_module("clickgym_logs")
+    except ModuleNotFoundError:
+        return importlib.import_module("clickgym.offline")
+
+
+def digits(values: Any) -> list[str]:
+    """Floats to the last bit; whole numbers as such, which read better."""
+    return [str(int(x)) if x == int(x) else x.hex() for x in np.ravel(values).astype(float).tolist()]
+
+
+def check(case: dict[str, Any], found: dict[str, Any], where: list[str] | None = None) -> None:
+    """Fail where what is found differs from the file, and say what and where it is."""
+    faults = []
+    for key, values in found.items():
+        expected = case[key]
+        assert len(values) == len(expected), f"{name(case)}: {len(values)} values of {key}, expected {len(expected)}"
+        for i, (value, old) in enumerate(zip(values, expected, strict=True)):
+            if value != old:
+                faults.append(f"{key} {where[i] if where else i}: found {value}, expected {old}")
+    assert not faults, "\n  ".join([name(case), *faults[:6]])
+
+
+def play(case: dict[str, Any]) -> dict[str, list[str]]:
+    """Cumulative regret, reward and clicks of an agent at the checkpoints."""
+    env = gym.make(case["env"], **case["kwargs"])
+    result = clickgym.run(agent_of(case["agent"]), env, CHECKPOINTS[-1], seed=case["seed"], checkpoints=CHECKPOINTS)
+    return {"regret": digits(result.regret), "reward": digits(result.reward), "clicks": digits(result.clicks)}
+
+
+def watch(case: dict[str, Any]) -> dict[str, list[str]]:
+    """What an environment shows of its first sessions, where lists are drawn at random."""
+    streams, kwargs, rng = case["num_envs"], case["kwargs"], np.random.default_rng(case["seed"])
+    envs = gym.make_vec(case["env"], num_envs=streams, **kwargs) if streams else gym.make(case["env"], **kwargs)
+    observation, info = envs.reset(seed=case["seed"])
+    found: dict[str, list[str]] = {"clicks": [], "states": [], "rewards": [], "first_regrets": []}
+    regret, features = np.zeros(streams or 1), hashlib.sha256()
+    found["optimum"] = [*digits(np.asarray(info["optimal_ranking"])), *digits(info["optimal_reward"])]
+    for session in range(SESSIONS):
+        lists = rng.random((streams or 1, case["n_items"])).argsort(axis=1)[:, : case["n_positions"]]
+        if isinstance(observation, dict) and "features" in observation:
+            features.update(np.ascontiguousarray(observation["features"], dtype=float).tobytes())
+            found.setdefault("first_features", digits(np.ravel(observation["features"])[-3:]))
+        observation, reward, terminated, _, info = envs.step(lists if streams else lists[0])
+        seen = observation if isinstance(observation, dict) else {"clicks": observation}
+        found["clicks"].append("/".join("".join(map(str, row)) for row in np.atleast_2d(seen["clicks"]).tolist()))
+        found["rewards"].append(" ".join(digits(reward)))
+        if "state" in seen:
+            found["states"].append(" ".join(digits(seen["state"])))
+        if session < 3:
+            found["first_regrets"].extend(digits(info["regret"]))
+        regret += info["regret"]
+        if not streams and terminated:  # a user with a memory has left
+            observation, _ = envs.reset()
+    if "first_features" in found:
+        found["features"] = [features.hexdigest()]
+    envs.close()
+    return found | {"regret": digits(regret)}
+
+
+def read_log() -> Any:
+    """The log of the estimators: each row a query, items from the top, and 1 where they were clicked."""
+    rows = [line.split(",") for line in LOG.read_text("utf-8").splitlines()[1:]]
+    n_positions = max(len(clicks) for _, _, clicks in rows)
+    items, clicks = np.full((len(rows), n_positions), -1), np.zeros((len(rows), n_positions), int)
+    for row, (_, listed, clicked) in enumerate(rows):
+        items[row, : len(clicked)] = [int(item) for item in listed.split()]
+        clicks[row, : len(clicked)] = [int(click) for click in clicked]
+    queries = [int(query) for query, _, _ in rows]
+    return offline().ClickLog(items, clicks, queries, tuple(map(str, range(items.max() + 1))), ("0", "1"))
+
+
+def fit(case: dict[str, Any], log: Any) -> Any:
+    """A fitted estimator."""
+    return getattr(offline(), case["estimator"])(**case["kwargs"]).fit(log)
+
+
+def learn(case: dict[str, Any]) -> list[float]:
+    """The regret of a learner after the horizon, of each seed."""
+    env = gym.make(case["env"], **case["kwargs"])
+    return [float(clickgym.run(case["agent"], env, case["horizon"], seed=seed).regret[-1]) for seed in case["seeds"]]
+
+
+@pytest.mark.parametrize("case", cases("runs"))
+def test_regret_of_an_agent_is_that_of_version_3(case):
+    check(case, play(case), [f"at {step:,} sessions" for step in CHECKPOINTS])
+
+
+@pytest.mark.parametrize("case", cases("environments"))
+def test_sessions_of_an_environment_are_those_of_version_3(case):
+    check(case, watch(case))
+
+
+@pytest.fixture(scope="module")
+def log():
+    return read_log()
+
+
+@pytest.mark.parametrize("case", cases("estimators"))
+def test_parameters_of_an_estimator_are_those_of_version_3(case, log):
+    fitted = fit(case, log)
+    score = float.fromhex(case["score"])
+    np.testing.assert_allclose(fitted.score(log), score, 1e-12, 1e-12, err_msg=f"{name(case)}: score")
+    for query, parameters in case["parameters"].items():
+        found = fitted.click_model(query, list(log.item_labels)).to_dict()
+        for parameter, expected in parameters.items():
+            where = f"{name(case)}: {parameter} of query {query}"
+            np.testing.assert_allclose(found[parameter], expected, 1e-12, 1e-12, err_msg=where)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", cases("learners"))
+def test_mean_regret_of_a_learner_lies_in_the_interval_of_version_3(case):
+    pytest.importorskip("sb3_contrib")
+    low, high = case["interval"]
+    regrets = learn(case)
+    mean = float(np.mean(regrets))
+    assert low <= mean <= high, f"{name(case)}: mean regret {mean:.1f} of {regrets}, expected {low:.1f} to {high:.1f}"
