@@ -1,239 +1,259 @@
-"""`clickgym.Ranker` behind HTTP: lists, clicks and ends of sessions as JSON, and the report as a page.
+"""A small service in one file: an agent for each query ranks for real users, and what it has acknowledged survives a kill.
 
-    pip install 'clickgym[service]'
-    python examples/service.py --store ranker.db --positions 5
-    curl localhost:8000/rank -d '{"query": "red shoes", "candidates": ["a", "b", "c", "d", "e", "f"]}'
-    curl localhost:8000/click -d '{"impression": "AAAAAAAB...", "token": "3f0c...", "item": "c"}'
-    curl localhost:8000/close -d '{"impression": "AAAAAAAB...", "token": "3f0c...", "seen": 3}'
+    python examples/service.py --store clicks.db --agent CascadeTS --positions 3
+    curl localhost:8000/rank -d '{"query": "red shoes", "items": ["a", "b", "c", "d", "e"]}'
+    curl localhost:8000/click -d '{"impression": 1, "item": "c"}'
+    curl localhost:8000/close -d '{"impression": 1}'
+    curl localhost:8000/report
 
-Send the candidates in the order in which you show them today: a tenth of the lists are their first items, for comparison. Each
-call may be sent again after an answer that was lost; a list that was asked for twice is two impressions. One process serves a
-file; several may serve one store in PostgreSQL (pip install 'clickgym[service,postgres]'), on several machines, too:
+`rank` shows a list, `click` reports a click on it, and `close` says that the user has left: then the agent learns. Each call is
+a row in SQLite before it is answered. An agent is the replay of the rows of its query, so it is the same after a restart.
 
-    python examples/service.py --store postgresql://user@host/database --positions 5 --workers 4
-
-Nobody can click without the token, which only the answer of /rank tells: ids of impressions may stand in logs. The key of the
-tokens is in a file, beside the store or named by --key; all workers need the same. Whoever may ask for lists may teach the
-agents: put what you know of users and bots before it. Bodies that are too long, nested too deeply, or too slow are refused.
-
-For operators: /health answers 200, or 503 and one line if the store cannot be read and written; /metrics is for Prometheus;
---log json writes what the service warns of as one JSON object a line. Let no users reach these, nor /report. compose.yaml here
-starts the service with PostgreSQL: docker compose -f examples/compose.yaml up
+One process serves a file. Several lists wait for their clicks at the same time, so the agent must learn from any list.
+Whoever may call the service may teach the agents: put what you know of users and bots before it.
 """
 
 from __future__ import annotations
 
 import argparse
-import contextlib
-import hashlib
-import hmac
 import json
-import logging
-import os
-import re
-import secrets
-import traceback
-from asyncio import BaseTransport, TimerHandle
-from collections.abc import AsyncIterator, Sequence
+import sqlite3
+import sys
+import threading
+import zlib
+from collections.abc import Sequence
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-import h11
-import uvicorn
-from anyio import to_thread
-from starlette.applications import Starlette
-from starlette.concurrency import run_in_threadpool
-from starlette.exceptions import HTTPException
-from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
-from starlette.routing import Route
-from uvicorn.protocols.http.h11_impl import H11Protocol
+import numpy as np
 
-from clickgym import Ranker
+import clickgym
+from clickgym.agents import Agent, CompiledAgent, ContextualAgent, StateAgent
 
-MOST_BYTES, DEEPEST = 1_000_000, 3
-"""Of a body; a list of features is nested three times."""
-SECONDS = 10.0
-"""In which a request must arrive, and after which a service that is stopped ends."""
-THREADS = 8
-"""Of a worker; each has a connection of its own to PostgreSQL."""
-MARK = re.compile(rb'"(?:[^"\\]|\\.)*"?|[][{}]', re.DOTALL)
-"""A text of JSON, or what nests."""
+TABLES = """
+CREATE TABLE IF NOT EXISTS settings (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
+CREATE TABLE IF NOT EXISTS queries (query TEXT PRIMARY KEY, items TEXT NOT NULL) STRICT;
+CREATE TABLE IF NOT EXISTS events (
+    number INTEGER PRIMARY KEY,   -- of a list, this is also the number of the impression
+    query TEXT NOT NULL,
+    kind TEXT NOT NULL,           -- 'list', 'click' or 'close'
+    impression INTEGER,           -- of a click and a close
+    content TEXT                  -- of a list its items as JSON, of a click the item
+) STRICT;
+CREATE INDEX IF NOT EXISTS events_of_query ON events (query, number);
+CREATE INDEX IF NOT EXISTS events_of_impression ON events (impression);
+"""
+LONGEST_BODY = 1_000_000
 
 
-USUAL = {*vars(logging.makeLogRecord({})), "message", "asctime", "taskName", "color_message"}
-"""What each log record has; all else are fields of its own."""
+def agent_class(name: str) -> type[Agent]:
+    """The class of an agent; a ValueError of one line says why another cannot serve."""
+    found = getattr(clickgym.agents, name, None)
+    if not (isinstance(found, type) and issubclass(found, CompiledAgent)):
+        raise ValueError(f"{name} is no agent of clickgym that can serve")
+    if issubclass(found, ContextualAgent | StateAgent):
+        raise ValueError(f"{name} ranks by features or a state, and this service has none")
+    if found.learns_from != "any list":
+        raise ValueError(f"{name} does not learn from any list, and here lists wait for their clicks")
+    try:
+        found(2, 1, seed=0)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} cannot serve: {error}") from None
+    return found
 
 
-class Lines(logging.Formatter):
-    """Log records as JSON, one a line, with their own fields."""
+class Service:
+    """The agents of all queries, and the table of what happened to them.
 
-    def format(self, record: logging.LogRecord) -> str:
-        words = {
-            "time": self.formatTime(record),
-            "level": record.levelname,
-            "logger": record.name,
-            "message": record.getMessage(),
-        }
-        words |= {name: value for name, value in vars(record).items() if name not in USUAL}
-        if record.exc_info:
-            words["error"] = "".join(traceback.format_exception(*record.exc_info))
-        return json.dumps(words, default=str)
+    Args:
+        store: the file of the tables.
+        agent: the name of an agent that learns from any list.
+        n_positions: how many items a list has.
+        seed: of the agents; that of each depends on its query, too.
 
+    Raises:
+        ValueError: the agent cannot serve, another process has the file, or it was begun with other arguments.
+    """
 
-class Impatient(H11Protocol):
-    """Closes connections whose request is not complete in time, however slowly its bytes come."""
-
-    deadline: TimerHandle | None = None
-
-    def connection_made(self, transport: BaseTransport) -> None:
-        super().connection_made(transport)  # type: ignore[arg-type]
-        self.deadline = self.loop.call_later(SECONDS, self.transport.abort)
-
-    def data_received(self, data: bytes) -> None:
-        if self.deadline is None:
-            self.deadline = self.loop.call_later(SECONDS, self.transport.abort)
-        super().data_received(data)
-        if self.conn.their_state not in (h11.IDLE, h11.SEND_BODY):
-            self.deadline.cancel()
-            self.deadline = None
-
-
-def key_of(file: Path) -> bytes:
-    """The key of the tokens, which is made once for a store."""
-    if not file.exists():
-        draft = file.with_name(f"{file.name}.{secrets.token_hex(4)}")
-        draft.touch(mode=0o600)
-        draft.write_bytes(secrets.token_bytes(32))
-        with contextlib.suppress(FileExistsError):  # of several that begin at once, all take that of the first
-            os.link(draft, file)
-        draft.unlink()
-    return file.read_bytes()
-
-
-def application(ranker: Ranker, key: bytes) -> Starlette:
-    """The routes; what a call refuses is an answer of status 400, a full disk one of 503."""
-
-    def token_of(impression: object) -> str:
-        return hmac.new(key, str(impression).encode(errors="replace"), hashlib.sha256).hexdigest()[:32]
-
-    async def body(request: Request) -> dict[str, Any]:
-        content, depth = bytearray(), 0
-        async for part in request.stream():
-            content += part
-            if len(content) > MOST_BYTES:
-                raise HTTPException(413, f"the body is longer than {MOST_BYTES:,} bytes", {"connection": "close"})
-        for mark in MARK.finditer(content):
-            depth += (mark[0] in b"[{") - (mark[0] in b"]}")
-            if depth > DEEPEST:
-                raise HTTPException(400, f"the body is nested more than {DEEPEST} times")
-        arguments = json.loads(content)
-        if not isinstance(arguments, dict):
-            raise ValueError(f"the body is {arguments!r:.100}; expected a JSON object")
-        return arguments
-
-    async def of_user(request: Request) -> dict[str, Any]:
-        """The arguments of a call about an impression, if its token is right."""
-        arguments = await body(request)
-        token = str(arguments.pop("token", "")).encode(errors="replace")
-        if not hmac.compare_digest(token, token_of(arguments.get("impression")).encode()):
-            raise HTTPException(403, "the token is not that of the impression, as /rank returned it")
-        return arguments
-
-    async def rank(request: Request) -> Response:
-        shown = await run_in_threadpool(ranker.rank, **await body(request))
-        return JSONResponse({"impression": shown.id, "token": token_of(shown.id), "items": shown.items})
-
-    async def click(request: Request) -> Response:
-        return JSONResponse({"new": await run_in_threadpool(ranker.click, **await of_user(request))})
-
-    async def close(request: Request) -> Response:
-        return JSONResponse({"new": await run_in_threadpool(ranker.close, **await of_user(request))})
-
-    async def report(request: Request) -> Response:
-        return HTMLResponse((await run_in_threadpool(ranker.report)).to_html())
-
-    async def metrics(request: Request) -> Response:
-        return PlainTextResponse(await run_in_threadpool(ranker.metrics), media_type="text/plain; version=0.0.4")
-
-    async def health(request: Request) -> Response:
+    def __init__(self, store: str | Path, agent: str, n_positions: int, seed: int = 0) -> None:
+        self.agent_class, self.n_positions, self.seed = agent_class(agent), n_positions, seed
+        self.agents: dict[str, Agent] = {}
+        self.lock = threading.Lock()  # HTTP calls come in threads, and one at a time may use the agents
+        self.store = sqlite3.connect(store, timeout=1.0, isolation_level=None, check_same_thread=False)
         try:
-            await run_in_threadpool(ranker.check)
-        except (OSError, ValueError) as error:
-            return PlainTextResponse(f"{error}\n", 503)
-        return PlainTextResponse("ok\n")
+            self.store.execute("PRAGMA locking_mode = EXCLUSIVE")  # a second process would have other agents
+            self.store.execute("PRAGMA journal_mode = WAL")
+            self.store.execute("PRAGMA synchronous = NORMAL")  # FULL survives a loss of power, too, and is slower
+            self.store.executescript(TABLES)
+            settings = {"agent": agent, "n_positions": str(n_positions), "seed": str(seed)}
+            self.store.executemany("INSERT OR IGNORE INTO settings VALUES (?, ?)", settings.items())
+        except sqlite3.Error as error:
+            raise ValueError(f"{store} cannot be opened: {error}") from None
+        if (begun := dict(self.store.execute("SELECT name, value FROM settings"))) != settings:
+            raise ValueError(f"{store} was begun with {begun}; got {settings}")
 
-    async def refused(request: Request, error: Any) -> Response:
-        if isinstance(error, HTTPException):
-            return JSONResponse({"error": error.detail}, error.status_code, error.headers)
-        return JSONResponse({"error": str(error)}, 503 if isinstance(error, OSError) else 400)
+    def rank(self, query: str, items: Sequence[str] | None = None) -> dict[str, Any]:
+        """Show a list to a user.
 
-    @contextlib.asynccontextmanager
-    async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        to_thread.current_default_thread_limiter().total_tokens = THREADS
-        yield
-        ranker.shut_down(timeout=SECONDS)
+        Args:
+            query: what the user asked for.
+            items: all items of the query; they are needed by its first call, and stay.
+        """
+        with self.lock:
+            names = self._items(query, items)
+            shown = [names[item] for item in self._agent(query).rank(None)]
+            try:
+                impression = self._write(query, "list", None, json.dumps(shown))
+            except sqlite3.Error:
+                del self.agents[query]  # it has drawn a list that the table lacks: the next call replays the table
+                raise
+        return {"impression": impression, "items": shown}
 
-    routes = [Route(f"/{call.__name__}", call, methods=["POST"]) for call in (rank, click, close)]
-    errors: Any = dict.fromkeys((HTTPException, ValueError, TypeError, OSError), refused)
-    routes += [Route(f"/{page.__name__}", page) for page in (report, metrics, health)]
-    return Starlette(routes=routes, exception_handlers=errors, lifespan=lifespan)
+    def click(self, impression: int, item: str) -> dict[str, Any]:
+        """Report a click; the same click a second time changes nothing."""
+        with self.lock:
+            query, shown, clicked = self._open(impression)
+            if item not in shown:
+                raise ValueError(f"the impression {impression} has no item {item!r}")
+            new = item not in clicked
+            if new:
+                self._write(query, "click", impression, item)
+        return {"new": new}
+
+    def close(self, impression: int) -> dict[str, Any]:
+        """Say that the user has left; the agent learns."""
+        with self.lock:
+            query, shown, clicked = self._open(impression)
+            agent = self._agent(query)
+            self._write(query, "close", impression, None)
+            learn(agent, self._items(query), shown, clicked)
+        return {"closed": True}
+
+    def report(self) -> dict[str, Any]:
+        """How many events of each kind there are."""
+        with self.lock:
+            return dict(self.store.execute("SELECT kind, COUNT(*) FROM events GROUP BY kind"))
+
+    def _items(self, query: str, items: Sequence[str] | None = None) -> list[str]:
+        row = self.store.execute("SELECT items FROM queries WHERE query = ?", [query]).fetchone()
+        if row is None:
+            self._begin(query, items)
+            return self._items(query, items)
+        known: list[str] = json.loads(row[0])
+        if items is not None and list(items) != known:
+            raise ValueError(f"the query {query!r} was begun with other items")
+        return known
+
+    def _begin(self, query: str, items: Sequence[str] | None) -> None:
+        if not isinstance(query, str) or not isinstance(items, list) or not all(isinstance(item, str) for item in items):
+            raise ValueError("a new query needs a text as its name and a list of texts as its items")
+        if len(set(items)) < max(len(items), self.n_positions):
+            raise ValueError(f"a query needs at least {self.n_positions} items, each once")
+        self.store.execute("INSERT INTO queries VALUES (?, ?)", [query, json.dumps(items)])
+
+    def _write(self, query: str, kind: str, impression: int | None, content: str | None) -> int | None:
+        """Add an event; when this returns, it survives a kill."""
+        row = [query, kind, impression, content]
+        return self.store.execute("INSERT INTO events VALUES (NULL, ?, ?, ?, ?)", row).lastrowid
+
+    def _open(self, impression: int) -> tuple[str, list[str], set[str]]:
+        """The query, the list and the clicked items of an impression that is not closed."""
+        row = None
+        if isinstance(impression, int):
+            of_list = "SELECT query, content FROM events WHERE number = ? AND kind = 'list'"
+            row = self.store.execute(of_list, [impression]).fetchone()
+        if row is None:
+            raise ValueError(f"there is no impression {impression!r}")
+        later = self.store.execute("SELECT kind, content FROM events WHERE impression = ?", [impression]).fetchall()
+        if ("close", None) in later:
+            raise ValueError(f"the impression {impression} is closed")
+        return row[0], json.loads(row[1]), {item for _, item in later}
+
+    def _agent(self, query: str) -> Agent:
+        """The agent of a query, replayed from the table if it is not in memory."""
+        if query not in self.agents:
+            self.agents[query] = self._replay(query)
+        return self.agents[query]
+
+    def _replay(self, query: str) -> Agent:
+        names = self._items(query)
+        agent = self.agent_class(len(names), self.n_positions, seed=zlib.crc32(f"{self.seed} {query}".encode()))
+        lists: dict[int, list[str]] = {}
+        clicks: dict[int, set[str]] = {}
+        events = "SELECT number, kind, impression, content FROM events WHERE query = ? ORDER BY number"
+        for number, kind, impression, content in self.store.execute(events, [query]):
+            if kind == "list":
+                lists[number], clicks[number] = json.loads(content), set()
+                if [names[item] for item in agent.rank(None)] != lists[number]:
+                    raise ValueError(f"the list {number} cannot be replayed: another version of clickgym has written it")
+            elif kind == "click":
+                clicks[impression].add(content)
+            else:
+                learn(agent, names, lists.pop(impression), clicks.pop(impression))
+        return agent
 
 
-def arguments() -> argparse.Namespace:
-    """What the command line says, in each worker."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--store", required=True, help="the file in which all is kept, or postgresql://user@host/database")
-    parser.add_argument("--positions", type=int, required=True, help="how many items a list shows")
-    parser.add_argument("--agent", default="CascadeTS", help="who ranks, as for clickgym run (default CascadeTS)")
-    parser.add_argument(
-        "--production-share", type=float, default=0.1,
-        help="the share of lists that are the first candidates, as production shows them; 0: none (default 0.1)",
-    )  # fmt: skip
-    parser.add_argument("--patience", type=float, default=1800.0, help="seconds until a session counts as over (default 1800)")
-    parser.add_argument("--durable", choices=("kill", "power"), help="what an answered call survives (see docs/service.md)")
-    parser.add_argument("--workers", type=int, default=1, help="processes that serve; several need PostgreSQL (default 1)")
-    parser.add_argument("--key", type=Path, help="the file with the key of the tokens (default STORE.key, or service.key)")
-    parser.add_argument(
-        "--host", default="127.0.0.1", help="the address that is listened on (default 127.0.0.1: this machine's)"
-    )
-    parser.add_argument("--port", type=int, default=8000, help="on which it is asked (default 8000)")
-    parser.add_argument("--log", choices=("text", "json"), default="text", help="how warnings are written (default text)")
-    words = parser.parse_args()
-    shared = words.store.startswith("postgres")
-    if words.workers > 1 and not shared:
-        parser.error("--workers needs a store in PostgreSQL: one process serves a file")
-    words.key = words.key or Path("service.key" if shared else f"{words.store}.key")
-    return words
+def learn(agent: Agent, names: list[str], shown: list[str], clicked: set[str]) -> None:
+    """Let an agent learn from a list and the items that were clicked."""
+    ranking = np.array([names.index(item) for item in shown])
+    clicks = np.array([item in clicked for item in shown], np.int8)
+    agent.update(None, ranking, clicks, float(clicks.sum()))
 
 
-def made() -> Starlette:
-    """The application of one worker."""
-    words = arguments()
-    if words.log == "json":
-        handler = logging.StreamHandler()
-        handler.setFormatter(Lines())
-        logging.basicConfig(handlers=[handler], force=True)
+class Handler(BaseHTTPRequestHandler):
+    """The calls of the service over HTTP: a body of JSON are the arguments, the answer is JSON."""
 
-    def production(query: str | int, candidates: Sequence[str | int]) -> Sequence[str | int]:
-        return candidates
+    service: Service
+    protocol_version = "HTTP/1.1"
+    timeout = 10  # seconds without a byte
+    wbufsize = -1  # an answer is sent as a whole, which spares 40 ms
 
-    compared: Any = {"production": production, "production_share": words.production_share} if words.production_share else {}
-    ranker = Ranker(
-        words.agent, n_positions=words.positions, store=words.store, patience=words.patience, durable=words.durable, **compared
-    )
-    return application(ranker, key_of(words.key))
+    def do_POST(self) -> None:
+        calls = {"/rank": self.service.rank, "/click": self.service.click, "/close": self.service.close}
+        size = int(self.headers.get("Content-Length", 0))
+        if self.path not in calls or size > LONGEST_BODY:
+            self.close_connection = True
+            self._answer(400, {"error": f"expected {', '.join(calls)} with at most {LONGEST_BODY:,} bytes"})
+            return
+        try:
+            self._answer(200, calls[self.path](**json.loads(self.rfile.read(size))))
+        except (TypeError, ValueError, OverflowError) as error:
+            self._answer(400, {"error": str(error)})
+        except sqlite3.Error as error:
+            self._answer(503, {"error": f"the store cannot be written: {error}"})
+
+    def do_GET(self) -> None:
+        self._answer(200, self.service.report())
+
+    def _answer(self, status: int, answer: dict[str, Any]) -> None:
+        content = json.dumps(answer).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, *_: Any) -> None:
+        """Write no line for each request."""
 
 
 def main() -> None:
-    words = arguments()
-    key_of(words.key)  # before several workers look for it
-    uvicorn.run(
-        f"{Path(__file__).stem}:made", factory=True, app_dir=str(Path(__file__).parent), workers=words.workers, host=words.host,
-        port=words.port, log_level="warning", log_config=None if words.log == "json" else uvicorn.config.LOGGING_CONFIG,
-        http=f"{Path(__file__).stem}:Impatient" if words.workers > 1 else Impatient,
-        timeout_graceful_shutdown=int(SECONDS), timeout_worker_healthcheck=60,  # a worker loads for some seconds
-    )  # fmt: skip
+    """Serve until the process is stopped."""
+    parser = argparse.ArgumentParser(description="Rank for real users, one agent for each query.")
+    parser.add_argument("--store", required=True, help="the file of the tables")
+    parser.add_argument("--agent", default="CascadeTS", help="an agent that learns from any list")
+    parser.add_argument("--positions", type=int, default=5, help="how many items a list has")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--port", type=int, default=8000, help="0: any free one")
+    words = parser.parse_args()
+    try:
+        Handler.service = Service(words.store, words.agent, words.positions, words.seed)
+    except ValueError as error:
+        sys.exit(f"service: {error}")
+    server = ThreadingHTTPServer(("127.0.0.1", words.port), Handler)
+    print(f"serving on port {server.server_address[1]}", flush=True)
+    server.serve_forever()
 
 
 if __name__ == "__main__":

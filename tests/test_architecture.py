@@ -15,7 +15,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]["package-dir"]
 
-ROOMS = ("core", "envs", "agents", "runner", "offline", "serving", "")
+ROOMS = ("core", "envs", "agents", "runner", "offline", "")
 """From left to right: a room imports from those to its left; the last is the package itself, with the command line."""
 OF_ENVS = ("envs.codecs", "envs.scan", "envs.spaces")
 """What agents may know of environments."""
@@ -51,7 +51,6 @@ OPTIONAL = {
     "pandas",
     "plotly",
     "polars",
-    "psycopg",
     "rich",
     "sb3_contrib",
     "scipy",

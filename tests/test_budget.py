@@ -18,7 +18,6 @@ BUDGET = {
     "agents": 8317,
     "src/clickgym/runner": 6529,
     "src/clickgym/offline": 11_185,
-    "src/clickgym/serving": 3075,
     "src/clickgym": 346,
     "lab/src": 6725,
     "docs": 1713,

@@ -10,7 +10,6 @@ import json
 import shutil
 import tarfile
 import zipfile
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
@@ -407,52 +406,3 @@ def test_decisions_are_readable_and_another_version_does_not_go_on_with_them(tmp
     with pytest.raises(ValueError, match=r"holds decisions of clickgym 2\.0\.0, which had no level"):
         clickgym.decide_all("log.parquet", tmp_path / "all", **then["arguments"])
     assert {file: file.read_bytes() for file in (tmp_path / "all").rglob("*") if file.is_file()} == before
-
-
-# --------------------------------------------------------------------------------------------------------------- stores
-
-STORES = ["shop", "killed", "of_a_log", "by_features"]
-
-
-@pytest.fixture
-def stores(tmp_path):
-    """The folder of the stores, and what was known of them then."""
-    zipfile.ZipFile(V20 / "stores" / "stores.zip").extractall(tmp_path)
-    return tmp_path, content(tmp_path / "then.json")
-
-
-def assert_knows(ranker, path, then):
-    """A store holds the log of then, reports what was reported then, and its agents believe in the same lists."""
-    for log in (ranker.log(), read_log(path)):
-        assert (list(log.item_labels), list(log.query_labels)) == (then["log"]["item_labels"], then["log"]["query_labels"])
-        for name in ("items", "clicks", "queries"):
-            assert getattr(log, name).tolist() == then["log"][name], name
-    report = json.loads(json.dumps(asdict(ranker.report())))
-    assert report["difference"] == (then["report"]["difference"] and pytest.approx(then["report"]["difference"]))
-    assert {name: report[name] for name in then["report"] if name != "difference"} == {
-        name: value for name, value in then["report"].items() if name != "difference"
-    }
-    assert [[asked, ranker.best(**asked)] for asked, _ in then["best"]] == then["best"]
-
-
-@pytest.mark.parametrize("name", STORES)
-def test_stores_open_and_go_on_as_they_did(stores, name):
-    """Lists, late and double clicks, closed impressions and candidates that come and go, each call with the answer of then."""
-    folder, everything = stores
-    then, path = everything[name], folder / f"{name}.sqlite"
-    now, shown = then["time"], list(then["shown"])
-    production = then["production"] and dict(then["production"])
-    settings = then["settings"] | {"store": path, "clock": lambda: now, "production": production}
-    with clickgym.Ranker(**settings) as ranker:
-        assert_knows(ranker, path, then["opened"])
-        for call in then["calls"]:
-            now, impression = call["time"], call["impression"]
-            given = [] if impression is None else [shown[impression]]
-            answer = getattr(ranker, call["method"])(*given, **call["arguments"])
-            if impression is None:
-                shown.append(answer.id)
-                answer = [answer.items, answer.source]
-            assert answer == call["result"], call
-        assert_knows(ranker, path, then["ended"])
-    with clickgym.Ranker(**settings) as ranker:
-        assert_knows(ranker, path, then["ended"])

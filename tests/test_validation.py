@@ -321,12 +321,11 @@ ELSEWHERE = {
     "an interface, an error or a result, which nobody calls with numbers": {
         "Agent", "AgentError", "ClickModel", "CompiledAgent", "Comparison", "Verdict", "ContextualAgent", "ContextualModel",
         "ConvergenceWarning", "Estimator", "Evaluation", "Fitted", "KernelError", "Learner", "Policy", "Result",
-        "FitWarning", "Impression", "Scorecard", "Simulability", "SessionError", "StateAgent", "Tuning", "Users",
+        "FitWarning", "Scorecard", "Simulability", "SessionError", "StateAgent", "Tuning", "Users",
     },
     "the library's algorithms call it: tests/agents/test_plackett_luce.py has its wrong arguments": {"PlackettLuceActorCritic"},
     "takes what ClickEnv takes": {"ContextualClickEnv", "ContextualClickVectorEnv"},
     "plays agents on a log: tests/offline/test_decide.py has its wrong arguments": {"decide", "decide_all"},
-    "calls functions of the user: tests/serving/test_ranker.py has its wrong arguments": {"Ranker"},
     "calls functions of the user, too: tests/offline/test_learn.py has its wrong arguments": {"learn"},
     "takes names, files, or objects of its own": {
         "Counts", "Results", "baselines", "check_agent", "check_click_model", "count_log", "read_counts",

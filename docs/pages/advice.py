@@ -157,7 +157,7 @@ def by_candidates(case: Case) -> Iterator[Advice]:
     """An agent that refuses a mask of items cannot rank what is in stock."""
     if case.ranks_items and case.learns and not case.agent.takes_candidates():
         source = "[items out of stock](../practice.md#items-are-out-of-stock)"
-        text = "some items are sometimes out of stock: it refuses `candidates`, so `clickgym.Ranker` refuses it, too"
+        text = "some items are sometimes out of stock: it refuses `candidates`"
         yield Advice(False, text, source)
 
 

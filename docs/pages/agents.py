@@ -11,13 +11,12 @@ from typing import Any
 import prose
 
 from clickgym import list_agents
-from clickgym.agents import ANY_LIST, ITS_DISPLAYS, LAST_DISPLAY, CompiledAgent, ContextualAgent, StateAgent
+from clickgym.agents import ANY_LIST, ITS_DISPLAYS, LAST_DISPLAY, ContextualAgent, StateAgent
 from clickgym.core.docstrings import sections
 from clickgym.core.formats import duration, markdown_table
 from clickgym.core.templates import templates
 from clickgym.runner import PUBLISHED, STANDS, needs, stands
 from clickgym.runner.describe import abilities
-from clickgym.serving.served import refusal
 from clickgym_lab.bench.leaderboard import place_text
 from clickgym_lab.bench.protocol import CURRENT
 from clickgym_lab.bench.reference import reference
@@ -131,7 +130,6 @@ def page(name: str) -> str:
         told=getattr(agent, "told", {}),
         learns_from=LEARNS.get(agent.learns_from, agent.learns_from),
         can=abilities(agent),
-        serves=not refusal(agent, issubclass(agent, ContextualAgent)) if issubclass(agent, CompiledAgent) else None,
         robust=[(what, stands(agent).get(what, ""), _score(case, SCORED[what])) for what in STANDS],
         time=_time(name),
         papers=papers,

@@ -26,7 +26,7 @@ from pages.landing import curves_figure, landing
 from places import ROOT, pages, places_of, relinked
 
 import clickgym
-from clickgym import agents, envs, offline, runner, serving
+from clickgym import agents, envs, offline, runner
 from clickgym.core.formats import amount
 from clickgym.core.templates import templates
 from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, MEMORY
@@ -40,8 +40,6 @@ HERE = Path(__file__).parent
 SCRIPTS = ("tables.js", "filters.js", "board.js")
 """Of the boards, as they are in pages of their own."""
 BESIDE = {
-    "tutorials/service.py": "examples/service.py",
-    "tutorials/service_users.py": "examples/service_users.py",
     "course/checks.py": "examples/course/checks.py",
 }
 """What notebooks call as they are executed, by its place in the site."""
@@ -188,7 +186,7 @@ def notebook_cache() -> Path:
     Sphinx compares the cells of a notebook. What they import has a digest, which names the folder; outputs of other versions
     are removed.
     """
-    folders = [*envs.__path__, *agents.__path__, *offline.__path__, *runner.__path__, *serving.__path__, *clickgym.__path__]
+    folders = [*envs.__path__, *agents.__path__, *offline.__path__, *runner.__path__, *clickgym.__path__]
     files = [path for folder in folders for path in sorted(Path(folder).rglob("*")) if path.suffix in (".py", ".json")]
     files += [ROOT / path for path in BESIDE.values()]
     folder = ROOT / "build" / "notebook-cache" / digest(b"".join(path.read_bytes() for path in files))

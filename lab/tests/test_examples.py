@@ -1,14 +1,9 @@
 """Every example runs, at a small size, and the README and the documentation pages say what is so."""
 
-import contextlib
-import json
-import logging
 import re
 import runpy
-import socket
 import subprocess
 import sys
-import time
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -256,74 +251,3 @@ def test_the_evaluation_of_the_page_on_generic_rl(tmp_path):
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=True)
     mean, best = map(int, re.fullmatch(r"(\d+) ± \d+ of (\d+) clicks\n", done.stdout).groups())
     assert 0.85 * best < mean < 1.05 * best
-
-
-def test_the_service_logs_json_and_compose_starts_it_with_options_that_it_has(monkeypatch):
-    for library in ("starlette", "uvicorn", "yaml"):
-        pytest.importorskip(library)
-    monkeypatch.syspath_prepend(ROOT / "examples")
-    import yaml
-    from service import Lines
-
-    record = logging.makeLogRecord({"msg": "%s\nis it", "args": ("text",), "event": "guarded", "query": "q", "n": np.int64(3)})
-    line = Lines().format(record)
-    assert "\n" not in line
-    assert json.loads(line).items() >= {"message": "text\nis it", "event": "guarded", "query": "q", "n": "3"}.items()
-    services = yaml.safe_load((ROOT / "examples" / "compose.yaml").read_text(encoding="utf-8"))["services"]
-    (entry,) = re.findall(r"^ENTRYPOINT (.*)$", (ROOT / "examples" / "Dockerfile").read_text(encoding="utf-8"), re.MULTILINE)
-    source = (ROOT / "examples" / "service.py").read_text(encoding="utf-8")
-    for word in [*json.loads(entry), *services["service"]["command"]]:
-        assert not word.startswith("--") or f'"{word}",' in source, word
-    assert services["service"]["depends_on"] == {"database": {"condition": "service_healthy"}}
-
-
-def test_the_service_answers_survives_a_kill_and_refuses_in_a_line(tmp_path, monkeypatch):
-    for library in ("starlette", "uvicorn"):
-        pytest.importorskip(library, reason='needs pip install "clickgym[service]"')
-    monkeypatch.syspath_prepend(ROOT / "examples")
-    from service_users import Service, User
-
-    service = Service(tmp_path / "ranker.db", "CascadeTS", 2)
-    try:
-        user = User(service.port, gym.make("PBMRank-v0").unwrapped.model, ["q"], 20, delay=1.0, lost=0.1, twice=0.5, seed=0)
-        shown = user.ask("rank", {"query": "q", "candidates": ["a", "b", "c"]})
-        known = {"impression": shown["impression"], "token": shown["token"]}
-        click = known | {"item": shown["items"][0]}
-        assert user.ask("click", click) == {"new": True}
-        service.kill_and_start()
-        assert user.ask("click", click) == {"new": False}
-        assert user.ask("close", known | {"seen": 1}) == {"new": True}
-        other = user.ask("rank", {"query": "q", "candidates": ["a", "b", "c"]})
-        for route, content, why in (
-            ("rank", {"query": "q", "candidates": ["a"]}, "candidates has 1 items; expected at least the 2 of a list"),
-            ("rank", {"nope": 1}, "unexpected keyword argument 'nope'"),
-            ("rank", [1], r"the body is \[1\]; expected a JSON object"),
-            ("rank", {"query": [[[["]"]]]]}, "the body is nested more than 3 times"),
-            ("rank", {"query": "x" * 2_000_000}, "the body is longer than 1,000,000 bytes"),
-            ("click", {"impression": "nope", "position": 1}, "the token is not that of the impression"),
-            ("click", known | {"impression": other["impression"], "position": 1}, "the token is not that of the impression"),
-            ("close", {"impression": other["impression"], "token": "é"}, "the token is not that of the impression"),
-        ):
-            with pytest.raises(RuntimeError, match=why):
-                user.ask(route, content)
-        pages = {
-            "report": b"2 impressions of 1 queries",
-            "metrics": b'\nclickgym_impressions_total{source="',
-            "health": b"ok\n",
-        }
-        for page, words in pages.items():
-            user.connection.request("GET", f"/{page}")
-            assert words in user.connection.getresponse().read()
-        begin = time.monotonic()
-        with socket.create_connection(("127.0.0.1", service.port)) as slow, contextlib.suppress(OSError):
-            slow.settimeout(1.0)
-            slow.sendall(b"POST /rank HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n")
-            while time.monotonic() < begin + 60:  # a byte a second
-                slow.sendall(b" ")
-                with contextlib.suppress(TimeoutError):
-                    assert not slow.recv(100)
-                    break
-        assert 8 < time.monotonic() - begin < 40
-    finally:
-        service.stop()
-    assert clickgym.offline.read_log(tmp_path / "ranker.db").clicks.tolist() == [[1, 0]]

@@ -33,19 +33,16 @@ def cells_of(file):
     return json.loads(file.read_text(encoding="utf-8"))["cells"]
 
 
-def test_there_are_four():
+def test_there_are_three():
     assert [file.stem for file in NOTEBOOKS] == [
-        "01_first_comparison", "02_own_agent_and_click_model", "03_from_a_log_to_a_decision", "04_service",
+        "01_first_comparison", "02_own_agent_and_click_model", "03_from_a_log_to_a_decision",
     ]  # fmt: skip
 
 
 @pytest.fixture
 def beside(file, monkeypatch):
-    """What stands beside a notebook can be imported, and what it needs is installed."""
+    """What stands beside a notebook can be imported."""
     monkeypatch.setenv("PYTHONPATH", str(FOLDER))
-    if file.stem == "04_service":
-        for library in ("starlette", "uvicorn"):
-            pytest.importorskip(library, reason='needs pip install "clickgym[service]"')
 
 
 @by_notebook
@@ -106,7 +103,7 @@ def text_of(file):
 def test_the_course_has_seven_notebooks():
     assert [file.stem for file in COURSE] == [
         "1_clicks_lie", "2_explore_or_not", "3_the_cascade",
-        "4_what_you_are_told", "5_users_that_change", "6_from_a_log_to_a_service",
+        "4_what_you_are_told", "5_users_that_change", "6_from_a_log_to_an_agent",
         "7_every_user_another_list",
     ]  # fmt: skip
 
@@ -335,7 +332,7 @@ CLAIMS = {
             "regret_of(all_ways, 'CascadeSWUCB', env='still') > 2 * regret_of(all_ways, 'CascadeKLUCB', env='still')"
         ),
     },
-    "6_from_a_log_to_a_service": {
+    "6_from_a_log_to_an_agent": {
         "The cascade model has the score minus infinity, since some users click twice. `PBM` and `UBM` predict best": (
             "scores['CM'] == -np.inf and min(scores['PBM'], scores['UBM']) > scores['DCM']"
         ),
@@ -352,7 +349,6 @@ CLAIMS = {
             "max(evaluate(fitted.test, FixedPolicy(each), 'pbm').interval[0] for each in (proposed, naive_list))"
             " < min(evaluate(fitted.test, FixedPolicy(each), 'pbm').interval[1] for each in (proposed, naive_list))"
         ),
-        "After 3,000 users it is still wide.": "difference.high - difference.low > 0.2",
         "`PBMHB` loses less, the more of the log it has learned from.": (
             "warm['PBMHB', 0] > warm['PBMHB', 1_000] > warm['PBMHB', SESSIONS]"
         ),
@@ -361,18 +357,6 @@ CLAIMS = {
         ),
     },
     "7_every_user_another_list": {
-        "For readers, both tests prefer A, and team draft needs about a tenth of the sessions.": (
-            "0.09 < compared['readers'].tests['team_draft'].sessions / compared['readers'].tests['ab'].sessions < 0.12"
-            " and min(test.mean for test in compared['readers'].tests.values()) > 0"
-        ),
-        "For shoppers, the two lists get equally many clicks, and credit prefers A all the same.": (
-            "abs(np.subtract(*compared['shoppers'].clicks)) < 1e-9 and compared['shoppers'].tests['team_draft'].mean > 0.4"
-        ),
-        "After 1,000 users, credit has decided: users prefer the lists of the agent. The interval of the difference in clicks "
-        "still contains zero.": (
-            "report.impressions == 1_000 and report.credit.p_value < 0.05 and report.credit.mean > 0"
-            " and report.difference.low < 0 < report.difference.high"
-        ),
         "One order for all goes little more than half of the way.": "0.5 < (one_order - by_chance) / (best - by_chance) < 0.6",
         "With plain features, `LinearTS` and `PBMLinUCB` lose more than the best order for all users": (
             "all(regret_of(linear, each, env='plain') > (best - one_order) * HORIZON for each in agents[:2])"
@@ -383,19 +367,6 @@ CLAIMS = {
         ),
         "With products each of them loses less than a quarter of what it loses without.": (
             "all(regret_of(linear, each, env='outer') < 0.25 * regret_of(linear, each, env='plain') for each in agents[:2])"
-        ),
-        "with plain features it loses less than a third of what `LinearTS` loses.": (
-            "regret_of(neural, 'NeuralLinearTS:growth=1', env='plain') < regret_of(linear, 'LinearTS', env='plain') / 3"
-        ),
-        "`evaluate` computes the truth, and the interval contains it.": "low < worth.value < high",
-        "The learned ranker earns more than the best order for all users, and has learned it from random lists, which earn "
-        "half as much.": "worth.value > one_order + 0.2 and abs(log.clicks.sum(axis=1).mean() / worth.value - 0.5) < 0.05",
-        "After 300 users the test has decided: users prefer the lists of the learned ranker.": (
-            "credits[300].mean < 0 and credits[300].p_value < 0.05"
-        ),
-        "the agent goes on learning, and its credit comes closer to zero.": (
-            "credits[SESSIONS].mean < 0 and credits[SESSIONS].mean > 0.5 * credits[300].mean"
-            " and credits[SESSIONS].p_value <= credits[300].p_value"
         ),
     },
 }

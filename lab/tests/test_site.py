@@ -179,7 +179,6 @@ def test_the_buttons_of_a_page_lead_to_the_file_that_it_is_made_from(source):
     assert {path for path in origins.values() if not (ROOT / path).exists()} == set()
     assert origins["index"] == "docs/site/index.md"
     assert origins["agents/TopRank"] == "agents/top_rank.py"
-    assert origins["tutorials/04_service"] == "examples/04_service.ipynb"
     assert not [page for page in origins if not list(source.glob(f"{page}.*"))]
 
 
@@ -188,7 +187,6 @@ def test_the_buttons_of_a_page_lead_to_the_file_that_it_is_made_from(source):
     [
         ("delayed clicks", ["practice.md", "glossary.md"]),
         ("position bias", ["course/1_clicks_lie.ipynb", "glossary.md"]),
-        ("safe exploration", ["service.md", "glossary.md"]),
         ("my own click log", ["logs.md", "from_log_to_decision.md"]),
     ],
 )

@@ -41,16 +41,12 @@ if TYPE_CHECKING:
     from .runner.sweep_results import Results as Results
     from .runner.tuning import Tuning as Tuning
     from .runner.tuning import tune as tune
-    from .serving.ranker import Impression as Impression
-    from .serving.ranker import Ranker as Ranker
 
 
 __version__ = version("clickgym")
 # Loaded when first used: they need half a second, and data frames another.
 _LATER = {
     "AgentError": ".runner.loop",
-    "Impression": ".serving.ranker",
-    "Ranker": ".serving.ranker",
     "Result": ".runner.run",
     "Results": ".runner.sweep_results",
     "Tuning": ".runner.tuning",
@@ -71,12 +67,11 @@ _LATER = {
     "replay": ".offline.replay",
     "run": ".runner.run",
     "runner": ".runner",
-    "serving": ".serving",
     "sweep": ".runner.sweep",
     "tune": ".runner.tuning",
 }
 _OF_LAB = {"Scorecard": "bench.card", "baselines": "bench.reference", "bench": "bench.card"}
-_ROOMS = {"runner", "serving"}
+_ROOMS = {"runner"}
 _OURS = {"RecordRegret", "RecordVectorRegret", "__version__", "envs", "register", *_LATER.keys() - _ROOMS}
 __all__ = sorted(_OURS | _OF_LAB.keys() if _has_lab() else _OURS)
 

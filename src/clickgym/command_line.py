@@ -74,7 +74,6 @@ COMMANDS = {
         "Count the clicks of a log that may be larger than memory, for clickgym fit and clickgym decide.",
     ),
     "check-models": ("offline:check", "Check whether simulations of a click log can be trusted to order lists."),
-    "move": ("serving:move", "Move the store of a service: from SQLite to PostgreSQL, back, or to another agent."),
     "features": ("offline:features", "Make a contextual instance (items with features) from ratings or from judged documents."),
     "report": ("runner:report", "Write the table, the figure and reports of the results in a folder."),
 }

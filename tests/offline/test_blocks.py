@@ -145,7 +145,7 @@ def test_no_more_is_kept_than_allowed(log_file, set_blocks, read):
         read(path, max_memory=10_000)
 
 
-@pytest.mark.parametrize("log_format", [name for name in readers.LOG_FORMATS if name != "store"])
+@pytest.mark.parametrize("log_format", readers.LOG_FORMATS)
 def test_a_file_that_unpacks_to_nothing_but_one_line_is_refused_at_once(tmp_path, log_format):
     path = tmp_path / "log.gz"
     with gzip.open(path, "wb", 1) as file:

@@ -476,31 +476,6 @@ def test_an_array_that_claims_to_be_larger_is_refused_before_memory_is_taken(ran
         LearnedRanker.load(path)
 
 
-# ------------------------------------------------------------------------------------------------------------- in service
-
-
-def test_a_ranker_serves_as_production_by_its_file(tmp_path):
-    log, _ = random_log(2000)
-    learned = learn(log, steps=300)
-    learned.save(tmp_path / "ranker.npz")
-    items = list(map(str, range(10)))
-    settings = {"n_positions": 3, "store": tmp_path / "s.db", "production_share": 0.99, "seed": 0}
-    with clickgym.Ranker("CascadeTS", production=tmp_path / "ranker.npz", **settings) as service:
-        shown = [service.rank("q", items) for _ in range(20)]
-        assert {tuple(each.items) for each in shown if each.source == "production"} == {tuple(learned("q", items)[:3])}
-    with clickgym.Ranker("CascadeTS", production=learned, **settings):
-        pass
-    with pytest.raises(ValueError, match=r"was made with production = LearnedRanker [0-9a-f]{64}, not LearnedRanker"):
-        clickgym.Ranker("CascadeTS", production=learn(log, seed=1, steps=300), **settings)
-
-
-def test_production_sees_the_features_of_the_call(tmp_path):
-    learned = LearnedRanker([([[1.0], [0.0]], [0.0])], mean=[0, 0], scale=[1, 1], n_items=3, n_positions=2)
-    with clickgym.Ranker("LinearTS", n_positions=2, production=learned, production_share=0.99, seed=0) as service:
-        shown = [service.rank("q", ["a", "b", "c"], features=[[0.1, 1], [0.3, 0], [0.2, 0]]) for _ in range(10)]
-    assert {tuple(each.items) for each in shown if each.source == "production"} == {("b", "c")}
-
-
 # ---------------------------------------------------------------------------------------------------------------- bad input
 
 LOG = ClickLog([[0, 1], [1, 0]] * 20, [[1, 0], [0, 1]] * 20, [0] * 40, ("a", "b"), ("q",))

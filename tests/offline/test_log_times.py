@@ -8,7 +8,6 @@ import numpy as np
 import polars as pl
 import pytest
 
-import clickgym
 from clickgym.offline import ClickLog, hold_out, read_log, read_tidy, write_tidy
 from clickgym.offline.decision.lists import of_query
 
@@ -240,16 +239,3 @@ def test_yandex_logs_have_days_or_no_times(log_file):
     assert read_log(path, bad_rows="skip:67%").times.tolist() == [4]
     path.write_text("0\t0\tQ\t7\t1\t11\t12\n0\t5\tC\t12\n1\t0\tQ\t7\t1\t12\t11\n")
     assert read_log(path).times is None  # they count from the beginning of each session
-
-
-def test_a_store_has_the_times_of_its_impressions(tmp_path):
-    now, shown = [1000.25], []
-    with clickgym.Ranker("CascadeUCB1", n_positions=2, store=tmp_path / "store.db", clock=lambda: now[0]) as ranker:
-        for _ in range(3):
-            now[0] += 60.5
-            shown.append(now[0])
-            impression = ranker.rank("q", ["a", "b", "c"])
-            now[0] += 1
-            ranker.close(impression.id)
-        assert ranker.log().times.tolist() == shown
-    assert read_log(tmp_path / "store.db").times.tolist() == shown

@@ -26,11 +26,10 @@ ASKED = {
         "runner/pairs.py",
         "runner/check_agent.py",  # which checks what others rely on
         "runner/precompile.py",  # which agents it compiles if none are named
-        "serving/served.py",  # refuses what a service cannot ask for lists
         "offline/decision/decide.py",
     },
-    "takes_candidates": {"runner/pairs.py", "runner/describe.py", "serving/served.py"},
-    "can_replace": {"runner/pairs.py", "runner/describe.py", "serving/served.py"},
+    "takes_candidates": {"runner/pairs.py", "runner/describe.py"},
+    "can_replace": {"runner/pairs.py", "runner/describe.py"},
     "render_mode": {"runner/pairs.py"},
     "sizes_of": {"runner/make.py"},
 }
@@ -76,7 +75,7 @@ def test_nobody_asks_the_old_questions():
 
 @pytest.mark.parametrize("question", ASKED)
 def test_each_question_is_asked_in_few_places(question):
-    library = {file: tree for file, tree in trees().items() if file.startswith(("runner/", "offline/", "serving/"))}
+    library = {file: tree for file, tree in trees().items() if file.startswith(("runner/", "offline/"))}
     assert {file for file, tree in library.items() if asks(tree, question)} == ASKED[question]
 
 

@@ -1,4 +1,4 @@
-"""Readers of click logs: two formats of Yandex, tidy tables, stores of `clickgym.Ranker`, and the Open Bandit Dataset.
+"""Readers of click logs: two formats of Yandex, tidy tables, UBI, and the Open Bandit Dataset.
 
 All of them read line by line into arrays that grow, so memory is that of the finished log: 5 bytes for each session and
 position, and the distinct labels. A malformed line is an error that names the file, the line and the reason; or, with
@@ -26,11 +26,9 @@ from ..core.checks import check_choice, check_path
 from .blocks import MOST_POSITIONS, Numbers, parse_relevance
 from .counting import ahead
 from .log import ClickLog, ItemPositionLog
-from .postgres import Address, read_address
 from .reading import check_reading, takes_strict
 from .rows import begins_as_table, check_columns, read_table
 from .several import Paths, check_together, joined, log_files, log_name
-from .stores import is_database, read_store
 from .tables import (
     FEATURE,
     LONGEST,
@@ -544,7 +542,6 @@ LOG_FORMATS: dict[str, Callable[..., ClickLog]] = {
     "yandex-relevance": read_yandex_relevance,
     "yandex-personalized": read_yandex_personalized,
     "tidy": read_tidy,
-    "store": read_store,
     "ubi": read_ubi_path,
 }
 """The readers of logs with whole lists, by the names of their formats."""
@@ -567,8 +564,8 @@ def read_log(
     """Read a click log in any format that has whole lists.
 
     Args:
-        path: the file; see the readers. Of UBI a folder with both files, or both with a plus between (``q.ndjson+e.ndjson``);
-            of a store in PostgreSQL its address. Several files of one format, a folder of them or a glob (``logs/*.parquet``)
+        path: the file; see the readers. Of UBI a folder with both files, or both with a plus between (``q.ndjson+e.ndjson``).
+            Several files of one format, a folder of them or a glob (``logs/*.parquet``)
             are one log; no session is in two.
         log_format: a name in `LOG_FORMATS`, or ``"auto"``, which looks at the name and the first line.
         columns, duplicates: of a tidy table, as for `read_tidy`.
@@ -611,8 +608,7 @@ def read_log(
         logs = _of_tables(files, rows_of, sessions_per_file)
     else:
         options: dict[str, Any] = {"click_action": click_action} if log_format == "ubi" else {}
-        read = read_address if isinstance(files[0], Address) else partial(LOG_FORMATS[log_format], bad_rows=bad_rows, **options)
-        logs = {file: read(file, max_memory=max_memory) for file in files}
+        logs = {file: LOG_FORMATS[log_format](file, bad_rows=bad_rows, max_memory=max_memory, **options) for file in files}
     if not logs:
         raise ValueError(f"{log_name(path)}: no session of the query {query!r}")
     return _with_repeats(files[0], joined([*logs], [*logs.values()], max_memory), repeated)
@@ -628,10 +624,6 @@ def _of_tables(files: Sequence[Path], read: Callable[[Path], Any], sessions_per_
 def format_of(files: Sequence[Any], log_format: str, columns: Mapping[str, str]) -> str:
     """The format of all files of a log, the given one or what each looks like."""
     check_choice("log format", log_format, ["auto", *LOG_FORMATS])
-    if isinstance(files[0], Address):
-        if log_format not in ("auto", "store"):
-            raise ValueError(f"{files[0]} is read as {log_format}; expected the format store, or auto")
-        return "store"
     formats = [_guess(file, columns) if log_format == "auto" else log_format for file in files]
     kinds = [(kind, file.suffix == ".parquet") for kind, file in zip(formats, files, strict=True)]
     for file, (kind, in_parquet) in zip(files, kinds, strict=True):
@@ -641,7 +633,7 @@ def format_of(files: Sequence[Any], log_format: str, columns: Mapping[str, str])
     return formats[0]
 
 
-def _with_repeats(path: Path | Address, log: ClickLog, repeated: str) -> ClickLog:
+def _with_repeats(path: Path, log: ClickLog, repeated: str) -> ClickLog:
     """The log with its repeated sessions or without them, and a note of how many there are."""
     if log.times is None:
         if repeated == "once":
@@ -662,8 +654,6 @@ def _guess(path: Path, columns: Mapping[str, str]) -> str:
         return "tidy"
     if ubi_files(path):
         return "ubi"
-    if is_database(path):
-        return "store"
     _, line = next(read_lines(path), (1, b""))
     fields = line.split(b"\t")
     if fields[1:2] == [b"M"]:

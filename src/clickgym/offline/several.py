@@ -15,28 +15,23 @@ from ..core.checks import check_path, is_sequence
 from ..core.files import is_draft
 from .log import ClickLog
 from .names import repeated_name
-from .postgres import Address, is_address, without_password
 from .tables import MAX_MEMORY, check_kept, check_size
 from .tidy import Sessions
 from .ubi import ubi_files
 
 Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
-"""A file, a folder or a glob (``logs/*.parquet``), or several of these; or the address of a store in PostgreSQL."""
+"""A file, a folder or a glob (``logs/*.parquet``), or several of these."""
 
 
 def log_files(log: Any) -> list[Any]:
-    """The files of a log: one, those of a folder or a glob by name, or several in the given order; or one `Address`.
+    """The files of a log: one, those of a folder or a glob by name, or several in the given order.
 
     Of a folder, files whose names begin with a dot or an underscore do not count. A folder of UBI is one log, and stays.
 
     Raises:
-        ValueError: there is no file in a folder, or none that a glob means, or one file twice; or more than an address.
+        ValueError: there is no file in a folder, or none that a glob means, or one file twice.
     """
     given = _given(log)
-    if addresses := [Address(each) for each in given if is_address(each)]:
-        if len(given) > 1:
-            raise ValueError(f"{addresses[0]} is given with other logs; expected a store in PostgreSQL by itself")
-        return addresses
     files = [file for each in given for file in _files(check_path("log", each))]
     for place, file in enumerate(files):
         if file in files[:place]:
@@ -72,9 +67,9 @@ def _of_folder(path: Path, entries: Iterator[Path], nothing: str) -> list[Path]:
 
 
 def log_name(log: Any) -> str:
-    """What a log is called: by its file, its folder, the first of several files, or its address without the password."""
+    """What a log is called: by its file, its folder, or the first of several files."""
     given = _given(log)
-    first = without_password(given[0]) if is_address(given[0]) else check_path("log", given[0]).name
+    first = check_path("log", given[0]).name
     return first if len(given) == 1 else f"{first} and {len(given) - 1} more"
 
 

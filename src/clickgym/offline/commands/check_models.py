@@ -9,7 +9,6 @@ import typer
 from ...core.console import Json, bold, compiling_told, errors, output, print_json
 from ...core.terminal import Column, print_table, say
 from ..left_out import MODELS, check_models
-from ..postgres import without_password
 from ..readers import read_log
 from ..reading import Reading
 from .logs import LogFormat, reads_logs
@@ -60,7 +59,7 @@ def check(
     if as_json:
         print_json(
             {
-                "log": without_password(log),
+                "log": str(log),
                 "models": checked.table.to_dicts(),
                 "verdict": checked.verdict,
                 "sentence": checked.sentence,

@@ -19,7 +19,6 @@ from ...core.terminal import say as tell
 from ..comparison import Comparison, compare, read_sessions
 from ..evaluation import ESTIMATORS, Evaluation
 from ..log import ClickLog
-from ..postgres import without_password
 from ..reading import Reading
 from ..verdict import REFITS
 from .logs import LOG_FORMAT, Cutoff, Reward, reads_logs
@@ -104,7 +103,7 @@ def evaluate(
     _print(output(as_json), compared, level, reward, cutoff, bootstrap)
     if as_json:
         print_json({
-            "log": " ".join(map(without_password, log)), "query": query, "reward": reward, "cutoff": cutoff, "level": level,
+            "log": " ".join(map(str, log)), "query": query, "reward": reward, "cutoff": cutoff, "level": level,
             "policies": {name: {"lists": compared.lists(name)} for name in compared.policies},
             "verdicts": {name: verdict and asdict(verdict) for name, verdict in compared.verdicts.items()},
             "evaluations": [

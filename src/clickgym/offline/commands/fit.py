@@ -23,7 +23,6 @@ from ..estimation.estimator import MODEL_ESTIMATORS, ConvergenceWarning
 from ..estimation.settings import ITERATIONS, TOL
 from ..fitting import Fitted, fit_models
 from ..fitting_counts import FittedCounts, fit_counted
-from ..postgres import without_password
 from ..reading import Reading
 from .logs import LOG_FORMAT, reads_logs
 
@@ -143,7 +142,7 @@ def fit(
         _print_parameters(console, fitted)
         _print_cautions(console, fitted)
     if as_json:
-        source = {"counts" if of_counts else "log": " ".join(map(without_password, log))}
+        source = {"counts" if of_counts else "log": " ".join(map(str, log))}
         sizes = {"train_sessions": fitted.n_train, "test_sessions": fitted.n_test}
         print_json(source | sizes | {"models": scores, "instances": written})
 

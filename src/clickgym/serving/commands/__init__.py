@@ -1,1 +1,0 @@
-"""The command of stores: it parses, calls one function, and prints."""

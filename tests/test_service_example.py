@@ -1,0 +1,173 @@
+"""The service of the examples: what it acknowledged survives a kill, a restart is a replay, an agent is refused in a line."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import random
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+import zlib
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import clickgym
+
+EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
+QUERIES, ITEMS, K = ["shoes", "été", "third"], list("abcdef"), 3
+
+
+@pytest.fixture
+def example(monkeypatch):
+    monkeypatch.syspath_prepend(EXAMPLES)
+    import service
+
+    return service
+
+
+class Process:
+    """The example in a process of its own, and four users who call it until it is killed."""
+
+    def __init__(self, store: Path, seed: int) -> None:
+        command = [sys.executable, str(EXAMPLES / "service.py"), "--store", str(store), "--positions", str(K), "--port", "0"]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        assert self.process.stdout
+        self.port = int(self.process.stdout.readline().split()[-1])
+        self.seed = seed
+        self.acknowledged: list[tuple[str, dict[str, Any], dict[str, Any]]] = []
+
+    def users(self, number: int) -> None:
+        rng = random.Random(self.seed + number)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port)
+
+        def call(route: str, **body: Any) -> dict[str, Any]:
+            connection.request("POST", f"/{route}", json.dumps(body))
+            with closing(connection.getresponse()) as response:
+                answer = json.loads(response.read())
+            assert response.status == 200, answer
+            self.acknowledged.append((route, body, answer))
+            return answer
+
+        try:
+            while True:
+                shown = call("rank", query=rng.choice(QUERIES), items=ITEMS)
+                for item in shown["items"]:
+                    if rng.random() < 0.3:
+                        call("click", impression=shown["impression"], item=item)
+                if rng.random() < 0.9:
+                    call("close", impression=shown["impression"])
+        except (OSError, http.client.HTTPException, ValueError):
+            assert self.process.poll() is not None or not time.sleep(1), "the service is gone"
+
+    def load_and_kill(self, seconds: float) -> None:
+        threads = [threading.Thread(target=self.users, args=[number]) for number in range(4)]
+        for thread in threads:
+            thread.start()
+        time.sleep(seconds)
+        self.process.kill()
+        self.process.wait()
+        for thread in threads:
+            thread.join()
+
+
+def replayed_by_hand(events: list[tuple[Any, ...]], query: str) -> clickgym.agents.CascadeTS:
+    agent = clickgym.agents.CascadeTS(len(ITEMS), K, seed=zlib.crc32(f"0 {query}".encode()))
+    for number, of_query, kind, _, content in events:
+        if of_query == query and kind == "list":
+            assert [ITEMS[item] for item in agent.rank()] == json.loads(content)
+        elif of_query == query and kind == "close":
+            (impression,) = [event[3] for event in events if event[0] == number]
+            (shown,) = [json.loads(event[4]) for event in events if event[0] == impression]
+            clicked = [event[4] for event in events if event[3] == impression and event[2] == "click"]
+            ranking, clicks = [ITEMS.index(item) for item in shown], [int(item in clicked) for item in shown]
+            agent.update(None, ranking, clicks, sum(clicks))
+    return agent
+
+
+def assert_equal_agents(one: Any, other: Any) -> None:
+    for name in one.state._fields:
+        np.testing.assert_array_equal(getattr(one.state, name), getattr(other.state, name), err_msg=name)
+    assert one.rng.bit_generator.state == other.rng.bit_generator.state
+
+
+def test_eight_kills_lose_nothing_that_was_acknowledged(example, tmp_path):
+    store, rng, acknowledged = tmp_path / "clicks.db", random.Random(0), []
+    for number in range(8):
+        process = Process(store, seed=100 * number)
+        process.load_and_kill(rng.uniform(0.1, 0.8))
+        acknowledged += process.acknowledged
+    with closing(sqlite3.connect(store)) as connection:
+        events = connection.execute("SELECT * FROM events ORDER BY number").fetchall()
+    lists = {number: (query, json.loads(content)) for number, query, kind, _, content in events if kind == "list"}
+    clicks = [(impression, content) for _, _, kind, impression, content in events if kind == "click"]
+    closed = [impression for _, _, kind, impression, _ in events if kind == "close"]
+    assert len(acknowledged) > 300
+    for route, body, answer in acknowledged:
+        if route == "rank":
+            assert lists[answer["impression"]] == (body["query"], answer["items"])
+        elif route == "click":
+            assert clicks.count((body["impression"], body["item"])) == 1
+        else:
+            assert closed.count(body["impression"]) == 1
+    assert len(events) <= len(acknowledged) + 8 * 4  # what each user was waiting for when the process was killed
+    service = example.Service(store, "CascadeTS", K)
+    for query in QUERIES:
+        assert_equal_agents(service._agent(query), replayed_by_hand(events, query))
+
+
+def test_a_service_that_goes_on_has_the_agents_of_one_that_starts_again(example, tmp_path):
+    service, rng, waiting = example.Service(tmp_path / "clicks.db", "PBMHB", K), random.Random(0), []
+    for _ in range(60):
+        waiting.append(service.rank("q", ITEMS))
+        shown = waiting.pop(rng.randrange(len(waiting))) if len(waiting) > 3 else waiting[-1]
+        if rng.random() < 0.5:
+            assert service.click(shown["impression"], shown["items"][1]) == {"new": True}
+            assert service.click(shown["impression"], shown["items"][1]) == {"new": False}
+        if shown not in waiting:
+            service.close(shown["impression"])
+    alive = service._agent("q")
+    service.store.close()
+    assert_equal_agents(example.Service(tmp_path / "clicks.db", "PBMHB", K)._agent("q"), alive)
+
+
+@pytest.mark.parametrize("name", sorted(clickgym.agents.__all__))
+def test_an_agent_serves_or_is_refused_in_a_line(example, name):
+    try:
+        found = example.agent_class(name)
+    except ValueError as error:
+        refused = str(error)
+    else:
+        refused = ""
+        assert found(4, 2, seed=0).rank().shape == (2,)
+    assert not refused or (name in refused and "\n" not in refused)
+
+
+def test_wrong_calls_are_refused_and_change_nothing(example, tmp_path):
+    service = example.Service(tmp_path / "clicks.db", "CascadeTS", K)
+    shown = service.rank("q", ITEMS)["impression"]
+    service.close(service.rank("q")["impression"])
+    before = service.report()
+    for call, arguments, message in (
+        (service.rank, ["new"], "a new query needs"),
+        (service.rank, ["new", ["a", "b"]], "at least 3 items"),
+        (service.rank, ["new", ["a", "b", "b"]], "each once"),
+        (service.rank, ["q", ["a", "b", "c"]], "begun with other items"),
+        (service.click, [shown, "z"], "has no item 'z'"),
+        (service.click, [99, "a"], "no impression 99"),
+        (service.close, [2], "impression 2 is closed"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            call(*arguments)
+    assert service.report() == before
+    with pytest.raises(ValueError, match="cannot be opened"):
+        example.Service(tmp_path / "clicks.db", "CascadeTS", K)
+    service.store.close()
+    with pytest.raises(ValueError, match="was begun with"):
+        example.Service(tmp_path / "clicks.db", "CascadeTS", 2)
