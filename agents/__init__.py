@@ -7,7 +7,6 @@ from ..core.later import loader
 from .agent import ANY_LIST as ANY_LIST
 from .agent import ITS_DISPLAYS as ITS_DISPLAYS
 from .agent import LAST_DISPLAY as LAST_DISPLAY
-from .agent import RETIRED as RETIRED
 from .agent import Agent as Agent
 from .agent import CompiledAgent as CompiledAgent
 from .agent import ContextualAgent as ContextualAgent
@@ -32,7 +31,6 @@ __all__ = [
     "ITS_DISPLAYS",
     "LAST_DISPLAY",
     "LEARNERS",
-    "RETIRED",
     "STATE_AGENTS",
     "Agent",
     "CompiledAgent",

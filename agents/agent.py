@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import io
 import json
@@ -25,27 +24,18 @@ from ..core.checks import (
     generator,
     numbers,
 )
-from ..core.files import parse_json, read_arrays, write_whole
+from ..core.files import FORMAT, check_format, parse_json, read_arrays, reading, write_whole
 from ..core.kernels import kernel, specialise, static_kernels
 from ..core.state import Declared, declared, first_arrays
-from ..core.trust import UntrustedError
 from ..envs.spaces import check_ranking
 from .codes import codes_of, codes_of_log, flags, with_void
 from .hyperparameters import Hyperparameter, constructor, count, hyperparameter, replaced_by, take_declarations
 from .search_space import SearchSpace
 
 Seed = int | np.random.SeedSequence | None
-SavedArrays = Mapping[str, NDArray[Any]]
-"""Arrays of a state, by name."""
 
 ANY_LIST, ITS_DISPLAYS, LAST_DISPLAY = "any list", "its displays", "the last display"
 """From which lists an agent learns: from any list; from lists that it has shown, in any order; only from its last list."""
-
-RETIRED = {"UBMTS": "MixTS"}
-"""Agents of version 2 that are gone, and the one that took the place of each."""
-
-FORMAT = 2
-"""Format of saved agents. Version 1.0 wrote none, and counted sessions when clicks came, not when lists were shown."""
 
 MAX_OPEN = 1_000_000
 """The largest number of displays that may wait for their clicks."""
@@ -254,11 +244,12 @@ class CompiledAgent(_Sized):
     """The hyper-parameters that the class itself declares."""
     _declared: ClassVar[dict[str, Hyperparameter]] = {}  # those of its bases, too
 
-    _classes: ClassVar[dict[tuple[str, str], type[CompiledAgent]]] = {}  # by module and name
+    _published: ClassVar[dict[str, type[CompiledAgent]]] = {}  # the classes of the package, by name
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        CompiledAgent._classes[cls.__module__, cls.__qualname__] = cls
+        if cls.__module__.startswith(f"{__package__}."):
+            CompiledAgent._published.setdefault(cls.__name__, cls)
         if "state_type" in vars(cls):
             cls.declared = declared(cls.state_type)
             names = [array.name for array in cls.declared]
@@ -585,7 +576,7 @@ class CompiledAgent(_Sized):
         """
         to = None if hasattr(path, "write") else check_path("path", path)
         description = {
-            "module": type(self).__module__,
+            "format": FORMAT,
             "agent": type(self).__qualname__,
             "n_items": self.n_items,
             "n_positions": self.n_positions,
@@ -594,7 +585,6 @@ class CompiledAgent(_Sized):
             },
             "generator": self.rng.bit_generator.state,
             **{name: getattr(self, name) for name in self.flags},
-            "format": FORMAT,
             "display": self.display,
             "dropped": self.dropped,
             "max_open": self.max_open,
@@ -637,77 +627,54 @@ class CompiledAgent(_Sized):
         self._open = {int(n): record.tobytes() for n, record in zip(numbers, records.reshape(-1, length), strict=True)}
         self._replaced[:] = arrays["replaced"]
 
-    def _upgrade(self, arrays: SavedArrays, waits: bool) -> None:
-        """Convert a state that was read from a file of version 1.0; arrays that the file lacked are as in a new agent.
-
-        Args:
-            arrays: the arrays of the file, by name.
-            waits: whether a list waits for its clicks. Version 1.0 counted a session only when its clicks came.
-        """
-        self.display = int(waits)
-        if self._counts_displays:
-            self.state.t[0] += waits - 1
-            self.display = int(self.state.t[0])
-
     @property
     def _counts_displays(self) -> bool:
         """Whether ``t`` of the state is the number of displays, which version 1.0 counted from 1."""
         return "t" in self._arrays() and self.count_kernel is not no_clock
 
     @classmethod
-    def load(cls, path: str | Path | BinaryIO, *, trust: bool = False) -> Self:
+    def load(cls, path: str | Path | BinaryIO) -> Self:
         """Read an agent that `save` wrote; it continues exactly where it was.
+
+        ``CompiledAgent.load`` reads any published agent. An agent of your own is read by its class, ``MyAgent.load``.
 
         Args:
             path: the file; or a binary file that is open for reading, such as ``io.BytesIO(content)``.
-            trust: whether the file may name a class of any module, which is then imported. If False, the file must hold an
-                agent of this package, or of your own class (or a subclass) on which ``load`` is called.
 
         Returns:
             The agent; called on a subclass, it must be one of that class.
 
         Raises:
-            ValueError: the file is not a saved agent; its agent has another class; or its class cannot be found or needs
-                ``trust``.
+            ValueError: the file is not a saved agent, or of another version; or its agent has another class.
         """
-        check_flag("trust", trust)
         if not isinstance(path, io.IOBase):
             path = check_path("path", path)
-        try:
-            agent = cls._read(path, trust)
-        except FileNotFoundError:
-            raise
-        except UntrustedError as error:
-            raise UntrustedError(f"{path} {error}") from None
-        except ImportError as error:
-            raise ValueError(f"{path} holds an agent of a class that cannot be found: {error}") from None
-        except Exception as error:
-            raise ValueError(f"{path} is not a saved agent, or damaged: {error!r}; restore it from a backup") from None
-        if not isinstance(agent, cls):
-            raise ValueError(f"{path} holds a {type(agent).__name__}, not a {cls.__name__}")
-        return agent
+        cure = "restore it from a backup"
+        with reading(path, "is not a saved agent, or damaged", cure):
+            arrays = read_arrays(path)  # type: ignore[arg-type]
+            description = parse_json(str(arrays["description"]))
+            name = str(description["agent"])
+        check_format(path, description.get("format"))
+        agent_class = cls if name == cls.__qualname__ else cls._published.get(name)
+        if agent_class is None:
+            raise ValueError(f"{path} holds an agent {name}, which is not a published one; call {name}.load")
+        if not issubclass(agent_class, cls):
+            raise ValueError(f"{path} holds a {name}, not a {cls.__name__}")
+        with reading(path, "is not a saved agent, or damaged", cure):
+            return cast(Self, agent_class._restored(description, arrays))
 
     @classmethod
-    def _read(cls, path: Any, trust: bool) -> CompiledAgent:
-        """The agent of a file, as `load`."""
-        arrays = read_arrays(path)
-        description = parse_json(str(arrays["description"]))
-        agent_class = _saved_class(description.get("module"), description["agent"], cls, trust)
-        agent = agent_class(description["n_items"], description["n_positions"], seed=0, **description["hyperparameters"])
+    def _restored(cls, description: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> CompiledAgent:
+        """The agent that a file describes."""
+        agent = cls(description["n_items"], description["n_positions"], seed=0, **description["hyperparameters"])
         agent.rng.bit_generator.state = description["generator"]
         agent.ranking[:] = arrays["ranking"]
         if agent.ranking[0] >= 0:  # else none waits for clicks
             check_ranking(agent.ranking, agent.n_items, agent.n_positions)
         for name in agent.flags:
-            setattr(agent, name, check_flag(name, description.get(name, getattr(agent, name))))
-        state = {name.removeprefix("state_"): value for name, value in arrays.items() if name.startswith("state_")}
-        if "format" in description:
-            agent._restore_displays(description, arrays)
-            agent._restore(state)
-        else:
-            state = agent._arrays() | state
-            agent._restore(state)
-            agent._upgrade(state, waits=bool(agent.ranking[0] >= 0))
+            setattr(agent, name, check_flag(name, description[name]))
+        agent._restore_displays(description, arrays)
+        agent._restore({name.removeprefix("state_"): value for name, value in arrays.items() if name.startswith("state_")})
         return agent
 
 
@@ -847,58 +814,6 @@ def checked_features(features: Any, shape: tuple[int | None, int | None]) -> NDA
     """Features as an array of a shape, whose numbers are finite and not too large to be squared."""
     expected = f"a finite number from {-LARGEST_FEATURE:g} to {LARGEST_FEATURE:g}"
     return numbers("features", features, shape, -LARGEST_FEATURE, LARGEST_FEATURE, expected=expected)
-
-
-def retired(name: str) -> str:
-    """The message about an agent that is gone."""
-    return (
-        f"{name} was retired in clickgym 3; {RETIRED[name]} takes its place, and a service goes on by "
-        f"Ranker.from_log(clickgym.offline.read_log(store), {RETIRED[name]!r})"
-    )
-
-
-def _saved_class(module: str | None, name: str, caller: type[CompiledAgent], trust: bool) -> type[CompiledAgent]:
-    """Return the class of the agent in a saved file.
-
-    Args:
-        module, name: as written in the file.
-        caller: the class on which `load` was called; if it is outside the package, it and its subclasses are allowed.
-        trust: whether the file may name any other class.
-    """
-    if module is None:
-        raise ImportError(f"it names {name} as clickgym 0.1 did; clickgym 2 reads it and writes it anew")
-    classes = CompiledAgent._classes
-    module, name = _where(module, name)
-    if _is_published(module):
-        return classes[module, name]
-    named = not _is_published(caller.__module__) and issubclass(classes.get((module, name), object), caller)
-    if not trust and not named:
-        raise UntrustedError(
-            f"holds an agent of the class {name} of the module {module}, which the call does not name: call {name}.load, or "
-            "trust the file with trust=True"
-        )
-    if (module, name) not in classes:
-        try:
-            importlib.import_module(module)
-        except Exception as error:
-            raise ImportError(f"{name} of the module {module}, which cannot be imported: {error}") from None
-    if (module, name) not in classes:
-        raise ImportError(f"{name} of the module {module}, which has no such agent")
-    return classes[module, name]
-
-
-def _where(module: str, name: str) -> tuple[str, str]:
-    """Return module and name of a class; for classes of the package the name is enough."""
-    if not _is_published(module):
-        return module, name
-    if name in RETIRED:
-        raise ImportError(retired(name))
-    agent = {agent.__name__: agent for agent in reversed(CompiledAgent._classes.values())}[name]
-    return agent.__module__, agent.__qualname__
-
-
-def _is_published(module: str) -> bool:
-    return module.startswith(f"{__package__}.")
 
 
 def _own(value: Any) -> Any:

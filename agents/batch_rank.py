@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ..core.kernels import inner, kernel
 from ..core.state import Flags, Floats, Ints
-from .agent import ITS_DISPLAYS, CompiledAgent, SavedArrays, rates
+from .agent import ITS_DISPLAYS, CompiledAgent, rates
 from .hyperparameters import hyperparameter, sessions
 from .kernels import kl_lower, kl_upper, shuffle_front, sort_stably
 
@@ -277,12 +277,3 @@ class BatchRank(CompiledAgent):
             "log_horizon": log_horizon,
             "delta": log_horizon + 3.0 * math.log(log_horizon),
         }
-
-    def _upgrade(self, arrays: SavedArrays, waits: bool) -> None:
-        super()._upgrade(arrays, waits)
-        if waits:  # version 1.0 counted displays when the clicks came
-            state = self.state
-            for b in range(state.n_batches[0]):
-                positions = slice(state.first[b], state.first[b + 1])
-                state.filler[positions] = state.observed[self.ranking[positions]] > state.n_min[b]
-                take_turns(state, b)

@@ -12,7 +12,7 @@ from ..core.checks import as_array
 from ..core.kernels import inner, kernel
 from ..core.state import Flags, Floats, Ints
 from ..envs.spaces import named_ranking
-from .agent import ITS_DISPLAYS, CompiledAgent, SavedArrays
+from .agent import ITS_DISPLAYS, CompiledAgent
 from .hyperparameters import between, hyperparameter, sessions
 from .kernels import count_session
 from .search_space import Range
@@ -268,10 +268,3 @@ class BubbleRank(CompiledAgent):
             "log_delta": np.array([4.0 * math.log(estimate) if delta is None else -math.log(delta)]),
             "doubling": delta is None and horizon is None,
         }
-
-    def _upgrade(self, arrays: SavedArrays, waits: bool) -> None:
-        super()._upgrade(arrays, waits)
-        state = self.state
-        state.shown_at[0], place = state.t[0], int(arrays["challenger"][0])
-        if place >= 0:
-            state.rivals[:] = state.base[self.n_positions - 1], state.base[place]

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from ..core.checks import check_at_least, check_count
 from ..core.kernels import inner, kernel
 from ..core.state import Floats, Ints, joined
-from .agent import SavedArrays
 from .cascade import Bounds, CascadeAgent
 from .hyperparameters import above, between, hyperparameter, sessions
 from .kernels import count_session, examined_positions
@@ -194,11 +193,6 @@ class CascadeDUCB(CascadeAgent):
     )
     epsilon: float = hyperparameter(default=0.5, check=above(0), search=Range(0.01, 2.0, log=True))
     horizon: int | None = hyperparameter(default=None, check=sessions())
-
-    def _upgrade(self, arrays: SavedArrays, waits: bool) -> None:
-        super()._upgrade(arrays, waits)
-        if waits:
-            fade(self.state, math.log(self.state.gamma[0]))
 
     def _first_values(self) -> dict[str, Any]:
         gamma, horizon = self.hyperparameters["gamma"], self.hyperparameters["horizon"]
@@ -384,11 +378,6 @@ class CascadeSWUCB(CascadeAgent):
     tau: int | None = hyperparameter(default=None, check=check_window, search=Range(50, 100_000, log=True))
     epsilon: float = hyperparameter(default=0.5, check=above(0), search=Range(0.01, 2.0, log=True))
     horizon: int | None = hyperparameter(default=None, check=sessions())
-
-    def _upgrade(self, arrays: SavedArrays, waits: bool) -> None:
-        super()._upgrade(arrays, waits)
-        if waits:
-            move_window(self.state)
 
     def _first_values(self) -> dict[str, Any]:
         tau, horizon = self.hyperparameters["tau"], self.hyperparameters["horizon"]

@@ -22,7 +22,6 @@ from ..core.checks import probability
 from ..core.kernels import inner, kernel, specialise
 from ..core.state import Flags, Floats, Ints, joined
 from . import kl_ucb
-from .agent import SavedArrays
 from .cascade import CascadeAgent
 from .hyperparameters import between, count, hyperparameter, sessions
 from .kernels import count_session, examined_positions, log_likelihood
@@ -242,11 +241,6 @@ class _RestartingAgent(CascadeAgent):
     delta: float | None = hyperparameter(default=None, check=between(1e-300, 1), search=Range(1e-10, 0.5, log=True))
     exploration: float | None = hyperparameter(default=None, check=probability, search=Range(0.0003, 0.3, log=True))
     n_vertices: int = hyperparameter(default=1000, check=count(4))
-
-    def _upgrade(self, arrays: SavedArrays, waits: bool) -> None:
-        super()._upgrade(arrays, waits)
-        self.state.sessions[0] += waits
-        self.state.displayed[0] = self.display = int(self.state.sessions[0])  # t counts from the last restart
 
     def _state_sizes(self) -> dict[str, int]:
         # A chain of vertices with integer coordinates has few of them: less than the 0.9 n^(2/3) that differ in slope.

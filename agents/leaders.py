@@ -8,7 +8,7 @@ import numpy as np
 
 from ..core.checks import check_count
 from ..core.kernels import inner, kernel
-from .agent import CompiledAgent, SavedArrays, doubled
+from .agent import CompiledAgent, doubled
 from .kernels import exploration
 
 FEW = 64
@@ -86,8 +86,3 @@ class LeaderAgent(CompiledAgent):
         slots = np.full(2 * room, -1, np.int32)
         enter_all(slots, leaders, n_leaders)
         self.state = self.state._replace(leaders=leaders, led=led, slots=slots)
-
-    def _upgrade(self, arrays: SavedArrays, waits: bool) -> None:
-        """As `CompiledAgent._upgrade`: version 1.0 counted a leader when the clicks came, not when its list was shown."""
-        self.state.led[self.state.leading[0]] += waits
-        self.display = int(self.state.led.sum())

@@ -29,7 +29,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..core.checks import browsing_probabilities
 from ..core.kernels import inner, kernel
 from ..core.state import Floats, Ints, joined
-from .agent import ANY_LIST, ContextualAgent, SavedArrays, TakesValues
+from .agent import ANY_LIST, ContextualAgent, TakesValues
 from .hyperparameters import at_least, hyperparameter
 from .kernels import FIRST_CLICK, LAST_CLICK, count_session, examined_positions
 from .position_based import check_examination
@@ -285,10 +285,6 @@ class _RidgeAgent(ContextualAgent):
     def _exploration(self) -> float:
         alpha = self.hyperparameters["alpha"]
         return -1.0 if alpha is None else alpha
-
-    def _upgrade(self, arrays: SavedArrays, waits: bool) -> None:
-        super()._upgrade(arrays, waits)
-        self.state.updates[0] = self.display - waits
 
     def _first_values(self) -> dict[str, Any]:
         weights, ridge = self._weights(), self.hyperparameters["ridge"]

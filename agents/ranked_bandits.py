@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ..core.kernels import inner, kernel, specialise
 from ..core.state import Flags, Floats, Ints
-from .agent import ITS_DISPLAYS, CompiledAgent, SavedArrays, Seed, rates
+from .agent import ITS_DISPLAYS, CompiledAgent, Seed, rates
 from .hyperparameters import between, hyperparameter, sessions
 from .kernels import count_session, exploration, kl_upper, log_likelihood
 from .kl_ucb import C, KLUCBState, show_by_klucb
@@ -252,12 +252,6 @@ class RankedExp3(CompiledAgent):
         if gamma is None:  # with a single item there is nothing to explore, but γ must be positive
             gamma = min(1.0, math.sqrt(n * math.log(max(n, 2)) / ((math.e - 1.0) * self.hyperparameters["horizon"])))
         return {"total": np.full(self.n_positions, float(n)), "gamma": gamma}
-
-    def _upgrade(self, arrays: SavedArrays, waits: bool) -> None:
-        super()._upgrade(arrays, waits)
-        state = self.state
-        weights = state.weight[np.arange(self.n_positions), state.choice]
-        state.chance[:] = (1.0 - state.gamma) * weights / state.total + state.gamma / self.n_items
 
 
 # ------------------------------------------------------------------------------------------------------------------ KL-UCB

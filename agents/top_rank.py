@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ..core.kernels import inner, kernel
 from ..core.state import Flags, Ints
-from .agent import ITS_DISPLAYS, CompiledAgent, SavedArrays
+from .agent import ITS_DISPLAYS, CompiledAgent
 from .hyperparameters import between, hyperparameter, sessions
 from .kernels import gather_parts, peel, show, shuffle_front
 from .search_space import Range
@@ -198,7 +198,3 @@ class TopRank(CompiledAgent):
     def _first_values(self) -> dict[str, Any]:
         n, delta = self.n_items, self.hyperparameters["delta"] or 1.0 / self.hyperparameters["horizon"]
         return {"start": np.array([0, n] + [n] * (n - 1), np.int64), "log_c_delta": math.log(C / delta)}
-
-    def _upgrade(self, arrays: SavedArrays, waits: bool) -> None:
-        super()._upgrade(arrays, waits)
-        self.state.shown_block[:] = self.state.block

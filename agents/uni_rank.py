@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ..core.kernels import inner, kernel
 from ..core.state import Flags, Floats, Ints
-from .agent import ITS_DISPLAYS, SavedArrays
+from .agent import ITS_DISPLAYS
 from .hyperparameters import hyperparameter, sessions
 from .kernels import gather_parts, kl_upper, peel, show, shuffle_front
 from .leaders import LeaderAgent, find_leader, level_of
@@ -329,7 +329,3 @@ class UniRank(LeaderAgent):
     def _first_values(self) -> dict[str, Any]:
         horizon = self.hyperparameters["horizon"]
         return {"log_horizon": -1.0 if horizon is None else math.log(horizon)}
-
-    def _upgrade(self, arrays: SavedArrays, waits: bool) -> None:
-        super()._upgrade(arrays, waits)
-        self.state.t[0] = self.state.shown_at[0] = self.display

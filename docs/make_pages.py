@@ -24,9 +24,8 @@ from clickgym.agents import LEARNERS
 from clickgym.core.files import read_json
 from clickgym.core.formats import duration, markdown_table, regret_text
 from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, MEMORY, load_instance
-from clickgym.runner import PUBLISHED, STANDS, name_now, stands
+from clickgym.runner import PUBLISHED, STANDS, stands
 from clickgym.runner.describe import abilities
-from clickgym.runner.labels import FORMAT
 from clickgym.runner.make import place_of, player_of
 from clickgym.runner.pairs import why_not
 from clickgym.runner.reports.exports import to_markdown
@@ -317,8 +316,7 @@ def tuning(name: str) -> Tuning:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", ".*made with other versions", UserWarning)
         budget = config["result"]["budget"]
-        label = name if config["format"] == FORMAT else name_now(name)
-        agent = f"{label}:{searched}".replace("codes:", "codes,")
+        agent = f"{config['agent']}:{searched}".replace("codes:", "codes,")
         return tune(agent, config["envs"], budget, **arguments, out=TUNED / name, progress=False)
 
 

@@ -28,7 +28,6 @@ from clickgym import Results
 from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS, STATE_AGENTS
 from clickgym.core.statistics import worst_tenth
 from clickgym.envs import ENVIRONMENTS, list_instances, load_instance
-from clickgym.runner import name_now
 from clickgym.runner.theory import assumptions
 from clickgym_lab.bench import conclusions
 from clickgym_lab.bench.leaderboard import Place, leaderboard, tables_of
@@ -447,8 +446,8 @@ def sweep(name: str) -> Results:
 
 
 def played(name: str, agent: str) -> str:
-    """What a sweep calls an agent: PPO and A2C played codes in version 2, and have this name until they are played again."""
-    return agent if agent in sweep(name).config["agents"] else name_now(agent)
+    """What a sweep calls an agent: PPO and A2C may have played codes."""
+    return agent if agent in sweep(name).config["agents"] else f"{agent}:actions=codes"
 
 
 FOUR = ("PPO", "A2C", "DQN", "SAC")

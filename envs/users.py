@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -56,7 +55,7 @@ class Users(ABC):
     def __init_subclass__(cls, abstract: bool = False, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if not abstract:
-            Users._named.setdefault(cls.__name__, cls)  # as files of version 0.1 name them
+            Users._named.setdefault(vars(cls).get("short", cls.__name__), cls)
             Users._defined[f"{cls.__module__}:{cls.__qualname__}"] = cls
 
     @classmethod
@@ -125,8 +124,7 @@ class Users(ABC):
         """Build users from a description that `to_dict` returned, or that was written by hand.
 
         Args:
-            description: ``{"model": name, <its parameters>}``; the name of a click model is its short name (or, as files of
-                version 0.1 have it, that of its class).
+            description: ``{"model": name, <its parameters>}``; the name of a click model is its short name.
             trust: import the module of a ``"module:Class"`` that is not imported yet.
 
         Raises:
@@ -202,14 +200,3 @@ def users_class(name: object) -> type[Users]:
 def make_known(name: str, found: type[Users]) -> None:
     """Let `users_class` find a class by a name, in a process that was sent the class and cannot import it."""
     Users._named[name] = found
-
-
-def canonical(kind: str) -> str:
-    """A kind as it is called now: version 0.1 had the names of classes where short names stand.
-
-    Example:
-        >>> import clickgym
-        >>> canonical("LinearModel of UserBrowsingModel")
-        'LinearModel of UBM'
-    """
-    return re.sub(r"\w+", lambda word: Users._named[word[0]].name() if word[0] in Users._named else word[0], kind)

@@ -39,7 +39,7 @@ def main() -> None:
     # With a production list, `Fixed` knows what to show, and several click models can share the items.
     file = arguments.out / "shop.json"
     instance = Instance(
-        "shop", {"DependentClickModel": model}, n_positions=3, description="a shop's landing page",
+        "shop", {"DCM": model}, n_positions=3, description="a shop's landing page",
         initial_ranking=np.array([2, 0, 1, 3, 4]),
     )  # fmt: skip
     instance.save(file)

@@ -51,8 +51,8 @@ def prepared(tmp_path_factory):
     (folder / "file").write_text("")
     (folder / "clumsy.py").write_text(OWN)
     (folder / "broken.json").write_text("{")
-    (folder / "nan.json").write_text('{"model": "CascadeModel", "attraction": [0.5, NaN], "n_positions": 2}')
-    too_long = {"model": "CascadeModel", "attraction": [0.5, 0.4], "n_positions": 3}
+    (folder / "nan.json").write_text('{"model": "CM", "attraction": [0.5, NaN], "n_positions": 2}')
+    too_long = {"model": "CM", "attraction": [0.5, 0.4], "n_positions": 3}
     (folder / "long.json").write_text(json.dumps(too_long))
     nested = "[" * 100_000 + "]" * 100_000
     epochs = '{"model": "PiecewiseStationaryModel", "starts": [0], "models": [' * 100 + "{}" + "]}" * 100

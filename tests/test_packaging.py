@@ -25,7 +25,7 @@ LAB = tomllib.loads((ROOT / "lab" / "pyproject.toml").read_text(encoding="utf-8"
 PACKAGES = ("src", "envs", "agents", "lab")
 BESIDE = ("tests", "docs", "examples", "benchmarks", ".ci", ".github")
 FILES = (
-    "pyproject.toml", "MANIFEST.in", "README.md", "LICENSE", "CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "MIGRATION.md",
+    "pyproject.toml", "MANIFEST.in", "README.md", "LICENSE", "CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md",
     "Makefile", "conftest.py", "constraints.txt", "paper.bib", "paper.md", ".gitignore", ".pre-commit-config.yaml",
 )  # fmt: skip
 PACKAGE_FOLDERS = PYPROJECT["tool"]["setuptools"]["package-dir"]

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import gzip
 import multiprocessing
-import shutil
 import sys
 import tempfile
 from collections import Counter
@@ -35,7 +34,6 @@ from clickgym.runner.results import read_results
 PATIENCE = 60.0
 """Seconds after which a flip counts as waiting for ever."""
 
-V10 = Path(__file__).parents[2] / "tests" / "data" / "v1.0" / "sweep" / "results"
 ENVS, AGENTS = ["PBMRank-v0", "CMRank-v0"], ["TopRank", "Random"]
 
 
@@ -73,7 +71,6 @@ def kinds(folder: Path) -> dict[str, Kind]:
     write_whole(folder / "letor.txt", "\n".join([*documents, ""]))
     read_log(folder / "log.csv").to_frame().write_parquet(folder / "foreign.parquet")
     (folder / "letor.gz").write_bytes(gzip.compress((folder / "letor.txt").read_bytes()))
-    then = shutil.copytree(V10, folder / "then")
     contextual_instance(read_judgements(folder / "ratings.csv"), dimension=2, n_positions=3, seed=0).save(
         folder / "features.json"
     )
@@ -97,8 +94,6 @@ def kinds(folder: Path) -> dict[str, Kind]:
         "documents (.txt)": Kind((folder / "letor.txt",), _judgements, checked=False),
         "documents (.gz)": Kind((folder / "letor.gz",), _judgements),
         "log (.parquet of others)": Kind((folder / "foreign.parquet",), _log, checked=False),
-        "tables of version 1.0": Kind((then / "results.parquet", then / "timings.parquet"), lambda _: _results(then)),
-        "config.json of version 1.0": Kind((then / "config.json",), lambda _: _results(then)),
     }
 
 

@@ -36,7 +36,7 @@ from clickgym.runner.results import read_results
 from clickgym_lab.bench.equipment import equipped
 from clickgym_lab.bench.play import blocks
 from clickgym_lab.bench.protocol import CURRENT
-from clickgym_lab.shipped import KEYS, Shipped, fingerprints, is_retired, of_files, portable, read_shipped, stale, write_shipped
+from clickgym_lab.shipped import KEYS, Shipped, fingerprints, of_files, portable, read_shipped, stale, write_shipped
 from clickgym_lab.studies import STUDIES
 from clickgym_lab.studies.setting import Plan
 
@@ -317,7 +317,7 @@ class _Player:
         results = read_shipped(path)
         with tempfile.TemporaryDirectory() as files:
             for place, shipped in enumerate(results):
-                if is_retired(shipped) or (only_stale and not stale([shipped])):
+                if only_stale and not stale([shipped]):
                     continue
                 is_line = name.startswith(SCORECARD)
                 original = _of_line(shipped) if is_line else _of_study(shipped, name, folder, Path(files))

@@ -26,7 +26,7 @@ from rich.console import Console
 from clickgym.agents import Learner
 from clickgym.core.files import make_folder, read_json, write_whole
 from clickgym.core.templates import templates
-from clickgym.runner import PUBLISHED, AgentLike, Progress, name_now, player_of
+from clickgym.runner import PUBLISHED, AgentLike, Progress, player_of
 from clickgym.runner.results import read_results
 from clickgym_lab.bench import reference
 from clickgym_lab.bench.leaderboard import sources_of
@@ -42,8 +42,7 @@ TOO_DEAR = ("SAC", "TD3", "PairRank", "OLRankNet", "OLLambdaRank")
 """Two of generic RL, a fit to all pairs in every session and two of its rankers: each would cost as much as all others."""
 NEURAL = ("NeuralLinearTS", "NeuralGreedy")
 """They play as published, for tuning them would cost as much as all else."""
-PLAYERS = [name_now(name) for name in PUBLISHED if name not in TOO_DEAR]
-"""Those of version 2 of the scorecard: PPO and A2C are by codes, as in version 2 of the package."""
+PLAYERS = [name for name in PUBLISHED if name not in TOO_DEAR]
 BY_RANKINGS = ("PPO", "A2C")
 """Generic RL that plays all tasks of the board *features* with ``actions=rankings``, in a line of its own."""
 GUARDED = ("MixTS",)

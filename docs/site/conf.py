@@ -11,7 +11,7 @@ from docstrings import readable, without
 from docutils.nodes import SkipNode
 from latex2mathml.converter import convert
 from pages.agents import ON_PAGE
-from places import MOVED, origins
+from places import origins
 
 from clickgym.runner import PUBLISHED
 
@@ -48,7 +48,6 @@ notfound_context = {
 
 html_math_renderer = "mathml"
 html_theme = "furo"
-templates_path = ["templates"]
 html_search_scorer = str(Path(__file__).parent / "scorer.js")
 html_title = f"clickgym {version}"
 html_static_path = [
@@ -97,13 +96,7 @@ def _origin(app, pagename, templatename, context, doctree):
         context["page_source_suffix"] = None
 
 
-def _moved(app):
-    """A page at each old address, which leads to the new one."""
-    return [(old, {"title": f"{old} has moved", "to": to}, "moved.html") for old, to in MOVED.items()]
-
-
 def setup(app):
-    app.connect("html-collect-pages", _moved)
     app.connect("html-page-context", _origin)
     app.connect("autodoc-process-docstring", _turned, priority=1)
     app.connect("autodoc-skip-member", _skipped)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from posixpath import normpath, relpath
@@ -11,18 +10,15 @@ from posixpath import normpath, relpath
 from clickgym.runner import PUBLISHED
 from clickgym_lab.bench.boards import REPOSITORY, source_file
 
-__all__ = ["MOVED", "ROOT", "origins", "pages", "places_of", "relinked"]
+__all__ = ["ROOT", "origins", "pages", "places_of", "relinked"]
 
 ROOT = Path(__file__).resolve().parents[2]
 ELSEWHERE = {  # pages that do not lie in docs/, by their place in the site
     "speed.md": "benchmarks/README.md",
     "contributing.md": "CONTRIBUTING.md",
     "changelog.md": "CHANGELOG.md",
-    "migration.md": "MIGRATION.md",
     "judgments.md": "lab/results/judgments.md",
 }
-MOVED: Mapping[str, str] = tomllib.loads((Path(__file__).parent / "moved.toml").read_text(encoding="utf-8"))
-"""The new address of a page, by the old one."""
 
 
 def pages() -> dict[str, Path]:

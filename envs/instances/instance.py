@@ -31,7 +31,7 @@ from ...core.files import read_json, write_whole
 from ...core.notebook import html_table
 from ...core.trust import from_file
 from ..spaces import check_order
-from ..users import Users, canonical
+from ..users import Users
 
 FORMAT, VERSION = "clickgym-instance", 1
 FOLDER = Path(__file__).parent
@@ -86,7 +86,7 @@ class Instance:
         _check_models(self.models)
         if not isinstance(self.estimation, Mapping):
             raise ValueError(f"estimation must be a JSON object, a mapping, got {short(self.estimation)}")
-        object.__setattr__(self, "models", {canonical(kind): model for kind, model in self.models.items()})
+        object.__setattr__(self, "models", dict(self.models))
         sizes = {name: model.n_items for name, model in self.models.items()}
         if len(set(sizes.values())) > 1:
             raise ValueError(f"models have different numbers of items: {sizes}")
@@ -121,7 +121,7 @@ class Instance:
             ValueError: if the instance has no such model, or not so many positions.
         """
         check_kind("model_class", model_class, str | type(Users), "a click model class or its name")
-        name = canonical(model_class) if isinstance(model_class, str) else model_class.name()
+        name = model_class if isinstance(model_class, str) else model_class.name()
         if name not in self.models:
             raise ValueError(f"the instance {self.name!r} has no {name}; it has {', '.join(self.models)}")
         return self.models[name].with_positions(self.n_positions if n_positions is None else n_positions)

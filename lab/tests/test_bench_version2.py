@@ -21,7 +21,7 @@ from polars import col
 
 import clickgym
 from clickgym.__main__ import main
-from clickgym.agents import RETIRED, CascadeTS, TopRank
+from clickgym.agents import CascadeTS, TopRank
 from clickgym.runner.make import make_agent, make_env
 from clickgym_lab.bench import card as cards
 from clickgym_lab.bench import figures, reference, tuned
@@ -202,7 +202,7 @@ def test_the_results_that_ship_are_those_of_this_version():
 def test_every_agent_that_was_played_is_a_published_one_and_all_are_small():
     """An agent that came since has no file until it is played."""
     files = {file.stem: file.stat().st_size for file in CURRENT.data.glob("*.parquet")}
-    assert set(files) <= {agent_of(name) for name in make.PLAYERS} | set(RETIRED)
+    assert set(files) <= {agent_of(name) for name in make.PLAYERS}
     assert "MixTS" in files
     assert sum(files.values()) < 6_000_000
 
@@ -634,11 +634,6 @@ def test_bad_words_are_refused(capsys):
     for words, message in (
         (["bench"], "expected an agent and a folder"),
         (["bench", "TopRank"], "expected an agent and a folder"),
-        (
-            ["bench", "TopRank", "--version", "1", "--out", "x"],
-            "--version is retired: there is one version",
-        ),
-        (["bench", "--verify", "x"], "--verify is retired: the judge plays all runs of a folder again"),
         (["bench", "TopRank", "--unconfined", "--out", "x"], "--unconfined is only for --judge"),
         (["bench", "TopRnk", "--out", "x"], "did you mean 'TopRank'"),
     ):

@@ -55,10 +55,6 @@ def test_the_bad_run_is_the_mean_of_the_worst_of_five_runs_of_each_task():
     assert place.standing.bad.low < place.standing.bad.value < place.standing.bad.high
 
 
-def test_retired_lines_stand_on_no_board():
-    assert not [place.agent for board in CURRENT.boards for place in leaderboard(CURRENT, board) if "UBMTS" in place.agent]
-
-
 def test_a_line_stands_on_a_board_when_it_has_played_what_it_can():
     features = CURRENT.boards[2]
     shown = {place.agent: place for place in leaderboard(CURRENT, features)}

@@ -218,7 +218,6 @@ def test_make_run_is_the_command_of_the_page_on_results():
     [
         "CHANGELOG.md",
         "CONTRIBUTING.md",
-        "MIGRATION.md",
         *(file.relative_to(ROOT).as_posix() for file in sorted((ROOT / "docs").glob("*.md"))),
     ],
 )

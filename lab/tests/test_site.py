@@ -160,20 +160,6 @@ def test_links_to_the_repository_lead_to_files(source):
     assert len(links) > 20
 
 
-def anchors(text):
-    """What the headings of a page in Markdown are called in links to them."""
-    headings = re.findall("^#+ (.+)$", text, flags=re.MULTILINE)
-    return {re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-") for heading in headings}
-
-
-def test_old_addresses_lead_to_pages_and_headings_that_exist(source):
-    for old, new in module("places").MOVED.items():
-        page, _, anchor = new.partition("#")
-        assert not (source / f"{old}.md").exists()
-        text = (source / page.replace(".html", ".md")).read_text(encoding="utf-8")
-        assert not anchor or anchor in anchors(text), new
-
-
 def test_the_buttons_of_a_page_lead_to_the_file_that_it_is_made_from(source):
     origins = module("places").origins()
     assert {path for path in origins.values() if not (ROOT / path).exists()} == set()
@@ -287,10 +273,6 @@ def test_the_site_is_built_without_a_warning(tmp_path):
     assert sorted(set(titles)) == sorted(titles)
     pictures = [(path, picture) for path, text in texts.items() for picture in re.findall("<img[^>]*>", text)]
     assert [each for each in pictures if not re.search(r'alt="(?!\S*\.\w{3}")[^"]*\w', each[1])] == []
-    for old, new in module("places").MOVED.items():
-        page, _, anchor = new.partition("#")
-        assert f'content="0; url={new}"' in texts[tmp_path / "site" / f"{old}.html"]
-        assert not anchor or f'id="{anchor}"' in texts[tmp_path / "site" / page]
     links = re.findall(r'(?:href|src)="([^"#]+)', texts[tmp_path / "site" / "404.html"])
     assert links
     assert [link for link in links if not link.startswith(("/clickgym/", "https://"))] == []

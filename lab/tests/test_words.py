@@ -9,7 +9,7 @@ from clickgym.command_line import COMMANDS, _load
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("src", "envs", "agents", "lab/src", "lab/submissions", "docs", "examples", "benchmarks")
-FILES = ("README.md", "CONTRIBUTING.md", "MIGRATION.md", "pyproject.toml", "CITATION.cff", "paper.md")
+FILES = ("README.md", "CONTRIBUTING.md", "pyproject.toml", "CITATION.cff", "paper.md")
 SUFFIXES = (".py", ".md", ".toml", ".html", ".ipynb")
 PHRASES = {
     "not to be told costs": "agents that must estimate ... lose little against agents that are given it",

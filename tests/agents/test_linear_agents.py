@@ -213,7 +213,7 @@ def test_relabelled_candidates_and_rotated_features_change_no_list_but_by_name(n
 
 def strong_position_effects():
     """Examination falls to 0.35 of itself from position to position, and starts anew below a click."""
-    base = load_instance("linear:n_features=20,seed=0").model("LinearModel of UserBrowsingModel")
+    base = load_instance("linear:n_features=20,seed=0").model("LinearModel of UBM")
     weights = np.array([[0.35**k if j == 0 else 0.95 * 0.35 ** (k - j) for j in range(5)] for k in range(5)])
     return LinearModel(UserBrowsingModel(np.zeros(20), np.tril(weights)), base.theta, base.items, base.users)
 

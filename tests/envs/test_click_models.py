@@ -372,16 +372,16 @@ WRONG = {
     "sampled ranking": (lambda: DCM.sample([0, 3], np.random.default_rng()), "position 1 shows item 3"),
     "no model": (lambda: ClickModel.from_dict({"attraction": [0.5]}), "a JSON object with a key 'model'"),
     "unknown model": (
-        lambda: ClickModel.from_dict({"model": "CascadeMode", "attraction": [0.5]}),
-        "unknown click model 'CascadeMode'; did you mean 'CascadeModel'?",
+        lambda: ClickModel.from_dict({"model": "PBN", "attraction": [0.5]}),
+        "unknown click model 'PBN'; did you mean 'PBM'?",
     ),
     "missing parameter": (
-        lambda: ClickModel.from_dict({"model": "PositionBasedModel", "attraction": [0.5]}),
-        "PositionBasedModel: missing 1 required positional argument: 'examination'",
+        lambda: ClickModel.from_dict({"model": "PBM", "attraction": [0.5]}),
+        "PBM: missing 1 required positional argument: 'examination'",
     ),
     "unknown parameter": (
-        lambda: ClickModel.from_dict({"model": "CascadeModel", "attraction": [0.5], "n_positions": 1, "v": 1}),
-        "CascadeModel: got an unexpected keyword argument 'v'",
+        lambda: ClickModel.from_dict({"model": "CM", "attraction": [0.5], "n_positions": 1, "v": 1}),
+        "CM: got an unexpected keyword argument 'v'",
     ),
 }
 

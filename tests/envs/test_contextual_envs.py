@@ -364,11 +364,11 @@ def test_attractions_of_the_synthetic_instance_are_well_spread(seed):
 
 def test_the_family_takes_sizes_seed_and_query():
     one = load_instance("linear:n_items=8,n_positions=4,n_features=5,n_pool=30,n_users=3,query=uniform,seed=3")
-    model = one.model("LinearModel of UserBrowsingModel")
+    model = one.model("LinearModel of UBM")
     assert (model.n_items, model.n_positions, model.n_features) == (8, 4, 5)
     assert (model.items.shape, model.users.shape) == ((30, 3), (3, 2))
-    assert model.base.examination[0, 0] == load_instance("uniform").model("UserBrowsingModel").examination[0, 0]
-    assert load_instance("linear:n_features=1").model("LinearModel of CascadeModel").users is None
+    assert model.base.examination[0, 0] == load_instance("uniform").model("UBM").examination[0, 0]
+    assert load_instance("linear:n_features=1").model("LinearModel of CM").users is None
     for bad, message in (("n_pool=5", "items has 5 rows"), ("n_features=0", "n_features is 0"), ("n_positions=11", "11")):
         with pytest.raises(ValueError, match=message):
             load_instance(f"linear:{bad}")
@@ -378,7 +378,7 @@ def test_an_instance_file_holds_the_same_problem(tmp_path):
     instance = load_instance("linear:n_items=6,n_positions=2,n_features=4,n_pool=9,n_users=2,seed=1")
     instance.save(tmp_path / "mine.json")
     again = gym.make("ContextualDCMRank-v0", instance=str(tmp_path / "mine.json")).unwrapped.model
-    assert again == instance.model("LinearModel of DependentClickModel")
+    assert again == instance.model("LinearModel of DCM")
     one = gym.make("ContextualDCMRank-v0", **{key: value for key, value in again.to_dict().items() if key != "model"})
     assert one.unwrapped.model == again
     assert one.unwrapped.instance == "custom"

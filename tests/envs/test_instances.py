@@ -147,7 +147,7 @@ def test_a_new_click_model_is_in_the_instances_of_families():
 
 
 def test_the_papers_instances_have_the_papers_numbers():
-    small = load_instance("lagree2016-small").model("PositionBasedModel")
+    small = load_instance("lagree2016-small").model("PBM")
     assert small.attraction.tolist() == [0.45, 0.35, 0.25, 0.15, 0.05]
     assert small.examination.tolist() == [0.9, 0.6, 0.3]
     bubble = load_instance("li2019-chi-min:i=3")
@@ -171,7 +171,7 @@ def test_random_families_come_from_their_seed_at_any_size(family):
         assert (first.model(kind).n_items, first.model(kind).n_positions) == (30, 15)
         assert not np.array_equal(first.model(kind).attraction, other.model(kind).attraction)
         np.testing.assert_array_equal(first.model(kind).attraction, shorter.model(kind).attraction)
-    examination = first.model("PositionBasedModel").examination
+    examination = first.model("PBM").examination
     assert (np.diff(examination) <= 0).all()
     assert load_instance(f"{family}:n_items=1,n_positions=1").n_items == 1
 
@@ -266,11 +266,11 @@ def test_a_wrong_name_is_refused_with_a_suggestion(name, message):
         ({"inital_ranking": [0, 1, 2]}, "unknown field 'inital_ranking'; did you mean 'initial_ranking'?"),
         ({"models": [{"model": "PMB"}]}, r"models\[0\] \(PMB\): unknown click model 'PMB'; did you mean 'PBM'"),
         (
-            {"models": [{"model": "PositionBasedModel", "attraction": [0.5, 1.5, 0.1], "examination": [1]}]},
-            r"models\[0\] \(PositionBasedModel\): attraction\[1\] is 1.5; expected a probability in \[0, 1\]",
+            {"models": [{"model": "PBM", "attraction": [0.5, 1.5, 0.1], "examination": [1]}]},
+            r"models\[0\] \(PBM\): attraction\[1\] is 1.5; expected a probability in \[0, 1\]",
         ),
         (
-            {"models": [{"model": "CascadeModel", "attraction": [0.5, 0.1, 0.1], "n_positions": 3}] * 2},
+            {"models": [{"model": "CM", "attraction": [0.5, 0.1, 0.1], "n_positions": 3}] * 2},
             r"models\[1\]: a second CM",
         ),
     ],

@@ -67,9 +67,9 @@ def changing(*starts: int) -> PiecewiseStationaryModel:
         ([FIRST, CascadeModel([0.1, 0.2], 2)], [0, 1], r"models\[1\] is .*n_items=2"),
         ([FIRST, FIRST.with_positions(1)], [0, 1], r"models\[1\] is .*n_positions=1"),
         ([FIRST, CHANGING], [0, 1], r"models\[1\] is itself piecewise-stationary"),
-        ([FIRST, {"model": "CascadeModell", "attraction": [0.1]}], [0, 1], "did you mean 'CascadeModel'"),
+        ([FIRST, {"model": "CMM", "attraction": [0.1]}], [0, 1], "did you mean 'CM'"),
         ([FIRST, "second"], [0, 1], "JSON object"),
-        ([FIRST, {"model": "CascadeModel", "attraction": [0.1, 2.0, 0.1], "n_positions": 2}], [0, 1], "attraction.1. is 2"),
+        ([FIRST, {"model": "CM", "attraction": [0.1, 2.0, 0.1], "n_positions": 2}], [0, 1], "attraction.1. is 2"),
     ],
 )
 def test_a_bad_model_is_refused(models, starts, message):

@@ -17,6 +17,7 @@ from scipy.stats import ttest_ind
 
 import clickgym
 from clickgym.__main__ import main
+from clickgym.core.files import FORMAT
 from clickgym.core.statistics import half_width
 from clickgym.runner.callback import Callback
 from clickgym.runner.progress import Progress
@@ -27,7 +28,6 @@ from clickgym.runner.summaries import average, pairwise, ranked
 from clickgym.runner.sweep import sweep_again
 from clickgym.runner.words import commands_of, heading, what_is_tested, what_is_told
 
-V01 = Path(__file__).parents[1] / "data" / "v0.1" / "sweep"
 ENVS, AGENTS, INSTANCES = ["PBMRank-v0", "CMRank-v0"], ["TopRank", "Random"], ["yandex-9", "yandex-990"]
 ALL = {"envs": ENVS, "agents": AGENTS, "runs": 3, "instances": INSTANCES}
 FIRST = {"envs": ENVS[:1], "agents": AGENTS[:1], "runs": 2, "instances": INSTANCES[:1]}
@@ -162,7 +162,7 @@ def test_what_contradicts_is_refused(whole, changed, message):
 
 def test_another_query_of_the_same_name_is_refused(tmp_path):
     def query(attraction):
-        text = {"model": "CascadeModel", "attraction": attraction, "n_positions": 2}
+        text = {"model": "CM", "attraction": attraction, "n_positions": 2}
         (tmp_path / "mine.json").write_text(json.dumps(text))
         return {"envs": ["CMRank-v0"], "instances": [str(tmp_path / "mine.json")]}
 
@@ -201,24 +201,10 @@ def test_other_versions_warn_once_and_are_recorded(tmp_path, capsys):
     assert [part["versions"]["numpy"] for part in read_parts(file)] == ["1.0", now]
 
 
-def test_a_configuration_of_a_later_format_is_named(tmp_path):
-    (tmp_path / "config.json").write_text('{"format": 4, "parts": []}')
-    with pytest.raises(ValueError, match="is of format 4, of a later version of clickgym; expected at most 3"):
+def test_a_configuration_of_another_version_is_refused(tmp_path):
+    (tmp_path / "config.json").write_text('{"format": 3, "parts": []}')
+    with pytest.raises(ValueError, match=r"config.json is of another version of clickgym: its format is 3, and "):
         read_results(tmp_path)
-
-
-# -------------------------------------------------------------------------------------------------------- of version 0.1
-
-
-def test_a_folder_of_version_0_1_is_refused_in_one_line(tmp_path, refused):
-    message = "was written by clickgym 0.1; clickgym 2 reads it and writes it anew: clickgym merge"
-    shutil.copytree(V01, tmp_path / "old")
-    for read in (read_results, lambda folder: sweep(folder, **FIRST), lambda folder: merge([folder], tmp_path / "new")):
-        with pytest.raises(ValueError, match=message):
-            read(tmp_path / "old")
-    error = refused(["report", str(tmp_path / "old")])
-    assert message in error
-    assert error.count("\n") == 1
 
 
 # ---------------------------------------------------------------------------------------------------------------- damage
@@ -247,7 +233,7 @@ def test_files_that_do_not_fit_one_another_are_refused_in_one_line(tmp_path, edi
     shutil.rmtree(tmp_path / "out" / "cells")  # as folders are passed on
     file = tmp_path / "out" / "config.json"
     (part,) = json.loads(file.read_text())["parts"]
-    file.write_text(json.dumps({"format": 2, "parts": [part | edited]}))
+    file.write_text(json.dumps({"format": FORMAT, "parts": [part | edited]}))
     told = refused(["report", str(tmp_path / "out")])
     assert told.count("\n") == 1
     assert re.search(message, told), told

@@ -7,7 +7,8 @@ import polars
 import pytest
 
 import clickgym
-from clickgym.runner.results import FORMAT, Trial, check_agreement, read_parts, write_trial
+from clickgym.core.files import FORMAT
+from clickgym.runner.results import Trial, check_agreement, read_parts, write_trial
 
 ENVS, AGENTS, INSTANCES, RUNS = ["PBMRank-v0", "CMRank-v0"], ["Fixed", "Random"], ["yandex-9", "yandex-990"], 2
 

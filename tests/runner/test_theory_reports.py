@@ -25,7 +25,7 @@ from clickgym.runner.theory.describe import describe_instance
 
 ENVS, AGENTS = ["PBMRank-v0", "CMRank-v0"], ["BatchRank", "PBMUCB", "CascadeSWUCB:epsilon=0.75", "Random"]
 EASY = {
-    "model": "PositionBasedModel",
+    "model": "PBM",
     "attraction": [0.9, 0.1, 0.2],
     "examination": [0.9],
 }  # its upper bound is among the curves

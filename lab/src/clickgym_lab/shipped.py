@@ -25,10 +25,9 @@ from numba.core.dispatcher import Dispatcher
 
 from clickgym.core.files import check_file, reading, sealed, write_whole
 from clickgym.envs import Users
-from clickgym.runner import digest, make_env, model_digest, name_now, player_of
+from clickgym.runner import digest, make_env, model_digest, player_of
 
-FORMATS = ("1", "3")
-"""That can be read, the last as it is written; in the first, agents have the names of version 2."""
+FORMAT = "3"
 OURS = ("clickgym", "clickgym_lab")
 """Packages of which every function that a kernel reaches is part of its digest."""
 KEYS = ("env", "instance", "agent", "run", "step")
@@ -126,7 +125,7 @@ def write_shipped(path: Path, results: Iterable[Shipped]) -> None:
         [each.table.with_columns(**place) for each, place in zip(results, places, strict=True)], how="diagonal"
     )
     origins = [{"setting": each.setting, "part": each.part, **each.made} for each in results]
-    write_whole(path, sealed(table, smallest=True, clickgym_format=FORMATS[-1], **{MADE: json.dumps(origins)}))
+    write_whole(path, sealed(table, smallest=True, clickgym_format=FORMAT, **{MADE: json.dumps(origins)}))
 
 
 def read_shipped(path: str | os.PathLike[str]) -> list[Shipped]:
@@ -140,27 +139,16 @@ def read_shipped(path: str | os.PathLike[str]) -> list[Shipped]:
     with reading(path, "holds no results to be passed on, or is damaged", "restore it from a backup"):
         check_file(path)
         metadata = polars.read_parquet_metadata(path)
-        if metadata["clickgym_format"] not in FORMATS:
-            raise ValueError(f"it is of format {metadata['clickgym_format']}; this version reads {FORMATS[-1]}")
+        if metadata["clickgym_format"] != FORMAT:
+            raise ValueError(f"it is of format {metadata['clickgym_format']}; this version reads {FORMAT}")
         results, table = [], polars.read_parquet(path, memory_map=False)
-        if metadata["clickgym_format"] == FORMATS[0]:
-            table = table.with_columns(polars.col("agent").replace({name: _line_now(name) for name in table["agent"].unique()}))
         for origin in json.loads(metadata[MADE]):
-            if metadata["clickgym_format"] == FORMATS[0]:
-                origin["agents"] = [name_now(agent) for agent in origin["agents"]]
-                origin["kernels"] = {name_now(name): value for name, value in origin["kernels"].items()}
             setting, part = origin.pop("setting"), origin.pop("part")
             own = table.filter((polars.col("setting") == setting) & (polars.col("part") == part)).drop("setting", "part")
             results.append(
                 Shipped(setting, part, own.select(name for name in own.columns if not own[name].is_null().all()), origin)
             )
     return results
-
-
-def _line_now(name: str) -> str:
-    """What is called in this version a line of version 2, an agent with a setting: ``PPO, tuned``."""
-    agent, comma, setting = name.partition(", ")
-    return f"{name_now(agent)}{comma}{setting}"
 
 
 # ------------------------------------------------------------------------------------------------- what results depend on
@@ -204,21 +192,14 @@ def _name(one: type) -> str:
     return f"{one.__module__}.{one.__qualname__}"
 
 
-def is_retired(result: Shipped) -> bool:
-    """Whether the agent of a line is gone; nobody can play it again."""
-    return result.made.get("trust") == "retired"
-
-
 def stale(results: Iterable[Shipped]) -> list[str]:
     """What has changed since some results were made, one line for each.
 
-    Parameters of users from a file are not looked at, nor are lines of retired agents.
+    Parameters of users from a file are not looked at.
     """
     lines = []
     for each in results:
         origin = each.made
-        if is_retired(each):
-            continue
         kernels = _kernels(origin["users"], origin["agents"])
         changed = [f"the kernels of {name}" for name, then in origin["kernels"].items() if kernels[name] != then]
         if not of_files(origin["instances"]):

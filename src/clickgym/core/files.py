@@ -26,6 +26,9 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
+FORMAT = 4
+"""Of results folders and saved agents."""
+
 
 class FileError(OSError):
     """A file cannot be written; the message says in one line what and where, and on a full disk how much space is missing."""
@@ -189,6 +192,12 @@ def reading(path: object, what: str, cure: str) -> Iterator[None]:
     except BaseException as error:
         line = str(error).strip().partition("\n")[0]
         raise ValueError(f"{path} {what} ({line or type(error).__name__}); {cure}") from None
+
+
+def check_format(where: object, number: object) -> None:
+    """Refuse a file of another version; the message of the ValueError names the file and both formats."""
+    if number != FORMAT:
+        raise ValueError(f"{where} is of another version of clickgym: its format is {number!r}, and this one reads {FORMAT}")
 
 
 def read_arrays(path: str | os.PathLike[str] | IO[bytes]) -> dict[str, NDArray[Any]]:

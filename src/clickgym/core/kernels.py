@@ -42,7 +42,6 @@ import os
 import pickle
 import platform
 import re
-import shutil
 import sys
 import sysconfig
 import time
@@ -470,10 +469,10 @@ def _remove_old_files() -> None:
     if stamp.exists() and time.time() - stamp.stat().st_mtime < DAY:
         return
     stamp.touch()
-    for path in [*cache_folder().iterdir(), *cache_folder().parent.glob("kernels-*")]:  # folders are those of version 1.0
+    for path in cache_folder().iterdir():
         with suppress(OSError):  # another process may be removing it, too
             if time.time() - path.stat().st_mtime > MAX_AGE * DAY:
-                shutil.rmtree(path) if path.is_dir() else path.unlink()
+                path.unlink()
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -16,8 +16,6 @@ from .labels import (
     digest,
     fingerprint,
     model_digest,
-    name_now,
-    other_meaning,
     parse_spec,
     source_digest,
 )
@@ -36,7 +34,7 @@ if TYPE_CHECKING:
 __all__ = [
     "PUBLISHED", "STANDS", "AgentError", "AgentLike", "Callback", "Description", "Metrics", "Pair", "Place", "Player",
     "Progress", "Result", "TableOfWords", "Trial", "UnsuitedError", "by_label", "digest", "fingerprint", "learns",
-    "make_agent", "make_env", "model_digest", "name_now", "needs", "other_meaning", "pair_of", "parse_spec", "place_of",
+    "make_agent", "make_env", "model_digest", "needs", "pair_of", "parse_spec", "place_of",
     "player_of", "run", "search_space_of", "source_digest", "stands", "wrong_pairs",
 ]  # fmt: skip
 

@@ -51,11 +51,6 @@ class UnsuitedError(ValueError):
 
 PUBLISHED: dict[str, type[Agent | Learner]] = {**AGENTS, **CONTEXTUAL_AGENTS, **STATE_AGENTS, **LEARNERS}
 
-FORMAT = 3
-"""Of files in which agents stand by name. In those of a lower format names are of version 2: see `name_now`."""
-RENAMED = ("PPO", "A2C")
-"""Agents that by name played ``actions=codes`` in version 2, and play ``actions=rankings`` since."""
-
 
 def parse_spec(spec: Spec) -> tuple[str, dict[str, Any]]:
     """Split a spec into the name and its arguments.
@@ -90,65 +85,6 @@ def parse_spec(spec: Spec) -> tuple[str, dict[str, Any]]:
         if _inside(text) is not None:
             raise ValueError(f"{short(spec)}: {key} has several values, which lists of agents take; expected one here")
     return name, {key: _value(spec, key, text) for key, text in texts.items()}
-
-
-def name_now(spec: str) -> str:
-    """What names in this version an agent that a file of version 2 names.
-
-    The first actions of PPO and A2C were codes then, and are rankings now; with ``protocol="meta"`` they were scores and still
-    are.
-
-    Args:
-        spec: of version 2; or a label, which stays as it is if it is none.
-
-    Example:
-        >>> name_now("PPO"), name_now("A2C:n_steps=8"), name_now("PPO:protocol=meta"), name_now("PPO:actions=scores")
-        ('PPO:actions=codes', 'A2C:actions=codes,n_steps=8', 'PPO:protocol=meta', 'PPO:actions=scores')
-    """
-    return _renamed(spec, lambda arguments: arguments if "actions" in arguments else {"actions": "codes"} | arguments)
-
-
-def name_then(spec: str) -> str:
-    """What named in version 2 an agent of this version: from this derive seeds, so that the results of then come out again.
-
-    Args:
-        spec: of this version; or a label.
-
-    Example:
-        >>> name_then("PPO:actions=codes,n_steps=8"), name_then("PPO:n_steps=8"), name_then("PPO:actions=scores")
-        ('PPO:n_steps=8', 'PPO:actions=rankings,n_steps=8', 'PPO:actions=scores')
-    """
-    return _renamed(spec, _arguments_then)
-
-
-def other_meaning(where: str, spec: str, label: str) -> ValueError:
-    """The error where results of version 2 are resumed under a name that means something else by now.
-
-    Args:
-        where: they are.
-        spec: the name.
-        label: of it, in the results.
-    """
-    codes, rankings = typed(label, name_now(spec)) if label != spec else name_now(spec), name_then(spec)
-    return ValueError(
-        f"{where} holds {typed(label, spec)} of clickgym 2, where that meant actions=codes; since clickgym 3 it means "
-        f"actions=rankings: type {codes} to go on, or {rankings} to add the other"
-    )
-
-
-def _renamed(spec: str, rule: Callable[[dict[str, Any]], dict[str, Any]]) -> str:
-    """A spec of another version, by a rule for the arguments of agents among `RENAMED`."""
-    name, arguments = parse_spec(spec) if spec.startswith(RENAMED) else (spec, {})
-    if name not in RENAMED or arguments.get("protocol") == "meta":
-        return spec
-    return own_label((name, rule(arguments))) or spec
-
-
-def _arguments_then(arguments: dict[str, Any]) -> dict[str, Any]:
-    """What were in version 2 the arguments of an agent among `RENAMED`."""
-    if arguments.get("actions") == "codes":
-        return {key: value for key, value in arguments.items() if key != "actions"}
-    return arguments if "actions" in arguments else {"actions": "rankings"} | arguments
 
 
 def _texts(spec: str) -> tuple[str, dict[str, str]]:
@@ -591,7 +527,7 @@ def digest(content: bytes) -> str:
 
 
 def model_digest(model: Users) -> str:
-    """A hash of the users of an environment with all their parameters; the same as in version 0.1."""
+    """A hash of the users of an environment with all their parameters."""
 
     def as_classes(value: Any) -> Any:
         if isinstance(value, list):
@@ -625,15 +561,10 @@ def source_digest(maker: Any) -> str:
 def fingerprint(thing: Any) -> str:
     """A hash of an object that its label does not describe, with all arguments; the same in every process.
 
-    That of PPO or A2C is of what version 2 called it, as seeds are.
-
     Args:
         thing: an `AgentLike` or an `EnvLike`.
     """
-    maker, arguments = split(thing)
-    if (maker if isinstance(maker, str) else _name_of(maker)) in RENAMED and arguments.get("protocol") != "meta":
-        arguments = _arguments_then(arguments)
-    return digest(_text((maker, arguments)).encode())
+    return digest(_text(split(thing)).encode())
 
 
 def _source(maker: Any) -> bytes:

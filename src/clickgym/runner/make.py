@@ -18,8 +18,8 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.envs.registration import EnvSpec
 
-from ..agents import LEARNERS, RETIRED, Agent, CompiledAgent, ContextualAgent, Learner, StateAgent
-from ..agents.agent import class_by_value, retired
+from ..agents import LEARNERS, Agent, CompiledAgent, ContextualAgent, Learner, StateAgent
+from ..agents.agent import class_by_value
 from ..agents.generic_rl import adopt
 from ..agents.search_space import SearchSpace
 from ..core.checks import AN_ENV, check_horizon, check_kind, short, unknown
@@ -464,8 +464,6 @@ def agent_class(name: str) -> Callable[..., Agent | Learner]:
     """
     if name in PUBLISHED:
         return PUBLISHED[name]
-    if name in RETIRED:
-        raise ValueError(retired(name))
     module, colon, attribute = name.partition(":")
     if not colon:
         raise ValueError(unknown("agent", name, PUBLISHED) + "; your own is named module:Class")

@@ -23,15 +23,24 @@ import numpy as np
 import polars
 
 from ..core.checks import check_path, is_sequence, short
-from ..core.files import check_seal, draft_of, is_draft, make_folder, read_json, reading, remove_drafts, sealed, write_whole
-from .labels import FORMAT, fingerprint, name_now, name_then, other_meaning
+from ..core.files import (
+    FORMAT,
+    check_format,
+    check_seal,
+    draft_of,
+    is_draft,
+    make_folder,
+    read_json,
+    reading,
+    remove_drafts,
+    sealed,
+    write_whole,
+)
 
 CONFIG, TABLE, TIMINGS, TRIALS = "config.json", "results.parquet", "timings.parquet", "cells"
 COLUMNS = ("env", "instance", "agent", "run", "step", "regret", "reward", "clicks")
 TIMED = ("env", "instance", "agent", "run", "engine", "seconds", "training_sessions", "training_seconds")
 
-LEAST_FORMAT = 2
-"""Of configuration and trials, of versions 1 and 2. Version 0.1 wrote none: its configuration was a single part."""
 SHARED = ("horizon", "seed", "checkpoints", "engine", "metrics")
 """What all parts of a folder have in common."""
 
@@ -59,20 +68,14 @@ class Trial(NamedTuple):
         """The name of its file in the folder."""
         return self._digest().hexdigest()[:20] + ".parquet"
 
-    @property
-    def file_of_codes(self) -> str:
-        """The name of the file that version 2 wrote of PPO and A2C where ``actions=codes`` were given; else `file`."""
-        return self._digest(self.agent).hexdigest()[:20] + ".parquet" if "actions=codes" in self.agent else self.file
-
     def seeds(self, seed: int) -> tuple[int, int]:
-        """The seeds of environment and agent; they depend only on ``seed`` and the names of this trial in version 2."""
+        """The seeds of environment and agent; they depend only on ``seed`` and the names of this trial."""
         key = np.frombuffer(self._digest().digest(), np.uint32)
         env, agent = np.random.SeedSequence(seed, spawn_key=tuple(key.tolist())).generate_state(2, np.uint64)
         return int(env), int(agent)
 
-    def _digest(self, agent: str | None = None) -> Any:
-        names = self._replace(agent=name_then(self.agent) if agent is None else agent)
-        return hashlib.sha256("\n".join(map(str, names)).encode())
+    def _digest(self) -> Any:
+        return hashlib.sha256("\n".join(map(str, self)).encode())
 
 
 def trials_of(parts: Sequence[Part]) -> list[Trial]:
@@ -151,9 +154,7 @@ def open_folder(out: Path, part: Part) -> dict[Trial, polars.DataFrame]:
     make_folder(out)
     remove_drafts(out)
     remove_drafts(out / TRIALS)
-    parts, is_renamed = ([], False) if _is_empty(out) else _read_config(out / CONFIG)
-    if is_renamed:
-        _check_names(out, parts, part)
+    parts = [] if _is_empty(out) else read_parts(out / CONFIG)
     check_agreement(str(out), parts, part)
     trials = trials_of([part])
     done = _read_finished(out, trials, parts)
@@ -165,15 +166,6 @@ def open_folder(out: Path, part: Part) -> dict[Trial, polars.DataFrame]:
             _write_config(out, [*parts, part])
         make_folder(out / TRIALS)
     return done
-
-
-def _check_names(out: Path, parts: Iterable[Part], new: Part) -> None:
-    """Refuse to resume results of version 2 under a name that means something else by now."""
-    there = {(label, spec_of(part, "agents", label)) for part in parts for label in part["agents"]}
-    for label in new["agents"]:
-        spec = spec_of(new, "agents", label)
-        if spec != (then := name_now(spec)) and (name_now(label), then) in there:
-            raise other_meaning(str(out), spec, label)
 
 
 def _warn_of_versions(out: Path, parts: Sequence[Part], new: Part) -> None:
@@ -214,8 +206,8 @@ def write_trial(out: Path, trial: Trial, frame: polars.DataFrame) -> None:
 
 
 def write_table(path: Path, frame: polars.DataFrame) -> None:
-    """Write a table with a seal and the format; see `read_table`."""
-    write_whole(path, sealed(frame, clickgym_format=str(FORMAT)))
+    """Write a table with a seal; see `read_table`."""
+    write_whole(path, sealed(frame))
 
 
 def _write_trials(out: Path, frames: Mapping[Trial, polars.DataFrame]) -> None:
@@ -235,7 +227,8 @@ def _read_finished(out: Path, trials: Iterable[Trial], parts: Sequence[Part]) ->
     if not parts:
         return {}
     if (out / TRIALS).exists():
-        return {trial: _read_trial(path, trial, parts[0]) for trial in trials if (path := _file_of(out, trial)).exists()}
+        files = {trial: out / TRIALS / trial.file for trial in trials}
+        return {trial: _read_trial(path, trial, parts[0]) for trial, path in files.items() if path.exists()}
     if not (out / TABLE).exists():
         return {}
     table, timings = _read_tables(out)
@@ -245,18 +238,11 @@ def _read_finished(out: Path, trials: Iterable[Trial], parts: Sequence[Part]) ->
     return {trial: frames[tuple(trial)] for trial in trials if tuple(trial) in frames}
 
 
-def _file_of(out: Path, trial: Trial) -> Path:
-    """The file of a trial, if there is one."""
-    path = out / TRIALS / trial.file
-    return path if path.exists() else out / TRIALS / trial.file_of_codes
-
-
 def _read_trial(path: Path, trial: Trial, part: Part) -> polars.DataFrame:
     with reading(path, "is damaged", f"delete it to have {trial} computed again"):
         frame = read_table(path)
-        if Trial(*frame.select(Trial._fields).row(0)).file != trial.file:  # PPO is PPO:actions=rankings by another name
+        if frame.select(Trial._fields).row(0) != trial:
             raise ValueError("it belongs to another run")
-        frame = frame.with_columns(agent=polars.lit(trial.agent))
         if frame["step"].to_list() != part["checkpoints"]:
             raise ValueError(f"its steps are not the checkpoints of {CONFIG}")
         return frame.select(*COLUMNS, *part["metrics"], *TIMED[len(Trial._fields) :])
@@ -426,27 +412,18 @@ def read_parts(file: Path) -> list[Part]:
         file: ``config.json`` of a results folder.
 
     Returns:
-        The parts; agents have the names of this version.
+        The parts.
 
     Raises:
         ValueError: there is none, or it cannot be read.
     """
-    return _read_config(file)[0]
-
-
-def _read_config(file: Path) -> tuple[list[Part], bool]:
-    """The parts of a configuration, and whether version 2 or an earlier one named its agents."""
     try:
         config = read_json(file)
     except FileNotFoundError:
         raise ValueError(f"{file.parent} is not a results folder: it has no {file.name}") from None
     except ValueError as error:
         raise ValueError(f"{error}; restore it from a backup") from None
-    if (number := config.get("format", LEAST_FORMAT)) not in (LEAST_FORMAT, FORMAT):
-        raise ValueError(f"{file} is of format {number}, of a later version of clickgym; expected at most {FORMAT}")
-    if _is_part(config):
-        anew = f"clickgym 2 reads it and writes it anew: clickgym merge {file.parent} --out NEW"
-        raise ValueError(f"{file.parent} was written by clickgym 0.1; {anew}")
+    check_format(file, config.get("format"))
     parts = config.get("parts")
     if not isinstance(parts, list) or not parts or not all(map(_is_part, parts)):
         raise ValueError(f"{file} is not the configuration of a sweep")
@@ -455,35 +432,7 @@ def _read_config(file: Path) -> tuple[list[Part], bool]:
             f"{file} is damaged or was edited: its checksum differs; restore it from a backup, or remove the line of the "
             "checksum to accept the edits"
         )
-    return ([_named_now(file, part) for part in parts], True) if number < FORMAT else (parts, False)
-
-
-def _named_now(file: Path, part: Part) -> Part:
-    """A part that version 2 or an earlier one wrote, with the names that agents have in this version."""
-    if twice := [name for name in part["agents"] if name_now(name) != name and name_now(name) in part["agents"]]:
-        warnings.warn(f"{file} names {', '.join(twice)} in two ways; of {name_now(twice[0])} nothing is read", stacklevel=2)
-    labels = part.get("labels", {})
-    now = {label: name_now(spec) for label, spec in labels.get("agents", {}).items()}
-    return {
-        **part,
-        "agents": list(dict.fromkeys(map(name_now, part["agents"]))),
-        "sources": part["sources"] | {label: fingerprint(spec) for label, spec in now.items() if name_then(spec) != spec},
-        **({"labels": {**labels, "agents": now}} if labels else {}),
-    }
-
-
-def table_named_now(frame: polars.DataFrame, metadata: Mapping[str, str]) -> polars.DataFrame:
-    """A table with the names that agents have in this version.
-
-    Args:
-        frame: with ``agent``.
-        metadata: of its file, whose format says which version named the agents; without one this version did.
-    """
-    if int(metadata.get("clickgym_format", FORMAT)) >= FORMAT or frame.schema.get("agent") != polars.String:
-        return frame
-    now = {name: name_now(name) for name in frame["agent"].unique()}
-    twice = [other for name, other in now.items() if other != name and other in now]
-    return frame.filter(~polars.col("agent").is_in(twice)).with_columns(polars.col("agent").replace(now))
+    return parts
 
 
 def _is_part(part: Any) -> bool:
@@ -577,10 +526,7 @@ def read_table(path: Path) -> polars.DataFrame:
     """A table that `write_table` made; what is damaged does not get as far as to polars."""
     content = path.read_bytes()
     check_seal(content)
-    metadata = polars.read_parquet_metadata(io.BytesIO(content))
-    if int(metadata.get("clickgym_format", FORMAT)) > FORMAT:
-        raise ValueError("a later version of clickgym wrote it")
-    return table_named_now(polars.read_parquet(io.BytesIO(content)), metadata)
+    return polars.read_parquet(io.BytesIO(content))
 
 
 def _short(value: Any) -> str:

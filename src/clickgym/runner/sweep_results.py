@@ -15,7 +15,7 @@ from ..core.files import check_file, reading
 from ..core.formats import duration, regret_text
 from ..core.notebook import html_table
 from . import words
-from .results import COLUMNS, TIMED, Part, read_results, select_parts, table_named_now
+from .results import COLUMNS, TIMED, Part, read_results, select_parts
 from .summaries import pairwise, ranked, without_regret
 
 if TYPE_CHECKING:
@@ -221,7 +221,7 @@ def _rows_of(path: Path) -> polars.DataFrame:
     """The rows of a Parquet file, with reward and clicks, which may be unknown."""
     with reading(path, "holds no results, or is damaged", "restore it from a backup"):
         check_file(path)
-        frame = table_named_now(polars.read_parquet(path, memory_map=False), polars.read_parquet_metadata(path))
+        frame = polars.read_parquet(path, memory_map=False)
     unknown_columns = {"reward": polars.Float64, "clicks": polars.Int64}
     lacking = [polars.lit(None, kind).alias(name) for name, kind in unknown_columns.items() if name not in frame.columns]
     return frame.with_columns(*lacking)

@@ -28,12 +28,12 @@ from polars import col
 from ..agents import Range
 from ..agents.search_space import SearchSpace
 from ..core.checks import MOST_SESSIONS, check_choice, check_count, check_horizon, check_path, check_seed, short
-from ..core.files import is_draft, make_folder, read_json, reading, remove_drafts, write_whole
+from ..core.files import FORMAT, check_format, is_draft, make_folder, read_json, reading, remove_drafts, write_whole
 from ..core.notebook import html_table
 from ..core.statistics import half_width
 from ..core.workers import check_workers
 from .callback import Callback
-from .labels import FORMAT, AgentLike, EnvLike, by_label, fingerprint, in_braces, name_now, other_meaning, written
+from .labels import AgentLike, EnvLike, by_label, in_braces, written
 from .make import Place, Player, player_of
 from .progress import TuningProgress, listener_of
 from .results import other_versions, read_table, write_table
@@ -377,7 +377,7 @@ def _open(folder: Path, job: _Job) -> tuple[dict[str, Any], list[Row]]:
         if others := sorted(path.name for path in folder.iterdir() if not is_draft(path)):
             raise ValueError(f"{folder} holds no tuning, but {others[0]}; choose another folder")
         return config, []
-    before = _read_config(folder, config, job)
+    before = _read_config(folder, config)
     if not (folder / TRIALS).exists():
         return before, []
     with reading(folder / TRIALS, "is damaged", CURE):
@@ -385,14 +385,12 @@ def _open(folder: Path, job: _Job) -> tuple[dict[str, Any], list[Row]]:
         return before, polars.DataFrame(trials, _schema(job)).rows(named=True)
 
 
-def _read_config(folder: Path, config: Mapping[str, Any], job: _Job) -> dict[str, Any]:
+def _read_config(folder: Path, config: Mapping[str, Any]) -> dict[str, Any]:
     """The configuration of a folder, which must be that of the same tuning."""
     with reading(folder / CONFIG, "cannot be read", CURE):
         before = read_json(folder / CONFIG)
-        later = before["format"] > FORMAT
-        before.setdefault("by", MEAN)  # folders of version 2 name none
-        if is_renamed := before["format"] < FORMAT:
-            before |= {"format": FORMAT, "agent": name_now(before["agent"])}
+    check_format(folder / CONFIG, before.get("format"))
+    with reading(folder / CONFIG, "cannot be read", CURE):
         changed = [
             f"{key}: {short(before[key])} there, {short(config[key])} now" for key in IDENTITY if before[key] != config[key]
         ]
@@ -401,23 +399,11 @@ def _read_config(folder: Path, config: Mapping[str, Any], job: _Job) -> dict[str
         before["finals"] = int(before["finals"])
         if "result" in before:
             before["result"]["budget"] = int(before["result"]["budget"])
-    if later:
-        raise ValueError(f"{folder / CONFIG} is of format {before['format']}, of a later version of clickgym")
-    if is_renamed:
-        _check_meaning(folder, before, job)
     if changed:
         raise ValueError(f"{folder} holds another tuning ({'; '.join(changed)}); choose another folder")
     if differ:
         warnings.warn(f"{folder} holds trials made with other versions ({'; '.join(differ)})", stacklevel=5)
     return before
-
-
-def _check_meaning(folder: Path, before: Mapping[str, Any], job: _Job) -> None:
-    """Refuse an agent whose name means another than in version 2, which the folder has tuned."""
-    spec = job.player.label or job.label
-    then = name_now(spec)
-    if spec != then and (before["agent"] == then or before["sources"].get(job.label) == fingerprint(then)):
-        raise other_meaning(str(folder), spec, job.label)
 
 
 def _config(job: _Job) -> dict[str, Any]:

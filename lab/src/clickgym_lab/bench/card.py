@@ -19,7 +19,7 @@ from clickgym.core.checks import check_flag, check_kind, check_path
 from clickgym.core.files import make_folder, read_json, write_whole
 from clickgym.core.notebook import html_table
 from clickgym.core.workers import check_workers
-from clickgym.runner import AgentLike, Callback, Player, Progress, by_label, name_now, other_meaning, player_of, search_space_of
+from clickgym.runner import AgentLike, Callback, Player, Progress, by_label, player_of, search_space_of
 
 from .leaderboard import sources_of
 from .pages import scorecard_html, scorecard_markdown, scorecard_summary
@@ -32,8 +32,6 @@ from .score import scored
 from .tuned import tune_line
 
 CONFIG, PLAYS, TUNING = "bench.json", "plays", "tuning"
-FORMAT = 3
-"""Of `CONFIG`, since version 3."""
 
 
 @dataclass(frozen=True)
@@ -244,10 +242,7 @@ def _open(folder: Path, config: dict[str, Any], quick: bool) -> dict[str, Any]:
         What stands in the folder beside ``config``: ``machines``, and what is ``finished``.
     """
     file = folder / CONFIG
-    before, agent = read_json(file) if file.exists() else config | {"format": FORMAT}, config["agent"]
-    if "format" not in before and before.get("agent") == agent != name_now(agent):
-        raise other_meaning(str(folder), agent, agent)
-    before = config_now(before)
+    before = config_now(read_json(file) if file.exists() else config)
     for key, value in config.items():
         if before.get(key) != value:
             raise ValueError(f"{folder} holds a scorecard of {key} {before.get(key)!r}, not {value!r}; choose another folder")
@@ -260,16 +255,13 @@ def _open(folder: Path, config: dict[str, Any], quick: bool) -> dict[str, Any]:
 
 
 def config_now(config: dict[str, Any]) -> dict[str, Any]:
-    """What a folder of `bench` says of itself; one of version 2 has no format, and names agents as that version did.
+    """What a folder of `bench` says of itself.
 
     What was played of the version that this one extends is of this one, and unfinished.
     """
     if CURRENT.extends and config.get("fingerprint") == CURRENT.extends:
         config = config | {"protocol": CURRENT.version, "fingerprint": CURRENT.fingerprint, "finished": []}
-    if "format" in config:
-        return config
-    texts = {key: value for key, value in config.items() if key in ("agent", "tuning") and isinstance(value, str)}
-    return config | {"format": FORMAT} | {key: name_now(value) for key, value in texts.items()}
+    return config
 
 
 def _write(folder: Path, config: dict[str, Any]) -> None:

@@ -24,7 +24,6 @@ TRUST = {
     "ours": "we played it",
     "judged": "the judge played what its author had sent",
     "claimed": "only its author played it",
-    "retired": "we played it; later versions have it no more, and it stands on no board",
 }
 """Who played a line."""
 
@@ -162,7 +161,7 @@ def is_learner(place: Place) -> bool:
 
 
 def tables_of(protocol: Protocol, board: Board | None, stage: int | None, quick: bool) -> dict[str, polars.DataFrame]:
-    """The scores of the lines of a board by name, without retired ones, and those that have still to play what they can.
+    """The scores of the lines of a board by name, and those that have still to play what they can.
 
     Args:
         protocol, board, stage, quick: as in `leaderboard`.
@@ -178,9 +177,9 @@ def tables_of(protocol: Protocol, board: Board | None, stage: int | None, quick:
 
 
 def _is_on(board: Board, line: Line, rows: polars.DataFrame, due: Sequence[Task], protocol: Protocol) -> bool:
-    """Whether a board admits a line, which is not retired and has played what is due."""
+    """Whether a board admits a line, which has played what is due."""
     boards = protocol.boards_of(_about(line)["sources"], rows["ability"].unique().to_list())
-    return board in boards and line.trust != "retired" and _has_played(line, due, set(rows["task"]))
+    return board in boards and _has_played(line, due, set(rows["task"]))
 
 
 def _has_played(line: Line, due: Sequence[Task], played: Collection[str]) -> bool:

@@ -10,13 +10,13 @@ import numpy as np
 import polars
 from polars import col
 
-from clickgym.agents import LEARNERS, RETIRED
+from clickgym.agents import LEARNERS
 
 from .protocol import CURRENT, Protocol
 from .reference import processor
 from .task import Task
 
-NO_ANCHOR = ("Oracle", *LEARNERS, "MixTS", *RETIRED)
+NO_ANCHOR = ("Oracle", *LEARNERS, "MixTS")
 """One is told the best list, generic RL plays few tasks; ours came after the freeze."""
 LISTED = ("Fixed", "BubbleRank")
 """They begin with the production ranking, which may be the best list: anchors in ``safety`` alone, which is about it."""

@@ -73,7 +73,7 @@ class Line(NamedTuple):
         name: what results call it.
         agent: what can be typed for it.
         tuning: what came of its tuning; empty where it is as published.
-        trust: who played it: ``ours``; ``judged``, a submission that the judge played; or ``retired``, ours and gone since.
+        trust: who played it: ``ours``; or ``judged``, a submission that the judge played.
         about: of an agent whose code is not here: ``sources``, ``told`` and ``click_models``, as its class has them.
     """
 

@@ -45,7 +45,6 @@ def bench(
         "[bold]--out[/].",
         show_default=False,
     )] = None,
-    verify: Annotated[Path | None, typer.Option(hidden=True)] = None,
     judge: Annotated[Path | None, typer.Option(
         metavar="DIR", help="Judge a submission, the folder [bold]lab/submissions/NAME[/]: run its agent on all tasks of the "
         "test set and of a secret set, each run in a sandbox of its own, and write the result into [bold]--out[/]. "
@@ -60,7 +59,6 @@ def bench(
         metavar="N", help="Seed of the secret set of [bold]--judge[/]; give it to repeat a judgement. By default a random one.",
         show_default=False,
     )] = None,
-    version: Annotated[int | None, typer.Option(hidden=True)] = None,
     tuned: Annotated[bool, typer.Option(
         "--tuned", help="First tune the agent on development tasks, with the same budget for every agent.",
     )] = False,
@@ -97,10 +95,6 @@ def bench(
     The command saves each run when the run ends. You can stop it with Ctrl-C and resume with the same command.
     """
     given = [name for name in context.params if _is_given(context, name)]
-    if verify is not None:
-        raise ValueError(f"--verify is retired: the judge plays all runs of a folder again, each in a sandbox: {JUDGE}")
-    if version is not None:
-        raise ValueError("--version is retired: there is one version of the scorecard, 3; clickgym 2 plays versions 1 and 2")
     if plot is not None:
         _check_alone(given, ["plot", "out"], "--plot needs --out FILE, and takes no other option: --plot late --out late.pdf")
         _plot(plot, out)

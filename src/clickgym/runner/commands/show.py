@@ -11,8 +11,6 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from ...agents import RETIRED
-from ...agents.agent import retired
 from ...core.console import output
 from ...core.lab import has_lab, lab
 from ...core.terminal import Column, print_table, say
@@ -65,8 +63,6 @@ def _describer(name: str) -> Callable[[str], Description] | None:
     base = name.partition(":")[0]
     if name in described or name.endswith(".json") or base in list_instances():
         return described.get(name)
-    if base in RETIRED:
-        raise ValueError(retired(base))
     if base in described or not re.fullmatch(r"[\w.]+:[\w.-]+", name):
         raise ValueError(_unknown(base))
     return describe_environment if re.search(r"-v\d+$", name) else describe_agent  # one of your own
