@@ -37,11 +37,10 @@ from numpy.typing import ArrayLike, NDArray
 from ..core.checks import check_item_values, check_kind, check_positions
 from ..core.kernels import cause, kernel, specialise, static_kernels
 from ..core.notebook import html_table
-from ..core.trust import from_file
 from .scan import best_scan
 from .schedule import Schedule, Task
 from .spaces import check_order, check_ranking, named_ranking
-from .users import CLICKS, REWARDS, Users, users_class
+from .users import CLICKS, REWARDS, Users, users_named
 
 CLICK_MODELS: dict[str, type[ClickModel]] = {}
 """The click models that have environments, by their short names."""
@@ -407,11 +406,10 @@ def click_model_of(name: str, model: ClickModel | Mapping[str, Any]) -> ClickMod
     if isinstance(model, ClickModel):
         return model
     try:
-        with from_file(None):
-            # Said before anything is built, so that descriptions within descriptions come to an end.
-            if isinstance(model, Mapping) and "model" in model and not hasattr(kind := users_class(model["model"]), "short"):
-                raise ValueError(f"it is a {kind.name()}; expected a click model that does not change")
-            return ClickModel.from_dict(model)
+        # Said before anything is built, so that descriptions within descriptions come to an end.
+        if isinstance(model, Mapping) and "model" in model and not hasattr(kind := users_named(model["model"]), "short"):
+            raise ValueError(f"it is a {kind.name()}; expected a click model that does not change")
+        return ClickModel.from_dict(model)
     except ValueError as error:
         raise ValueError(f"{name}: {error}") from None
 

@@ -11,7 +11,6 @@ import gymnasium
 from gymnasium.wrappers import TimeLimit
 
 from ..core.checks import short
-from ..core.trust import allow
 from .click_env import ClickEnv
 from .click_model import ClickModel
 from .memory.model import CascadeMDP
@@ -100,7 +99,6 @@ def register(env_id: str, model: str | type[ClickModel]) -> None:
     if not isinstance(env_id, str) or not re.fullmatch(r"[\w.-]+-v\d+", env_id):
         raise ValueError(f"the id is {short(env_id)}; expected a name with a version, as MyRank-v0")
     named = _name_of(model)
-    allow([named.partition(":")[0]] if ":" in named else [])
     click_model: Any = Users._named.get(model) if isinstance(model, str) else model
     forms, own = (tuple(FORMS), {}) if click_model is None else (forms_of(click_model), vars(click_model))
     if not forms:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..core.checks import as_call, check_choice, check_within, unknown
+from ..core.modules import module_of
 from ..core.notebook import html_table
-from ..core.trust import check_trust, from_file, looking_in
 from .task import Course
 
 REWARDS = ("clicks", "any_click", "satisfaction")
@@ -120,12 +118,12 @@ class Users(ABC):
         """
 
     @staticmethod
-    def from_dict(description: Mapping[str, Any], *, trust: bool = False) -> Any:
+    def from_dict(description: Mapping[str, Any]) -> Any:
         """Build users from a description that `to_dict` returned, or that was written by hand.
 
         Args:
-            description: ``{"model": name, <its parameters>}``; the name of a click model is its short name.
-            trust: import the module of a ``"module:Class"`` that is not imported yet.
+            description: ``{"model": name, <its parameters>}``; the name of a click model is its short name. The module of a
+                click model of your own must be imported.
 
         Raises:
             ValueError: on an unknown model, and on a missing, unknown or invalid parameter.
@@ -140,8 +138,7 @@ class Users(ABC):
             raise ValueError("a click model is described by a JSON object with a key 'model'")
         parameters = dict(description)
         name, values = parameters.pop("model"), parameters.pop("item_values", None)
-        with from_file(None, trust):
-            found = users_class(name)
+        found = users_named(name)
         try:
             return found.described(**parameters).with_item_values(values)
         except TypeError as error:
@@ -174,22 +171,30 @@ class Users(ABC):
     __hash__ = object.__hash__
 
 
-def users_class(name: object) -> type[Users]:
-    """The class that a name stands for: a short name, that of a class of the package, or one's own as ``module:Class``.
+def users_named(name: object) -> type[Users]:
+    """The class of a name in a file: a short name, or that of a class of the package.
 
     Raises:
-        ValueError: nothing is called so; or the name stands in a file, and its module is not imported and not trusted.
+        ValueError: no class that is imported is called so.
     """
-    for classes in (Users._named, Users._defined):
-        if isinstance(name, str) and name in classes:
-            return classes[name]
-    _, colon, attribute = name.partition(":") if isinstance(name, str) else ("", "", "")
+    if not isinstance(name, str) or name not in Users._named:
+        raise ValueError(unknown("click model", name, Users._named))
+    return Users._named[name]
+
+
+def users_class(name: str) -> type[Users]:
+    """The class that a name stands for: as `users_named`, or one's own as ``module:Class``, whose module is imported.
+
+    Raises:
+        ValueError: nothing is called so.
+    """
+    if name in Users._defined:
+        return Users._defined[name]
+    _, colon, attribute = name.partition(":")
     if not colon:
-        raise ValueError(unknown("click model", name, Users._named) + "; your own is named module:Class")
-    module = check_trust("click model", str(name))
+        return users_named(name)
     try:
-        with looking_in(Path.cwd()):
-            found = getattr(importlib.import_module(module), attribute)
+        found = getattr(module_of("click model", name), attribute)
     except (ImportError, AttributeError) as error:
         raise ValueError(f"click model {name!r}: {error}") from None
     if not isinstance(found, type) or not issubclass(found, Users):
@@ -199,4 +204,4 @@ def users_class(name: object) -> type[Users]:
 
 def make_known(name: str, found: type[Users]) -> None:
     """Let `users_class` find a class by a name, in a process that was sent the class and cannot import it."""
-    Users._named[name] = found
+    Users._defined[name] = found

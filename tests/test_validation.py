@@ -181,7 +181,7 @@ def recipes() -> dict[Any, Call]:
     item_values = [3.0, 0.5, 0.0, 2.0]  # with nothing that cannot be there beside it
     for valued in (ClickEnv, ClickVectorEnv):
         calls[valued.__name__, "item_values"] = Call(partial(valued, model=PBM), {"item_values": item_values})
-    add(envs.load_instance, name="yandex-9982", trust=False)
+    add(envs.load_instance, name="yandex-9982")
     for wrapper in (envs.LehmerAction, envs.ScoresAction, envs.EnumeratedAction):
         add(wrapper, env=scalar(), items=[3, 1, 0, 2])
     for wrapper in (envs.LehmerVectorAction, envs.ScoresVectorAction, envs.EnumeratedVectorAction):

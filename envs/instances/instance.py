@@ -26,10 +26,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.checks import as_call, check_flag, check_kind, check_path, check_positions, check_seed, short, unknown
+from ...core.checks import as_call, check_kind, check_path, check_positions, check_seed, short, unknown
 from ...core.files import read_json, write_whole
 from ...core.notebook import html_table
-from ...core.trust import from_file
 from ..spaces import check_order
 from ..users import Users
 
@@ -191,13 +190,12 @@ def _check_models(models: Any) -> None:
         raise ValueError("models is empty; expected at least one click model")
 
 
-def load_instance(name: AnyInstance, *, trust: bool = False) -> Instance:
+def load_instance(name: AnyInstance) -> Instance:
     """Load an instance by name, from a file, or from a dict.
 
     Args:
         name: a name that `list_instances` gives, with arguments where it takes some; the path of a JSON file (anything that
             ends with ``.json`` or is a path object); what stands in such a file, as a dict; or an instance, which is returned.
-        trust: whether to import modules that the file names and that are not imported yet, for your own click models.
 
     Returns:
         The instance, completely validated.
@@ -213,15 +211,14 @@ def load_instance(name: AnyInstance, *, trust: bool = False) -> Instance:
         >>> load_instance("uniform:n_items=20,n_positions=3,seed=1").n_items
         20
     """
-    check_flag("trust", trust)
     if isinstance(name, Instance):
         return name
     if isinstance(name, Mapping):
-        return _from_content("custom", name, "the instance", trust)
+        return _from_content("custom", name, "the instance")
     if not isinstance(name, str | PathLike):
         raise TypeError(f"an instance is a name, a path, a dict or an Instance, got {short(name)}")
     if not isinstance(name, str) or name.endswith(".json"):
-        return _read(Path(name), trust)
+        return _read(Path(name))
     base, _, arguments = name.partition(":")
     if base in FAMILIES:
         return _generate(name, FAMILIES[base], arguments)
@@ -301,19 +298,18 @@ def _shipped() -> list[str]:
 # ------------------------------------------------------------------------------------------------------------ files
 
 
-def _read(path: Path, trust: bool = False) -> Instance:
+def _read(path: Path) -> Instance:
     try:
         content = read_json(path)
     except FileNotFoundError:
         raise ValueError(f"there is no instance file {path}") from None
-    return _from_content(path.stem, content, path, trust)
+    return _from_content(path.stem, content, path)
 
 
-def _from_content(name: str, content: Mapping[str, Any], where: object, trust: bool) -> Instance:
+def _from_content(name: str, content: Mapping[str, Any], where: object) -> Instance:
     """The instance that a JSON object describes; ``where`` it stands, for messages."""
     try:
-        with from_file("it", trust):
-            return _from_model(name, content) if "model" in content else _from_entries(content)
+        return _from_model(name, content) if "model" in content else _from_entries(content)
     except ValueError as error:
         raise ValueError(f"{where}: {error}") from None
 

@@ -13,7 +13,6 @@ import pytest
 
 import clickgym
 from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS, STATE_AGENTS
-from clickgym.command_line import main
 from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, MEMORY, list_instances
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -48,13 +47,6 @@ def test_the_quickstart_of_the_readme_runs(capsys):
     assert code
     exec(code[1].replace("1_000_000", "1_000"), {})
     assert "TopRank lost" in capsys.readouterr().out
-
-
-def test_the_experiment_file(tmp_path, capsys):
-    text = (ROOT / "examples" / "experiment.toml").read_text(encoding="utf-8")
-    (tmp_path / "experiment.toml").write_text(text.replace("1e5", "100").replace("runs = 5", "runs = 2"), encoding="utf-8")
-    assert main(["run", str(tmp_path / "experiment.toml"), "--out", str(tmp_path / "out")]) == 0
-    assert "Regret after 100 sessions, mean over 2 instances" in capsys.readouterr().out
 
 
 def test_custom_agent(tmp_path):

@@ -24,7 +24,6 @@ from .core.files import FileError
 from .core.formats import one_line
 from .core.kernels import KernelError, SessionError, WorkerError
 from .core.lab import MISSING
-from .core.trust import trusting
 
 if TYPE_CHECKING:
     from .runner.progress import Progress
@@ -79,10 +78,6 @@ COMMANDS = {
 }
 """The commands in the order of the help text: the room and the function of each, in ``commands/NAME.py`` of the room,
 or the package that adds it; and the first line of its docstring."""
-TRUST = (
-    "show", "run", "watch", "tune", "study", "bench", "record", "evaluate", "compare-online", "decide", "features", "report",
-)  # fmt: skip
-"""The commands that read files which may name modules."""
 
 
 @cache
@@ -122,10 +117,7 @@ class _Commands(TyperGroup):
 
 @cache  # whoever calls `main` again in one process
 def _load(name: str) -> Any:
-    command = _made(name, _function(name))
-    if name in TRUST:
-        command.params += _made("trust", _trust).params
-    return command
+    return _made(name, _function(name))
 
 
 def _function(name: str) -> Any:
@@ -146,20 +138,6 @@ def _made(name: str, function: Any) -> Any:
     loaded = typer.Typer(pretty_exceptions_enable=False, add_completion=False)
     loaded.command(name, cls=_Command)(function)
     return typer.main.get_command(loaded)
-
-
-def _trust_files(context: typer.Context, value: bool) -> None:
-    context.with_resource(trusting(value))
-
-
-def _trust(
-    trust: Annotated[bool, typer.Option(
-        "--trust", expose_value=False, callback=_trust_files,
-        help="Allow files (instances, configurations, experiments, results) to name modules to import. Importing a module "
-        "runs its code. Modules that you name in the command itself are imported without this option.",
-    )] = False,
-) -> None:  # fmt: skip
-    """The option of all commands in `TRUST`."""
 
 
 app = typer.Typer(

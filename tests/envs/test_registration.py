@@ -155,7 +155,7 @@ def test_a_bad_registration_is_refused(env_id, model, error, message):
 
 def test_a_model_that_cannot_be_imported_is_named_when_it_is_made():
     clickgym.register("GhostRank-v0", "no_such_module:Ghost")
-    with pytest.raises(ValueError, match="click model 'no_such_module:Ghost': No module named 'no_such_module'"):
+    with pytest.raises(ValueError, match="click model 'no_such_module:Ghost': there is no module 'no_such_module'"):
         gym.make("GhostRank-v0")
 
 

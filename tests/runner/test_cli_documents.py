@@ -14,9 +14,8 @@ from terminal_output import asking
 
 import clickgym
 from clickgym.command_line import main
-from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, MEMORY, Instance, list_instances
+from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, MEMORY, list_instances
 from clickgym.offline import ClickLog, compare, fit_models, write_tidy
-from clickgym.runner.experiment import EXPERIMENT_KEYS, read_experiment
 from clickgym.runner.metrics import DERIVED, LEARNED, METRICS
 from clickgym.runner.results import read_results
 from clickgym.runner.summaries import summary
@@ -115,84 +114,6 @@ def test_nothing_but_the_document_is_on_standard_output(log_file, tmp_path, capf
     printed = capfd.readouterr()
     assert json.loads(printed.out)["models"][0]["model"] == "PBM"
     assert "Fitted to 320 sessions" in printed.err
-
-
-# ------------------------------------------------------------------------------------------------------- experiment files
-
-
-EXPERIMENT = """
-envs = ["PBMRank-v0"]
-agents = ["TopRank", "mine:Mine"]
-horizon = 1e3
-runs = 2
-seed = 4
-instances = ["queries/shoes.json", "yandex-9"]
-checkpoints = [10, 100]
-metrics = ["ndcg"]
-engine = "auto"
-"""
-MINE = """
-import clickgym
-class Mine(clickgym.agents.TopRank):
-    pass
-"""
-
-
-@pytest.mark.usefixtures("undrawn")
-def test_an_experiment_file_is_the_same_as_the_arguments(tmp_path, monkeypatch, capsys):
-    (tmp_path / "there" / "queries").mkdir(parents=True)
-    (tmp_path / "there" / "mine.py").write_text(MINE)
-    instance = Instance("shoes", {"PBM": clickgym.envs.PositionBasedModel([0.6, 0.3, 0.2], [0.9, 0.5])}, 2)
-    instance.save(tmp_path / "there" / "queries" / "shoes.json")
-    (tmp_path / "there" / "experiment.toml").write_text(EXPERIMENT)
-    monkeypatch.chdir(tmp_path)
-    assert main(["run", "there/experiment.toml", "--out", "out", "--jobs", "2", "--trust"]) == 0
-    table, _, config = read_results("out")
-    assert set(EXPERIMENT_KEYS) <= set(config)
-    assert (config["instances"], config["seed"], config["metrics"]) == (["shoes", "yandex-9"], 4, ["ndcg"])
-    assert config["checkpoints"] == [10, 100, 1000]
-    wanted = clickgym.sweep(
-        ["PBMRank-v0"], ["TopRank"], 1000, 2, seed=4, instances=[instance, "yandex-9"], checkpoints=[10, 100], metrics=["ndcg"]
-    )
-    assert table.filter(agent="TopRank").equals(wanted.frame)
-    assert "mine:Mine" in capsys.readouterr().out
-
-
-def test_what_an_experiment_file_does_not_say_is_as_on_the_command_line(tmp_path):
-    file = tmp_path / "small.toml"
-    file.write_text('envs = ["PBMRank-v0"]\nagents = ["Random"]\nhorizon = 10\n')
-    assert read_experiment(file) == {"envs": ["PBMRank-v0"], "agents": ["Random"], "horizon": 10, "runs": 10}
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ('agent = ["TopRank"]', "unknown key 'agent'; did you mean 'agents'?"),
-        ('envs = "PBMRank-v0"', "envs is 'PBMRank-v0'; expected a list of strings"),
-        ("envs = []", "envs is []; expected a list of strings"),
-        ('envs = ["PBMRank-v0"]', "agents is missing; expected a list of strings"),
-        ('envs = ["PBMRank-v0"]\nagents = ["TopRank"]', "horizon is missing; expected a number"),
-        ("horizon = true", "horizon is True; expected a number"),
-        ("runs = 2.5", "runs is 2.5; expected an integer"),
-        ('checkpoints = ["a"]', "checkpoints is ['a']; expected a list of integers"),
-        ("engine = 3", "engine is 3; expected a string"),
-        ("envs = [", "is not valid TOML"),
-        ('envs = ["PBMRank-v0"]\nagents = ["TopRnk"]\nhorizon = 10', "unknown agent 'TopRnk'; did you mean 'TopRank'?"),
-        ('envs = ["PBMRank-v0"]\nagents = ["TopRank"]\nhorizon = -1', "horizon"),
-    ],
-)
-def test_a_wrong_experiment_file_is_refused_in_one_line(content, message, tmp_path, refused):
-    (tmp_path / "bad.toml").write_text(content)
-    error = refused(["run", str(tmp_path / "bad.toml"), "--out", str(tmp_path / "out")])
-    assert message in error
-    assert error.count("\n") == 1
-    assert not (tmp_path / "out").exists()
-
-
-def test_an_experiment_file_that_is_not_there_and_options_that_contradict_it(tmp_path, refused):
-    words = ["run", str(tmp_path / "x.toml"), "--out", str(tmp_path / "out")]
-    assert "there is no experiment file" in refused(words)
-    assert "says what is run; --runs cannot be given with it" in refused([*words, "--runs", "3"])
 
 
 # ---------------------------------------------------------------------------------------------------- version, completion

@@ -25,7 +25,6 @@ from clickgym.runner.reports.figures import regret_figure
 from clickgym.runner.reports.page import to_html
 from clickgym.runner.results import Trial, merge, read_parts, read_results, trials_of
 from clickgym.runner.summaries import average, pairwise, ranked
-from clickgym.runner.sweep import sweep_again
 from clickgym.runner.words import commands_of, heading, what_is_tested, what_is_told
 
 ENVS, AGENTS, INSTANCES = ["PBMRank-v0", "CMRank-v0"], ["TopRank", "Random"], ["yandex-9", "yandex-990"]
@@ -170,11 +169,6 @@ def test_another_query_of_the_same_name_is_refused(tmp_path):
     sweep(tmp_path / "out", **query([0.5, 0.4, 0.3]), runs=4)
     with pytest.raises(ValueError, match=r"another configuration \(models, CMRank-v0 mine: .* there, .* now\)"):
         sweep(tmp_path / "out", **query([0.5, 0.4, 0.2]), runs=5)
-    with pytest.raises(ValueError, match=r"config.json holds results of another configuration \(models"):
-        sweep_again(tmp_path / "out" / "config.json", out=tmp_path / "again")
-    query([0.5, 0.4, 0.3])  # a part knows its files
-    sweep_again(tmp_path / "out" / "config.json", out=tmp_path / "again")
-    assert_frame_equal(read_results(tmp_path / "again")[0], read_results(tmp_path / "out")[0])
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -277,26 +271,6 @@ def test_a_damaged_trial_is_named_with_the_cure(tmp_path, damage, message):
         sweep(tmp_path / "out", **FIRST)
     path.unlink()
     assert_frame_equal(sweep(tmp_path / "out", **FIRST), table)
-
-
-# ----------------------------------------------------------------------------------------------------- again, and merging
-
-
-@pytest.mark.usefixtures("undrawn")
-def test_a_configuration_is_run_again_from_the_command_line(mixed, tmp_path, capsys, refused):
-    config = str(mixed / "config.json")
-    assert main(["run", config, "--out", str(tmp_path / "again"), "--jobs", "1"]) == 0
-    assert_frame_equal(read_results(tmp_path / "again")[0], read_results(mixed)[0])
-    assert "over 2 to 4 runs" in capsys.readouterr().out
-    assert "config.json says what is run; --runs cannot be given with it" in refused(
-        ["run", config, "--out", str(tmp_path / "again"), "--runs", "3"]
-    )
-
-
-def test_workers_for_a_configuration_that_is_run_again_are_counted_before_any_work(mixed, tmp_path):
-    with pytest.raises(ValueError, match="n_jobs is 0; expected a number of workers"):
-        sweep_again(mixed / "config.json", out=tmp_path / "again", n_jobs=0)
-    assert not (tmp_path / "again").exists()
 
 
 @pytest.mark.usefixtures("undrawn")

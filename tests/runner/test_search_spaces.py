@@ -1,6 +1,5 @@
 """What may be searched of each agent, and what is written in braces: grids and ranges."""
 
-import json
 import math
 import re
 import subprocess
@@ -209,14 +208,6 @@ def test_a_grid_wants_lists_of_values(values):
 def test_a_grid_without_values_is_refused():
     with pytest.raises(ValueError, match="needs the values of a hyper-parameter"):
         clickgym.grid("EpsilonGreedy")
-
-
-@pytest.mark.usefixtures("undrawn")
-def test_grids_in_an_experiment_file(tmp_path, printed):
-    file = tmp_path / "experiment.toml"
-    file.write_text('envs = ["PBMRank-v0"]\nagents = ["EpsilonGreedy:epsilon={0.1,0.2}"]\nhorizon = 50\nruns = 1\n')
-    document = json.loads(printed(["run", str(file), "--out", str(tmp_path / "results"), "--json"]))
-    assert document["agents"] == ["EpsilonGreedy:epsilon=0.1", "EpsilonGreedy:epsilon=0.2"]
 
 
 def test_sets_of_environments():

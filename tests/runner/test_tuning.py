@@ -418,25 +418,6 @@ def test_settings_are_better_only_where_the_intervals_of_the_final_say_so(best, 
     assert _verdict(SimpleNamespace(agent="A:c=2.0", config={"agent": "A"}, best=lambda: final)).startswith(words)
 
 
-@pytest.mark.usefixtures("undrawn")
-def test_a_section_of_an_experiment_file(reference, tmp_path, capsys, refused):
-    file = tmp_path / "experiment.toml"
-    file.write_text('envs = ["PBMRank-v0"]\nhorizon = 100\n[tune]\nagent = "EpsilonGreedy"\nbudget = 6e3\nruns = 2\n')
-    assert main(["tune", str(file), "--out", str(tmp_path / "out"), "--json", "--jobs", "1"]) == 0
-    assert json.loads(capsys.readouterr().out)["agent"] == reference.agent
-    file.write_text('envs = ["PBMRank-v0"]\nagents = ["Random"]\nhorizon = 50\nruns = 1\n[tune]\nagent = "EpsilonGreedy"\n')
-    assert main(["run", str(file), "--out", str(tmp_path / "run")]) == 0
-    for content, message in (
-        ('envs = ["PBMRank-v0"]\n', "has no section [tune]; expected one, with agent and budget"),
-        ("[tune]\nbudget = 3e4\n", "[tune]: agent is missing; expected a string"),
-        ('[tune]\nagent = "TopRank"\nbudgets = 3\n', "[tune]: unknown key 'budgets'; did you mean 'budget'?"),
-        ('[tune]\nagent = "TopRank"\nbudget = "much"\n', "[tune]: budget is 'much'; expected a number"),
-    ):
-        file.write_text(content)
-        capsys.readouterr()
-        assert message in refused(["tune", str(file), "--out", str(tmp_path / "other")])
-
-
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -446,7 +427,6 @@ def test_a_section_of_an_experiment_file(reference, tmp_path, capsys, refused):
         ),
         (["EpsilonGreedy", *WORDS[:6]], "Missing option '--budget'"),
         (["EpsilonGreedy", *WORDS[2:]], "Missing option '--environments'"),
-        (["file.toml", *WORDS], "file.toml says what is run; --environments cannot be given with it"),
         (["EpsilonGreedy:epsilon={0.1..2}", *WORDS], "EpsilonGreedy cannot be searched with epsilon = 2.0"),
         (["nowhere_to_be:Missing", *WORDS], "there is no module 'nowhere_to_be'"),
     ],

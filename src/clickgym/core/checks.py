@@ -111,14 +111,6 @@ def check_labels(name: str, values: Any) -> tuple[str, ...]:
     return labels
 
 
-def check_module(what: str, name: str) -> str:
-    """The module of ``"module:Name"``; the ValueError says that it is no name of one."""
-    module = name.partition(":")[0]
-    if not all(part.isidentifier() for part in module.split(".")):
-        raise ValueError(f"{what} {name!r}: {module!r} is no name of a module; expected module:Name, as my_module:MyName")
-    return module
-
-
 def unknown(what: str, name: object, names: Iterable[str]) -> str:
     """The message for an unknown name: a suggestion if there is a similar name, and the existing names, of many the nearest."""
     names = list(names)

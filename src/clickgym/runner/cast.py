@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,13 +10,13 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
-import cloudpickle
 from gymnasium.envs.registration import EnvSpec
+from gymnasium.vector.utils import CloudpickleWrapper
 
-from ..core.trust import allow, allowed
+from ..core.modules import looking_in
 from ..envs import Users
 from ..envs.users import make_known, users_class
-from .make import Place, Player, looking_in
+from .make import Place, Player
 
 
 @dataclass(frozen=True)
@@ -35,11 +36,12 @@ class Cast:
     instances: dict[str, Any] = field(default_factory=dict)
 
     def __reduce__(self) -> Any:
-        return _arrive, (self._packed, str(Path.cwd()), tuple(sys.path), allowed())
+        return _arrive, (self._packed, str(Path.cwd()), tuple(sys.path))
 
     @cached_property
     def _packed(self) -> bytes:
-        return cloudpickle.dumps((self.places, self.players, self.instances, dict(map(_named_users, self.places.values()))))
+        users = dict(map(_named_users, self.places.values()))
+        return pickle.dumps(CloudpickleWrapper((self.places, self.players, self.instances, users)))  # type: ignore[arg-type]
 
 
 def _named_users(place: Place) -> tuple[str, type[Users] | None]:
@@ -51,11 +53,10 @@ def _named_users(place: Place) -> tuple[str, type[Users] | None]:
 
 
 @lru_cache(maxsize=4)  # each trial brings it anew, and kernels are compiled once for each class
-def _arrive(packed: bytes, folder: str, path: tuple[str, ...], modules: tuple[str, ...]) -> Cast:
+def _arrive(packed: bytes, folder: str, path: tuple[str, ...]) -> Cast:
     sys.path += [place for place in path if place not in sys.path]
-    allow(modules)
     with looking_in(folder):
-        places, players, instances, users = cloudpickle.loads(packed)
+        places, players, instances, users = pickle.loads(packed).fn
     for name, own in users.items():
         if own is not None:
             make_known(name, own)

@@ -370,9 +370,9 @@ class _Trial:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "agent.npz"
 
-            def loaded(agent: Any, by: Any, **trust: bool) -> Any:
+            def loaded(agent: Any, by: Any) -> Any:
                 agent.save(path)
-                twin = by.load(path, **trust)
+                twin = by.load(path)
                 expect(type(twin) is type(agent), f"load makes a {type(twin).__name__}")
                 expect(repr(twin) == repr(agent), f"load makes {twin!r} of {agent!r}")
                 return twin
@@ -381,7 +381,7 @@ class _Trial:
             if compiled:
                 changed = _changes(agent, twin)
                 expect(not changed, f"of the state, {', '.join(changed)} is not what was saved")
-                other = loaded(agent, CompiledAgent, trust=True)
+                other = loaded(agent, type(agent))
             results = [_run(one, self.env()) for one in (agent, twin)]
             _expect_equal("a saved agent and the loaded one", *results, agent, twin)
             if compiled:

@@ -15,6 +15,7 @@ import inspect
 import itertools
 import json
 import operator
+import pickle
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -22,16 +23,15 @@ from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any, TypeVar
 
-import cloudpickle
 import gymnasium as gym
 import numpy as np
 from gymnasium.envs.registration import EnvSpec
+from gymnasium.vector.utils import CloudpickleWrapper
 
 from ..agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS, STATE_AGENTS, Agent, Learner, Range
 from ..core.checks import short
 from ..core.files import parse_json
 from ..core.formats import HIDDEN
-from ..core.trust import RL_LIBRARIES
 from ..envs import ClickEnv, Users
 from ..envs.users import users_class
 
@@ -49,6 +49,8 @@ class UnsuitedError(ValueError):
     """An agent cannot play an environment, for example because it needs knowledge that this environment does not have."""
 
 
+RL_LIBRARIES = ("stable_baselines3", "sb3_contrib", "sbx")
+"""stable-baselines3 and its relatives, whose algorithms are named as their documentation calls them: ``sb3_contrib:TRPO``."""
 PUBLISHED: dict[str, type[Agent | Learner]] = {**AGENTS, **CONTEXTUAL_AGENTS, **STATE_AGENTS, **LEARNERS}
 
 
@@ -621,4 +623,4 @@ def _plain(value: Any) -> Any:
     if isinstance(value, type | FunctionType):
         name = _name_of(value)
         return name if name in PUBLISHED else [name, source_digest(value)]
-    return digest(cloudpickle.dumps(value))
+    return digest(pickle.dumps(CloudpickleWrapper(value)))

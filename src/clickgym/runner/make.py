@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import operator
 import sys
@@ -11,7 +10,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import gymnasium as gym
@@ -23,7 +21,7 @@ from ..agents.agent import class_by_value
 from ..agents.generic_rl import adopt
 from ..agents.search_space import SearchSpace
 from ..core.checks import AN_ENV, check_horizon, check_kind, short, unknown
-from ..core.trust import UntrustedError, check_trust, is_library, looking_in, reads_file
+from ..core.modules import looking_in, module_of
 from ..envs import CONTEXTUAL, ENVIRONMENTS, MEMORY, ClickEnv, ContextualModel, Instance, Users
 from ..envs.click_env import name_of
 from ..envs.guests import Sizes, sizes_of
@@ -38,36 +36,6 @@ SET_BY = {key: f"--{key}, the argument {key}" for key in ("horizon", "seed")}
 SET_BY |= dict.fromkeys(("n_items", "n_positions"), "the environment")
 """Who sets the arguments of every agent."""
 Seed = int | np.random.SeedSequence | None
-
-
-def _module(what: str, name: str) -> ModuleType:
-    """Import the module of ``"module:..."``, also from the working folder."""
-    module, here = check_trust(what, name), Path.cwd()
-    with looking_in(here):
-        try:
-            return importlib.import_module(module)
-        except ModuleNotFoundError as error:
-            if error.name is None or module.partition(".")[0] != error.name.partition(".")[0]:
-                raise  # the user's module was found, and lacks something of its own
-            raise ValueError(f"{what} {name!r}: there is no module {module!r} (looked in {here}, too)") from None
-
-
-def _attribute(what: str, name: str, module: ModuleType, kind: type) -> Any:
-    """What ``"module:Name"`` stands for.
-
-    Of a module that a file may name, the file may use what the module itself defines, not what it imports (``os.system``); of
-    the libraries only classes of a kind, for files say what these are called with.
-    """
-    attribute = name.partition(":")[2]
-    thing = operator.attrgetter(attribute)(module)
-    if reads_file():
-        home = str(getattr(thing, "__module__", "")).partition(".")[0]
-        fits = not is_library(module.__name__) or (isinstance(thing, type) and issubclass(thing, kind))
-        if not fits or "." in attribute or home != module.__name__.partition(".")[0]:
-            raise UntrustedError(
-                f"a file names the {what} {name!r}, which {module.__name__} does not define as one; see --trust"
-            )
-    return thing
 
 
 # ----------------------------------------------------------------------------------------------------------- environments
@@ -191,11 +159,11 @@ def _env_named(name: str) -> Any:
         return gym.registry[name]
     module, colon, rest = name.partition(":")
     if colon:
-        imported = _module("environment", name)
+        imported = module_of("environment", name)
         if rest in gym.registry:
             return gym.registry[rest]
         try:
-            return _attribute("environment", name, imported, gym.Env)
+            return operator.attrgetter(rest)(imported)
         except AttributeError:
             what = f"the module {module!r} registers no id {rest!r} (by clickgym.register, when it is imported)"
             raise ValueError(f"environment {name!r}: {what}, and has no function or class of that name") from None
@@ -467,9 +435,9 @@ def agent_class(name: str) -> Callable[..., Agent | Learner]:
     module, colon, attribute = name.partition(":")
     if not colon:
         raise ValueError(unknown("agent", name, PUBLISHED) + "; your own is named module:Class")
-    imported = _module("agent", name)
+    imported = module_of("agent", name)
     try:
-        return _as_maker(_attribute("agent", name, imported, object), f"agent {name!r}")
+        return _as_maker(operator.attrgetter(attribute)(imported), f"agent {name!r}")
     except AttributeError:
         raise ValueError(f"agent {name!r}: the module {module!r} has no {attribute!r}") from None
 

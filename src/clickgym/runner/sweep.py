@@ -22,10 +22,10 @@ import polars
 from joblib.parallel import get_active_backend
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.checks import MOST_SESSIONS, check_count, check_horizon, check_kind, check_path, check_seed, is_sequence, short
+from ..core.checks import MOST_SESSIONS, check_count, check_horizon, check_path, check_seed, is_sequence, short
 from ..core.files import check_disk, check_memory, in_bytes, make_folder
 from ..core.kernels import WorkerError
-from ..core.trust import from_file
+from ..core.modules import looking_in
 from ..core.workers import check_workers, deaf_to_interrupts, watched
 from .callback import Callback
 from .cast import Cast
@@ -40,24 +40,18 @@ from .labels import (
     parse_spec,
     source_digest,
     split,
-    typed,
     typed_specs,
     users_digest,
 )
-from .make import Place, Player, looking_in, place_of, player_of
+from .make import Place, Player, place_of, player_of
 from .metrics import Metrics
 from .pairs import ENGINES, Engine, Pair, pair_of
 from .progress import listener_of
 from .results import (
-    SHARED,
     TABLE,
     TIMED,
     Trial,
-    by_default,
-    check_agreement,
     open_folder,
-    read_parts,
-    spec_of,
     table_of,
     timings_of,
     write_tables,
@@ -147,44 +141,6 @@ def sweep(
     job = prepare(places_of(envs), players_of(agents), runs, instances, work)
     with listener_of(progress, callback) as listener, folder_or_temporary(out) as folder:
         return play_into(Path(folder), job, n_jobs, listener)
-
-
-def sweep_again(
-    config: str | os.PathLike[str],
-    *,
-    out: str | os.PathLike[str],
-    n_jobs: int = -1,
-    callback: Callback | None = None,
-    tensorboard: str | os.PathLike[str] | None = None,
-    trust: bool = False,
-) -> None:
-    """Run all parts of a configuration again.
-
-    Args:
-        config: ``config.json`` of a results folder.
-        out: the folder to run them into, as in `sweep`: it may be that of the configuration.
-        n_jobs, callback, tensorboard: as in `sweep`.
-        trust: import the modules that the configuration names.
-
-    Raises:
-        ValueError, TypeError: the configuration cannot be run again, for it is none, or names a module that is not trusted, or
-            an instance or an agent has changed since; or as in `sweep`.
-        AgentError, SessionError: as in `sweep`.
-    """
-    check_workers(n_jobs)
-    check_kind("callback", callback, Callback | None, "a Callback")
-    jobs = []
-    for part in read_parts(check_path("config", config)):
-        files = part.get("given", {})
-        instances = None if by_default(part) else [files.get(name, name) for name in part["instances"]]
-        work = _checked(**{key: part[key] for key in SHARED}, tensorboard=tensorboard)
-        envs, agents = ([typed(label, spec_of(part, kind, label)) for label in part[kind]] for kind in ("envs", "agents"))
-        with from_file(config, trust):
-            jobs.append(prepare(places_of(envs), players_of(agents), part["runs"], instances, work))
-        check_agreement(str(config), [part], jobs[-1].part)
-    listener = Callback() if callback is None else callback
-    for job in jobs:
-        play_into(check_path("out", out), job, n_jobs, listener)
 
 
 def folder_or_temporary(out: Path | None) -> AbstractContextManager[str | Path]:

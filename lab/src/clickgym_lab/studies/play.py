@@ -25,7 +25,6 @@ from clickgym.core.checks import check_seed, unknown
 from clickgym.core.files import make_folder, write_whole
 from clickgym.core.formats import clock
 from clickgym.core.terminal import Column, print_table, say
-from clickgym.core.trust import from_file
 from clickgym.envs import DEFAULT_INSTANCE, list_instances, load_instance
 from clickgym.runner import Callback, make_env, place_of
 from clickgym.runner.reports import save_figure
@@ -317,8 +316,7 @@ def _made(planned: Plan, folder: Path, instances: Sequence[str]) -> dict[str, An
     origin = {key: config[key] for key in ("made", "clickgym", "versions", "seed", "horizon", "runs", "envs", "agents")}
     sources = [portable(instance) for instance in instances]
     queries = [load_instance(query).name for query in planned.queries]
-    with from_file(folder):
-        return {**origin, "queries": queries, "instances": sources, **fingerprints(origin["envs"], origin["agents"], instances)}
+    return {**origin, "queries": queries, "instances": sources, **fingerprints(origin["envs"], origin["agents"], instances)}
 
 
 def draw(setting: Setting) -> Figure:

@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, cast
 
 import typer
 
-from ...core.console import USAGE_ERROR, Cluster, Json, Pdf, bold, errors, output, print_json
-from ...core.trust import from_file
+from ...core.console import Cluster, Json, Pdf, bold, errors, output, print_json
 from ...core.workers import on_cluster
-from ..experiment import read_experiment
-from ..make import looking_in
 from ..metrics import DERIVED, LEARNED, METRICS
 from ..pairs import ENGINES
 from ..progress import Progress
 from ..reports.document import results_document
 from ..reports.report import write_report
-from ..sweep import sweep, sweep_again
+from ..sweep import sweep
 from .names import agents as agent_names
 from .names import environments, instances
 from .names import metrics as metric_names
-
-# Every error in the command line's own syntax is one of these; typer does not export the class under its own name.
 
 
 def run(
@@ -31,22 +25,21 @@ def run(
     envs: Annotated[list[str], typer.Argument(
         metavar="ENVS...", autocompletion=environments,
         help="One or more environments, before the options: [bold]PBMRank-v0[/], [bold]PBMRank-v0:reward=any_click[/], or your "
-        "own, which a module registers, [bold]module:MyRank-v0[/]. Or one file: an experiment, [bold]experiment.toml[/], or "
-        "the [bold]config.json[/] of a results folder, to run it again.",
+        "own, which a module registers, [bold]module:MyRank-v0[/].",
+    )],
+    agents: Annotated[list[str], typer.Option(
+        "--agents", "-a", metavar="AGENT...", show_default=False, autocompletion=agent_names,
+        help="One or more agents: [bold]BatchRank[/], with arguments [bold]TopRank:delta=0.1[/], or your own "
+        "[bold]module:Class[/], an agent or an algorithm in the style of stable-baselines3. Tables and figures use the label "
+        "before an equals sign: [bold]mine=module:Class:alpha=0.1[/].",
+    )],
+    horizon: Annotated[str, typer.Option(
+        metavar="T", help="Sessions per run, as [bold]100000[/] or [bold]1e5[/].", show_default=False,
     )],
     out: Annotated[Path, typer.Option(
         metavar="DIR", help="Folder of the results; created if missing, resumed if it exists. More agents, environments, "
         "instances and runs are added to what it holds.",
     )],
-    agents: Annotated[list[str] | None, typer.Option(
-        "--agents", "-a", metavar="AGENT...", show_default=False, autocompletion=agent_names,
-        help="One or more agents: [bold]BatchRank[/], with arguments [bold]TopRank:delta=0.1[/], or your own "
-        "[bold]module:Class[/], an agent or an algorithm in the style of stable-baselines3. Tables and figures use the label "
-        "before an equals sign: [bold]mine=module:Class:alpha=0.1[/].",
-    )] = None,
-    horizon: Annotated[str | None, typer.Option(
-        metavar="T", help="Sessions per run, as [bold]100000[/] or [bold]1e5[/].", show_default=False,
-    )] = None,
     runs: Annotated[int, typer.Option(metavar="N", help="Runs per agent and environment.")] = 10,
     instance: Annotated[list[str] | None, typer.Option(
         "--instance", "-i", metavar="NAME|FILE...", show_default="a real search query", autocompletion=instances,
@@ -83,10 +76,6 @@ def run(
 
       clickgym run DCMRank-v0 --agents mine=my_module:MyAgent:alpha=0.5 BatchRank --instance query.json --horizon 1e5 --out new
 
-    An experiment file, with the keys of [bold]config.json[/] (envs, agents, horizon; runs, instances, seed, ...):
-
-      clickgym run experiment.toml --out results/experiment
-
     [bold]Stop, resume, extend[/]
 
     The command saves each run when the run ends. You can stop it with Ctrl-C and resume with the same command. The same folder
@@ -96,48 +85,13 @@ def run(
     """
     progress = context.obj = Progress(errors())
     with progress, on_cluster(cluster):
-        file = file_of(
-            context, envs, (".json", ".toml"), ("agents", "horizon"),
-            ("agents", "horizon", "runs", "instance", "seed", "engine", "metrics"),
+        sweep(
+            envs, agents, number(horizon), runs, seed=seed, out=out, instances=instance, n_jobs=jobs,
+            engine=cast(Any, engine), metrics=metrics or (), callback=progress, tensorboard=tensorboard,
         )  # fmt: skip
-        if file is not None and file.suffix == ".toml":
-            experiment = read_experiment(file)
-            instance = experiment.get("instances")
-            with from_file(file), looking_in(file.resolve().parent):  # for modules of one's own
-                sweep(**experiment, out=out, n_jobs=jobs, callback=progress, tensorboard=tensorboard)
-        elif file is not None:
-            sweep_again(file, out=out, n_jobs=jobs, callback=progress, tensorboard=tensorboard)
-        else:
-            sweep(
-                envs, agents or (), number(horizon or ""), runs, seed=seed, out=out, instances=instance, n_jobs=jobs,
-                engine=cast(Any, engine), metrics=metrics or (), callback=progress, tensorboard=tensorboard,
-            )  # fmt: skip
     write_report(out, output(as_json), bounds=bounds, pdf=pdf, instances=instance or ())
     if as_json:
         print_json(results_document(out))
-
-
-def file_of(
-    context: typer.Context, words: list[str], suffixes: tuple[str, ...], required: Sequence[str], replaced: Sequence[str]
-) -> Path | None:
-    """The file that says what is done, if one was named; and the options that there must or must not be, with it.
-
-    Args:
-        context: of the command.
-        words: the arguments, of which the file is the only one.
-        suffixes: of such files.
-        required: the parameters that there must be without a file.
-        replaced: the parameters that the file stands for.
-    """
-    file = Path(words[0]) if len(words) == 1 and words[0].endswith(suffixes) else None
-    options = {parameter.name: parameter.opts[0] for parameter in context.command.params}
-    for name in required:
-        if file is None and not context.params[name]:
-            raise USAGE_ERROR(f"Missing option '{options[name]}'.", context)
-    for name in replaced:
-        if file is not None and getattr(context.get_parameter_source(name), "name", "DEFAULT") != "DEFAULT":
-            raise USAGE_ERROR(f"{file} says what is run; {options[name]} cannot be given with it", context)
-    return file
 
 
 def number(text: str) -> Any:

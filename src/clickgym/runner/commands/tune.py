@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Sequence
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,39 +14,35 @@ from rich.console import Console
 
 from ...core.console import Cluster, Json, errors, output, print_json
 from ...core.terminal import Column, print_table, say
-from ...core.trust import from_file
 from ...core.workers import on_cluster
-from ..experiment import read_tuning
-from ..make import looking_in
 from ..progress import TuningProgress
 from ..reports.figures import save_figure
 from ..tuning import CONFIG, PRUNED, TRIALS, Tuning
 from ..tuning import tune as tune_
 from .names import agents as agent_names
 from .names import environments, instances
-from .run import file_of, number
+from .run import number
 
 
 def tune(
     context: typer.Context,
     agent: Annotated[list[str], typer.Argument(
         metavar="AGENT", autocompletion=agent_names, show_default=False,
-        help="The agent, before the options, as [bold]CascadeKLUCB[/] or your own [bold]module:Class[/]; or an experiment "
-        "file, [bold]experiment.toml[/], with a section [bold]tune[/].",
+        help="The agent, before the options, as [bold]CascadeKLUCB[/] or your own [bold]module:Class[/].",
+    )],
+    envs: Annotated[list[str], typer.Option(
+        "--environments", "-e", metavar="ENV...", show_default=False, autocompletion=environments,
+        help="One or more environments, as after [bold]clickgym run[/].",
+    )],
+    budget: Annotated[str, typer.Option(
+        metavar="N", show_default=False, help="Total number of sessions that the search may use, as [bold]1e6[/].",
     )],
     out: Annotated[Path, typer.Option(
         metavar="DIR", help="Folder of the results; created if missing, resumed if it exists.",
     )],
-    envs: Annotated[list[str] | None, typer.Option(
-        "--environments", "-e", metavar="ENV...", show_default=False, autocompletion=environments,
-        help="One or more environments, as after [bold]clickgym run[/].",
-    )] = None,
     instance: Annotated[list[str] | None, typer.Option(
         "--instances", "-i", metavar="NAME|FILE...", show_default="a real search query", autocompletion=instances,
         help="One or more instances. Keep the instances on which you will test the result apart.",
-    )] = None,
-    budget: Annotated[str | None, typer.Option(
-        metavar="N", show_default=False, help="Total number of sessions that the search may use, as [bold]1e6[/].",
     )] = None,
     horizon: Annotated[str, typer.Option(metavar="T", help="Sessions per run.")] = "10000",
     runs: Annotated[int, typer.Option(metavar="N", help="Runs of each trial in each environment and instance.")] = 4,
@@ -81,20 +76,12 @@ def tune(
     """
     if len(agent) > 1:
         raise ValueError(f"one agent is tuned at a time, got {' '.join(agent)}; shells split braces: put quotes around them")
-    replaced = ("envs", "instance", "budget", "horizon", "runs", "seed")
-    file = file_of(context, agent, (".toml",), ("envs", "budget"), replaced)
-    given: dict[str, Any]
-    if file is not None:
-        given = read_tuning(file)
-    else:
-        given = {"agent": agent[0], "envs": envs, "budget": number(budget or ""), "horizon": number(horizon)}
-        given |= {"instances": instance, "runs": runs, "seed": seed}
     progress = context.obj = TuningProgress(errors())
-    with progress, on_cluster(cluster), ExitStack() as source:
-        if file is not None:
-            source.enter_context(from_file(file))
-            source.enter_context(looking_in(file.resolve().parent))  # for modules of one's own
-        tuning = tune_(**given, out=out, n_jobs=jobs, callback=progress)
+    with progress, on_cluster(cluster):
+        tuning = tune_(
+            agent[0], envs, number(budget), horizon=number(horizon), instances=instance, runs=runs, seed=seed, out=out,
+            n_jobs=jobs, callback=progress,
+        )  # fmt: skip
     files = save_figure(tuning.plot(), out / "tuning")
     _print(output(as_json), tuning, [out / TRIALS, out / CONFIG, *files])
     if as_json:

@@ -8,10 +8,9 @@ from typing import Any, NamedTuple
 import gymnasium as gym
 import numpy as np
 
-from ...core.trust import UntrustedError, from_file
 from ...envs import load_instance
 from .. import words
-from ..labels import users_digest
+from ..labels import PUBLISHED, parse_spec, users_digest
 from ..make import place_of
 from ..results import spec_of
 from ..theory.applicable import BoundCurve, applicable_bounds
@@ -48,8 +47,6 @@ def theory_of(config: dict[str, Any], instances: Iterable[str] = ()) -> Theory:
     Args:
         config: as `read_results` returns it.
         instances: of the sweep as it was given them; needed for those that were files, whose names the results do not keep.
-
-    An environment of a module that the caller does not name has no bounds: it is not imported.
     """
     files = {load_instance(name).name: name for name in instances if name.endswith(".json")}
     curves: dict[tuple[str, str | None], list[BoundCurve]] = {}
@@ -65,14 +62,11 @@ def theory_of(config: dict[str, Any], instances: Iterable[str] = ()) -> Theory:
 
 def _bounds(config: dict[str, Any], env: str, name: str, files: dict[str, str]) -> tuple[list[BoundCurve], dict[str, str]]:
     """The bounds on an instance, and for each agent without one the reason."""
-    try:
-        with from_file("the configuration of the results"):
-            environment = _environment(config, env, name, files)
-    except UntrustedError as error:
-        return [], dict.fromkeys(["", *config["agents"]], str(error))
+    environment = _environment(config, env, name, files)
     if environment is None:
         return [], dict.fromkeys(["", *config["agents"]], UNKNOWN)
     specs = {label: spec_of(config, "agents", label) for label in config["agents"]}
+    specs = {label: spec for label, spec in specs.items() if parse_spec(spec)[0] in PUBLISHED}
     return applicable_bounds(environment, specs, config["checkpoints"])
 
 
@@ -96,12 +90,12 @@ def _by_agent(missing: dict[str, dict[str, str]]) -> Iterator[tuple[str, str]]:
 def _environment(config: dict[str, Any], env: str, name: str, files: dict[str, str]) -> gym.Env | None:
     """The environment of a sweep, if it can still be made: with the same instance and the same click model."""
     spec = spec_of(config, "envs", env)
+    if parse_spec(spec)[0] not in gym.registry:
+        return None
     for instance in (None, files.get(name, name)):
         try:
             place = place_of(spec).at(instance)
             users = place.core
-        except UntrustedError:
-            raise
         except (ValueError, TypeError, ImportError):
             continue
         if place.is_guest:
