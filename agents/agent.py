@@ -712,9 +712,6 @@ class ContextualAgent(CompiledAgent):
     observes_values: ClassVar[bool] = False
     """Whether the agent needs the values of the candidates in the observation, ``"values"``."""
 
-    same_candidates: ClassVar[bool] = False
-    """Whether the agent needs the same candidates in every session, in any order."""
-
     def best(self, features: ArrayLike) -> NDArray[np.int64]:  # type: ignore[override]  # there are no items of its own
         """Return the order of candidates by the present estimates, without exploration; the agent does not change.
 

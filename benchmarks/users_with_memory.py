@@ -12,7 +12,7 @@ from steps import fastest, vector_speed
 from clickgym.envs import CascadeModel, load_instance
 
 OURS = "CascadeMDPRank-v0"
-AGENTS = ("Random", "CascadeKLUCB", "PerState", "CascadeVI")
+AGENTS = ("Random", "CascadeKLUCB", "CascadeVI")
 HORIZON = 1_000_000
 SIZES = (64, 1024, 65536)
 REPEATS = 5
@@ -22,12 +22,7 @@ def main() -> None:
     users = load_instance("clickbait").model("CascadeMDP")
     twin = CascadeModel(users.attraction[0], users.n_positions).to_dict()
     envs = {OURS: gym.make(OURS), "CMRank-v0": gym.make("CMRank-v0", instance=twin)}
-    runs = {
-        (env, name): (envs[env], name, HORIZON)
-        for env in envs
-        for name in AGENTS
-        if env == OURS or name not in ("PerState", "CascadeVI")
-    }
+    runs = {(env, name): (envs[env], name, HORIZON) for env in envs for name in AGENTS if env == OURS or name != "CascadeVI"}
     times = fastest_sessions(runs, REPEATS)
     rows = []
     for name in AGENTS:

@@ -204,7 +204,7 @@ PRACTICE = (
 of other length begins with a column of its own without any of it."""
 IN_PRACTICE = (
     "PBMHB", "CascadeTS", "PBMTS", "GRAB", "CascadeKLUCB", "GLRCascadeKLUCB", "UniRank", "TopRank", "EpsilonGreedy",
-    "MergeRank", "BatchRank", "CascadeSWUCB", "CascadeDUCB", "RankedExp3", "BubbleRank", "Fixed",
+    "BatchRank", "CascadeSWUCB", "CascadeDUCB", "RankedExp3", "BubbleRank", "Fixed",
 )  # fmt: skip
 
 

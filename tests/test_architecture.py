@@ -176,7 +176,7 @@ def test_imports_point_one_way():
         ("src/clickgym/runner/make.py", "def f():\n    from .run import run\n", "inside a function"),
         ("src/clickgym/runner/labels.py", "from .run import run\n", "circle"),
         ("src/clickgym/runner/loop.py", "from .reports.exports import to_latex\n", "do not import its folder"),
-        ("agents/pie.py", "from ..envs.cascade import CascadeModel\n", "agents know of envs only"),
+        ("agents/grab.py", "from ..envs.cascade import CascadeModel\n", "agents know of envs only"),
         ("src/clickgym/offline/log.py", "from . import ClickLog\n", "the __init__ of its own room"),
         ("src/clickgym/runner/theory/bounds.py", "from ..reports.exports import to_latex\n", "lies to the right"),
         ("src/clickgym/offline/log.py", "def f():\n    import json\n", "inside a function"),

@@ -203,7 +203,6 @@ def recipes() -> dict[Any, Call]:
             known["examination"] = VALUES["KK"]
         add(agent, **SIZES, **known)
     calls["CascadeTS", "item_values"] = Call(partial(agents.CascadeTS, **SIZES), {"item_values": item_values})
-    add(agents.PerState, **SIZES, n_states=2, agent="TopRank", horizon=100, seed=0)
     rewards = [[1.0, 0.5, 1.0, 1.0]] * 2
     add(agents.CascadeVI, **SIZES, n_states=2, mean_sessions=5.0, click_rewards=rewards, bonus=0.5, seed=0)
     add(agents.Range, low=0.5, high=2.0, log=True)
@@ -601,7 +600,7 @@ KINDS: dict[str, tuple[Any, ...]] = {
 }  # fmt: skip
 UNCHECKED = {
     "shipped results are sealed with the checks of these constructors": {
-        "PPO", "RecurrentPPO", "A2C", "DQN", "MaskablePPO", "QRDQN", "TD3", "SAC", "DDPG", "PPO meta", "A2C meta", "PerState",
+        "PPO", "RecurrentPPO", "A2C", "DQN", "MaskablePPO", "QRDQN", "TD3", "SAC", "DDPG", "PPO meta", "A2C meta",
     },
     "takes a second for each call": {"sweep", "bench"},
 }  # fmt: skip

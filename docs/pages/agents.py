@@ -147,15 +147,13 @@ def env_of(name: str) -> tuple[str, str | None]:
     Example:
         >>> env_of("TopRank"), env_of("CascadeSWUCB")
         (('CMRank-v0', None), ('NonStationaryCMRank-v0', None))
-        >>> env_of("RecurRank")
-        ('ContextualPBMRank-v0', 'linear:n_items=20,n_pool=20,n_users=1')
     """
     agent: Any = PUBLISHED[name]
     if issubclass(agent, StateAgent):
         return "CascadeMDPRank-v0", None
     model = next(iter(re.findall(r"\b(?:CM|PBM|DCM|UBM)\b", agent.click_models)), "PBM")
     if issubclass(agent, ContextualAgent):
-        return f"Contextual{model}Rank-v0", "linear:n_items=20,n_pool=20,n_users=1" if agent.same_candidates else None
+        return f"Contextual{model}Rank-v0", None
     if "changes" in agent.click_models:
         return f"NonStationary{model}Rank-v0", None
     return f"{model}Rank-v0" + ":reward=satisfaction" * (model == "DCM"), None

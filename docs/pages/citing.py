@@ -115,8 +115,8 @@ def source(thing: Any) -> str:
     """What the docstring of a class or function has under ``Source``, in one line; empty if it has none of its own.
 
     Example:
-        >>> source(agents.SGRAB)
-        'as for `GRAB`, section 5.'
+        >>> source(agents.PBMLinUCB)
+        'as for `UBMLinUCB`, with weights of the position alone.'
     """
     text = inspect.cleandoc((vars(thing).get("__doc__") if inspect.isclass(thing) else thing.__doc__) or "")
     part = re.search(r"^Source:(?: |\n(?=    ))((?:.+\n?)+)", text, flags=re.MULTILINE)

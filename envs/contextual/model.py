@@ -120,23 +120,6 @@ class ContextualModel(Users, abstract=True):
         return self.items.shape[1] + (0 if self.users is None else self.users.shape[1]) + len(self.interactions)
 
     @property
-    def same_candidates(self) -> bool:
-        """Whether every session has the same candidates, whose features are the same, though they stand in any order.
-
-        Example:
-            >>> from clickgym.envs import load_instance
-            >>> load_instance("linear:n_items=5,n_pool=5,n_users=1").model("LinearModel of CM").same_candidates
-            True
-        """
-        met = [range(len(self.items))] if self.candidates is None else self.candidates
-        one_user = bool((self._users_part == self._users_part[0]).all())
-        return (
-            one_user
-            and all(len(numbers) == self.n_items for numbers in met)
-            and len({frozenset(map(int, numbers)) for numbers in met}) == 1
-        )
-
-    @property
     def kind(self) -> str:
         return f"{self.name()} of {self.base.kind}"
 

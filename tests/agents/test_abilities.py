@@ -59,10 +59,9 @@ def made(name, seed=0, **given):
     return EVERY[name](L, K, seed=seed, **arguments_of(name) | given)
 
 
-def observed(seed=0, same=False):
-    """What is seen in a session, or of candidates that stay the same, in another order."""
-    features = np.random.default_rng(0 if same else seed).random((L, 2))
-    return {"features": np.roll(features, seed, axis=0) if same else features, "state": 0}
+def observed(seed=0):
+    """What is seen in a session."""
+    return {"features": np.random.default_rng(seed).random((L, 2)), "state": 0}
 
 
 def test_the_table_is_that_of_the_specification():
@@ -108,7 +107,7 @@ def test_what_an_agent_stands_is_said_in_known_words():
 @by_name
 def test_clicks_come_late_or_are_refused(name):
     agent = made(name)
-    seen = [observed(number, same=getattr(agent, "same_candidates", False)) for number in (0, 1)]
+    seen = [observed(number) for number in (0, 1)]
     first = agent.rank(seen[0])
     agent.rank(seen[1])
     late = agent.learns_from != LAST_DISPLAY
@@ -136,7 +135,7 @@ def test_clicks_come_late_or_are_refused(name):
 def test_a_loaded_agent_takes_the_clicks_of_displays_made_before_and_goes_on(name, tmp_path):
     agent, rng, waiting = made(name), np.random.default_rng(0), {}
     for number in range(300):
-        seen = observed(number, same=getattr(agent, "same_candidates", False))
+        seen = observed(number)
         ranking = agent.rank(seen)
         if rng.random() < 0.3 and number > 250:
             waiting[agent.display] = seen, ranking

@@ -156,7 +156,6 @@ def test_an_agent_by_features_ranks_by_observed_value_times_index(kind):
     ("env_id", "agent"),
     [
         ("CMRank-v0", "CascadeUCB1"),
-        ("CMRank-v0", "CascadeKLUCB:corruption=3"),
         ("CMRank-v0", "CascadeTS"),
         ("PBMRank-v0", "PBMUCB"),
         ("PBMRank-v0", "PBMTS"),

@@ -11,8 +11,8 @@ from edge_cases import EVERY_AGENT, draw
 from typing_extensions import TypeAliasType
 
 from clickgym.agents import CompiledAgent
-from clickgym.agents.cascade import UCB1State
-from clickgym.agents.cascade_restarts import Detection, RestartingUCB1State
+from clickgym.agents.cascade_restarts import Detection, RestartingKLUCBState
+from clickgym.agents.kl_ucb import LadderedState
 from clickgym.core.state import Flags, Floats, Ints, declared, joined
 from clickgym.envs import kernel
 
@@ -98,9 +98,9 @@ def test_the_notation():
 
 
 def test_a_joined_state_declares_what_its_parts_declare():
-    assert declared(RestartingUCB1State) == declared(UCB1State) + declared(Detection)
-    assert joined("Both", UCB1State, Detection)._fields == RestartingUCB1State._fields
-    assert RestartingUCB1State.__module__ == "clickgym.agents.cascade_restarts"
+    assert declared(RestartingKLUCBState) == declared(LadderedState) + declared(Detection)
+    assert joined("Both", LadderedState, Detection)._fields == RestartingKLUCBState._fields
+    assert RestartingKLUCBState.__module__ == "clickgym.agents.cascade_restarts"
 
 
 def test_an_agent_without_a_first_state_says_so():

@@ -136,16 +136,16 @@ def test_an_agent_saved_in_mid_life_goes_on_exactly(tmp_path):
         np.testing.assert_array_equal(twin._arrays()[name], array, err_msg=name)
 
 
-def test_files_that_do_not_tell_whether_a_session_is_the_first_open(tmp_path):
+def test_files_tell_whether_a_session_is_the_first(tmp_path):
     agent, _ = play_by_hand(CascadeVI(12, 4, n_states=4, mean_sessions=20, click_rewards=np.ones((4, 12)), seed=0), 1)
     agent.save(tmp_path / "agent.npz")
     with np.load(tmp_path / "agent.npz") as file:
         arrays = {name: file[name] for name in file.files}
     description = json.loads(str(arrays["description"]))
     assert description.pop("_is_first") is agent._is_first is False
-    for told, expected in (({}, True), ({"_is_first": True}, True), ({"_is_first": False}, False)):
-        np.savez(tmp_path / "agent.npz", **arrays | {"description": json.dumps(description | told)})
-        assert CascadeVI.load(tmp_path / "agent.npz")._is_first is expected
+    for first in (True, False):
+        np.savez(tmp_path / "agent.npz", **arrays | {"description": json.dumps(description | {"_is_first": first})})
+        assert CascadeVI.load(tmp_path / "agent.npz")._is_first is first
     np.savez(tmp_path / "agent.npz", **arrays | {"description": json.dumps(description | {"_is_first": 2})})
     with pytest.raises(ValueError, match=r"damaged: .*_is_first is 2; expected True or False"):
         CascadeVI.load(tmp_path / "agent.npz")

@@ -528,11 +528,9 @@ def assert_engines_agree(make_agent, make_env, horizon=400):
 @pairs.by_id(CONTEXTUAL_AGENTS, CONTEXTUAL)
 def test_engines_give_the_same_numbers(env_id, name):
     told = {"examination": np.tril(np.full((5, 5), 0.5))} if name == "UBMLinUCB" else {}
-    told |= {"growth": 1.0} if name in ("OLRankNet", "OLLambdaRank") else {}  # else they are trained in every session
-    instance = "linear:n_pool=20,n_users=1" if CONTEXTUAL_AGENTS[name].same_candidates else None
     assert_engines_agree(
-        lambda: clickgym.make_agent(name, gym.make(env_id, instance=instance), horizon=1000, seed=5, **told),
-        lambda: gym.make(env_id, instance=instance, n_positions=5),
+        lambda: clickgym.make_agent(name, gym.make(env_id), horizon=1000, seed=5, **told),
+        lambda: gym.make(env_id, n_positions=5),
     )
 
 

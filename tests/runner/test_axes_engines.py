@@ -14,28 +14,19 @@ LATE, CHURN = {"arrival": "batch:25"}, {"arrival": "delay:30", "churn": 0.02}
 CASES = [
     ("CascadeKLUCB", "CMRank-v0", ALL),
     ("CascadeUCB1", "PBMRank-v0", {"bots": "quit:first=100"}),
-    ("GLRCascadeUCB", "NonStationaryCMRank-v0", CHURN),
+    ("GLRCascadeKLUCB", "NonStationaryCMRank-v0", CHURN),
     ("TopRank", "PBMRank-v0", ALL),
     ("BatchRank", "DBNRank-v0", CHURN),
     ("RankedExp3", "UBMRank-v0", LATE),
     ("C2UCB", "ContextualUBMRank-v0", {"arrival": "delay:geometric:20:lost=0.1"}),
     ("PDGD", "ContextualCMRank-v0", {"arrival": "batch:25", "bots": "random:share=0.1"}),
-    ("PerState", "CascadeMDPRank-v0", {"bots": "quit:share=0.1"}),
+    ("CascadeVI", "CascadeMDPRank-v0", {"bots": "quit:share=0.1"}),
 ]
-RANKERS = [(name, "ContextualCMRank-v0", {"arrival": "delay:geometric:20"}) for name in ("DBGD", "MGD", "COLTR")]
 DELAY = {"arrival": "delay:geometric:20", "bots": "farm:share=0.1"}
-SAME = {"instance": "linear:n_items=8,n_pool=8,n_users=1,n_positions=3"}
-BY_FEATURES = [
-    ("CascadeWOFUL", "ContextualCMRank-v0", LATE),
-    ("CascadeLinTS", "ContextualCMRank-v0", LATE),
-    ("RecurRank", "ContextualPBMRank-v0", {"arrival": "delay:geometric:20:lost=0.1", "bots": "random:share=0.1"} | SAME),
-]
 OTHERS = [(name, *pair) for name in AGENTS for pair in (("CMRank-v0", LATE), ("PBMRank-v0", CHURN), ("DCMRank-v0", DELAY))]
 
 
-@pytest.mark.parametrize(
-    ("name", "env_id", "axes"), [*CASES, *slow(*RANKERS, *BY_FEATURES, *(case for case in OTHERS if case[0] != "Oracle"))]
-)
+@pytest.mark.parametrize(("name", "env_id", "axes"), [*CASES, *slow(*(case for case in OTHERS if case[0] != "Oracle"))])
 def test_both_engines_play_alike(name, env_id, axes):
     results, agents = [], []
     for engine in ("compiled", "python"):

@@ -66,7 +66,7 @@ def test_every_agent_is_in_one_group_of_those_that_need_the_same():
     assert {name for what in features for name in dict(groups)[what]} == set(CONTEXTUAL_AGENTS)
     assert {name for what, names in groups if "examination" in what for name in names} == {
         name for name, agent in PUBLISHED.items() if {"examination", "browsing"} & {*getattr(agent, "told", {}).values()}
-    } - {"NeuralLinearTS", "NeuralGreedy"}  # which need not be told
+    }
 
 
 class Plain(Agent):

@@ -16,8 +16,8 @@ from clickgym.envs import kernel
 
 # Of agents that differ in what they estimate only, one stands for the others.
 TYPICAL = (
-    "CascadeTS", "CascadeKLUCB", "GLRCascadeUCB", "PBMHB", "BatchRank", "BubbleRank", "TopRank",
-    "UniRank", "GRAB", "RankedExp3", "PDGD", "UBMLinUCB", "PerState", "RecurRank",
+    "CascadeTS", "CascadeKLUCB", "GLRCascadeKLUCB", "PBMHB", "BatchRank", "BubbleRank", "TopRank",
+    "UniRank", "GRAB", "RankedExp3", "PDGD", "UBMLinUCB", "CascadeVI",
 )  # fmt: skip
 EVERY = [*AGENTS, *CONTEXTUAL_AGENTS, *STATE_AGENTS]
 

@@ -365,7 +365,7 @@ def test_users_are_counted_by_their_first_sessions_on_both_engines():
 
     plain, env = (gym.make("CascadeMDPRank-v0", instance="habit:mean_sessions=3") for _ in range(2))
     env, measured = Resets(env), {"checkpoints": [100, 499, 500], "metrics": ["users"]}
-    python, compiled = (clickgym.run("PerState", each, 500, seed=1, **measured) for each in (env, plain))
+    python, compiled = (clickgym.run("CascadeVI", each, 500, seed=1, **measured) for each in (env, plain))
     assert python.engine == "python"
     np.testing.assert_array_equal(python.metrics["users"], compiled.metrics["users"])
     assert env.count - 1 <= python.metrics["users"][-1] <= env.count

@@ -115,17 +115,13 @@ class _Trial:
         numbers = np.arange(n_items) if order is None else np.asarray(order)
         users = PositionBasedModel(ATTRACTION[numbers], EXAMINATION[:n_positions])
         if "n_features" in self.player.observes and "n_features" not in self.given:
-            return ClickEnv(LinearModel(users, THETA, _features(self.pool(n_items))))
+            return ClickEnv(LinearModel(users, THETA, _features(np.arange(max(n_items, 5)))))
         if "n_states" in self.player.observes and "n_states" not in self.given:
             described = load_instance(f"independent:n_items={n_items},n_positions={n_positions},n_states=2,mean_sessions=8")
             return ClickEnv(described.model(CascadeMDP).relabelled(numbers))
         production = [int(np.flatnonzero(numbers == item)[0]) for item in PRODUCTION if item < n_items]
         instance = Instance("small", {"PBM": users}, n_positions, initial_ranking=np.array(production))
         return ClickEnv("PBM", instance=instance)
-
-    def pool(self, n_items: int) -> NDArray[np.int64]:
-        """The candidates that a session may have: more than it has, unless the agent ranks the same ones in every session."""
-        return np.arange(n_items if getattr(self.maker, "same_candidates", False) else max(n_items, 5))
 
     def make(self, env: gym.Env | None = None, horizon: int = SESSIONS, seed: Any = 0) -> Any:
         return self.player.make(place_of(self.env() if env is None else env), horizon, seed)

@@ -353,8 +353,6 @@ class Player:
         values = getattr(users, "item_values", None)
         if values is not None and "item_values" not in self.hyperparameters:
             yield from self._values_of(users, values)
-        if getattr(self.maker, "same_candidates", False):
-            self._check_candidates(users)
         if "horizon" in self.parameters and horizon is not None:
             yield "horizon", horizon
         elif "horizon" in self.required:
@@ -376,13 +374,6 @@ class Player:
         elif self.kind not in (None, Agent, Learner) and learns(self.maker):
             text = f"{self.name} maximises clicks, not their item_values, so that its regret may grow linearly"
             warnings.warn(text, stacklevel=2)
-
-    def _check_candidates(self, users: Any) -> None:
-        if isinstance(users, ContextualModel) and not users.same_candidates:
-            raise UnsuitedError(
-                f"{self.name} ranks the same candidates in every session, and those of this {users.kind} change; an instance "
-                "in which they stay has one user and as many items as candidates, as linear:n_items=20,n_pool=20,n_users=1"
-            )
 
 
 def player_of(agent: AgentLike | Player) -> Player:
