@@ -14,7 +14,6 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import gymnasium as gym
@@ -30,8 +29,6 @@ from ..core.checks import (
     probability,
     unknown,
 )
-from ..core.event_files import quiet_writers
-from ..core.files import writing
 from .agent import ITS_DISPLAYS, LAST_DISPLAY, Seed
 from .learner import Actions, Learner, Training
 from .search_space import Range, SearchSpace
@@ -84,17 +81,6 @@ def one_thread() -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(threads)
-
-
-@contextlib.contextmanager
-def _logger(log: Path | None) -> Iterator[Any]:
-    from stable_baselines3.common.logger import Logger, TensorBoardOutputFormat
-
-    if log is None:  # given no logger, the library makes a folder for every run in that of temporary files
-        yield Logger(None, [])
-        return
-    with quiet_writers(), writing(log), contextlib.closing(Logger(None, [TensorBoardOutputFormat(str(log))])) as logger:
-        yield logger
 
 
 _OF_POLICY = ("net_arch", "lstm_hidden_size", "log_std_init")
@@ -248,30 +234,22 @@ class StableBaselines(Learner):
 
         return with_delayed_credit(self.algorithm(), self.choices)
 
-    def learn(self, envs: VecEnv, sessions: int, on_step: Callable[[], bool], log: Path | None = None) -> None:
+    def learn(self, envs: VecEnv, sessions: int, on_step: Callable[[], bool]) -> None:
+        from stable_baselines3.common.logger import Logger
         from stable_baselines3.common.utils import set_random_seed
 
-        every, choices = max(sessions // 200, 1), self.choices
-        logged, going_on = 0, True
+        choices, going_on = self.choices, True
 
         def after_step(*_: Any) -> bool:
-            nonlocal logged, going_on
+            nonlocal going_on
             if not going_on:
                 raise _EnoughError
-            if log is not None:
-                meter = envs.get_attr("meter", 0)[0] if envs.has_attr("meter") else None  # none in training for `act`
-                played = self.model.num_timesteps // choices if meter is None else meter.step
-                if played - logged >= every:
-                    for tag, value in ({} if meter is None else meter.entry()).items():
-                        logger.record(tag, value)
-                    logger.dump(played)
-                    logged = played
             going_on = on_step()
             return going_on
 
         seed = int(self.rng.integers(2**31))
         set_random_seed(seed)  # here, for given a seed the library would also reseed the streams with it
-        with one_thread(), _logger(log) as logger, contextlib.suppress(_EnoughError):
+        with one_thread(), contextlib.suppress(_EnoughError):
             if self.model is None:
                 if "features" in getattr(envs.observation_space, "spaces", ()):
                     self.hyperparameters |= self._of_features
@@ -279,7 +257,7 @@ class StableBaselines(Learner):
             else:
                 self.model.set_env(envs)
             self.model.action_space.seed(seed)
-            self.model.set_logger(logger)
+            self.model.set_logger(Logger(None, []))  # without one it makes a folder for each run in that of temporary files
             last = self.model.num_timesteps + math.ceil(sessions / self.n_envs) * self.n_envs * choices
             self.model.learn(sessions * choices, after_step, log_interval=None, reset_num_timesteps=False)
             short = last - self.model.num_timesteps

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -93,14 +92,13 @@ class Learner(ABC):
         return True
 
     @abstractmethod
-    def learn(self, envs: VecEnv, sessions: int, on_step: Callable[[], bool], log: Path | None = None) -> None:
+    def learn(self, envs: VecEnv, sessions: int, on_step: Callable[[], bool]) -> None:
         """Learn from sessions, and continue from what was learned before.
 
         Args:
             envs: ``n_envs`` streams that take the learner's actions; their attribute ``meter`` measures regret.
             sessions: the number of sessions over all streams together.
             on_step: the function to call after each step of the streams; learning ends when it returns False.
-            log: a folder for TensorBoard; None writes nothing.
         """
 
     @abstractmethod

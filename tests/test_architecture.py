@@ -55,7 +55,6 @@ OPTIONAL = {
     "sb3_contrib",
     "scipy",
     "stable_baselines3",
-    "tensorboard",
     "torch",
     "fcntl",  # of some systems
     "msvcrt",

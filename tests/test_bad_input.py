@@ -170,16 +170,6 @@ COMMANDS = [
     ("report other", "other is not a results folder"),
     ("report foreign", "is not the configuration of a sweep"),
     ("report unfinished", "holds an unfinished sweep; run it again"),
-    ("watch PBMRank-v0", "Missing option '--agent'"),
-    ("watch PBMRnk-v0 --agent TopRank", "unknown environment 'PBMRnk-v0'; did you mean 'PBMRank-v0'?"),
-    ("watch PBMRank-v0 --agent TopRnk", "unknown agent 'TopRnk'; did you mean 'TopRank'?"),
-    ("watch PBMRank-v0 --agent LinearTS", "LinearTS ranks by features, which only contextual environments have"),
-    ("watch PBMRank-v0:cutoff=true --agent TopRank", "cutoff is True; expected an integer from 1"),
-    ("watch PBMRank-v0 --agent PPO", "PPO has its own loop; expected an agent that ranks one list after the other"),
-    ("watch CartPole-v1 --agent TopRank", "CartPole-v1 is a CartPoleEnv; expected an environment of clickgym"),
-    ("watch PBMRank-v0 --agent TopRank --sessions 0", "sessions is 0; expected an integer of at least 1"),
-    ("watch PBMRank-v0 --agent TopRank --seed=-1", "seed is -1; expected a non-negative integer"),
-    ("watch PBMRank-v0 --agent TopRank --out film.html", "--out is retired: the animation plays in a terminal only"),
 ]  # fmt: skip
 
 

@@ -97,14 +97,9 @@ def test_skrl_learns(tmp_path):
     """Rule: it loses less than 35 % of what random lists lose. Null: it does not learn, and loses what they lose, within 2 %.
     With seeds 0 to 5 it lost 14 % to 22 %."""
     pytest.importorskip("skrl", reason=LOOPS)
-    events = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
     lost, sessions = numbers(printed("-c", program("skrl"), folder=tmp_path).partition("lost")[2])
     assert sessions == 64_000
     assert lost < 0.35 * lost_by_random_lists(64_000)
-    log = events.EventAccumulator(str(tmp_path / "runs" / "skrl"))
-    log.Reload()
-    (returns,) = log.Scalars("Reward / Total reward (mean)")
-    assert returns.value == pytest.approx(1000 * optimum() - lost / 64, abs=25)
 
 
 @pytest.mark.slow

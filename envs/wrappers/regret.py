@@ -32,7 +32,6 @@ class Meter:
         step: how many sessions were counted.
         steps, regret, reward, clicks: the checkpoints reached so far, and the totals there. Regret that one session did not
             tell is unknown from the first on: nan.
-        on_checkpoint: None, or called when a checkpoint was reached.
     """
 
     def __init__(
@@ -49,8 +48,6 @@ class Meter:
         if measure is not None:
             check_callable("measure", measure)
         self._measure = measure
-        self.on_checkpoint: Callable[[], object] | None = None
-        self._last_entry = 0, self.totals.copy()
         self._unknown = False  # whether the regret of the last session was
         self._warned = False
 
@@ -91,28 +88,6 @@ class Meter:
                 self._measure(self.totals)
             self._kept[self._reached] = self.totals
             self._reached += 1
-            if self.on_checkpoint is not None:
-                self.on_checkpoint()
-
-    def entry(self) -> dict[str, float]:
-        """The entry of a log: the regret so far, and values per session since the last entry, by tag.
-
-        Returns:
-            The regret, and regret, reward and clicks per session since then; what is unknown is not there.
-
-        Example:
-            >>> meter = Meter([4])
-            >>> for regret, reward, clicks in [(0.5, 1.0, 1), (0.25, 0.0, 0)]:
-            ...     meter.add(regret, reward, clicks)
-            >>> meter.entry()["sessions/regret_per_session"]
-            0.375
-        """
-        step, totals = self._last_entry
-        self._last_entry = self.step, self.totals.copy()
-        regret, reward, clicks = (self.totals[:3] - totals[:3]) / max(self.step - step, 1)
-        regrets = {} if np.isnan(self.totals[0]) else {"regret": float(self.totals[0]), "regret_per_session": float(regret)}
-        values = regrets | {"reward_per_session": float(reward), "clicks_per_session": float(clicks)}
-        return {f"sessions/{name}": value for name, value in values.items()}
 
     @property
     def steps(self) -> NDArray[np.int64]:

@@ -26,7 +26,6 @@ from clickgym.command_line import main
 from clickgym.core.files import sealed
 from clickgym.core.kernels import SessionError
 from clickgym.runner.callback import Callback
-from clickgym.runner.precompile import precompile
 from clickgym_lab.bench import card as cards
 from clickgym_lab.bench import judge as judging
 from clickgym_lab.bench import sandbox as sandboxes
@@ -115,19 +114,6 @@ def folder(tmp_path_factory, places):
 @pytest.fixture(scope="module")
 def sandbox(folder, tmp_path_factory):
     return judging._sandbox(folder, tmp_path_factory.mktemp("judge"), confined=True)
-
-
-def test_a_seat_is_given_the_kernels_that_came_along(folder, tmp_path, monkeypatch):
-    task = next(task for task in CURRENT.candidates if task.name == "standard-01")
-    precompile(tmp_path / "given", ["TopRank"], [task.env], portable=True)
-    spoilt = tmp_path / "given" / "spoilt-0.nbc"
-    spoilt.touch()
-    spoilt.chmod(0o666)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("CLICKGYM_KERNELS", str(tmp_path / "given"))
-    given = judging._sandbox(folder, tmp_path, confined=True)
-    assert not (given.kernels / spoilt.name).exists(), "others may write it"
-    assert seats.compiled_kernels("TopRank", given, [task]) == {}
 
 
 @pytest.fixture

@@ -41,16 +41,11 @@ COMMANDS = {
         "Describe an agent, environment, instance, metric or study: its parameters, its paper and what it needs.",
     ),
     "run": ("runner:run", "Run every agent in every environment, and write a table and a figure of the regret."),
-    "watch": ("runner:watch", "Show an agent while it learns: its lists, the clicks on them, and its regret so far."),
     "tune": (
         "runner:tune",
         "Search for the hyper-parameters that give an agent the lowest regret, within a budget of sessions.",
     ),
     "merge": ("runner:merge", "Merge several results folders into a new one, and write its table and its figure."),
-    "precompile": (
-        "runner:precompile",
-        "Compile the kernels of agents and environments into a folder, for containers, CI and workers.",
-    ),
     "study": (LAB, "Repeat the experiment of a paper, draw its figure, and check the statements of the paper."),
     "bench": (LAB, "Run an agent on the tasks of the scorecard, and compare its scores with those of the built-in agents."),
     "record": ("offline:record", "Write the click log of an agent in an environment, as a table or as UBI."),

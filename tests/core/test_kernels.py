@@ -265,7 +265,7 @@ def test_a_second_process_compiles_nothing_whatever_is_edited_outside_of_kernels
     replace(package / "envs" / "second.py", "@inner\n", "# a comment\n\n\n@inner\n")
     replace(package / "envs" / "first.py", "return x - 1.0", "return (\n        x  # why\n        - 1.0\n    )")
     replace(package / "envs" / "first.py", "class Model:\n", 'class Model:\n    """A model."""\n    unused = 3\n')
-    replace(package / "runner" / "event_log.py", "Log a run for", "Write a log of a run for")
+    replace(package / "runner" / "callback.py", "The callback of a sweep", "What listens to a sweep")
     (package / "envs" / "checks.py").open("a", encoding="utf-8").write("\n\ndef new():\n    return 1\n")
     for file in package.rglob("*.py"):
         os.utime(file, (0, 1_000_000_000))
@@ -434,8 +434,8 @@ def test_a_signature_with_a_type_from_outside_is_not_kept():
         with pytest.raises(kernels._NoKeyError):
             kernels._type(numba.typeof(outside))
     compiled = kernels._compiled(x_log_x.py_func)
-    assert len(compiled._cache._names((numba.typeof(own),), compiled.targetctx)) == 2
-    assert compiled._cache._names((numba.typeof(Outside(arrays[0])),), compiled.targetctx) == []
+    assert compiled._cache._file((numba.typeof(own),), compiled.targetctx)
+    assert compiled._cache._file((numba.typeof(Outside(arrays[0])),), compiled.targetctx) is None
 
 
 @pytest.mark.parametrize("file", ["<stdin>", "/tmp/ipykernel_7/1.py", "envs/position_based.py", __file__])
@@ -534,42 +534,20 @@ def be_writable_by_all(path, monkeypatch):
     path.chmod(path.stat().st_mode | 0o002)
 
 
-@pytest.fixture
-def given(kept, tmp_path, monkeypatch):
-    """A folder that ``CLICKGYM_KERNELS`` names and that holds one kernel; the user's own is empty."""
-    folder = tmp_path / "given"
-    with monkeypatch.context() as patches:
-        patches.setattr(kernels, "cache_folder", lambda: folder)
-        kept()
-    monkeypatch.setattr(kernels, "cache_folder", lambda: tmp_path / "own")
-    monkeypatch.setenv("CLICKGYM_KERNELS", str(folder))
-    return folder
-
-
 @pytest.mark.skipif(not hasattr(os, "getuid"), reason="Windows keeps the caches of users apart")
 @pytest.mark.parametrize("place", ["folder", "file"])
-@pytest.mark.parametrize(
-    ("whose", "let"),
-    [
-        ("own", belong_to_another_user), ("own", be_writable_by_the_group), ("own", be_writable_by_all),
-        ("given", belong_to_another_user), ("given", be_writable_by_all),
-    ],
-)  # fmt: skip
-def test_nothing_is_read_that_another_user_may_write(kept, tmp_path, request, monkeypatch, whose, let, place):
+@pytest.mark.parametrize("let", [belong_to_another_user, be_writable_by_the_group, be_writable_by_all])
+def test_nothing_is_read_that_another_user_may_write(kept, tmp_path, monkeypatch, let, place):
     """Whoever may write it knows the checksum, too: it is no secret."""
-    folder = request.getfixturevalue("given") if whose == "given" else tmp_path
     kept()
-    (file,) = folder.glob("*.nbc")
+    (file,) = tmp_path.glob("*.nbc")
     witness = tmp_path / "witness"
     payload = pickle.dumps(Touch(witness))
     file.write_bytes(kernels._checksum(file, payload) + payload)
-    let(folder if place == "folder" else file, monkeypatch)
-    hits, misses, (told, *others) = kept()
+    let(tmp_path if place == "folder" else file, monkeypatch)
+    hits, misses, (told, *_) = kept()
     assert (hits, misses) == (0, 1)
-    words = "compiled kernels of CLICKGYM_KERNELS are not used" if whose == "given" else "compiled kernels are not kept on disk"
-    assert told.startswith(f"{words}: cannot read {file}: PermissionError")
-    assert ("XDG_CACHE_HOME" in told) == (whose == "own"), "which has nothing to do with a given folder"
-    assert whose == "given" or not others
+    assert told.startswith(f"compiled kernels are not kept on disk: cannot read {file}: PermissionError")
     assert not witness.exists()
 
 
@@ -673,65 +651,6 @@ def test_what_nobody_uses_is_removed_by_age_only(kept, tmp_path, monkeypatch):
     assert names() == ["last-cleanup"]
     assert not (folder / "unused-0.nbc").exists()
     assert kept() == (1, 0, [])
-
-
-# a folder that is only read ------------------------------------------------------------------------------------------------
-
-
-def test_a_given_folder_is_read_where_the_own_has_no_file_and_never_written(kept, given, tmp_path):
-    (file,) = given.glob("*.nbc")
-    os.utime(file, (0, 0))
-    before = set(given.iterdir())
-    assert kept() == (1, 0, [])
-    assert not (tmp_path / "own").exists()
-    assert kept(kl, (0.5, 0.25)) == (0, 1, [])
-    assert kept(kl, (0.5, 0.25)) == (1, 0, [])
-    assert len(list((tmp_path / "own").glob("*.nbc"))) == 1
-    assert set(given.iterdir()) == before
-    assert file.stat().st_mtime == 0
-
-
-def test_the_own_folder_goes_first(kept, given, tmp_path):
-    shutil.copytree(given, tmp_path / "own").chmod(0o700)
-    scramble(next(given.glob("*.nbc")))
-    assert kept() == (1, 0, [])
-
-
-def test_a_given_folder_that_is_not_there_is_told_once(kept, tmp_path, monkeypatch):
-    monkeypatch.setenv("CLICKGYM_KERNELS", str(tmp_path / "typo"))
-    assert kept() == (0, 1, [f"CLICKGYM_KERNELS is {tmp_path / 'typo'}, which is no folder"])
-    assert kept(anew=False) == (1, 0, [])
-
-
-PORTABLE = """
-import json, sys
-from clickgym.agents.kernels import x_log_x
-from clickgym.core import kernels
-if "present" in sys.argv:
-    present = dict.fromkeys((name[1:] for name in kernels.FEATURES.split(",")), True)
-    kernels.get_host_cpu_features = lambda: present | json.loads(sys.argv[2])
-value = x_log_x(0.5)
-print(json.dumps([value, sum(x_log_x.stats.cache_hits.values())]))
-"""
-
-
-def play_portable(cache, *words, **variables):
-    environment = os.environ | {"XDG_CACHE_HOME": str(cache)} | variables
-    done = subprocess.run(
-        [sys.executable, "-c", PORTABLE, *words], env=environment, capture_output=True, text=True, timeout=120, check=True
-    )
-    assert not done.stderr
-    return json.loads(done.stdout)
-
-
-@pytest.mark.skipif(not kernels.FEATURES, reason="portable kernels need nothing beyond what every processor of this kind has")
-def test_portable_kernels_are_loaded_by_processors_with_their_features_only(tmp_path):
-    value, hits = play_portable(tmp_path / "made", **kernels.PORTABLE)
-    assert hits == 0
-    given = {"CLICKGYM_KERNELS": str(tmp_path / "made" / "clickgym" / "kernels")}
-    assert play_portable(tmp_path / "here", **given) == [value, 1]
-    assert play_portable(tmp_path / "here", "present", '{"avx512f": false}', **given) == [value, 1]
-    assert play_portable(tmp_path / "there", "present", '{"sse4.2": false}', **given) == [value, 0]
 
 
 # what is wrong with a kernel -----------------------------------------------------------------------------------------------

@@ -703,13 +703,13 @@ def test_evaluate_takes_the_best_list_of_each_query_from_what_was_fitted(tidy, p
     targets = {}
     for query in ("hats", "shoes"):
         instance = load_instance(folder / f"{query}.json")
-        best = instance.model("DependentClickModel").optimal_ranking("satisfaction", 2)
+        best = instance.model("DCM").optimal_ranking("satisfaction", 2)
         targets[query] = FixedPolicy([log.item_labels.index(instance.estimation["items"][item]) for item in best])
     expected = evaluate(log, targets, "dcm", reward="satisfaction", cutoff=2)
     assert figures(out, "dcm")[0] == pytest.approx(expected.value, rel=1e-6)
     words = ["--query", "hats", "--policy", f"{folder / 'hats.json'}:PBM", "--estimator", "pbm"]
     out = printed(["evaluate", str(path), *words])
-    best = load_instance(folder / "hats.json").model("PositionBasedModel").optimal_ranking()
+    best = load_instance(folder / "hats.json").model("PBM").optimal_ranking()
     assert figures(out, "pbm")[0] == pytest.approx(evaluate(log[log.queries == 0], FixedPolicy(best), "pbm").value, rel=1e-6)
 
 

@@ -170,7 +170,7 @@ def test_an_instance_from_ratings_holds_what_was_rated():
         expected = directions / np.linalg.norm(directions, axis=1, keepdims=True) / np.sqrt(3)
         np.testing.assert_allclose(mine, expected, atol=1.1e-6)
     np.testing.assert_allclose(model.users[:, 0], 1 / np.sqrt(3), atol=1.1e-6)
-    query = clickgym.envs.load_instance("yandex-9982").model("UserBrowsingModel", 3)
+    query = clickgym.envs.load_instance("yandex-9982").model("UBM", 3)
     np.testing.assert_array_equal(model.base.examination, query.examination)
 
 

@@ -58,7 +58,7 @@ def test_a_fitted_instance_is_the_truth_and_can_be_run(log_file, tmp_path, capsy
     assert (instance.name, instance.n_items, instance.n_positions) == ("often", 6, 4)
     assert instance.estimation["items"] == list("abcdef")
     assert instance.estimation["sessions"] == 6000
-    model = instance.model("PositionBasedModel")
+    model = instance.model("PBM")
     truth = PositionBasedModel(ATTRACTION, EXAMINATION)
     ranking = [3, 0, 5, 1]
     np.testing.assert_allclose(model.click_probabilities(ranking), truth.click_probabilities(ranking), atol=0.06)
@@ -92,7 +92,7 @@ def test_examination_of_each_query_by_itself(log_file, tmp_path, printed):
     instance = load_instance(tmp_path / "query.json")
     log = read_log(log_file)
     alone = PBMEstimator(1000, 1e-10).fit(log[log.queries == log.query_labels.index("some/times")])
-    assert instance.model("PositionBasedModel").examination == pytest.approx(alone.examination_, abs=1e-3)
+    assert instance.model("PBM").examination == pytest.approx(alone.examination_, abs=1e-3)
     assert instance.estimation["position_parameters"] == "of each query by itself"
 
 

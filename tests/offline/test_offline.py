@@ -470,7 +470,7 @@ def test_the_converter_example_writes_usable_files(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "argv", [str(EXAMPLE), "yandex60", str(tmp_path / "sixty.json"), "--out", str(tmp_path / "out")])
     runpy.run_path(str(EXAMPLE), run_name="__main__")
     assert len(list((tmp_path / "out").iterdir())) == 2
-    assert load_instance(tmp_path / "out" / "yandex60-401.json").model("UserBrowsingModel").n_positions == 5
+    assert load_instance(tmp_path / "out" / "yandex60-401.json").model("UBM").n_positions == 5
 
 
 def test_conversion_names_the_faulty_query(tmp_path, convert):

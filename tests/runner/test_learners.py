@@ -7,7 +7,6 @@ import re
 import tempfile
 import time
 from functools import partial
-from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
@@ -279,39 +278,6 @@ def test_nothing_is_written_to_the_folder_of_temporary_files(tmp_path: Path, mon
     assert not list(tmp_path.iterdir())
 
 
-# ----------------------------------------------------------------------------------------------------------- TensorBoard
-
-
-@pytest.mark.skipif(find_spec("tensorboard") is None, reason='needs pip install "clickgym[tensorboard]"')
-def test_tensorboard_has_the_regret(tmp_path: Path) -> None:
-    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-
-    agents, log = ["PPO:n_envs=8,batch_size=8,n_epochs=2", "Random"], tmp_path / "log"
-    table = clickgym.sweep(["PBMRank-v0"], agents, 400, 1, out=tmp_path / "out", n_jobs=1, tensorboard=log).frame
-    (file,) = log.rglob("PPO*/0/events.*")
-    assert file.parent.relative_to(log).as_posix() == "PBMRank-v0/yandex-9982/PPO_n_envs=8,batch_size=8,n_epochs=2/0"
-    events = EventAccumulator(str(file.parent)).Reload()
-    of_all = EventAccumulator(str(file.parents[2] / "Random" / "0")).Reload().Tags()["scalars"]
-    assert {"sessions/regret", "sessions/regret_per_session", *of_all, "train/value_loss"} <= set(events.Tags()["scalars"])
-    last = events.Scalars("sessions/regret")[-1]
-    regret = table.filter(polars.col("agent") != "Random", polars.col("step") == last.step)["regret"]
-    assert regret.to_list() == [pytest.approx(last.value, rel=1e-5)]
-
-
-@pytest.mark.skipif(find_spec("tensorboard") is None, reason='needs pip install "clickgym[tensorboard]"')
-def test_tensorboard_has_the_training_before(tmp_path: Path) -> None:
-    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-
-    agent = quick("A2C", protocol="meta", train_sessions=400, seed=0)
-    result = clickgym.run(agent, ClickEnv(SMALL), 10, seed=0, tensorboard=tmp_path)
-    events = EventAccumulator(str(tmp_path)).Reload()
-    assert "train/value_loss" in events.Tags()["scalars"]
-    assert events.Scalars("train/value_loss")[-1].step == 392  # of 400, the first after the gradient step at 384
-    regret = events.Scalars("sessions/regret")  # of the frozen policy, as of any agent
-    assert [entry.step for entry in regret] == result.steps.tolist()
-    assert [entry.value for entry in regret] == pytest.approx(result.regret.tolist(), rel=1e-6)
-
-
 # -------------------------------------------------------------------------------------------------------- tuned settings
 
 
@@ -472,7 +438,7 @@ def test_results_of_a_sweep_say_what_training_took(tmp_path: Path) -> None:
 def test_every_episode_has_new_users_and_new_labels() -> None:
     from clickgym.runner.learners.family import FamilyVectorEnv, family
 
-    evaluated = clickgym.envs.load_instance("uniform:n_items=4,n_positions=3,seed=1").model("PositionBasedModel")
+    evaluated = clickgym.envs.load_instance("uniform:n_items=4,n_positions=3,seed=1").model("PBM")
     envs = FamilyVectorEnv(family("uniform", evaluated), 3, 2)
     envs.reset(seed=0)
     seen = {model.attraction.tobytes() for model in envs.models}
@@ -493,7 +459,7 @@ def test_every_episode_has_new_users_and_new_labels() -> None:
 def test_the_instance_at_hand_is_never_trained_on(monkeypatch: pytest.MonkeyPatch) -> None:
     from clickgym.runner.learners import family
 
-    evaluated = clickgym.envs.load_instance("uniform:n_items=4,n_positions=3,seed=1").model("PositionBasedModel")
+    evaluated = clickgym.envs.load_instance("uniform:n_items=4,n_positions=3,seed=1").model("PBM")
     drawn: list[str] = []
 
     def load(name: str) -> Any:

@@ -16,10 +16,6 @@ objmode()``, as the agents that train a network) is looked up by its name, so ed
 written by another user, is compiled again. Delete the folder (`cache_folder()` names it) at any time: it only costs compiling
 again; files go when nobody has used them for `MAX_AGE` days.
 
-A second folder, which ``CLICKGYM_KERNELS`` names, is only read: where the first has no file, under the same names and the same
-checks. In both, what is compiled for any processor with `FEATURES` (``clickgym precompile --portable``) serves where nothing is
-compiled for this one.
-
 Two functions of one kernel. What Python calls is an entry; kernels that call the same kernel compile their own copy of it into
 themselves, from a part that has no entry and no machine code (`_Entry`, `_Part`). Most kernels are only ever parts.
 
@@ -60,7 +56,7 @@ import llvmlite
 import numba
 import numpy as np
 import platformdirs
-from llvmlite.binding import get_host_cpu_features, parse_bitcode
+from llvmlite.binding import parse_bitcode
 from numba.core.caching import NullCache
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler, CompileResult, compile_result
@@ -81,12 +77,6 @@ MAX_AGE = 90
 """Days after which a compiled function that nobody uses is removed."""
 DAY = 86400
 """Seconds."""
-GIVEN = "CLICKGYM_KERNELS"
-"""The variable that names a folder of compiled kernels, which is only read."""
-FEATURES = "+cx16,+popcnt,+sahf,+sse3,+sse4.1,+sse4.2,+ssse3" if platform.machine() in ("x86_64", "AMD64") else ""
-"""What portable kernels take for granted beyond the least that the architecture has: x86-64-v2, processors since 2009."""
-PORTABLE = {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": FEATURES}
-"""The variables with which a new process compiles portable kernels."""
 ROOMS = ("core", "envs", "agents", "runner", "offline")
 """The parts of the package that may hold kernels."""
 LIBRARIES = ("builtins", "math", "numba", "numpy")
@@ -168,16 +158,6 @@ def cache_folder() -> Path:
     return _own.get("folder") or Path(platformdirs.user_cache_dir("clickgym", appauthor=False)) / "kernels"
 
 
-def kernel_folders() -> list[Path]:
-    """Where compiled kernels are looked for: in `cache_folder`, then in the folder that ``CLICKGYM_KERNELS`` names."""
-    given = os.environ.get(GIVEN)
-    if not given:
-        return [cache_folder()]
-    if not Path(given).is_dir():
-        _warn_once(f"{GIVEN} is {given}, which is no folder")
-    return [cache_folder(), Path(given)]
-
-
 def keep_kernels(folder: Path, sources: Path | None = None) -> None:
     """Keep the kernels that this process compiles in a folder of its own, and those of some foreign code, too.
 
@@ -202,13 +182,9 @@ _warnings: list[str] = []
 """What was told of a problem of the cache."""
 
 
-def _warn_of(folder: Path, problem: str) -> None:
-    """Of the user's own folder, with what to do about it; of one that is only read."""
-    if folder == cache_folder():
-        remedy = "each process compiles them again unless XDG_CACHE_HOME names a folder that you alone may write"
-        _warn_once(f"compiled kernels are not kept on disk: {problem}; {remedy}")
-    else:
-        _warn_once(f"compiled kernels of {GIVEN} are not used: {problem}")
+def _warn_of(problem: str) -> None:
+    remedy = "each process compiles them again unless XDG_CACHE_HOME names a folder that you alone may write"
+    _warn_once(f"compiled kernels are not kept on disk: {problem}; {remedy}")
 
 
 def _warn_once(message: str) -> None:
@@ -232,13 +208,6 @@ def _versions() -> str:
     python = platform.python_implementation(), platform.python_version(), platform.machine()
     libraries = ["svml"] if config.USING_SVML else []  # functions that a process without it does not have
     return repr((python, numba.__version__, llvmlite.__version__, np.__version__, config.OPT, config.BOUNDSCHECK, *libraries))
-
-
-@cache
-def _has_features() -> bool:
-    """Whether this processor runs portable kernels."""
-    present = get_host_cpu_features()
-    return all(present.get(name.removeprefix("+")) for name in filter(None, FEATURES.split(",")))
 
 
 def _key(compiled: Dispatcher) -> str:
@@ -376,12 +345,9 @@ class _DiskCache(NullCache):
             return None
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        names = self._names(sig, target_context)
-        files = (folder / name for name in names for folder in kernel_folders())
-        return next(filter(None, (self._load(file, target_context) for file in files)), None)
-
-    def _load(self, file: Path, target_context: Any) -> Any:
-        """What a file holds; None if there is none, or none to rely on."""
+        file = self._file(sig, target_context)
+        if file is None:
+            return None
         try:
             content = read_private(file)
             checksum, payload = content[:32], content[32:]
@@ -393,19 +359,17 @@ class _DiskCache(NullCache):
         except (FileNotFoundError, NotADirectoryError):
             return None
         except Exception as error:
-            _warn_of(file.parent, f"cannot read {file}: {error!r}")
+            _warn_of(f"cannot read {file}: {error!r}")
             return None
-        if file.parent == cache_folder():
-            with suppress(OSError):  # it may be read-only; whoever fills it sees to the age
-                if time.time() - file.stat().st_mtime > DAY:
-                    file.touch()
+        with suppress(OSError):  # it may be read-only; whoever fills it sees to the age
+            if time.time() - file.stat().st_mtime > DAY:
+                file.touch()
         return result
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        names = self._names(sig, data.target_context)
-        if not names or data.library.has_dynamic_globals:  # addresses of this process
+        file = self._file(sig, data.target_context)
+        if file is None or data.library.has_dynamic_globals:  # addresses of this process
             return
-        file = cache_folder() / names[0]
         try:
             os.makedirs(file.parent, mode=0o700, exist_ok=True)
             check_private(file.parent, file.parent.stat())
@@ -414,21 +378,19 @@ class _DiskCache(NullCache):
             payload = dumps(data._reduce())
             write_whole(file, _checksum(file, payload) + payload, mode=0o600)
         except Exception as error:
-            _warn_of(file.parent, f"cannot write to {file.parent}: {error}")
+            _warn_of(f"cannot write to {file.parent}: {error}")
 
-    def _names(self, sig: Any, target_context: Any) -> list[str]:
-        """Its files for arguments of these types: for this processor, and portable; none if it must not be kept."""
+    def _file(self, sig: Any, target_context: Any) -> Path | None:
+        """Its file for arguments of these types, and for this processor; None if it must not be kept."""
         try:
             arguments = [_type(kind) for kind in getattr(sig, "args", sig)]
         except _NoKeyError:
-            return []
+            return None
         if self._function_key is None:
-            return []
-        machine = target_context.codegen().magic_tuple()
-        machines = [machine, (machine[0], *PORTABLE.values())] if _has_features() else [machine]
-        keys = [repr((self._function_key, self._kind, arguments, each)) for each in machines]
+            return None
+        key = repr((self._function_key, self._kind, arguments, target_context.codegen().magic_tuple()))
         name = re.sub(r"\W+", "-", self._compiled.py_func.__name__)
-        return [f"{name}-{hashlib.sha256(key.encode()).hexdigest()[:40]}.nbc" for key in keys]
+        return cache_folder() / f"{name}-{hashlib.sha256(key.encode()).hexdigest()[:40]}.nbc"
 
 
 def read_private(file: Path) -> bytes:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
@@ -20,7 +18,6 @@ from ..core.compiling import CompilationNote
 from ..core.notebook import html_table
 from ..envs.registration import endless
 from ..envs.wrappers.regret import Meter
-from .event_log import check_tensorboard, logged
 from .labels import AgentLike, EnvLike
 from .loop import OnChunk, play_compiled, play_python
 from .make import place_of, player_of
@@ -131,7 +128,6 @@ def run(
     engine: Engine = "auto",
     metrics: Sequence[str] = (),
     on_chunk: OnChunk | None = None,
-    tensorboard: str | os.PathLike[str] | None = None,
 ) -> Result:
     """Let an agent rank for ``horizon`` sessions in an environment, and measure regret, reward and clicks.
 
@@ -156,9 +152,6 @@ def run(
             believes of its users.
         on_chunk: a function that is called from time to time with the number of sessions since its last call; for progress
             bars.
-        tensorboard: a folder for a log of TensorBoard during the run; None writes nothing. Each checkpoint has an entry: the
-            regret, and regret, reward and clicks per session since the last entry. A `Learner` also logs its losses, about 200
-            times (with ``protocol="meta"`` those of its training).
 
     Returns:
         The measured run; ``result.engine`` says which engine ran.
@@ -167,7 +160,6 @@ def run(
         ValueError: on a bad horizon, checkpoint or engine, and if ``engine="compiled"`` cannot serve the pair.
         AgentError: the agent proposed a bad list, or failed; the message names the step and the fault.
         SessionError: the environment failed; the message names it, the step and the fault.
-        ImportError: ``tensorboard`` is wanted, and not installed.
 
     Example:
         >>> import gymnasium as gym, clickgym
@@ -183,11 +175,10 @@ def run(
     steps, measured = checkpoint_steps(horizon, checkpoints), Metrics(metrics)
     if on_chunk is not None:
         check_callable("on_chunk", on_chunk)
-    log = check_tensorboard(tensorboard)
     with _note(on_chunk):
         place = place_of(env)
         made = agent if isinstance(agent, (Agent, Learner)) else player_of(agent).make(place, horizon, seed)
-        return play(pair_of(made, place, engine), steps, measured, seed, on_chunk, log)
+        return play(pair_of(made, place, engine), steps, measured, seed, on_chunk)
 
 
 def play(
@@ -196,7 +187,6 @@ def play(
     metrics: Metrics,
     seed: int | None,
     on_chunk: OnChunk | None = None,
-    log: Path | None = None,
 ) -> Result:
     """Play a pair and measure it; arguments are checked, and otherwise those of `run`.
 
@@ -204,7 +194,6 @@ def play(
         pair: who plays where.
         steps: the checkpoints, the last of which is the horizon.
         metrics, seed, on_chunk: as in `run`.
-        log: the folder of TensorBoard.
     """
     with _note(on_chunk), endless(pair.place.env) as env:  # an episode would be a unit of account only, and cost time
         meter = metrics.meter(steps, pair)
@@ -212,10 +201,9 @@ def play(
         metrics.contexts(pair.place.core)  # what an environment lacks is said before any work starts
         training_sessions, training_seconds = 0, 0.0
         if pair.kind is Learner:
-            training_sessions, training_seconds, seconds = _play_learner(pair, meter, metrics, on_chunk, log)
+            training_sessions, training_seconds, seconds = _play_learner(pair, meter, metrics, on_chunk)
         else:
-            with nullcontext() if log is None else logged(meter, log):
-                seconds = play_agent(pair, env, meter, metrics, observation, on_chunk)
+            seconds = play_agent(pair, env, meter, metrics, observation, on_chunk)
     return Result(
         env=pair.place.name,
         instance=pair.place.instance,
@@ -249,20 +237,17 @@ def _note(on_chunk: OnChunk | None) -> AbstractContextManager[object]:
     return CompilationNote() if on_chunk is None else nullcontext()
 
 
-def _play_learner(
-    pair: Pair, meter: Meter, metrics: Metrics, on_chunk: OnChunk | None, log: Path | None
-) -> tuple[int, float, float]:
+def _play_learner(pair: Pair, meter: Meter, metrics: Metrics, on_chunk: OnChunk | None) -> tuple[int, float, float]:
     """Train a learner if it is to be, and let it play: the sessions and the seconds of its training, the seconds of the run."""
     from .learners.play import play_learner, train  # imports torch: before the clock starts, and only for those who need it
 
     agent: Learner = pair.agent
     sessions, before = 0, time.perf_counter()
     if agent.training is not None and agent.model is None:
-        train(pair, on_chunk, log)
+        train(pair, on_chunk)
         sessions = agent.training.sessions
     between = time.perf_counter()
-    with nullcontext() if log is None or agent.training is None else logged(meter, log):  # frozen, it logs nothing itself
-        play_learner(pair, meter, metrics, on_chunk, log)
+    play_learner(pair, meter, metrics, on_chunk)
     return sessions, between - before if sessions else 0.0, time.perf_counter() - between
 
 

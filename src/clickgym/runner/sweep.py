@@ -23,19 +23,17 @@ from joblib.parallel import get_active_backend
 from numpy.typing import ArrayLike, NDArray
 
 from ..core.checks import MOST_SESSIONS, check_count, check_horizon, check_path, check_seed, is_sequence, short
-from ..core.files import check_disk, check_memory, in_bytes, make_folder
+from ..core.files import check_disk, check_memory, in_bytes
 from ..core.kernels import WorkerError
 from ..core.modules import looking_in
 from ..core.workers import check_workers, deaf_to_interrupts, watched
 from .callback import Callback
 from .cast import Cast
-from .event_log import check_tensorboard
 from .labels import (
     PUBLISHED,
     AgentLike,
     EnvLike,
     by_label,
-    file_name,
     fingerprint,
     parse_spec,
     source_digest,
@@ -80,7 +78,6 @@ def sweep(
     metrics: Sequence[str] = (),
     callback: Callback | None = None,
     progress: bool | None = None,
-    tensorboard: str | os.PathLike[str] | None = None,
 ) -> Results:
     """Run every agent in every environment several times, and return the results as a table.
 
@@ -108,7 +105,6 @@ def sweep(
             learner plays for about a second.
         progress: whether to show a bar on stderr, or, where a bar is impossible, a line for each finished pair. None shows it
             only in a terminal or a notebook, and only without a ``callback``.
-        tensorboard: a folder in which each run has a folder with its log, as in `run`; None writes nothing.
 
     Returns:
         The results of all that was asked for: ``.table()``, ``.plot()``, ``.pairwise()``, and as ``.frame`` the rows: env,
@@ -137,7 +133,7 @@ def sweep(
     """
     check_workers(n_jobs)
     out = None if out is None else check_path("out", out)
-    work = _checked(horizon, seed, checkpoints, engine, metrics, tensorboard)
+    work = _checked(horizon, seed, checkpoints, engine, metrics)
     job = prepare(places_of(envs), players_of(agents), runs, instances, work)
     with listener_of(progress, callback) as listener, folder_or_temporary(out) as folder:
         return play_into(Path(folder), job, n_jobs, listener)
@@ -152,8 +148,6 @@ def play_into(out: Path, job: Job, n_jobs: int, callback: Callback) -> Results:
     """Play what is not done, write it, and return the results of all that was asked for."""
     if not (out / TABLE).exists():
         check_disk(out / TABLE, ON_DISK * len(job.trials) * len(job.work.checkpoints))
-    if job.work.tensorboard is not None:
-        make_folder(job.work.tensorboard)
     done = open_folder(out, job.part)
     _play_all(job, done, out, n_jobs, callback)
     finished = write_tables(out)
@@ -174,7 +168,6 @@ class Work:
     engine: Engine = "auto"
     metrics: tuple[str, ...] = ()
     folder: Path = field(default_factory=Path.cwd)  # where users' modules and files are looked for, wherever a worker started
-    tensorboard: Path | None = None
     cast: Cast = field(default_factory=Cast)
 
 
@@ -233,10 +226,10 @@ def _check_size(trials: int, work: Work) -> None:
     check_memory(f"{sizes}, which", table)
 
 
-def _checked(horizon: int, seed: int, checkpoints: Any, engine: Engine, metrics: Sequence[str], tensorboard: Any) -> Work:
-    horizon, log = check_horizon(horizon), check_tensorboard(tensorboard)
+def _checked(horizon: int, seed: int, checkpoints: Any, engine: Engine, metrics: Sequence[str]) -> Work:
+    horizon = check_horizon(horizon)
     steps, names = checkpoint_steps(horizon, checkpoints), Metrics(metrics).names
-    return Work(horizon, check_seed(seed), steps, engine, names, tensorboard=log)
+    return Work(horizon, check_seed(seed), steps, engine, names)
 
 
 def _plan(instances: Sequence[Any], runs: int, work: Work) -> tuple[dict[Trial, str], dict[str, str]]:
@@ -369,9 +362,8 @@ def _pair(trial: Trial, work: Work) -> Pair:
 
 
 def _play(trial: Trial, work: Work, on_chunk: Callable[[int], None] | None) -> tuple[Trial, polars.DataFrame]:
-    log = None if work.tensorboard is None else work.tensorboard.joinpath(*(file_name(str(part)) for part in trial))
     pair, metrics = _pair(trial, work), Metrics(work.metrics)
-    result = play(pair, work.checkpoints, metrics, trial.seeds(work.seed)[0], on_chunk, log)
+    result = play(pair, work.checkpoints, metrics, trial.seeds(work.seed)[0], on_chunk)
     names = {"env": trial.env, "instance": trial.instance, "agent": trial.agent}
     names |= {name: getattr(result, name) for name in TIMED[len(Trial._fields) :]}
     return trial, result.to_frame(trial.run).with_columns(polars.lit(value).alias(name) for name, value in names.items())

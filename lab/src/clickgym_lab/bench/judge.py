@@ -34,7 +34,7 @@ from scipy.stats import norm
 from clickgym.core.checks import check_path, check_seed
 from clickgym.core.files import make_folder, write_whole
 from clickgym.core.formats import markdown_text
-from clickgym.core.kernels import SessionError, kernel_folders, read_private
+from clickgym.core.kernels import SessionError, cache_folder, read_private
 from clickgym.core.templates import templates
 from clickgym.core.workers import check_workers, deaf_to_interrupts
 from clickgym.runner import PUBLISHED, Callback, parse_spec
@@ -335,10 +335,9 @@ def _sandbox(folder: Path, temporary: Path, confined: bool) -> Sandbox:
     sandbox = Sandbox(temporary / "submission", temporary / "kernels", confined)
     shutil.copytree(folder, sandbox.folder, copy_function=shutil.copyfile)
     sandbox.kernels.mkdir()
-    for kept in reversed(kernel_folders()):
-        for file in kept.glob("*.nbc"):
-            with suppress(PermissionError):  # what others may write is compiled again
-                (sandbox.kernels / file.name).write_bytes(read_private(file))
+    for file in cache_folder().glob("*.nbc"):
+        with suppress(PermissionError):  # what others may write is compiled again
+            (sandbox.kernels / file.name).write_bytes(read_private(file))
     for where, _, files in os.walk(temporary):
         os.chmod(where, 0o755)
         for name in files:

@@ -47,7 +47,7 @@ from .sandbox import Sandbox, enter, restrict
 from .submission import RESULTS, Submission, read_submission
 from .task import Task
 
-PASSED_ON = re.compile("LD_LIBRARY_PATH|OMP_NUM_THREADS|CLICKGYM_KERNELS|(?:OPENBLAS|MKL|BLIS|NPY|NUMBA)_[A-Z0-9_]+")
+PASSED_ON = re.compile("LD_LIBRARY_PATH|OMP_NUM_THREADS|(?:OPENBLAS|MKL|BLIS|NPY|NUMBA)_[A-Z0-9_]+")
 """Of the environment only what decides which libraries and which of their kernels compute, for the last digits depend on them;
 and where compiled kernels are."""
 GOOD, BAD = b"=", b"!"

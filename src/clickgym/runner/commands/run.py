@@ -56,10 +56,6 @@ def run(
         "--metrics", "-m", metavar="METRIC...", show_default="none", autocompletion=metric_names,
         help=f"Metrics besides regret and reward: {', '.join(map(bold, METRICS | DERIVED | LEARNED))}.",
     )] = None,
-    tensorboard: Annotated[Path | None, typer.Option(
-        metavar="DIR", show_default="none", help="Write TensorBoard logs into this folder while the runs go on: regret, "
-        "reward, clicks, and the losses of generic RL (PPO, ...). View them with [bold]tensorboard --logdir DIR[/].",
-    )] = None,
     bounds: Annotated[bool, typer.Option("--bounds", help="Also draw the lower and upper bounds that theory gives.")] = False,
     pdf: Pdf = False,
     as_json: Json = False,
@@ -87,7 +83,7 @@ def run(
     with progress, on_cluster(cluster):
         sweep(
             envs, agents, number(horizon), runs, seed=seed, out=out, instances=instance, n_jobs=jobs,
-            engine=cast(Any, engine), metrics=metrics or (), callback=progress, tensorboard=tensorboard,
+            engine=cast(Any, engine), metrics=metrics or (), callback=progress,
         )  # fmt: skip
     write_report(out, output(as_json), bounds=bounds, pdf=pdf, instances=instance or ())
     if as_json:

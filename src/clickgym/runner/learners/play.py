@@ -9,7 +9,6 @@ import contextlib
 import math
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
@@ -38,7 +37,7 @@ WRAPPERS: dict[Actions, Callable[..., VectorEnv]] = {
 }
 
 
-def play_learner(pair: Pair, meter: Meter, metrics: Metrics, on_chunk: OnChunk | None = None, log: Path | None = None) -> None:
+def play_learner(pair: Pair, meter: Meter, metrics: Metrics, on_chunk: OnChunk | None = None) -> None:
     """Let a learner play up to the meter's horizon; the environment must have been reset.
 
     It plays streams of its own: a `ClickVectorEnv` of the environment's click model, seeded from the environment's generator.
@@ -52,7 +51,6 @@ def play_learner(pair: Pair, meter: Meter, metrics: Metrics, on_chunk: OnChunk |
         meter: receives the totals.
         metrics: what is measured besides.
         on_chunk: called after each step with the number of its sessions; what it raises ends the run.
-        log: a folder for TensorBoard, of what it learns; with frozen weights that is nothing.
 
     Raises:
         RuntimeError: the learner ended before the horizon.
@@ -76,7 +74,7 @@ def play_learner(pair: Pair, meter: Meter, metrics: Metrics, on_chunk: OnChunk |
         return meter.step < meter.horizon
 
     if agent.training is None:
-        agent.learn(envs, meter.horizon, on_step, log)
+        agent.learn(envs, meter.horizon, on_step)
         if meter.step < meter.horizon:  # its regret would pass for that of the whole horizon
             raise RuntimeError(f"{pair.name} ended after {meter.step} of {meter.horizon} sessions")
     else:
@@ -112,14 +110,13 @@ def _recorded(agent: Learner, click_env: ClickEnv, n_envs: int, meter: Meter, me
     return recorded
 
 
-def train(pair: Pair, on_chunk: OnChunk | None = None, log: Path | None = None) -> None:
+def train(pair: Pair, on_chunk: OnChunk | None = None) -> None:
     """Train a learner on the family of instances that its ``training`` names, before it plays the environment.
 
     Args:
         pair: a learner with a ``training``, that has not learned yet; and an environment, which tells size, click model and
             reward, and is not played.
         on_chunk: called after each step with 0, for no session counts; what it raises ends the training.
-        log: a folder for TensorBoard.
     """
     agent: Learner = pair.agent
     assert agent.training is not None
@@ -133,7 +130,7 @@ def train(pair: Pair, on_chunk: OnChunk | None = None, log: Path | None = None) 
             on_chunk(0)
         return True
 
-    agent.learn(envs, agent.training.sessions, on_step, log)
+    agent.learn(envs, agent.training.sessions, on_step)
 
 
 def _streams(agent: Learner, envs: VectorEnv) -> StableBaselinesVecEnv:
