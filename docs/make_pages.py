@@ -6,7 +6,6 @@ make pages
 from __future__ import annotations
 
 import re
-import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
@@ -19,7 +18,7 @@ from pages.agent_pictures import idea_figure
 from pages.citing import bibtex, citing_page
 from pages.environments import page
 
-from clickgym import Tuning, list_agents, tune
+from clickgym import list_agents
 from clickgym.agents import LEARNERS
 from clickgym.core.files import read_json
 from clickgym.core.formats import duration, markdown_table, regret_text
@@ -46,7 +45,7 @@ from clickgym_lab.studies.warm_start import warm
 
 ROOT, DOCS = prose.ROOT, prose.DOCS
 FOLDER, PAGES = DOCS / "environments", DOCS / "studies"
-RESULTS, TUNED = ROOT / "lab" / "results", DOCS / "tuned"
+RESULTS = ROOT / "lab" / "results"
 LATE = ("name", "learns from", "log", "candidates", "replace", *STANDS)
 """The columns of the table of clicks as they come."""
 SHOWN = ("contextual", "first", "rl")
@@ -87,7 +86,6 @@ def marked_parts() -> dict[tuple[Path, str], str]:
         (DOCS / "contextual.md", "sweep"): _regrets("contextual"),
         (DOCS / "rl.md", "algorithms"): _algorithms(),
         (DOCS / "rl.md", "places"): _places(),
-        (DOCS / "rl.md", "tuned"): _tuned(),
         (DOCS / "rl.md", "sweep"): _regrets("rl"),
         (DOCS / "studies.md", "studies"): _studies(),
         (DOCS / "practice.md", "practice"): _practice(),
@@ -305,36 +303,6 @@ def _places() -> str:
             reasons += [f"- `{name}`, {column}: {reason}." for reason in list(ways.values())[:1] if reason]
     environments = ", ".join(f"`{env}`" for env in PLAYED.values())
     return "\n".join([_table(("", *PLAYED), rows), "", f"The columns are those of {environments}.", "", *reasons])
-
-
-@cache
-def tuning(name: str) -> Tuning:
-    """What `clickgym tune` proposed for a learner; it is finished, so that nothing is played."""
-    config = read_json(TUNED / name / "tuning.json")
-    searched = ",".join(f"{key}={values}" for key, values in config["search_space"].items())
-    arguments = {key: config[key] for key in ("horizon", "runs", "instances", "seed")}
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", ".*made with other versions", UserWarning)
-        budget = config["result"]["budget"]
-        agent = f"{config['agent']}:{searched}".replace("codes:", "codes,")
-        return tune(agent, config["envs"], budget, **arguments, out=TUNED / name, progress=False)
-
-
-def _tuned() -> str:
-    """The regret of tuned settings, beside that of the defaults."""
-    rows = []
-    for name in LEARNERS:
-        settings = tuning(name).agent.partition(":")[2].replace(",", ", ").replace("[64, 64]", "[64,64]")
-        nothing = ("–", "no trial was better than the defaults")
-        tuned = (_cost(f"{name}:settings=tuned"), f"`{settings}`") if settings else nothing
-        rows.append((f"`{prose.played('learners', name)}`", _cost(name), *tuned))
-    return _table(("agent", "defaults", "tuned", "`settings=tuned` stands for"), rows)
-
-
-def _cost(agent: str) -> str:
-    """The regret of an agent in percent of random lists', mean and range of its runs."""
-    shares = prose.shares_of_random(agent)
-    return f"{shares.mean():.1f} % ({shares.min():.0f} to {shares.max():.0f})"
 
 
 # ------------------------------------------------------------------------------------------------------------------ figures

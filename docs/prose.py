@@ -191,13 +191,6 @@ def best_line(what: str, name: str) -> tuple[str, str]:
     return str(places()[name].standing.overall), worst(name)
 
 
-def tuning() -> tuple[int, int, str]:
-    """How many lines gain much by tuning, of how many, and how many lose by it what they are made for."""
-    tuned, spoilt = conclusions.tuned_lines(places())
-    gains = [after.standing.overall.value - before.standing.overall.value for before, after in tuned]
-    return sum(gain > conclusions.MUCH for gain in gains), len(gains), WORDS[len(spoilt)]
-
-
 def linear_scale() -> str:
     """The rank correlation of the overall scores on the first board with those on a linear scale, (R₀ - R) / (R₀ - R₁)."""
     board = CURRENT.boards[0]

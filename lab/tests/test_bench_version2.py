@@ -750,25 +750,6 @@ def test_the_page_of_the_boards_has_every_line_with_its_link_and_scores_at_each_
     assert "http" not in re.sub(r'href="[^"]*"', "", page).partition("</style>")[2].partition("<script>")[0]
 
 
-def test_a_tuned_card_plays_what_was_tuned(current, tmp_path, monkeypatch):
-    monkeypatch.setattr(tuned, "HORIZON", 200)
-    monkeypatch.setattr(tuned, "development_tasks", two_tasks)
-    monkeypatch.setattr(cards, "tune_line", partial(tuned.tune_line, budget=30_000))
-    card = clickgym.bench("EpsilonGreedy", tuned=True, out=tmp_path / "tuned", n_jobs=1)
-    assert card.tuning.startswith("EpsilonGreedy:epsilon=")
-    assert card.command == "clickgym bench EpsilonGreedy --tuned --out DIR"
-    config = json.loads((tmp_path / "tuned" / "bench.json").read_text())
-    assert config["tuning"] == card.tuning
-    read = read_submission(tmp_path / "tuned", current)
-    assert read.agent == card.tuning
-    task, run, loss = read.table.filter(polars.col("step") == polars.col("horizon"))["task", "run", "loss"].row(-1)
-    assert play_one(current, card.tuning, current.by_name[task], run) == loss
-    with pytest.raises(ValueError, match="holds a scorecard of tuned True, not False"):
-        clickgym.bench("EpsilonGreedy", out=tmp_path / "tuned")
-    with pytest.raises(ValueError, match="nothing to tune"):
-        clickgym.bench("UniRank", tuned=True)
-
-
 def test_a_version_without_anchors_is_refused(short, monkeypatch, tmp_path):
     monkeypatch.setattr(cards, "CURRENT", replace(short[0], data=tmp_path))
     with pytest.raises(ValueError, match="has no anchors yet"):

@@ -6,7 +6,6 @@ import inspect
 import json
 import math
 import re
-import runpy
 from pathlib import Path
 
 import gymnasium as gym
@@ -15,7 +14,6 @@ import prose
 import pytest
 
 import clickgym
-from clickgym.agents import LEARNERS
 from clickgym.command_line import main
 from clickgym.runner.describe import stands
 from clickgym.runner.labels import PUBLISHED
@@ -116,19 +114,6 @@ def test_a_sentence_shows_its_figures_once_as_whole_numbers(sentence, fault):
 
 
 # ------------------------------------------------------------------------------------------- sentences that a test computes
-
-
-def test_tuned_settings_are_what_the_searches_proposed():
-    tuning, env = runpy.run_path(str(DOCS / "make_pages.py"))["tuning"], gym.make("PBMRank-v0")
-    for name in LEARNERS:
-        proposed, tuned = (clickgym.make_agent(agent, env, seed=0) for agent in (tuning(name).agent, f"{name}:settings=tuned"))
-        assert repr(proposed) == repr(tuned)
-
-
-def test_no_search_with_rankings_beat_the_defaults():
-    for name in ("PPO", "A2C"):
-        found = json.loads((DOCS / "tuned" / "rankings" / name / "tuning.json").read_text(encoding="utf-8"))
-        assert (found["format"], found["runs"], found["result"]["agent"]) == (3, 3, name)
 
 
 def test_bytes_of_a_log():

@@ -1,7 +1,6 @@
 """What may be searched of each agent, and what is written in braces: grids and ranges."""
 
 import math
-import re
 import subprocess
 
 import gymnasium as gym
@@ -9,11 +8,10 @@ import numpy as np
 import pytest
 
 import clickgym
-from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS, STATE_AGENTS, Agent, CascadeKLUCB, Range
+from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, STATE_AGENTS, Agent, CascadeKLUCB, Range
 from clickgym.agents.linear import confidence
 from clickgym.runner.labels import by_label, expand, parse_search, parse_spec
 from clickgym.runner.make import make_agent, player_of
-from clickgym.runner.search import check_fit, contains, search_space_of
 
 SEARCHED = {name: agent for name, agent in {**AGENTS, **CONTEXTUAL_AGENTS, **STATE_AGENTS}.items() if agent.search_space}
 
@@ -44,24 +42,16 @@ def test_a_range_contains_the_default(name):
         agent = make_agent(name, env, horizon=horizon, seed=0)
         for key, searched in SEARCHED[name].search_space.items():
             default = values[key]
-            if default is None and not contains(searched, None):
+            if default is None and (isinstance(searched, Range) or None not in searched):
                 default = meant(agent, key, horizon)
-            assert contains(searched, default), (key, default)
-
-
-@pytest.mark.parametrize("name", LEARNERS)
-def test_a_learner_can_be_made_with_all_that_may_be_searched(name):
-    pytest.importorskip("stable_baselines3")
-    env, space = gym.make("PBMRank-v0"), LEARNERS[name].search_space
-    check_fit(lambda **given: make_agent(name, env, seed=0, **given), space, name)
-    assert all(contains(values, LEARNERS[name].settings[key].default) for key, values in space.items())
+            assert default in searched, (key, default)
 
 
 def test_a_class_of_a_library_says_what_may_be_searched_of_it():
     stable_baselines3 = pytest.importorskip("stable_baselines3")
     player = player_of("stable_baselines3:DDPG")
     assert player.maker.adopted is stable_baselines3.DDPG
-    assert all(contains(values, player.defaults[key]) for key, values in player.search_space.items() if key != "n_envs")
+    assert all(player.defaults[key] in values for key, values in player.search_space.items() if key != "n_envs")
 
 
 class Mine(Agent):
@@ -105,30 +95,6 @@ def test_the_search_space_of_an_own_agent_is_checked():
     ):
         with pytest.raises(AssertionError, match=fault):
             clickgym.check_agent(agent)
-
-
-@pytest.mark.parametrize(
-    ("agent", "reason"),
-    [
-        ("Random", "Random has no hyper-parameters: there is nothing to tune"),
-        ("PBMTS", "PBMTS has no hyper-parameters but examination, which is knowledge of the users: there is nothing to tune"),
-        ("EpsilonGreedy:epsilon=0.2", "EpsilonGreedy: epsilon is given, and there is nothing else to tune"),
-        ("DCMKLUCB", 'DCMKLUCB has no search_space; say what to search, as "DCMKLUCB:position_order={VALUE,VALUE}"'),
-    ],
-)
-def test_an_empty_search_space_says_why(agent, reason):
-    with pytest.raises(ValueError, match=f"^{re.escape(reason)}$"):
-        search_space_of(agent)
-
-
-def test_braces_replace_the_range_of_the_class():
-    def of(spec):
-        player, space = search_space_of(spec)
-        return player.label, space
-
-    assert of("CascadeKLUCB") == ("CascadeKLUCB", CascadeKLUCB.search_space)
-    assert of("CascadeKLUCB:c={0..3}") == ("CascadeKLUCB", {"c": Range(0.0, 3.0)})
-    assert of("CascadeKLUCB:feedback=first_click,c={0.1,3}") == ("CascadeKLUCB:feedback=first_click", {"c": (0.1, 3)})
 
 
 def test_show_names_what_may_be_searched(printed):

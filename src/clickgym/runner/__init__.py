@@ -24,7 +24,6 @@ from .make import Place, Player, learns, make_agent, make_env, place_of, player_
 from .metrics import Metrics, wrong_pairs
 from .pairs import Pair, pair_of
 from .run import Result, run
-from .search import search_space_of
 
 if TYPE_CHECKING:
     from .callback import Callback
@@ -35,7 +34,7 @@ __all__ = [
     "PUBLISHED", "STANDS", "AgentError", "AgentLike", "Callback", "Description", "Metrics", "Pair", "Place", "Player",
     "Progress", "Result", "TableOfWords", "Trial", "UnsuitedError", "by_label", "digest", "fingerprint", "learns",
     "make_agent", "make_env", "model_digest", "needs", "pair_of", "parse_spec", "place_of",
-    "player_of", "run", "search_space_of", "source_digest", "stands", "wrong_pairs",
+    "player_of", "run", "source_digest", "stands", "wrong_pairs",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:  # they need data frames and a terminal

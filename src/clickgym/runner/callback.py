@@ -26,6 +26,3 @@ class Callback:
 
     def finished(self, trial: Trial, frame: polars.DataFrame, counted: bool) -> None:
         """Called when a trial was written; ``counted`` says whether its sessions were reported."""
-
-    def batch(self, trials: polars.DataFrame, sessions: int) -> None:
-        """Called when a batch of a tuning was written: with a row for each of its trials so far, and the sessions played."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import random
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..agents import LAST_DISPLAY, Agent, CompiledAgent, ContextualAgent, Learner, StateAgent
-from ..agents.search_space import check_search_space
+from ..agents.search_space import Range, check_search_space
+from ..core.checks import short
 from ..core.faults import Fault, expect, run_checks
 from ..core.kernels import KernelError
 from ..envs import CascadeMDP, ClickEnv, Instance, LinearModel, PositionBasedModel, load_instance
@@ -23,7 +24,6 @@ from .labels import AgentLike
 from .loop import AgentError, check_list
 from .make import place_of, player_of
 from .run import Result, run
-from .search import check_fit, contains
 
 ATTRACTION = np.array([0.2, 0.7, 0.1, 0.5, 0.3])
 EXAMINATION = np.array([0.9, 0.6, 0.4])
@@ -261,13 +261,22 @@ class _Trial:
         try:
             space = {key: values for key, values in check_search_space(self.name, own).items() if key not in self.given}
             place = place_of(self.env())
-            check_fit(lambda **given: self.player.but(**given).make(place, SESSIONS, 0), space, self.name)
+            self._check_bounds(place, space)
         except ValueError as error:
             raise Fault(str(error)) from None
         values = self.player.defaults
         for key in space.keys() & values.keys():  # None stands for a default that follows from the horizon
-            fits = values[key] is None or contains(space[key], values[key])
+            fits = values[key] is None or values[key] in space[key]
             expect(fits, f"the default {key} = {values[key]!r} is not in {space[key]}")
+
+    def _check_bounds(self, place: Any, space: Mapping[str, Any]) -> None:
+        """The agent can be made with the bounds of each range and with each value of a set."""
+        for key, values in space.items():
+            for value in [values.low, values.high] if isinstance(values, Range) else values:
+                try:
+                    self.player.but(**{key: value}).make(place, SESSIONS, 0)
+                except (TypeError, ValueError) as error:
+                    raise ValueError(f"{self.name} cannot be searched with {key} = {short(value)}: {error}") from None
 
     def whole_numbers(self) -> None:
         """Whole numbers."""

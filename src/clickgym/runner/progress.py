@@ -9,7 +9,7 @@ import math
 import os
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from types import TracebackType
 from typing import Any, Self
@@ -116,9 +116,6 @@ class Progress(Callback):
                 # As `Text`, for rich would read [x] and :x: in a name as its own language.
                 self._console.print(Text(visible(line)), soft_wrap=True)
 
-    def batch(self, trials: polars.DataFrame, sessions: int) -> None:
-        self._bar.update(self._task, completed=sessions)
-
     def kept(self, out: str | os.PathLike[str]) -> str:
         """What a sweep or study that ends early has kept, in words for the message."""
         if not self._lines or self._whole:
@@ -162,30 +159,11 @@ class Progress(Callback):
         ]
 
 
-class TuningProgress(Progress):
-    """Shows a tuning on a console: one bar over its budget, and a line for each batch."""
-
-    cost = Callback.cost  # a tuning plays the same agent over and over: nobody need know before what a run costs
-
-    def batch(self, trials: polars.DataFrame, sessions: int) -> None:
-        super().batch(trials, sessions)
-        if self._lines:
-            complete = trials.filter(polars.col("state") == "complete").sort("score", maintain_order=True)
-            best, score = complete.select("agent", "score").row(0)
-            given_up = len(trials) - len(complete)
-            fields = [f"{len(trials)} trials", f"{given_up} given up", f"{sessions:,} sessions", f"best {best}", f"{score:.3g}"]
-            for line in folded(fields, self._console.width):
-                self._console.print(Text(visible(line)), soft_wrap=True)
-
-
-def listener_of(
-    progress: bool | None, callback: Callback | None, bar_on: Callable[..., Progress] = Progress
-) -> AbstractContextManager[Callback]:
+def listener_of(progress: bool | None, callback: Callback | None) -> AbstractContextManager[Callback]:
     """The callback that receives the progress; where none is wanted, one that does nothing.
 
     Args:
         progress, callback: as in `clickgym.sweep`.
-        bar_on: makes a bar, of a console and of ``lines``.
     """
     progress = None if progress is None else check_flag("progress", progress)
     check_kind("callback", callback, Callback | None, "a Callback")
@@ -194,7 +172,7 @@ def listener_of(
             raise ValueError("progress and callback cannot both be given: the callback shows the progress")
         return nullcontext(callback)
 
-    bar = bar_on(Console(stderr=True), lines=False)
+    bar = Progress(Console(stderr=True), lines=False)
     if progress or (progress is None and bar.drawn):
-        return bar if bar.drawn else bar_on(Console(stderr=True, width=1000))
+        return bar if bar.drawn else Progress(Console(stderr=True, width=1000))
     return nullcontext(Callback())

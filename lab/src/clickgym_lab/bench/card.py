@@ -19,19 +19,18 @@ from clickgym.core.checks import check_flag, check_kind, check_path
 from clickgym.core.files import make_folder, read_json, write_whole
 from clickgym.core.notebook import html_table
 from clickgym.core.workers import check_workers
-from clickgym.runner import AgentLike, Callback, Player, Progress, by_label, player_of, search_space_of
+from clickgym.runner import AgentLike, Callback, Player, Progress, by_label, player_of
 
 from .leaderboard import sources_of
 from .pages import scorecard_html, scorecard_markdown, scorecard_summary
 from .paper import card_bibtex, card_latex, card_sentence
 from .play import n_sessions, play, suited
 from .played import Played
-from .protocol import CURRENT, DEVELOPMENT, Board, Protocol
+from .protocol import CURRENT
 from .reference import machine
 from .score import scored
-from .tuned import tune_line
 
-CONFIG, PLAYS, TUNING = "bench.json", "plays", "tuning"
+CONFIG, PLAYS = "bench.json", "plays"
 
 
 @dataclass(frozen=True)
@@ -47,7 +46,6 @@ class Scorecard(Played):
         curves: one row for each task, run and checkpoint, with ``step``, ``regret`` and ``loss``.
         protocol: the version of the tasks and of the scores.
         sources: the kinds of knowledge that the agent is given.
-        tuning: the spec of the tuned agent; empty without tuning.
 
     Example:
         >>> import clickgym
@@ -131,7 +129,6 @@ def bench(
     *,
     out: str | os.PathLike[str] | None = None,
     quick: bool = False,
-    tuned: bool = False,
     n_jobs: int = -1,
     progress: bool | None = None,
     callback: Callback | None = None,
@@ -145,7 +142,6 @@ def bench(
         agent: as `sweep` takes it: a class, a name, ``"module:Class"``, a `functools.partial`, or a mapping with one label.
         out: a folder that keeps the runs, to resume them and for verification; created if missing. None keeps nothing.
         quick: play fewer tasks and fewer runs: for slow agents in plain Python and for generic RL.
-        tuned: tune the agent first, on development tasks, with the budget that every tuned built-in agent had.
         n_jobs: as in `sweep`.
         progress: show a bar on stderr; None shows it in a terminal and in a notebook.
         callback: receives the progress of each sweep instead.
@@ -170,8 +166,7 @@ def bench(
     out = None if out is None else check_path("out", out)
     check_workers(n_jobs)
     label, player = _one_agent(agent)
-    tuned = check_flag("tuned", tuned)
-    tasks, board = protocol.tasks(quick), _tuned_on(protocol, label, player) if tuned else None
+    tasks = protocol.tasks(quick)
     suitable = suited(player, tasks)
     if not suitable:
         raise ValueError(f"{label} cannot play any of the {len(tasks)} tasks")
@@ -179,10 +174,7 @@ def bench(
     with tempfile.TemporaryDirectory() as temporary, _listener(callback, progress) as listener:
         folder = Path(temporary) if out is None else out
         config: dict[str, Any] = {"agent": label, "protocol": protocol.version, "fingerprint": protocol.fingerprint}
-        config = _open(folder, config | {"tuned": tuned}, quick)
-        if board is not None:
-            line = tune_line(DEVELOPMENT, board, player, folder / TUNING, n_jobs=n_jobs, callback=listener)
-            player, config["tuning"] = player_of(line.player), line.agent
+        config = _open(folder, config, quick)
         runs = protocol.n_runs(quick)
         listener.whole(f"{len(suitable)} tasks", n_sessions(suitable, runs))
         played = play(
@@ -199,19 +191,7 @@ def bench(
         played,
         protocol,
         tuple(sources_of(player)),
-        config.get("tuning", ""),
     )
-
-
-def _tuned_on(protocol: Protocol, label: str, player: Player) -> Board:
-    """The board on whose development tasks an agent is tuned, if it can be."""
-    search_space_of(player.given)  # refuses an agent with nothing to tune
-    boards = protocol.boards_of(sources_of(player), {task.ability for task in suited(player, DEVELOPMENT.candidates)})
-    if not boards:
-        raise ValueError(
-            f"{label} is on no leaderboard of version {protocol.version}, because it needs knowledge that none of them allows"
-        )
-    return boards[0]
 
 
 def _one_agent(agent: AgentLike) -> tuple[str, Player]:

@@ -59,9 +59,6 @@ def bench(
         metavar="N", help="Seed of the secret set of [bold]--judge[/]; give it to repeat a judgement. By default a random one.",
         show_default=False,
     )] = None,
-    tuned: Annotated[bool, typer.Option(
-        "--tuned", help="First tune the agent on development tasks, with the same budget for every agent.",
-    )] = False,
     beside: Annotated[list[str] | None, typer.Option(
         metavar="LINE...", help="Built-in agents to show beside AGENT in [bold]scorecard.tex[/] and in the curves: "
         'CascadeTS, or "CascadeTS, tuned". By default the leaders of the leaderboard.',
@@ -111,7 +108,7 @@ def bench(
     check_beside(beside)
     progress = context.obj = Progress(errors(), lines=False)
     with progress, on_cluster(cluster):
-        card = bench_(agent, out=out, quick=quick, tuned=tuned, n_jobs=jobs, callback=progress)
+        card = bench_(agent, out=out, quick=quick, n_jobs=jobs, callback=progress)
     files = card.save(out, beside)
     console = output()
     _print(console, card)
