@@ -24,7 +24,7 @@ import numpy as np
 from estimation import HELD_OUT, SESSIONS, simulated
 from report import publish, table
 
-from clickgym.offline import CCMEstimator, ClickLog, DBNEstimator, DCMEstimator, PBMEstimator, UBMEstimator, hold_out, read_tidy
+from clickgym.offline import CCMEstimator, ClickLog, DBNEstimator, DCMEstimator, PBMEstimator, UBMEstimator, hold_out, read_log
 from clickgym.offline.estimation.estimator import EMEstimator
 
 TOL, CHUNK = 1e-7, 100
@@ -140,7 +140,7 @@ def main() -> None:
     del both
     if "CLICKGYM_DATA" in os.environ:
         path = Path(os.environ["CLICKGYM_DATA"], "yandex_sample", "yandex_sample_tidy.csv.gz")
-        logs["real"] = read_tidy(path, "train"), read_tidy(path, "test")
+        logs["real"] = read_log(path, "train"), read_log(path, "test")
     parts = []
     for which, (train, test) in logs.items():
         (repeats, batches, models), rows, beside = RUNS[which], [], []

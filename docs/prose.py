@@ -34,7 +34,7 @@ from clickgym_lab.bench.leaderboard import Place, leaderboard, tables_of
 from clickgym_lab.bench.protocol import CURRENT
 from clickgym_lab.bench.reference import reference
 from clickgym_lab.shipped import read_shipped
-from clickgym_lab.studies import STUDIES, he2020, learn_from_a_log, li2019_cascade, neural_by_features, warm_start
+from clickgym_lab.studies import STUDIES, he2020, li2019_cascade, neural_by_features, warm_start
 from clickgym_lab.studies.study import CM, PBM, Curves, estimate, number
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -234,16 +234,6 @@ def exam(agent: str, world: str) -> tuple[str, str]:
     study = curves("neural-by-features")[f"neural-{world}-plain"]
     values = neural_by_features.percents(study, agent, neural_by_features.EARLY)
     return fixed(np.median(values), 1), fixed(values.max(), 1)
-
-
-def of_the_way(method: str, lists: str, log: int, world: str = "personal", model: str = "PBM") -> str:
-    """The percent of the way from random lists to the optimum that a ranker goes which was learned from a log."""
-    return fixed(100 * learn_from_a_log.shares(curves("learn-from-a-log"), world, model, method, lists, log).mean(), 1)
-
-
-def never_shown(fact: str, world: str, log: int) -> str:
-    """A fact of the log of production alone, in percent."""
-    return fixed(100 * learn_from_a_log.facts(curves("learn-from-a-log"), fact, world, log).mean(), 0)
 
 
 def long_runs(agent: str, users: str = "DBN") -> NDArray[np.float64]:

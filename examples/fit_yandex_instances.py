@@ -26,7 +26,7 @@ from clickgym.offline import (
     DCMEstimator,
     PBMEstimator,
     UBMEstimator,
-    read_yandex_relevance,
+    read_yandex,
 )
 
 MIN_SESSIONS, N_ITEMS, N_POSITIONS, ITERATIONS, DIGITS = 500, 10, 5, 200, 6
@@ -71,7 +71,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True, help="folder of the instance files")
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
-    log = frequent_queries(read_yandex_relevance(arguments.log))
+    log = frequent_queries(read_yandex(arguments.log))
     for estimator in ESTIMATORS.values():
         estimator.fit(log)
     instances = [instance_of(log, query) for query in np.unique(log.queries).tolist()]

@@ -74,27 +74,12 @@ def _click_chain(flip: Flip, K: int) -> list[int]:
     return clicks
 
 
-def _random(flip: Flip, K: int) -> list[int]:
-    return [int(flip(("ρ",))) for _ in range(K)]
-
-
-def _rank_click_through(flip: Flip, K: int) -> list[int]:
-    return [int(flip(("ρ", k))) for k in range(K)]
-
-
-def _document_click_through(flip: Flip, K: int) -> list[int]:
-    return [int(flip(("α", k))) for k in range(K)]
-
-
 STORIES = {
     "PBM": _position_based,
     "UBM": _user_browsing,
     "DCM EM": _dependent_click,
     "DBN": _dynamic_bayesian,
     "CCM": _click_chain,
-    "RCM": _random,
-    "RCTR": _rank_click_through,
-    "DCTR": _document_click_through,
 }
 """Of the models that EM estimates, or that hide no coin. The others follow from those: a CM is a DCM whose users leave, an
 SDBN a DBN with g = 1."""
@@ -246,7 +231,7 @@ def weights_of(log: ClickLog, estimator: str, target: Policy, logging: Policy, m
         return 0.0 if above == 0 else float(above) / float(below) if below > 0 else math.inf
 
     looked: dict[str, dict[int, float]] = {}
-    for name in ("Φ", "π") if model is not None and not estimator.endswith("dr") else ():
+    for name in ("Φ", "π") if model is not None else ():
         looked[name] = defaultdict(float)
         for ranking, p in shown[name]:
             for item, examined in zip(ranking.tolist(), examinations(model, ranking.tolist()), strict=True):
@@ -255,52 +240,15 @@ def weights_of(log: ClickLog, estimator: str, target: Policy, logging: Policy, m
     for items in log.items.tolist():
         row = []
         for k, item in enumerate(items):
-            if estimator in ("ips", "dr"):
+            if estimator == "ips":
                 row.append(ratio(*(probability(name, lambda other, items=items: other == items) for name in "Φπ")))
-            elif estimator in ("cascade", "cascade-dr"):
+            elif estimator == "cascade":
                 row.append(ratio(*(probability(name, lambda o, i=items, k=k: o[: k + 1] == i[: k + 1]) for name in "Φπ")))
-            elif estimator in ("item-position", "item-position-dr"):
+            elif estimator == "item-position":
                 row.append(ratio(*(probability(name, lambda other, k=k, item=item: other[k] == item) for name in "Φπ")))
             else:
                 row.append(ratio(looked["Φ"][item], looked["π"][item]))
         result.append(row)
-    return result
-
-
-def doubly_robust_of(log: ClickLog, estimator: str, target: Policy, weights: np.ndarray, model: ClickModel) -> list[float]:
-    """What each session adds to a doubly robust estimate of clicks, by the definitions: ``(N, K)`` weights are given."""
-    shown = [(ranking.tolist(), p) for ranking, p in zip(*target.support(), strict=True)]
-    predicted = {tuple(ranking): clicks_of(model, ranking) for ranking, _ in shown}
-    predicted |= {tuple(ranking): clicks_of(model, ranking) for ranking in log.items.tolist()}
-
-    def expected(beginning: list[int], k: int) -> float:
-        """Of the clicks from position k on under the target, given how its list begins."""
-        left = [(ranking, p) for ranking, p in shown if ranking[: len(beginning)] == beginning]
-        total = math.fsum(p for _, p in left)
-        return math.fsum(p * math.fsum(predicted[tuple(ranking)][k:]) for ranking, p in left) / total if total else 0.0
-
-    result = []
-    for items, clicks, w in zip(log.items.tolist(), log.clicks.tolist(), weights.tolist(), strict=True):
-        if estimator == "dr":
-            result.append(expected([], 0) + w[0] * (sum(clicks) - math.fsum(predicted[tuple(items)])))
-        elif estimator == "cascade-dr":
-            terms = []
-            for k in range(len(items)):
-                terms.append((w[k - 1] if k else 1.0) * expected(items[:k], k) if not k or w[k - 1] else 0.0)
-                terms.append(w[k] * (clicks[k] - expected(items[: k + 1], k)) if w[k] else 0.0)
-            result.append(math.fsum(terms))
-        else:
-            own = math.fsum(w[k] * (clicks[k] - predicted[tuple(items)][k]) for k in range(len(items)))
-            result.append(expected([], 0) + own)
-    return result
-
-
-def clicks_of(model: ClickModel, ranking: Sequence[int]) -> list[float]:
-    """The probability that each position is clicked, from all stories."""
-    result = [0.0] * len(ranking)
-    for (clicks, _, _), probability in exact_law(model, ranking).items():
-        for k, click in enumerate(clicks):
-            result[k] += click * probability
     return result
 
 

@@ -22,7 +22,7 @@ OF_ENVS = ("envs.codecs", "envs.scan", "envs.spaces")
 INSIDE = {
     "envs": ("envs.wrappers", "envs.instances", "envs.memory", "envs.contextual"),
     "runner": ("runner.commands", "runner.reports", "runner.theory", "runner.learners"),
-    "offline": ("offline.commands", "offline.decision", "offline.estimation"),
+    "offline": ("offline.commands", "offline.estimation"),
 }
 """The folders of a room from right to left: none imports from one before it, and the files beside them import from none but
 those of `MAY`."""

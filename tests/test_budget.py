@@ -17,7 +17,6 @@ BUDGET = {
     "envs": 6032,
     "agents": 8317,
     "src/clickgym/runner": 6529,
-    "src/clickgym/offline": 11_185,
     "src/clickgym": 346,
     "lab/src": 6725,
     "docs": 1713,

@@ -76,12 +76,8 @@ def test_instances(name):
 
 def test_logs(tmp_path):
     assert short(LOG) == "ClickLog(n_sessions=3, n_positions=2, n_queries=1, n_items=3, n_clicks=3)"
-    assert text_of(LOG).endswith("position clicks click rate 0 2 0.6667 1 1 0.3333")
-    assert text_of(LOG[[]]).endswith("0 0 nan 1 0 nan")
-    displays = offline.ItemPositionLog([3, 1], [0, 2], [1, 0], [0.25, 0.5])
-    assert short(displays) == "ItemPositionLog(n_displays=2, n_items=4, n_positions=3, n_clicks=1)"
-    judged = offline.Judgements([0, 0, 1], [0, 1, 1], [5, 3, 4], ("ann", "bob"), ("Heat", "Jumanji"))
-    assert short(judged) == "Judgements(n_judgements=3, n_users=2, n_items=2)"
+    rated = offline.Ratings([0, 0, 1], [0, 1, 1], [5, 3, 4], ("ann", "bob"), ("Heat", "Jumanji"))
+    assert short(rated) == "Ratings(n_ratings=3, n_users=2, n_items=2)"
 
 
 @pytest.mark.parametrize("name", MODEL_ESTIMATORS)

@@ -59,7 +59,7 @@ def test_every_such_character_is_escaped():
 
 EVALUATE = ["evaluate", "log.parquet", "--query", NAME, "--policy", f"fixed:0{NAME},1{NAME}", "--estimator", "pbm"]
 SHORT = ["--horizon", "50", "--runs", "2"]
-DECIDE = ["decide", "log.parquet", "--query", NAME, "--agents", "TopRank", *SHORT, "--out", "decided"]
+DECIDE = ["decide", "log.parquet", "--query", NAME, "--out", "decided"]
 RUN = ["run", "PBMRank-v0", "--instance", "it.json", "--agents", "TopRank", "Random", *SHORT, "--jobs", "1"]
 
 

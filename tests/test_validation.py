@@ -74,10 +74,10 @@ OF_AGENTS: dict[str, Any] = {
     "max_batches": 2,
 }
 """What neither a default nor a search space says of hyper-parameters."""
-JUDGEMENTS = {
+RATINGS = {
     "users": [0, 0, 0, 0, 1, 1, 1, 1],
     "items": [0, 1, 2, 3, 0, 1, 2, 3],
-    "labels": [0.0, 1.0, 2.0, 0.0, 2.0, 1.0, 0.0, 1.0],
+    "stars": [0.0, 1.0, 2.0, 0.0, 2.0, 1.0, 0.0, 1.0],
     "user_labels": ("p", "q"),
     "item_labels": ("a", "b", "c", "d"),
 }
@@ -213,8 +213,6 @@ def recipes() -> dict[Any, Call]:
         for name in ("PPO", "A2C"):
             meta = {"protocol": "meta", "family": "uniform", "train_sessions": 1000, "episode": 10, "seed": 0}
             calls[name, "meta"] = Call(LEARNERS[name], SIZES | meta)
-    rows = {"propensities": [0.5, 0.5], "user_features": [[1.0], [0.0]], "item_features": [[0.1], [0.2], [0.3]]}
-    add(offline.ItemPositionLog, items=[2, 0], positions=[0, 1], clicks=[1, 0], **rows)
     add(
         offline.ClickLog,
         items=[[0, 1]],
@@ -227,10 +225,8 @@ def recipes() -> dict[Any, Call]:
         context=[[[0.5], [0.1]]],
         off_list_clicks=1,
         times=[3.5],
-        candidates=[[1, 0]],
-        values=[[2.0, 0.5]],
     )
-    add(offline.Judgements, **JUDGEMENTS, features=sparse.csr_array(np.eye(4)))
+    add(offline.Ratings, **RATINGS)
     add(offline.ListPolicy, lists=[[0, 1], [1, 0]], probabilities=[0.5, 0.5])
     add(offline.FixedPolicy, ranking=[1, 0])
     add(offline.PlackettLucePolicy, scores=[0.5, 0.0, -1.0], n_positions=2, items=[2, 0, 1])
@@ -238,19 +234,7 @@ def recipes() -> dict[Any, Call]:
     calls["UniformPolicy", "of a number"] = Call(offline.UniformPolicy, {"items": 3, "n_positions": 2})
     add(offline.ItemPositionPolicy, action_dist=[[0.5, 0.5], [0.5, 0.5]], items=[1, 0])
     add(offline.MixturePolicy, policies=[offline.FixedPolicy([1, 0]), offline.UniformPolicy(2, 2)], probabilities=[0.5, 0.5])
-    layers = [([[1.0], [0.5]], [0.0])]
-    add(
-        offline.LearnedRanker,
-        layers=layers,
-        mean=[0.0, 0.1],
-        scale=[1.0, 2.0],
-        n_items=3,
-        n_positions=2,
-        table={"a": [0.5, 1.0]},
-        seed=0,
-    )
     add(offline.TruncatedSVD, n_components=2, n_iterations=1, seed=0)
-    add(offline.DenoisingAutoencoder, hidden=(3, 2), epochs=1, batch_size=2, learning_rate=0.1, noise=0.1, seed=0)
     for estimator in MODEL_ESTIMATORS.values():
         known = {"iterations": 2, "tol": 0.1, "per_query": False, "method": "em"}
         add(estimator, **{name: known[name] for name in inspect.signature(estimator).parameters})
@@ -263,7 +247,6 @@ def recipes() -> dict[Any, Call]:
         "per_query": False,
         "seed": 0,
         "bootstrap": 2,
-        "coec": "sum",
     }
     add(offline.fit_models, log=LOG, models=["PBM"], queries=["q"], **fit)
     add(offline.query_instance, log=LOG, query="q", estimators={"CM": offline.CMEstimator().fit(LOG)}, n_items=2)
@@ -281,9 +264,8 @@ def recipes() -> dict[Any, Call]:
         "floor": 0.1,
         "dimension": 1,
         "seed": 0,
-        "held_out": 0.0,
     }
-    add(offline.contextual_instance, judgements=offline.Judgements(**JUDGEMENTS), models=["PBM"], most_rated=4, **data)
+    add(offline.contextual_instance, ratings=offline.Ratings(**RATINGS), models=["PBM"], most_rated=4, **data)
     session = {"horizon": 4, "seed": 0, "checkpoints": [2], "engine": "python", "metrics": ["ndcg"]}
     add(best_scan, gain=[0.6, 0.5, 0.1], continuation=[0.4, 1.0, 0.2], n_chosen=2, terminal=0.5)
     calls["relabelled"] = Call(PBM.relabelled, {"order": [3, 1, 0, 2]})
@@ -293,7 +275,6 @@ def recipes() -> dict[Any, Call]:
     calls["sample"] = Call(PBM.sample, {"ranking": [0, 1], "rng": np.random.default_rng(0)})
     calls["expected_reward"] = Call(PBM.expected_reward, {"ranking": [0, 1], "reward": "clicks", "cutoff": 1})
     add(offline.read_policy, spec="uniform", log=LOG, reward="clicks", cutoff=1)
-    add(offline.read_sessions, source=LOG, query="q", columns={"item": "doc"}, duplicates="first", max_memory="1GB")
     add(offline.empirical_policies, log=LOG)
     add(offline.check_models, log=LOG[np.arange(120) % 12], models=["PBM"], least_sessions=10, bootstrap=2, seed=0)
     add(clickgym.run, agent=Clumsy(4, 2), env=scalar(), **session)
@@ -304,10 +285,6 @@ def recipes() -> dict[Any, Call]:
     if has_lab():
         add(clickgym.bench, agent="Random", quick=True, tuned=False, n_jobs=1, progress=False)
     add(clickgym.record, agent=Clumsy(4, 2), env=scalar(), sessions=2, seed=0)
-    rankings = {"a": [0, 1, 2, 3], "b": [1, 0, 3, 2], "by": "team_draft", "credit": "sign", "common": "none", "tau": 3.0}
-    runs = {"paired": False, "sessions": 100, "train": 4, "seed": 0}
-    add(clickgym.compare_online, **rankings, users=PBM, **runs)
-    add(offline.click_law, model=PBM, rankings=[[0, 1], [1, 0]])
     add(clickgym.replay, agent=Clumsy(3, 2), log=contextual_log(), learn=False, seed=0)
     add(clickgym.make_agent, agent="TopRank", env=scalar(), horizon=10, seed=0)
     return calls
@@ -318,26 +295,24 @@ OF_LAB = set() if has_lab() else {"Scorecard", "baselines"}
 # Not walked, each with the reason.
 ELSEWHERE = {
     "an interface, an error or a result, which nobody calls with numbers": {
-        "Agent", "AgentError", "ClickModel", "CompiledAgent", "Comparison", "Verdict", "ContextualAgent", "ContextualModel",
+        "Agent", "AgentError", "ClickModel", "CompiledAgent", "Comparison", "Decision", "ContextualAgent", "ContextualModel",
         "ConvergenceWarning", "Estimator", "Evaluation", "Fitted", "KernelError", "Learner", "Policy", "Result",
-        "FitWarning", "Scorecard", "Simulability", "SessionError", "StateAgent", "Tuning", "Users",
+        "Scorecard", "Simulability", "SessionError", "StateAgent", "Tuning", "Users",
     },
     "the library's algorithms call it: tests/agents/test_plackett_luce.py has its wrong arguments": {"PlackettLuceActorCritic"},
     "takes what ClickEnv takes": {"ContextualClickEnv", "ContextualClickVectorEnv"},
-    "plays agents on a log: tests/offline/test_decide.py has its wrong arguments": {"decide", "decide_all"},
-    "calls functions of the user, too: tests/offline/test_learn.py has its wrong arguments": {"learn"},
+    "tests/offline/test_decide.py has their wrong arguments": {"decide", "decide_all", "write_decisions"},
     "takes names, files, or objects of its own": {
-        "Counts", "Results", "baselines", "check_agent", "check_click_model", "count_log", "read_counts",
-        "grid", "kernel", "list_agents", "list_environments", "list_instances", "list_metrics", "read_judgements", "read_letor",
-        "read_log", "read_open_bandit", "read_ratings", "read_tidy", "read_ubi", "read_yandex_personalized",
-        "read_yandex_relevance", "register", "sessions", "write_tidy", "write_ubi",
+        "Results", "baselines", "check_agent", "check_click_model",
+        "grid", "kernel", "list_agents", "list_environments", "list_instances", "list_metrics", 
+        "read_log", "read_ratings", "read_yandex", "register", "sessions", "write_tidy",
     },
 }  # fmt: skip
 
 
 # Walked where they mean something, in the recipe of meta-learning, or where a file is read; or no number, but how many lines
 # there are by reason.
-ELSEWHERE_WALKED = {"item_values", "train_sessions", "episode", "max_memory", "skipped"}
+ELSEWHERE_WALKED = {"item_values", "train_sessions", "episode"}
 
 
 def public_names() -> dict[str, Any]:
@@ -417,13 +392,7 @@ def is_taken(call: Call, name: str, value: Any) -> bool:
     documented: dict[str, Any] = {"n_jobs": -1, "net_arch": [], "max_episode_steps": -1, "terminal": -1.0}
     if call.function in (clickgym.run, clickgym.sweep):
         documented["checkpoints"] = []  # the horizon alone
-    if call.function is offline.ItemPositionLog:
-        documented["items"] = []  # that of a log without displays; it is what the others miss
-    if (
-        call.function in (offline.ClickLog, offline.ListPolicy)
-        and name in ("items", "lists", "candidates")
-        and isinstance(value, list)
-    ):
+    if call.function in (offline.ClickLog, offline.ListPolicy) and name in ("items", "lists") and isinstance(value, list):
         return value[-1:] in ([[0, -1]], [[1, -1]])  # below the end of a list
     return name in documented and type(value) is type(documented[name]) and value == documented[name]
 

@@ -9,7 +9,6 @@ from pages.citing import bibtex, cited, citing_page, parts, references, source
 
 from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS, STATE_AGENTS
 from clickgym.envs import CLICK_MODELS, CONTEXTUAL, ENVIRONMENTS, MEMORY
-from clickgym.offline import read_letor
 from clickgym.offline.estimation.estimator import MODEL_ESTIMATORS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -90,7 +89,6 @@ def test_a_source_that_refers_to_another_has_its_papers():
     assert source(AGENTS["SGRAB"]) == "as for `GRAB`, section 5."
     assert cited(AGENTS["SGRAB"]) == cited(AGENTS["GRAB"]) == [references()["grab"]]
     assert [paper.key for paper in cited(AGENTS["BCMPTS"])] == ["mpts", "pbmbandits"]
-    assert [paper.key for paper in cited(read_letor)] == ["letor"]
 
 
 def test_cascade_ts_names_those_who_draw_from_beta():

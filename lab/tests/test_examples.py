@@ -81,13 +81,10 @@ def test_zoghi_figure1(tmp_path):
 
 
 def test_from_log_to_decision_of_a_simulated_log(tmp_path):
-    words = ["--sessions", "3000", "--horizon", "500", "--runs", "2", "--out", "out"]
-    out = example("from_log_to_decision.py", *words, cwd=tmp_path)
-    assert "3,000 sessions simulated from yandex-9982" in out
-    assert re.search(r"learned by \w+: [\w ]+ predicts \d\.\d+, truth \d\.\d+", out)
-    assert re.search(r"refused: .*ips", out)
-    for name in ("decision.html", "decision.png", "decision.svg", "decision.json", "instance.json", "agents/results.parquet"):
-        assert (tmp_path / "out" / name).exists()
+    out = example("from_log_to_decision.py", "--sessions", "8000", "--out", "out", cwd=tmp_path)
+    assert out.startswith("Show ")
+    assert out.count(", truth ") == 3
+    assert sorted(file.name for file in (tmp_path / "out").iterdir()) == ["decisions.html", "decisions.json"]
 
 
 def test_the_snippet_on_the_dependent_click_model_prints_what_the_page_shows(capsys):

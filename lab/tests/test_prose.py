@@ -225,25 +225,6 @@ def test_replay_of_films(films):
 
 
 @pytest.mark.slow
-def test_replay_of_the_open_bandit_sample(data_folder):
-    folder = data_folder / "open_bandit"
-    if not (folder / "random_men.csv.gz").is_file():
-        pytest.skip(f"{folder / 'random_men.csv.gz'} is absent")
-    log = clickgym.offline.read_open_bandit(folder / "random_men.csv.gz", folder / "random_men_item_context.csv")
-    agent = clickgym.agents.C2UCB(log.n_items, 1, n_features=log.features(0).shape[1], alpha=0.2, seed=0)
-    result = clickgym.replay(agent, log)
-    estimates = {f"{result.value:.4f} ± {result.standard_error:.4f}"}
-    estimates.add(f"{result.weighted_value:.4f} ± {result.weighted_standard_error:.4f}")
-    (both,) = estimates
-    says(
-        "contextual.md",
-        f"On the sample's {len(log):,} rows with {log.n_items} items, {len(result.rewards)} agree; the agent's "
-        f"estimate is {both} clicks a "
-        f"row by rejection and by weights (± one standard error), the random policy has {result.on_policy}",
-    )
-
-
-@pytest.mark.slow
 def test_documents_come_out_again(data_folder, tmp_path, monkeypatch, capsys):
     path = data_folder / "letor" / "rank.train.gz"
     if not path.is_file():

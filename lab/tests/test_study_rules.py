@@ -9,7 +9,7 @@ import polars
 import pytest
 
 from clickgym.envs import load_instance
-from clickgym.offline import Judgements, contextual_instance
+from clickgym.offline import Ratings, contextual_instance
 from clickgym.runner.make import make_env
 from clickgym_lab.studies import (
     STUDIES,
@@ -780,7 +780,7 @@ def test_who_is_told_how_lists_are_examined_does_not_take_clicks_for_attraction(
 def test_documents_without_users_by_grades_are_refused_and_not_replaced(tmp_path):
     path, names = tmp_path / "mine.json", tuple("abcdefgh")
     users, items = np.divmod(np.arange(64), 8)
-    ratings = Judgements(users, items, np.random.default_rng(0).integers(1, 6, 64), names, names)
+    ratings = Ratings(users, items, np.random.default_rng(0).integers(1, 6, 64), names, names)
     contextual_instance(ratings, n_items=4, n_positions=2, dimension=2).save(path)
     with pytest.raises(ValueError, match=r"mine.json has no users by grades; make it by clickgym features FILE --users"):
         pdgd.documents([str(path)])

@@ -22,9 +22,7 @@ if TYPE_CHECKING:
     from . import agents as agents
     from . import offline as offline
     from .envs.check_click_model import check_click_model as check_click_model
-    from .offline.compare_online import compare_online as compare_online
-    from .offline.decision.all_queries import decide_all as decide_all
-    from .offline.decision.decide import decide as decide
+    from .offline.decide import decide as decide
     from .offline.record import record as record
     from .offline.replay import replay as replay
     from .runner.catalogue import list_agents as list_agents
@@ -53,9 +51,7 @@ _LATER = {
     "agents": ".agents",
     "check_agent": ".runner.check_agent",
     "check_click_model": ".envs.check_click_model",
-    "compare_online": ".offline.compare_online",
-    "decide": ".offline.decision.decide",
-    "decide_all": ".offline.decision.all_queries",
+    "decide": ".offline.decide",
     "grid": ".runner.labels",
     "list_agents": ".runner.catalogue",
     "list_environments": ".runner.catalogue",

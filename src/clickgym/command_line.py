@@ -48,27 +48,15 @@ COMMANDS = {
     "merge": ("runner:merge", "Merge several results folders into a new one, and write its table and its figure."),
     "study": (LAB, "Repeat the experiment of a paper, draw its figure, and check the statements of the paper."),
     "bench": (LAB, "Run an agent on the tasks of the scorecard, and compare its scores with those of the built-in agents."),
-    "record": ("offline:record", "Write the click log of an agent in an environment, as a table or as UBI."),
+    "record": ("offline:record", "Write the click log of an agent in an environment."),
     "evaluate": (
         "offline:evaluate",
-        "Estimate from a click log the reward of another ranking policy, and whether it is better than the logged one.",
+        "Estimate from a click log the reward of another ranking policy, by named estimators.",
     ),
-    "compare-online": (
-        "offline:compare_online",
-        "Compare two rankings as an A/B test or interleaving would, for users whose click model is known.",
-    ),
-    "decide": ("offline:decide", "Recommend a list for a query of a click log, with the expected gain and the objections."),
-    "learn": (
-        "offline:learn",
-        "Learn a ranker from a click log, corrected for what its policy showed (agent.learn feeds a log to an online agent).",
-    ),
+    "decide": ("offline:decide", "Recommend a list for a query of a click log, if one was measured to be better."),
     "fit": ("offline:fit", "Fit click models to a click log, report how well they predict clicks, and write an instance file."),
-    "count": (
-        "offline:count",
-        "Count the clicks of a log that may be larger than memory, for clickgym fit and clickgym decide.",
-    ),
     "check-models": ("offline:check", "Check whether simulations of a click log can be trusted to order lists."),
-    "features": ("offline:features", "Make a contextual instance (items with features) from ratings or from judged documents."),
+    "features": ("offline:features", "Make a contextual instance (items with features) from ratings."),
     "report": ("runner:report", "Write the table, the figure and reports of the results in a folder."),
 }
 """The commands in the order of the help text: the room and the function of each, in ``commands/NAME.py`` of the room,

@@ -1,8 +1,9 @@
 """The real log."""
 
+import polars as pl
 import pytest
 
-from clickgym.offline import read_tidy, tables
+from clickgym.offline import read_log
 
 
 @pytest.fixture(scope="session")
@@ -11,7 +12,8 @@ def yandex(data_folder):
     path = data_folder / "yandex_sample" / "yandex_sample_tidy.csv.gz"
     if not path.is_file():
         pytest.skip(f"no real log: {path} is absent")
-    return read_tidy(path, "train"), read_tidy(path, "test")
+    table = pl.read_csv(path, infer_schema=False).with_columns(query=pl.concat_str("query", pl.lit("-"), "region"))
+    return tuple(read_log(table.filter(pl.col("split") == part)) for part in ("train", "test"))
 
 
 @pytest.fixture
@@ -24,14 +26,3 @@ def log_file(tmp_path):
         return path
 
     return write
-
-
-@pytest.fixture
-def set_blocks(monkeypatch):
-    """Sets how many bytes of text readers take at once: of a block, and of the pieces that it is read in."""
-
-    def set_sizes(block, piece):
-        monkeypatch.setattr(tables, "BLOCK", block)
-        monkeypatch.setattr(tables, "PIECE", piece)
-
-    return set_sizes

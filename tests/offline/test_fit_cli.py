@@ -24,7 +24,6 @@ from clickgym.offline import (
 )
 from clickgym.offline.commands.features import ATTRACTION_ONLY
 from clickgym.offline.estimation.estimator import MODEL_ESTIMATORS
-from clickgym.offline.readers import LOG_FORMATS
 from clickgym.runner.metrics import DERIVED, METRICS
 
 ATTRACTION, EXAMINATION = [0.7, 0.5, 0.4, 0.3, 0.2, 0.1], [0.9, 0.7, 0.5, 0.3]
@@ -131,8 +130,8 @@ def test_missing_convergence_is_told(log_file, tmp_path, capsys):
     [
         ("LOG --model PMB --out x.json", "unknown model 'PMB'; did you mean 'PBM'?"),
         ("LOG --model PBM PBM --out x.json", "expected each once"),
-        ("LOG --model PBM --out x.json --format csv", "unknown log format 'csv'"),
-        ("LOG --model PBM --out x.json --format yandex-relevance", "line 1: expected 'session, time, Q or C"),
+        ("LOG --model PBM --out x.json --columns item", "--columns is 'item'; expected NAME=COLUMN"),
+        ("LOG --model PBM --out x.json --columns item=doc", "no column 'doc'"),
         ("LOG --model PBM --out x.json --test-share 1", "test_share is 1.0; expected a number from 0 to below 1"),
         ("LOG --model PBM CM --out x.json --per-query", "CM has no examination probabilities per query; PBM and UBM have"),
         ("LOG --model PBM --out x.json --items 3", "n_items is 3, but the log has 4 positions"),
@@ -142,8 +141,7 @@ def test_missing_convergence_is_told(log_file, tmp_path, capsys):
         ("LOG --model PBM --out absent/x.json", "there is no folder"),
         ("LOG --model PBM --out x --queries often often", "would go to the same file"),
         ("absent.csv --model PBM --out x.json", "absent.csv"),
-        ("NOTHING --model PBM --out x.json", "it has none of the formats yandex-relevance"),
-        ("BANDIT --model PBM --out x.json", "its rows are single items, not whole lists"),
+        ("NOTHING --model PBM --out x.json", "nothing: no column 'session'"),
         ("LOG --out x.json", "Missing option"),
         ("LOG --model PBM --out x.json --seed -1", "seed is -1; expected a non-negative integer"),
         ("LOG --model PBM --out nothing", "nothing is a file; give --out a folder"),
@@ -155,14 +153,13 @@ def test_wrong_input_is_one_line_and_writes_nothing(log_file, tmp_path, monkeypa
     monkeypatch.chdir(tmp_path)
     (tmp_path / "nothing").write_text("hello\n")
     (tmp_path / "folder.json").mkdir()
-    (tmp_path / "bandit").write_text(",item_id,position,click,propensity_score\n")
-    files = {"LOG": str(log_file), "NOTHING": "nothing", "BANDIT": "bandit"}
+    files = {"LOG": str(log_file), "NOTHING": "nothing"}
     assert main(["fit", *(files.get(word, word) for word in words.split())]) == 2
     printed, refused = capsys.readouterr()
     assert message in refused.splitlines()[-1]
     assert refused.splitlines()[-1].startswith("clickgym: ")
     assert printed == ""
-    assert sorted(file.name for file in tmp_path.iterdir()) == ["bandit", "folder.json", "nothing"]
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["folder.json", "nothing"]
 
 
 def test_the_instance_file_says_how_it_was_made(log_file, tmp_path):
@@ -180,10 +177,13 @@ def test_a_notebook_fits_as_the_command_does(log_file, tmp_path, capsys):
     out, err = capsys.readouterr()
     steps = []
     with pytest.warns(ConvergenceWarning):
-        fitted = fit_models(log_file, ["PBM", "DCM"], ["often", "some/times"], iterations=4, bootstrap=10, on_step=steps.append)
+        fitted = fit_models(
+            read_log(log_file), ["PBM", "DCM"], ["often", "some/times"], iterations=4, bootstrap=10, on_step=steps.append,
+            origin="estimated by clickgym from the click log log.csv.gz",
+        )  # fmt: skip
     assert capsys.readouterr() == ("", "")
     assert [line.partition(" in ")[0] for line in steps] == [
-        "read 9,000 sessions", "held out 1,800 sessions", "fitted PBM", "fitted DCM",
+        "held out 1,800 sessions", "fitted PBM", "fitted DCM",
             "fitted 10 times to resampled sessions",
     ]  # fmt: skip
     assert (len(fitted.train), len(fitted.test)) == (7200, 1800)
@@ -197,9 +197,8 @@ def test_a_notebook_fits_as_the_command_does(log_file, tmp_path, capsys):
 def test_help_names_what_the_registries_hold(printed, monkeypatch):
     monkeypatch.setenv("COLUMNS", "300")  # so that no name is broken at the end of a line
     for command, names in {
-        "fit": [*MODEL_ESTIMATORS, "|".join(["auto", *LOG_FORMATS])],
-        "evaluate": [*ESTIMATORS, "|".join(["auto", *LOG_FORMATS, "obd"]), "|".join(REWARDS)],
-        "decide": ["|".join(["auto", *LOG_FORMATS]), "|".join(REWARDS)],
+        "fit": MODEL_ESTIMATORS,
+        "evaluate": [*ESTIMATORS, "|".join(REWARDS)],
         "features": ATTRACTION_ONLY,
         "run": [*METRICS, *DERIVED],
     }.items():
@@ -235,9 +234,9 @@ def test_fit_prints_intervals_and_what_clicks_do_not_tell(log_file, tmp_path, pr
 
 def test_refits_to_fewer_sessions_have_the_errors_of_all(monkeypatch, log_file):
     """Standard deviations over 60 refits each, so within 20 % (two standard errors) of each other's truth."""
-    whole = fit_models(log_file, ["PBM"], bootstrap=60).instances["often"].estimation["standard_errors"]["PBM"]
+    whole = fit_models(read_log(log_file), ["PBM"], bootstrap=60).instances["often"].estimation["standard_errors"]["PBM"]
     monkeypatch.setattr(fitting, "REFIT_SESSIONS", 1)
-    parts = fit_models(log_file, ["PBM"], bootstrap=60).instances["often"].estimation["standard_errors"]["PBM"]
+    parts = fit_models(read_log(log_file), ["PBM"], bootstrap=60).instances["often"].estimation["standard_errors"]["PBM"]
     assert parts["examination"][1:] == pytest.approx(whole["examination"][1:], rel=0.4)
     assert parts["attraction"] == pytest.approx(whole["attraction"], rel=0.4)
     assert parts != whole

@@ -1,15 +1,14 @@
 """The times of a click log: what they may be, and that they stay with their sessions."""
 
 import json
-import re
 from datetime import datetime
 
 import numpy as np
 import polars as pl
 import pytest
 
-from clickgym.offline import ClickLog, hold_out, read_log, read_tidy, write_tidy
-from clickgym.offline.decision.lists import of_query
+from clickgym.offline import ClickLog, hold_out, read_log, write_tidy
+from clickgym.offline.measured import of_query
 
 LABELS = tuple("ab"), ("p", "q")
 
@@ -120,62 +119,33 @@ def written(path, times, head=HEAD):
     ],
 )
 def test_a_table_has_times_in_a_column(tmp_path, texts, times, dtype):
-    log = read_tidy(written(tmp_path / "log.csv", texts))
+    log = read_log(written(tmp_path / "log.csv", texts))
     assert log.times.dtype == dtype
     np.testing.assert_array_equal(log.times, np.array(times, dtype))
     named = written(tmp_path / "named.csv", texts, HEAD.replace("time", "when"))
-    assert read_tidy(named).times is None
+    assert read_log(named).times is None
     np.testing.assert_array_equal(read_log(named, columns={"time": "when"}).times, log.times)
     assert read_log(tmp_path / "log.csv", columns={"time": ""}).times is None
-
-
-def test_whole_numbers_in_one_block_and_others_in_the_next(tmp_path, set_blocks):
-    set_blocks(60, 25)
-    texts = [*map(str, range(20)), "20.5", *map(str, range(21, 30))]
-    rows = written(tmp_path / "log.csv", texts).read_text().splitlines()
-    assert read_tidy(tmp_path / "log.csv").times.tolist() == [*range(20), 20.5, *range(21, 30)]
-    (tmp_path / "apart.csv").write_text("\n".join([rows[0], *rows[1::2], *rows[2::2]]))
-    log = read_tidy(tmp_path / "apart.csv")
-    assert log.times.tolist() == [*range(20), 20.5, *range(21, 30)]
-    assert "not consecutive" in log.notes[0]
 
 
 @pytest.mark.parametrize(
     ("texts", "message"),
     [
-        (["1", "2", "x"], r"line 6: time is 'x'; expected numbers only, or dates"),
-        (["1", "2", "2026-01-01"], r"line 6: time is '2026-01-01'; expected numbers only, or dates"),
-        (["2026-01-01", "2"], r"line 4: time is '2'; expected numbers only, or dates"),
-        (["2026-01-01", "2026-02-30"], r"line 4: time is '2026-02-30'; expected numbers only, or dates"),
-        (["soon"], r"line 2: time is 'soon'; expected numbers only, or dates"),
-        (["1", ""], r"line 4: the column 'time' is empty"),
-        (["1", "nan"], r"line 4: time is 'nan'; expected numbers only"),
-        (["1", "1e999"], r"line 4: time is '1e999'; expected numbers only"),
+        (["1", "2", "x"], r"the time '.' is neither a number, as others, nor a date"),
+        (["1", "2", "2026-01-01"], r"the time '[12]' is neither"),
+        (["2026-01-01", "2"], r"the time '2' is neither"),
+        (["2026-01-01", "2026-02-30"], r"the time '2026-02-30' is neither"),
+        (["soon"], r"the time 'soon' is neither"),
+        (["1", ""], r"row 3 has no value in the column 'time'"),
+        (["1", "nan"], "has two values of time"),
+        (["1", "1e999"], r"times\[1\] is inf; expected a finite number"),
     ],
 )
-def test_an_unreadable_time_is_named_with_its_line(tmp_path, texts, message):
+def test_an_unreadable_time_is_named(tmp_path, texts, message):
     path = written(tmp_path / "log.csv", texts)
     with pytest.raises(ValueError, match=message) as error:
-        read_tidy(path)
+        read_log(path)
     assert "\n" not in str(error.value)
-
-
-@pytest.mark.parametrize(
-    ("one", "two", "said"),
-    [
-        ("3", "4", "3 and 4"),
-        ("3", "4.5", "3.0 and 4.5"),
-        ("2026-01-01", "2026-01-02T03:00", "2026-01-01T00:00:00+00:00 and 2026-01-02T03:00:00+00:00"),
-    ],
-)
-def test_a_session_with_two_times_is_named_with_both(log_file, one, two, said):
-    path = log_file("log.csv", f"{HEAD}7,q,1,a,0,{one}\n7,q,2,b,0,{two}\n")
-    with pytest.raises(
-        ValueError,
-        match=rf"near line 3: session 7 has two times, {re.escape(said)}; leave out a column that says something else \(--time",
-    ):
-        read_tidy(path)
-    assert read_tidy(path, columns={"time": ""}).times is None
 
 
 @pytest.mark.parametrize("ending", ["csv", "csv.gz", "parquet"])
@@ -183,12 +153,12 @@ def test_a_session_with_two_times_is_named_with_both(log_file, one, two, said):
 def test_times_are_written_and_read_back_to_the_digit(tmp_path, ending, times):
     path = tmp_path / f"log.{ending}"
     write_tidy(make_log(times), path)
-    log = read_tidy(path)
+    log = read_log(path)
     assert log.times.tolist() == times
     assert log.times.dtype == make_log(times).times.dtype
-    assert ClickLog.from_frame(log.to_frame()).times.tolist() == times
+    assert read_log(log.to_frame()).times.tolist() == times
     write_tidy(make_log(None), path)
-    assert read_tidy(path).times is None
+    assert read_log(path).times is None
 
 
 @pytest.mark.parametrize("kind", [pl.Datetime("ms"), pl.Datetime("us", "Europe/Paris"), pl.Datetime("ns"), pl.Date])
@@ -201,20 +171,12 @@ def test_columns_of_dates_are_seconds_in_utc(tmp_path, kind):
                                pl.col("time").dt.replace_time_zone("UTC").dt.convert_time_zone(kind.time_zone))  # fmt: skip
     assert plain.schema["time"] == kind
     expected = [0.0 if kind == pl.Date else 5400.25, 86400.0]
-    assert ClickLog.from_frame(plain).times.tolist() == expected
+    assert read_log(plain).times.tolist() == expected
     plain.write_parquet(tmp_path / "log.parquet")
     assert read_log(tmp_path / "log.parquet").times.tolist() == expected
     gap = plain.with_columns(time=pl.when(pl.col("session") == 0).then(pl.col("time")))
-    with pytest.raises(ValueError, match="row 2: the column 'time' is empty"):
-        ClickLog.from_frame(gap)
-
-
-def test_pandas_dates(tmp_path):
-    pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame({"session": [0, 1], "position": [1, 1], "item": ["a", "b"], "clicked": [0, 1]})
-    for zone in (None, "UTC"):
-        frame["time"] = pandas.to_datetime(["1970-01-01T01:00:00", "1970-01-02"], utc=zone is not None)
-        assert ClickLog.from_frame(frame).times.tolist() == [3600, 86400]
+    with pytest.raises(ValueError, match="row 2 has no value in the column 'time'"):
+        read_log(gap)
 
 
 def test_json_lines_have_times(tmp_path):
@@ -222,20 +184,3 @@ def test_json_lines_have_times(tmp_path):
     rows = [{"session": s, "position": 1, "item": "a", "clicked": 0, "time": time} for s, time in enumerate((5, 1.5, -2))]
     path.write_text("\n".join(map(json.dumps, rows)))
     assert read_log(path).times.tolist() == [5, 1.5, -2]
-
-
-def test_yandex_logs_have_days_or_no_times(log_file):
-    path = log_file(
-        "log.tsv",
-        "0\tM\t9\t1\n0\t0\tQ\t0\t5\t1\t1,1\t2,2\n0\t9\tQ\t1\t5\t1\t2,2\t1,1\n1\tM\t3\t1\n1\t0\tQ\t0\t5\t1\t1,1\t2,2\n",
-    )
-    log = read_log(path)
-    assert log.times.tolist() == [9, 9, 3]
-    assert log.order.tolist() == [2, 0, 1]
-    days = "9", "9" * 19, "4"
-    path.write_text("".join(f"{i}\tM\t{day}\t1\n{i}\t0\tQ\t0\t5\t1\t1,1\t2,2\n" for i, day in enumerate(days)))
-    with pytest.raises(ValueError, match="line 3: expected a number, got '9999999999999999999'"):
-        read_log(path)
-    assert read_log(path, bad_rows="skip:67%").times.tolist() == [4]
-    path.write_text("0\t0\tQ\t7\t1\t11\t12\n0\t5\tC\t12\n1\t0\tQ\t7\t1\t12\t11\n")
-    assert read_log(path).times is None  # they count from the beginning of each session

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from click_stories import exact_law, marginal
 
-from clickgym import offline
 from clickgym.envs import (
     CascadeModel,
     ClickChainModel,
@@ -30,8 +29,7 @@ from clickgym.offline import (
     PBMEstimator,
     SDBNEstimator,
     UBMEstimator,
-    read_tidy,
-    read_yandex_relevance,
+    read_yandex,
 )
 from clickgym.offline.estimation import browsing, cascading, estimator
 from clickgym.offline.estimation.estimator import MODEL_ESTIMATORS
@@ -331,40 +329,6 @@ def test_a_log_of_wrong_arrays_is_refused(arrays, message):
         ClickLog(*arrays, ("a", "b"), ("q",))
 
 
-TIDY = """\
-split,session,query,position,item,clicked
-train,0,q,2,b,1
-train,0,q,1,a,0
-train,1,r,1,b,0
-train,1,r,2,c,1
-test,0,q,1,a,0
-test,0,q,2,c,0
-"""
-
-
-def test_tidy_reader_orders_positions_and_selects_a_split(log_file):
-    path = log_file("log.csv", TIDY)
-    train = read_tidy(path, "train")
-    assert [[train.item_labels[i] for i in row] for row in train.items] == [["a", "b"], ["b", "c"]]
-    assert train.clicks.tolist() == [[0, 1], [0, 1]]
-    assert len(read_tidy(path)) == 3
-    path.write_text(TIDY.replace("1,r,2,c,1", "1,r,1,c,1"))
-    with pytest.raises(ValueError, match="session train 1 has the position 1 twice"):
-        read_tidy(path)
-    path.write_text(TIDY.replace("item,", "thing,"))
-    with pytest.raises(ValueError, match="no column 'item'"):
-        read_tidy(path)
-
-
-def test_tidy_reader_refuses_an_absent_split_and_an_empty_file(log_file):
-    path = log_file("log.csv", "")
-    with pytest.raises(ValueError, match="no column 'session'; the file has none"):
-        read_tidy(path)
-    path.write_text(TIDY)
-    with pytest.raises(ValueError, match="no row with split 'dev'"):
-        read_tidy(path, "dev")
-
-
 # ------------------------------------------------------------------------------------------------------- reference
 # figures
 
@@ -399,7 +363,7 @@ def test_estimators_reach_the_reference_figures_to_the_printed_digits(yandex, na
 
 
 def test_both_readers_see_the_same_sessions(yandex, data_folder):
-    whole = read_yandex_relevance(data_folder / "yandex_sample" / "yandex_sample_relpred_format.tsv.gz")
+    whole = read_yandex(data_folder / "yandex_sample" / "yandex_sample_relpred_format.tsv.gz")
     assert len(whole) == 56477 == sum(map(len, yandex))
     np.testing.assert_array_equal(whole.clicks.sum(axis=0), sum(log.clicks.sum(axis=0, dtype=int) for log in yandex))
     assert sorted(whole.query_labels) == sorted(yandex[0].query_labels)
@@ -416,12 +380,6 @@ EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "convert_queries.py
 def convert():
     """The converters of the example, by the names of their data."""
     return runpy.run_path(str(EXAMPLE))["CONVERTERS"]
-
-
-def test_the_names_of_version_2_say_where_they_are():
-    for name in ("convert_kdd_pbm", "convert_yandex60"):
-        with pytest.raises(ImportError, match=f"^{name} has left the package: examples/convert_queries.py of the repository"):
-            getattr(offline, name)
 
 
 def sixty(queries):
@@ -556,11 +514,11 @@ def test_sixty_queries_reach_the_reference_rewards(queries):
         return np.mean([model.expected_reward(ranking) for model, ranking in zip(models, lists, strict=True)])
 
     for (kind, n_positions, optimal), reward in {
-        ("CascadeModel", 5, True): 0.666278,
-        ("CascadeModel", 5, False): 0.636449,
-        ("PositionBasedModel", 5, True): 1.045830,
-        ("PositionBasedModel", 5, False): 0.918410,
-        ("UserBrowsingModel", 10, False): 1.145159,
-        ("PositionBasedModel", 10, False): 1.136672,
+        ("CM", 5, True): 0.666278,
+        ("CM", 5, False): 0.636449,
+        ("PBM", 5, True): 1.045830,
+        ("PBM", 5, False): 0.918410,
+        ("UBM", 10, False): 1.145159,
+        ("PBM", 10, False): 1.136672,
     }.items():
         assert mean(kind, n_positions, optimal) == pytest.approx(reward, abs=6e-7)

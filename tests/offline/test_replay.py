@@ -11,7 +11,6 @@ from slow import slow
 
 import clickgym
 from clickgym.agents import Agent
-from clickgym.offline import ItemPositionLog
 from clickgym.runner.loop import AgentError
 
 FAMILY = "linear:n_items=4,n_positions={},n_features=6,n_pool=60,n_users=20,seed=3"
@@ -126,44 +125,6 @@ def test_a_learning_agent_earns_in_replay_what_it_earns_online():
     assert np.mean(online) - np.mean(blind) > 10 * error
 
 
-def single_items(n, seed):
-    """Two kinds of users, three items; the logging policy prefers what its users like less."""
-    rng = np.random.default_rng(seed)
-    click = np.array([[0.6, 0.3, 0.1], [0.1, 0.2, 0.7]])
-    shows = np.array([[0.2, 0.3, 0.5], [0.5, 0.4, 0.1]])
-    kinds = rng.integers(0, 2, n)
-    items = (rng.random(n)[:, None] > shows[kinds].cumsum(axis=1)).sum(axis=1).clip(max=2)
-    clicks = rng.random(n) < click[kinds, items]
-    # The items' features are directions, the users' are left out by θ: an agent knows users apart only by its own reading.
-    log = ItemPositionLog(
-        items, rng.integers(0, 3, n), clicks, shows[kinds, items], user_features=np.eye(2)[kinds], item_features=np.eye(3)
-    )
-    return log, click, shows
-
-
-class ByKind(ByTheta):
-    """The item that a table names for the kind of the user, which the first two features tell."""
-
-    def rank(self, observation):
-        return self.theta[[observation["features"][0, :2].argmax()]]
-
-
-@pytest.mark.parametrize("table", [(0, 1), *slow(((2, 0),), ((1, 1),))])
-def test_single_items_logged_with_unequal_propensities(table):
-    """Both estimates within 5 standard errors of the exact value; the mean of all agreeing rows is further off."""
-    log, click, shows = single_items(40_000, seed=5)
-    result = clickgym.replay(ByKind(3, 1, table), log)
-    truth = click[[0, 1], table].mean()
-    assert abs(result.value - truth) < 5 * result.standard_error
-    assert abs(result.weighted_value - truth) < 5 * result.weighted_standard_error
-    accepted = 0.1  # the least propensity, whatever is shown
-    assert abs(len(result.rewards) / 40_000 - accepted) < 5 * np.sqrt(accepted / 40_000)
-    chances = shows[[0, 1], table]
-    naive = (click[[0, 1], table] * chances).sum() / chances.sum()
-    if table == (0, 1):
-        assert abs(naive - truth) > 5 * result.standard_error
-
-
 def test_an_agent_that_does_not_learn_stays_as_it_is():
     log, _ = random_log("PBM", 500, seed=0)
     agent = clickgym.agents.C2UCB(4, 1, n_features=6, seed=0)
@@ -189,17 +150,13 @@ def test_the_place_of_an_item_in_the_log_tells_nothing():
 def test_what_cannot_be_replayed_is_named():
     log, model = random_log("PBM", 30, seed=0)
     agent = ByTheta(4, 2, model.theta)
-    single, _, _ = single_items(20, 0)
     given = partial(replace, log)
-    bare = replace(single, user_features=None, item_features=None)
     for ranker, records, message in (
         (agent, given(context=None), "the log has no context"),
         (agent, given(list_propensities=None), "the list propensities are not known; expected the same for all sessions"),
         (agent, given(list_propensities=np.linspace(0.1, 0.2, 30)), "the list propensities range from 0.1 to 0.2"),
         (agent, given(list_propensities=np.ones(30)), "the list propensities are 1; expected at most 1/4! = 0.0416667"),
         (ByTheta(5, 2, model.theta), log, "the agent ranks 5 items; expected n_items = 4"),
-        (ByKind(3, 2, (0, 1)), single, "the agent ranks 2 of 3 items; expected one of 3"),
-        (ByKind(bare.n_items, 1, (0, 1)), bare, "the log has no features of users and items"),
     ):
         with pytest.raises(ValueError, match=re.escape(message)):
             clickgym.replay(ranker, records)

@@ -25,7 +25,6 @@ ASKED = {
         "runner/run.py",  # an agent that was passed as an object
         "runner/pairs.py",
         "runner/check_agent.py",  # which checks what others rely on
-        "offline/decision/decide.py",
     },
     "takes_candidates": {"runner/pairs.py", "runner/describe.py"},
     "can_replace": {"runner/pairs.py", "runner/describe.py"},

@@ -1,13 +1,12 @@
-"""Compare policies by several estimators; policies and logs are named as on the command line."""
+"""Compare policies by several estimators; policies are named as on the command line."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
-from os import PathLike
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,15 +15,9 @@ from ..core.checks import check_between, check_choice, check_count, check_kind, 
 from ..core.files import read_arrays, reading
 from ..envs import CLICK_MODELS, Instance, load_instance
 from ..envs.users import REWARDS
-from .evaluation import Evaluation, Policies, check_cutoff, check_estimator, evaluate, logged_reward
-from .log import ClickLog, ItemPositionLog
+from .evaluation import Evaluation, Policies, check_cutoff, check_estimator, evaluate
+from .log import ClickLog
 from .policies import FixedPolicy, ItemPositionPolicy, PlackettLucePolicy, UniformPolicy, empirical_policies, sessions_by_query
-from .readers import LOG_FORMATS, read_log, read_open_bandit
-from .reading import Reading, check_reading
-from .several import Paths, log_files
-from .verdict import Judge, Verdict, agreement
-
-FORMATS = ("auto", *LOG_FORMATS, "obd")
 
 
 @dataclass(frozen=True)
@@ -32,20 +25,16 @@ class Comparison:
     """Estimates of the rewards of several policies, by several estimators, from one log.
 
     Attributes:
-        log: the log that was read.
+        log: the sessions.
         policies: the evaluated policies, by their specs.
         by_policy: the estimates of each policy, in the order of the estimators; refused estimates are left out.
         refused: the reason why there is no estimate, by policy and estimator; empty unless another estimate exists.
-        on_policy: the reward per session in the policy's own log; None without one.
-        verdicts: whether each policy is better than the logged one; None where the log does not tell what that one earned.
     """
 
-    log: ClickLog | ItemPositionLog
+    log: ClickLog
     policies: dict[str, Policies]
     by_policy: dict[str, tuple[Evaluation, ...]]
     refused: dict[tuple[str, str], str]
-    on_policy: float | None
-    verdicts: dict[str, Verdict | None]
 
     @property
     def evaluations(self) -> tuple[Evaluation, ...]:
@@ -55,7 +44,7 @@ class Comparison:
     def lists(self, policy: str) -> dict[str, tuple[str, ...]]:
         """The list that a policy shows for each query, as labels.
 
-        Queries for which it shows several lists are left out. In a log of single displays the query is ``""``.
+        Queries for which it shows several lists are left out.
 
         Args:
             policy: a key of ``policies``.
@@ -66,8 +55,6 @@ class Comparison:
             {'q': ('b', 'a')}
         """
         policies, log = self.policies[check_choice("policy", policy, self.policies)], self.log
-        if isinstance(log, ItemPositionLog):
-            return {"": tuple(map(str, policies.ranking))} if isinstance(policies, FixedPolicy) else {}
         queries = [query for query, _ in sessions_by_query(log)]
         by_query = policies if isinstance(policies, Mapping) else dict.fromkeys(queries, policies)
         return {
@@ -78,33 +65,25 @@ class Comparison:
 
 
 def compare(
-    log: Paths | ClickLog | ItemPositionLog,
+    log: ClickLog,
     policies: str | Sequence[str],
-    estimators: Sequence[str] | None = None,
+    estimators: Sequence[str],
     *,
-    log_format: str = "auto",
-    query: str | None = None,
     logging: str | None = None,
     reward: str = "clicks",
     cutoff: int | None = None,
-    on_policy: str | PathLike[str] | ClickLog | ItemPositionLog | None = None,
     bootstrap: int = 1000,
     level: float = 0.95,
     seed: int = 0,
 ) -> Comparison:
     """Estimate what several policies would have earned, and how much more than the logged policy.
 
-    `clickgym.compare_online` is another thing: it simulates a comparison of two rankings on live traffic.
-
     Args:
-        log: a log that another policy made, or its file or files.
+        log: a log that another policy made.
         policies: one or several specs, as in `read_policy`.
-        estimators: names of `ESTIMATORS`. None: those whose assumptions are tested on the log and hold, and ``item-position``.
-            Then there is a verdict only where a click model that fits and an estimator that assumes less agree (`Verdict`).
-        log_format, query: as for `read_sessions`.
+        estimators: names of `ESTIMATORS`.
         logging: the policy that made the log, as a spec; None takes the probabilities that the log recorded.
         reward, cutoff, bootstrap, level, seed: as for `evaluate`.
-        on_policy: a log of the evaluated policy itself, to compare with.
 
     Raises:
         ValueError, OSError: on wrong input; where an estimate is refused, and no other can be made.
@@ -114,60 +93,28 @@ def compare(
         >>> compare(log, "fixed:a,b", ["ips", "pbm"], logging="uniform").evaluations[0].value
         1.0
     """
+    check_kind("log", log, ClickLog, "a ClickLog")
     policies = some_labels("policies", [policies] if isinstance(policies, str) else policies)
     check_choice("reward", reward, REWARDS)
-    if estimators is not None:
-        estimators = some_labels("estimators", estimators)
-        for name in estimators:
-            check_estimator(name, reward)
-    logged = read_sessions(log, log_format, query)
-    targets = {spec: read_policy(spec, logged, reward, cutoff) for spec in policies}
-    source = None if logging is None else read_policy(logging, logged)
+    estimators = some_labels("estimators", estimators)
+    for name in estimators:
+        check_estimator(name, reward)
+    targets = {spec: read_policy(spec, log, reward, cutoff) for spec in policies}
+    source = None if logging is None else read_policy(logging, log)
     settings: dict[str, Any] = {
         "reward": reward, "cutoff": cutoff, "bootstrap": check_count("bootstrap", bootstrap),
         "level": check_between("level", level, 0.0, 1.0), "seed": check_seed(seed),
     }  # fmt: skip
-    if estimators is None and isinstance(logged, ClickLog):
-        by_policy, refused, verdicts = _judged(logged, targets, source, **settings)
-    else:
-        by_policy, refused, verdicts = _estimated(logged, targets, estimators, source, **settings)
-    if not any(by_policy.values()):
-        raise ValueError(next(iter(refused.values())))
-    earned = None if on_policy is None else logged_reward(read_sessions(on_policy, log_format, query), reward, cutoff)
-    return Comparison(logged, targets, by_policy, refused, earned, verdicts)
-
-
-Estimates = tuple[dict[str, tuple[Evaluation, ...]], dict[tuple[str, str], str], dict[str, Verdict | None]]
-"""As in `Comparison`: by policy, refused and verdicts."""
-
-
-def _judged(
-    log: ClickLog, targets: Mapping[str, Policies], logging: Policies | None, *, reward: str, **settings: Any
-) -> Estimates:
-    """By the estimators whose assumptions hold in the log."""
-    if reward != "clicks" or log.values is not None:
-        what = repr(reward) if reward != "clicks" else "what they are worth"
-        raise ValueError(f"estimators are not given, which tells only of clicks; expected some that tell {what}")
-    judge = Judge(log, targets, logging, **settings)
-    by_policy = {spec: judge.judge(spec) for spec in targets}
-    refused = {(spec, name): why for spec, (_, reasons, _) in by_policy.items() for name, why in reasons.items()}
-    verdicts: dict[str, Verdict | None] = {spec: verdict for spec, (_, _, verdict) in by_policy.items()}
-    return {spec: results for spec, (results, _, _) in by_policy.items()}, refused, verdicts
-
-
-def _estimated(
-    log: ClickLog | ItemPositionLog, targets: Mapping[str, Policies], estimators: Sequence[str] | None,
-    logging: Policies | None, **settings: Any,
-) -> Estimates:  # fmt: skip
-    """By the estimators that were asked for."""
     by_policy: dict[str, tuple[Evaluation, ...]] = dict.fromkeys(targets, ())
     refused = {}
-    for spec, name in product(targets, estimators or ("item-position",)):
+    for spec, name in product(targets, estimators):
         try:
-            by_policy[spec] += (evaluate(log, targets[spec], name, logging=logging, **settings),)
+            by_policy[spec] += (evaluate(log, targets[spec], name, logging=source, **settings),)
         except ValueError as error:
             refused[spec, name] = str(error)
-    return by_policy, refused, {spec: agreement(results, estimators is None) for spec, results in by_policy.items()}
+    if not any(by_policy.values()):
+        raise ValueError(next(iter(refused.values())))
+    return Comparison(log, targets, by_policy, refused)
 
 
 def some_labels(name: str, words: Sequence[str]) -> tuple[str, ...]:
@@ -178,42 +125,15 @@ def some_labels(name: str, words: Sequence[str]) -> tuple[str, ...]:
     return checked
 
 
-def read_sessions(
-    source: Paths | ClickLog | ItemPositionLog, log_format: str = "auto", query: str | None = None, **reading: Unpack[Reading]
-) -> ClickLog | ItemPositionLog:
-    """Read a log, or the sessions of one query.
-
-    Args:
-        source: its file or files, or the log itself.
-        log_format: ``"obd"`` for the Open Bandit Dataset, else as for `read_log`.
-        query: keep only the sessions of the query with this label; None keeps all.
-        reading: columns, duplicates, bad_rows, repeated and max_memory, of a file, as for `read_log`; of them only bad_rows for
-            the Open Bandit Dataset.
-
-    Raises:
-        ValueError: on an unknown format or query, or as the reader.
-    """
-    check_choice("log format", log_format, FORMATS)
-    options = check_reading(**reading)
-    if isinstance(source, (ClickLog, ItemPositionLog)):
-        log = source
-    elif log_format == "obd":
-        if wrong := options - {"bad_rows"}:
-            raise ValueError(f"{' and '.join(sorted(wrong))} cannot be given for the Open Bandit Dataset: it has no sessions")
-        if len(files := log_files(source)) > 1:
-            raise ValueError(f"{len(files)} files are given; expected one of the Open Bandit Dataset")
-        log = read_open_bandit(files[0], bad_rows=reading.get("bad_rows", "strict"))
-    else:
-        log = read_log(source, log_format, **reading)
+def of_query(log: ClickLog, query: str | None) -> ClickLog:
+    """The sessions of a query of the log; None: all."""
     if query is None:
         return log
-    if isinstance(log, ItemPositionLog):
-        raise ValueError("a log of the Open Bandit Dataset has no queries to choose from")
     check_choice("query", query, log.query_labels)
-    return replace(log[log.queries == log.query_labels.index(query)], notes=log.notes)
+    return log[log.queries == log.query_labels.index(query)]
 
 
-def read_policy(spec: str, log: ClickLog | ItemPositionLog, reward: str = "clicks", cutoff: int | None = None) -> Policies:
+def read_policy(spec: str, log: ClickLog, reward: str = "clicks", cutoff: int | None = None) -> Policies:
     """The policy of a spec, or one policy for each query.
 
     Args:
@@ -229,12 +149,11 @@ def read_policy(spec: str, log: ClickLog | ItemPositionLog, reward: str = "click
         ValueError: if nothing is called so, or if the file or an item does not fit.
     """
     check_kind("policy", spec, str, "words such as uniform or fixed:a,b, or a file")
-    check_kind("log", log, (ClickLog, ItemPositionLog), "a ClickLog or an ItemPositionLog")
+    check_kind("log", log, ClickLog, "a ClickLog")
     check_choice("reward", reward, REWARDS)
-    if isinstance(log, ClickLog):
-        check_cutoff(cutoff, log)
-        if spec == "empirical":
-            return empirical_policies(log)
+    check_cutoff(cutoff, log)
+    if spec == "empirical":
+        return empirical_policies(log)
     if spec == "uniform":
         return _uniform(log)
     path, _, model = (spec, "", "") if ":" not in spec or Path(spec).exists() else spec.rpartition(":")
@@ -243,24 +162,22 @@ def read_policy(spec: str, log: ClickLog | ItemPositionLog, reward: str = "click
     return _of_one_query(spec, log)
 
 
-def _of_one_query(spec: str, log: ClickLog | ItemPositionLog) -> Policies:
-    if isinstance(log, ClickLog) and len(np.unique(log.queries)) > 1:
+def _of_one_query(spec: str, log: ClickLog) -> Policies:
+    if len(np.unique(log.queries)) > 1:
         raise ValueError(f"the policy {spec!r} ranks the items of one query, and the log has several; choose one with --query")
     if spec.startswith("fixed:"):
         return FixedPolicy(_numbers(spec.removeprefix("fixed:").split(","), log))
     return _from_arrays(spec, log)
 
 
-def _uniform(log: ClickLog | ItemPositionLog) -> Policies:
-    if isinstance(log, ItemPositionLog):
-        return UniformPolicy(log.n_items, log.n_positions)
+def _uniform(log: ClickLog) -> Policies:
     return {
         query: UniformPolicy(np.setdiff1d(log.items[sessions], -1), log.n_positions)
         for query, sessions in sessions_by_query(log)
     }
 
 
-def _from_arrays(spec: str, log: ClickLog | ItemPositionLog) -> Policies:
+def _from_arrays(spec: str, log: ClickLog) -> Policies:
     """The policy of an ``.npz`` file."""
     if not spec.endswith(".npz"):
         raise ValueError(
@@ -282,7 +199,7 @@ def _from_arrays(spec: str, log: ClickLog | ItemPositionLog) -> Policies:
         raise ValueError(f"{spec}: {error}") from None
 
 
-def _best_lists(path: Path, model: str, log: ClickLog | ItemPositionLog, reward: str, cutoff: int | None) -> Policies:
+def _best_lists(path: Path, model: str, log: ClickLog, reward: str, cutoff: int | None) -> Policies:
     """For each query of the instance file, or of those in the folder, the best list under a click model of the file."""
     policies: dict[str, FixedPolicy] = {}
     for file in sorted(path.glob("*.json")) if path.is_dir() else [path]:
@@ -294,7 +211,7 @@ def _best_lists(path: Path, model: str, log: ClickLog | ItemPositionLog, reward:
             raise ValueError(f"{file} is a second file of the query {query!r} in {path}; expected one for each query")
         best = instance.model(_kind(instance, model, file, path), log.n_positions).optimal_ranking(reward, cutoff)
         policies[query] = FixedPolicy(_numbers(items, log)[best])
-    for query, _ in sessions_by_query(log) if isinstance(log, ClickLog) else ():
+    for query, _ in sessions_by_query(log):
         if query not in policies:
             raise ValueError(f"{path} has no list for the query {query!r} of the log; choose a query with --query")
     return policies
@@ -311,12 +228,8 @@ def _kind(instance: Instance, model: str, file: Path, path: Path) -> str:
     return matches[0]
 
 
-def _numbers(labels: Sequence[str], log: ClickLog | ItemPositionLog) -> NDArray[np.int64]:
+def _numbers(labels: Sequence[str], log: ClickLog) -> NDArray[np.int64]:
     """How the log numbers the items with these labels."""
-    if isinstance(log, ItemPositionLog):
-        if not all(label.isdecimal() and len(label) <= 9 for label in labels):
-            raise ValueError(f"the items of this log are numbers of up to 9 digits; got {', '.join(labels)}")
-        return np.array([int(label) for label in labels])
     number = {label: index for index, label in enumerate(log.item_labels)}
     for label in labels:
         if label not in number:

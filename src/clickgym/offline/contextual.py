@@ -1,88 +1,137 @@
-"""Contextual instances from data: from ratings as in He et al. 2020, and from documents with relevance labels.
+"""Contextual instances from ratings, as in He et al. 2020.
 
-The candidates of a user are the items that the user judged, because nothing is known about other items. A user with fewer than
-L judgements is left out. If there are more, each session shows L of them, drawn at random. For documents, a query takes the
-role of the user, and its documents are the judged items.
+The candidates of a user are the items that the user rated, because nothing is known about other items. A user with fewer than L
+ratings is left out. If there are more, each session shows L of them, drawn at random.
 
-*Attraction* of a label y: ``floor + (1 - floor) (2^y - 1) / 2^y_max``, y_max the largest label of the data. This is the gain of
-the expected reciprocal rank (Chapelle et al., CIKM 2009), raised by a floor for clicks on what is irrelevant. Or, ``linear``,
-the least-squares fit θ* of these attractions to the features, so that what the agents assume holds exactly; should a fitted
-attraction leave [0, 1], all are moved and scaled until they fit.
+*Attraction* of a rating y: ``floor + (1 - floor) (2^y - 1) / 2^y_max``, y_max the largest rating of the data. This is the gain
+of the expected reciprocal rank (Chapelle et al., CIKM 2009), raised by a floor for clicks on what is irrelevant. Or,
+``linear``, the least-squares fit θ* of these attractions to the features, so that what the agents assume holds exactly; should
+a fitted attraction leave [0, 1], all are moved and scaled until they fit.
 
 *Features* begin with a constant, for attractions are not 0 on average, and have a norm of at most 1:
+``x = [1, U(i)/‖U(i)‖, V(j)/‖V(j)‖] / √3`` from the singular value decomposition of the matrix of attractions, 0 where nothing
+was rated (section 6.3 of the paper, which has neither the constant nor the lengths 1. Without them the lengths differ by
+factors of hundreds, and of what was rated little next to nothing is learned). They are cut after six decimals, which keeps
+instance files small.
 
-* ratings: ``x = [1, U(i)/‖U(i)‖, V(j)/‖V(j)‖] / √3`` from the singular value decomposition of the matrix of attractions, 0
-  where nothing was rated (section 6.3 of the paper, which has neither the constant nor the lengths 1. Without them the lengths
-  differ by factors of hundreds, and of what was rated little next to nothing is learned);
-* documents: ``x = [1, f/‖f‖_max] / √2``, where each feature f_j was first divided by its largest absolute value, and the whole
-  then reduced to fewer dimensions if that is asked for.
-
-  With ``normalise="query"`` a feature is moved and divided so that its values in each query go from 0 to 1, as most of that
-  literature has it (all 0 where they do not differ).
-
-They are cut after six decimals, which keeps instance files small.
-
-``interactions`` adds *products* of features behind these, and one number scales all so that the largest norm is 1. For ratings
-``"products"`` multiplies U_a(i) by V_a(j), as the decomposition does, and ``"outer"`` each U_a(i) by each V_b(j). ⚠ Queries
-have no features: for documents these are the squares of f, or each product of two entries of f once. Products are not written
-to the file: environments compute them in every session.
-
-*Users by grades* (`GradedModel`) take the place of attraction and examination where ``users`` names them: documents must be
-judged in whole grades, from 0 to 4. Queries *held out* get no sessions; their features are made by what was fitted to the
-others.
+``interactions`` adds *products* of features behind these, and one number scales all so that the largest norm is 1:
+``"products"`` multiplies U_a(i) by V_a(j), as the decomposition does, and ``"outer"`` each U_a(i) by each V_b(j). Products are
+not written to the file: environments compute them in every session.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import compress
-from typing import Any, NamedTuple, TypeAlias
+from os import PathLike
+from typing import Any, TypeAlias
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 from scipy import sparse
 
 from ..core.checks import (
+    as_call,
     check_choice,
     check_count,
     check_flag,
     check_kind,
     check_labels,
+    check_path,
     check_positions,
     check_seed,
-    check_share,
     check_text,
     integers,
     numbers,
     probability,
-    short,
 )
 from ..core.files import check_memory
-from ..envs import DEFAULT_INSTANCE, ClickModel, GradedModel, Instance, LabelledModel, LinearModel, load_instance
-from ..envs.contextual.graded import MOST_GRADES, fewest_grades
+from ..core.formats import one_line
+from ..envs import DEFAULT_INSTANCE, ClickModel, Instance, LabelledModel, LinearModel, load_instance
 from ..envs.contextual.interactions import INTERACTIONS, interaction_pairs, largest_norm, with_products
 from .distinct import grouped
-from .features import DenoisingAutoencoder, TruncatedSVD
-from .judgements import Judgements
+from .features import TruncatedSVD
+from .log import set_checked
+from .readers import coded
 
 Floats: TypeAlias = NDArray[np.float64]
 Groups: TypeAlias = Sequence[NDArray[np.int64]]
 Pairs: TypeAlias = NDArray[np.int64]
-Attracted: TypeAlias = tuple[Sequence[LabelledModel | LinearModel | GradedModel], float, str]
 
-REDUCTIONS = ("none", "svd", "autoencoder")
-"""What can be done about the dimension of documents' features."""
 
-NORMALISATIONS = ("largest", "query")
-"""How documents' features are brought to one scale."""
+@dataclass(frozen=True, eq=False)
+class Ratings:
+    """How users rate items.
 
-MOST_NUMBERS = 500_000_000  # 4 GB of features at once; a slip in a feature's number asks for more
+    Args:
+        users: ``(E,)`` the user of each rating, as an index into ``user_labels``.
+        items: ``(E,)`` the item, as an index into ``item_labels``; a user rates an item at most once.
+        stars: ``(E,)`` numbers from 0, the more the better.
+        user_labels, item_labels: what the indices stand for.
+
+    Raises:
+        ValueError: naming the array and what was expected.
+
+    Example:
+        >>> ratings = Ratings([0, 0, 1], [0, 1, 1], [5, 3, 4], ("ann", "bob"), ("Heat", "Jumanji"))
+        >>> len(ratings), ratings.stars.tolist()
+        (3, [5.0, 3.0, 4.0])
+    """
+
+    users: NDArray[np.int32]
+    items: NDArray[np.int32]
+    stars: NDArray[np.float64]
+    user_labels: tuple[str, ...]
+    item_labels: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        checked = partial(set_checked, self)
+        n_users, n_items = (len(checked(name, check_labels)) for name in ("user_labels", "item_labels"))
+        shape = checked("users", integers, ("ratings",), 0, n_users, dtype=np.int32, whole=True).shape
+        checked("items", integers, shape, 0, n_items, dtype=np.int32, whole=True)
+        checked("stars", numbers, shape, 0.0, expected="a finite number from 0", copy=False)
+        pairs = self.users.astype(np.int64) * n_items + self.items
+        if len(np.unique(pairs)) < len(pairs):
+            raise ValueError("a user rates an item twice")
+
+    def __repr__(self) -> str:
+        return as_call(self, n_ratings=len(self), n_users=len(self.user_labels), n_items=len(self.item_labels))
+
+    def __len__(self) -> int:
+        return len(self.users)
+
+
+def read_ratings(path: str | PathLike[str]) -> Ratings:
+    """Read a table of ratings in the format of MovieLens.
+
+    Args:
+        path: CSV file, gzipped if its name ends with ``.gz``, or Parquet, with the columns ``userId``, ``movieId`` and
+            ``rating`` (a number from 0); others are not read.
+
+    Raises:
+        ValueError: naming the file and what is wrong.
+
+    Source: Harper, Konstan, *The MovieLens datasets: history and context*, TiiS 2015.
+    """
+    path = check_path("path", path)
+    try:
+        table = pl.scan_parquet(path) if path.suffix == ".parquet" else pl.scan_csv(path, infer_schema=False)
+        rows = table.select(pl.col("userId", "movieId").cast(pl.String), pl.col("rating").cast(pl.Float64)).collect()
+    except pl.exceptions.PolarsError as error:
+        raise ValueError(f"{path}: {one_line(str(error))}") from None
+    for name in rows.columns:
+        if rows[name].null_count():
+            raise ValueError(f"{path}: row {rows[name].is_null().arg_true()[0] + 1} has no value in the column {name!r}")
+    users, user_labels = coded(rows["userId"])
+    items, item_labels = coded(rows["movieId"])
+    return Ratings(users, items, rows["rating"].to_numpy(), user_labels, item_labels)
 
 
 def label_attraction(labels: Floats, floor: float = 0.05) -> Floats:
-    """The attraction probability of relevance labels, by the formula in the module's docstring.
+    """The attraction probability of ratings, by the formula in the module's docstring.
 
     Args:
         labels: numbers from 0.
@@ -101,49 +150,35 @@ def label_attraction(labels: Floats, floor: float = 0.05) -> Floats:
 
 
 def contextual_instance(
-    judgements: Judgements,
-    models: Sequence[str] | None = None,
+    ratings: Ratings,
+    models: Sequence[str] = ("UBM",),
     *,
-    users: str | None = None,
     n_items: int = 10,
     n_positions: int = 5,
     linear: bool = False,
     floor: float = 0.05,
-    normalise: str = "largest",
-    reduce: str = "none",
     dimension: int = 10,
     interactions: str = "none",
     most_rated: int | None = None,
-    held_out: Judgements | float = 0.0,
     examination: str = DEFAULT_INSTANCE,
     seed: int = 0,
     name: str = "contextual",
     origin: str = "",
 ) -> Instance:
-    """Make a contextual instance from ratings, or from documents with features.
+    """Make a contextual instance from ratings.
 
     Args:
-        judgements: ratings have no features, documents do.
-        models: click models of the instance ``examination`` in which only attraction belongs to items: UBM, PBM, CM, DCM; None
-            takes UBM, or with ``users`` what these are, DBN.
-        users: simulated users by grades of relevance, a key of `clickgym.envs.GRADED_USERS`, in place of attraction from labels
-            (``floor``, ``linear``) and of ``examination``. They tell as few grades apart, 2, 3 or 5, as have the highest of all
-            judgements, those left out and held out included.
+        ratings: as `read_ratings` returns them.
+        models: click models of the instance ``examination`` in which only attraction belongs to items: UBM, PBM, CM, DCM.
         n_items: L, the number of candidates in each session.
         n_positions: K.
-        linear: replace the attraction of the labels by the linear function of the features that fits it best.
-        floor: attraction of the label 0.
-        normalise: one of `NORMALISATIONS`: ``"largest"`` divides each feature by its largest absolute value, ``"query"`` takes
-            its least value in a query to 0 and the largest to 1.
-        reduce: of documents' features: one of `REDUCTIONS`.
-        dimension: of the singular value decomposition (ratings have twice that many features and a constant) or of the code.
+        linear: replace the attraction of the ratings by the linear function of the features that fits it best.
+        floor: attraction of the rating 0.
+        dimension: of the singular value decomposition; there are twice as many features and a constant.
         interactions: ``"none"``, or which products of features are further features, ``"products"`` or ``"outer"``.
-        most_rated: of ratings, keep only so many items, those with the most; None keeps all.
-        held_out: for simulated users: documents of further queries, or the share of the queries, drawn by ``seed``, that no
-            session is about, for `GradedModel.held_out_ndcg`. Features beyond those of the judgements are left out; with
-            ``"largest"`` also those that are 0 in all of these.
+        most_rated: keep only so many items, those with the most ratings; None keeps all.
         examination: the instance whose users' examination is taken: a name or a file.
-        seed: of decomposition and autoencoder.
+        seed: of the decomposition.
         name, origin: of the instance.
 
     Returns:
@@ -152,135 +187,71 @@ def contextual_instance(
 
     Raises:
         ValueError: naming what does not fit together.
-        ImportError: the autoencoder needs torch.
 
     Example:
         >>> rng = np.random.default_rng(0)
         >>> users, items = (part.ravel() for part in np.indices((8, 12)))
         >>> names = tuple(map(str, range(12)))
-        >>> ratings = Judgements(users, items, rng.integers(1, 6, 96), names[:8], names)
+        >>> ratings = Ratings(users, items, rng.integers(1, 6, 96), names[:8], names)
         >>> instance = contextual_instance(ratings, n_items=6, n_positions=3, dimension=2)
         >>> instance.model("LabelledModel of UBM").n_features
         5
-        >>> features = sparse.eye_array(96, 2).tocsr()
-        >>> pages = Judgements(users // 4, range(96), items % 3, ("q", "r"), tuple(map(str, range(96))), features)
-        >>> contextual_instance(pages, users="navigational").model("GradedModel of DBN").behaviour
-        'navigational'
     """
     check_positions(n_positions, check_count("n_items", n_items))
     probability("floor", floor)
     check_count("dimension", dimension)
     check_seed(seed)
     check_flag("linear", linear)
-    check_choice("reduction", reduce, REDUCTIONS)
-    check_choice("normalisation", normalise, NORMALISATIONS)
     check_choice("interactions", interactions, ("none", *INTERACTIONS))
     check_text("origin", origin)
-    check_kind("judgements", judgements, Judgements, "judgements, as read_judgements returns them")
-    _check_held_out(held_out, users)
-    if users is None:
-        source, bases = _bases(models, examination, n_items, n_positions)
-        origin = "; ".join(filter(None, (origin, f"examination: {source.origin}")))
-        formula = "linear" if linear else "floor + (1 - floor) (2^label - 1) / 2^largest"
-        facts: dict[str, Any] = {"attraction": formula, "floor": floor}
-        clicks: Callable[..., Attracted] = partial(_by_labels, bases, linear, floor)
-    else:
-        _check_simulated(users, judgements, models=models, linear=linear, floor=floor, examination=examination)
-        facts = {"attraction": f"{users} users by grade"}
-        sizes = {"n_items": n_items, "n_positions": n_positions}
-        clicks = partial(_by_grades, users, _number_of_grades(judgements, held_out), sizes)
-    how = _Features(normalise, reduce, dimension, seed)
-    judgements, further = _folds(judgements, held_out, seed)
-    judgements = _of_most_rated(judgements, most_rated)
-    if judgements.features is None:
-        table = _rating_features(judgements, how, floor)
-    else:
-        table = _query_features(judgements, further, how)
-    raters, groups = _groups(judgements.users, n_items)
-    places, features = _places(judgements), None if table.users is None else table.users[raters]
-    candidates = [places[group] for group in groups]
-    shared: dict[str, Any] = {"items": table.items, "users": features, "candidates": candidates}
+    check_kind("ratings", ratings, Ratings, "ratings, as read_ratings returns them")
+    source, bases = _bases(models, examination, n_items, n_positions)
+    ratings = _of_most_rated(ratings, most_rated)
+    users, items = _features(ratings, dimension, floor, seed)
+    raters, groups = _groups(ratings.users, n_items)
+    places = _places(ratings)
+    shared: dict[str, Any] = {"items": items, "users": users[raters], "candidates": [places[group] for group in groups]}
     pairs = _pairs(interactions, shared)
     shared = _scaled(shared, pairs)
-    contents, explained, words = clicks(judgements.labels, groups, shared, pairs, table.held_out)
+    contents, explained, words = _users(bases, linear, label_attraction(ratings.stars, floor), groups, shared, pairs)
     n_candidates = len(np.unique(np.concatenate(shared["candidates"])))
     return Instance(
         name,
         {model.kind: model for model in contents},
         n_positions,
-        description=(
-            f"{len(groups):,} {table.raters}, {n_candidates:,} items, {contents[0].n_features} features; attraction {words}"
-            + ("" if table.held_out is None else f"; {len(table.held_out['candidates']):,} queries held out")
-        ),
-        origin=origin,
+        description=(f"{len(groups):,} users, {n_candidates:,} items, {contents[0].n_features} features; attraction {words}"),
+        origin="; ".join(filter(None, (origin, f"examination: {source.origin}"))),
         estimation={
-            "left_out": len(np.unique(judgements.users)) - len(groups),
-            **facts,
+            "left_out": len(np.unique(ratings.users)) - len(groups),
+            "attraction": "linear" if linear else "floor + (1 - floor) (2^label - 1) / 2^largest",
+            "floor": floor,
             "explained_by_linear_fit": round(explained, 4),
-            "features": table.made_by,
-            **({"normalised": normalise} if normalise != "largest" else {}),
+            "features": "singular value decomposition",
             **({"interactions": interactions} if interactions != "none" else {}),
             "seed": seed,
         },
     )
 
 
-class _Features(NamedTuple):
-    """How features are made; see `contextual_instance`."""
-
-    normalise: str
-    reduce: str
-    dimension: int
-    seed: int
-
-
-class _Table(NamedTuple):
-    """Features, and who judged the items that they describe.
-
-    Attributes:
-        users: their features; None where users are queries, which have none.
-        items: the features of items, those of documents held out behind them.
-        held_out: the candidates and grades of the queries that are held out, if there are any.
-        raters, made_by: what users are called, and by what features were made.
-    """
-
-    users: Floats | None
-    items: Floats
-    held_out: dict[str, Any] | None
-    raters: str
-    made_by: str
-
-
-def _of_most_rated(judgements: Judgements, most_rated: int | None) -> Judgements:
-    """All judgements, or those of the items with the most ratings."""
+def _of_most_rated(ratings: Ratings, most_rated: int | None) -> Ratings:
+    """All ratings, or those of the items with the most of them."""
     if most_rated is None:
-        return judgements
-    if judgements.features is not None:
-        raise ValueError(f"most_rated is {most_rated}; only ratings can be reduced to the items with the most of them")
+        return ratings
     check_count("most_rated", most_rated)
-    counts = np.bincount(judgements.items, minlength=len(judgements.item_labels))
-    return _part(judgements, np.isin(judgements.items, np.argsort(-counts, kind="stable")[:most_rated]))
+    counts = np.bincount(ratings.items, minlength=len(ratings.item_labels))
+    kept = np.isin(ratings.items, np.argsort(-counts, kind="stable")[:most_rated])
+    return replace(ratings, users=ratings.users[kept], items=ratings.items[kept], stars=ratings.stars[kept])
 
 
-def _part(judgements: Judgements, of: NDArray[np.bool_]) -> Judgements:
-    return replace(judgements, users=judgements.users[of], items=judgements.items[of], labels=judgements.labels[of])
+def _places(ratings: Ratings) -> NDArray[np.int64]:
+    """The place of each rating's item among those that are rated."""
+    return np.unique(ratings.items, return_inverse=True)[1]
 
 
-def _places(judgements: Judgements) -> NDArray[np.int64]:
-    """The place of each judgement's item among those that are judged."""
-    return np.unique(judgements.items, return_inverse=True)[1]
-
-
-# What clicks depend on, of the labels of all judgements, those of each user, features, products, and what is held out: the
-# models, the share of their attraction that a linear function explains, and the description.
-
-
-def _by_labels(
-    bases: Sequence[ClickModel], linear: bool, floor: float, labels: Floats, groups: Groups, shared: dict[str, Any],
-    pairs: Pairs, held_out: dict[str, Any] | None,
-) -> Attracted:  # fmt: skip
-    """Attraction from labels, and examination from an instance."""
-    attraction = label_attraction(labels, floor)
+def _users(
+    bases: Sequence[ClickModel], linear: bool, attraction: Floats, groups: Groups, shared: dict[str, Any], pairs: Pairs
+) -> tuple[Sequence[LabelledModel | LinearModel], float, str]:
+    """The models, the share of their attraction that a linear function explains, and the description."""
     attractions = [attraction[group] for group in groups]
     theta, explained, fitted = _linear_fit(shared, attractions, pairs)
     words = "linear in them" if linear else f"from labels, {explained:.0%} of its variance linear in them"
@@ -292,41 +263,9 @@ def _by_labels(
     return models, explained, words
 
 
-def _by_grades(
-    users: str, n_grades: int, sizes: dict[str, int], labels: Floats, groups: Groups, shared: dict[str, Any], pairs: Pairs,
-    held_out: dict[str, Any] | None,
-) -> Attracted:  # fmt: skip
-    """Users simulated by grades."""
-    grades = integers("labels", labels, (None,), whole=True)
-    of_groups = [grades[group] for group in groups]
-    model = GradedModel(users, shared["items"], shared["candidates"], of_groups, held_out=held_out, **sizes)
-    model = model.of_grades(n_grades).with_interactions(pairs)
-    explained = _linear_fit(shared, model.attractions, pairs)[1]
-    kind = users.replace("_", " ")
-    return [model], explained, f"of {kind} users by {n_grades} grades, {explained:.0%} of its variance linear in them"
-
-
-def _check_held_out(held_out: Judgements | float, users: str | None) -> None:
-    if not isinstance(held_out, Judgements):
-        check_share("held_out", held_out)
-    if users is None and (isinstance(held_out, Judgements) or held_out):
-        raise ValueError("held_out is for simulated users, whose lists are measured by grades; give users, too")
-
-
-def _check_simulated(users: str, judgements: Judgements, **arguments: Any) -> None:
-    """Refuse what makes no sense beside simulated users."""
-    for argument, value in arguments.items():
-        if value != {"models": None, "linear": False, "floor": 0.05, "examination": DEFAULT_INSTANCE}[argument]:
-            raise ValueError(
-                f"{argument} is given beside users = {short(users)}, whose grades determine the clicks; expected one of the two"
-            )
-    if judgements.features is None:
-        raise ValueError(f"users is {users!r}, but the judgements have no features; expected documents judged in grades")
-
-
-def _bases(models: Sequence[str] | None, examination: str, n_items: int, n_positions: int) -> tuple[Instance, list[ClickModel]]:
+def _bases(models: Sequence[str], examination: str, n_items: int, n_positions: int) -> tuple[Instance, list[ClickModel]]:
     """The instance that says how lists are examined, and its click models before items without attraction."""
-    models = ("UBM",) if models is None else check_labels("models", models)
+    models = check_labels("models", models)
     source = load_instance(examination)
     # Labels and features tell the attraction of items, and nothing else of them.
     offered = [
@@ -339,126 +278,28 @@ def _bases(models: Sequence[str] | None, examination: str, n_items: int, n_posit
     return source, [source.model(model, n_positions).with_items(attraction=np.zeros(n_items)) for model in models]
 
 
-def _folds(judgements: Judgements, held_out: Judgements | float, seed: int) -> tuple[Judgements, Judgements | None]:
-    """What sessions are about, and what is held out."""
-    if isinstance(held_out, Judgements):
-        if held_out.features is None:
-            raise ValueError("held_out has no features; expected documents, as the judgements are")
-        return judgements, held_out
-    if not held_out:
-        return judgements, None
-    n_queries = len(judgements.user_labels)
-    size = max(round(held_out * n_queries), 1)
-    if size == n_queries:
-        raise ValueError(f"held_out is {held_out} of {n_queries} queries, which leaves none to learn from")
-    apart = np.isin(judgements.users, np.random.default_rng(seed).choice(n_queries, size, replace=False))
-    return _part(judgements, ~apart), _part(judgements, apart)
-
-
-def _number_of_grades(judgements: Judgements, held_out: Judgements | float) -> int:
-    """Of how many grades the users are: as all labels need, so that they stay the same whatever is left out or held out."""
-    folds = {"labels": judgements} | ({"labels held out": held_out} if isinstance(held_out, Judgements) else {})
-    grades = [integers(name, fold.labels, (None,), 0, MOST_GRADES, whole=True) for name, fold in folds.items()]
-    return fewest_grades(max(int(of.max()) for of in grades))
-
-
 def _groups(users: NDArray[np.int32], n_items: int) -> tuple[NDArray[np.int32], list[NDArray[np.int64]]]:
     """The users with enough candidates for a session, and the entries of each."""
     raters, groups = grouped(users)
     enough = [len(group) >= n_items for group in groups]
     if not any(enough):
         raise ValueError(
-            f"no user or query has {n_items} candidates, the most has {max(map(len, groups))}; ask for fewer items in a session"
+            f"no user has {n_items} candidates, the most has {max(map(len, groups))}; ask for fewer items in a session"
         )
     return raters[enough], list(compress(groups, enough))
 
 
-def _query_features(judgements: Judgements, further: Judgements | None, how: _Features) -> _Table:
-    """The features of all documents."""
-    if further is None:
-        return _Table(None, _document_features([judgements], how)[0], None, "queries", how.reduce)
-    items, others = _document_features([judgements, further], how)
-    groups = grouped(further.users)[1]
-    places = len(items) + _places(further)
-    grades = integers("labels held out", further.labels, (None,), whole=True)
-    holdout = {"candidates": [places[group] for group in groups], "grades": [grades[group] for group in groups]}
-    return _Table(None, np.vstack([items, others]), holdout, "queries", how.reduce)
-
-
-def _rating_features(judgements: Judgements, how: _Features, floor: float) -> _Table:
+def _features(ratings: Ratings, dimension: int, floor: float, seed: int) -> tuple[Floats, Floats]:
     """The features of users and of items."""
-    if how.reduce != "none" or how.normalise != "largest":
-        raise ValueError(
-            f"reduce is {how.reduce!r} and normalise is {how.normalise!r}; ratings have no features to change: dimension is "
-            "that of their decomposition"
-        )
-    places = _places(judgements)
-    shape = (len(judgements.user_labels), int(places.max()) + 1)
-    matrix = sparse.csr_array((label_attraction(judgements.labels, floor), (judgements.users, places)), shape)
-    svd = TruncatedSVD(how.dimension, seed=how.seed).fit(matrix)
+    places = _places(ratings)
+    shape = (len(ratings.user_labels), int(places.max()) + 1)
+    matrix = sparse.csr_array((label_attraction(ratings.stars, floor), (ratings.users, places)), shape)
+    svd = TruncatedSVD(dimension, seed=seed).fit(matrix)
     users, items = (
         vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-300) for vectors in (svd.users_, svd.items_)
     )
     constant = np.ones((len(users), 1))
-    users, items = _cut(np.hstack([constant, users]) / np.sqrt(3.0)), _cut(items / np.sqrt(3.0))
-    return _Table(users, items, None, "users", "singular value decomposition")
-
-
-def _document_features(folds: Sequence[Judgements], how: _Features) -> list[Floats]:
-    """The features of the documents judged in each fold, made by what is fitted to the first."""
-    tables: list[Any] = [fold.features for fold in folds]
-    n_documents, n_features = sum(map(len, folds)), tables[0].shape[1]
-    if n_features * (how.dimension if how.reduce == "svd" and how.normalise == "largest" else n_documents) > MOST_NUMBERS:
-        raise ValueError(
-            f"{n_documents:,} documents have features numbered up to {n_features:,}, too many to hold in memory with reduce = "
-            f"{how.reduce!r} and normalise = {how.normalise!r}; number them without gaps, or try 'svd' and fewer dimensions"
-        )
-    judged = []
-    for table, fold in zip(tables, folds, strict=True):
-        judged.append(table[np.unique(fold.items)])
-        judged[-1].resize((judged[-1].shape[0], n_features))
-    if how.normalise == "query":
-        scaled: list[Any] = [_within_queries(fold, features) for fold, features in zip(folds, judged, strict=True)]
-    else:
-        scaled = _by_largest(judged)
-    reduced = _reduced(scaled, how)
-    longest = np.linalg.norm(reduced[0], axis=1).max()
-    return [_cut(np.hstack([np.ones((len(of), 1)), of / (longest or 1.0)]) / np.sqrt(2.0)) for of in reduced]
-
-
-def _by_largest(folds: list[sparse.csr_array]) -> list[sparse.csr_array]:
-    """Each feature divided by its largest absolute value in the first fold."""
-    largest = np.abs(folds[0]).max(axis=0).toarray().ravel()
-    for features in folds:
-        # What is always 0 in the first fold has no scale, and nothing is learned of it: it becomes 0 in the others, too.
-        features.data /= np.where(largest > 0, largest, np.inf)[features.indices]
-    return folds
-
-
-def _reduced(folds: list[Any], how: _Features) -> list[Floats]:
-    """The features in fewer dimensions, as an array, by what is fitted to the first fold."""
-    if how.reduce == "none":
-        return [features.toarray() if sparse.issparse(features) else features for features in folds]
-    if how.reduce == "svd":
-        fitted: Any = TruncatedSVD(how.dimension, seed=how.seed).fit(folds[0])
-    else:
-        fitted = DenoisingAutoencoder((25, how.dimension, how.dimension, 25), seed=how.seed).fit(folds[0])
-    return [fitted.transform(features) for features in folds]
-
-
-def _within_queries(judgements: Judgements, features: sparse.csr_array) -> Floats:
-    """Each feature from 0 to 1 among the documents of each query."""
-    places = _places(judgements)
-    if len(places) > features.shape[0]:
-        raise ValueError("a document is judged for two queries; normalise = 'query' needs documents of one query each")
-    scaled = features.toarray()
-    for group in grouped(judgements.users)[1]:
-        rows = places[group]
-        rows_of_query = scaled[rows]
-        least = rows_of_query.min(axis=0)
-        span = rows_of_query.max(axis=0) - least
-        scaled[rows] = (rows_of_query - least) / np.where(span > 0, span, 1.0)
-    return scaled
+    return _cut(np.hstack([constant, users]) / np.sqrt(3.0)), _cut(items / np.sqrt(3.0))
 
 
 def _cut(features: Floats) -> Floats:
@@ -468,10 +309,7 @@ def _cut(features: Floats) -> Floats:
 
 def _pairs(interactions: str, shared: dict[str, Any]) -> Pairs:
     """The pairs of features whose products are added; the first feature is the constant."""
-    users, n_item_features = shared["users"], shared["items"].shape[1]
-    if users is None:
-        return interaction_pairs(interactions, range(1, n_item_features), range(1, n_item_features))
-    n_user_features = users.shape[1]
+    n_user_features, n_item_features = shared["users"].shape[1], shared["items"].shape[1]
     return interaction_pairs(interactions, range(1, n_user_features), range(n_user_features, n_user_features + n_item_features))
 
 
@@ -480,24 +318,20 @@ def _scaled(shared: dict[str, Any], pairs: Pairs) -> dict[str, Any]:
     if not len(pairs):
         return shared
     users, items, candidates = shared["users"], shared["items"], shared["candidates"]
-    norm = largest_norm(np.zeros((len(candidates), 0)) if users is None else users, items, pairs, candidates)
-    constant = (items if users is None else users)[0, 0]
-    scaled = _cut(constant / norm)
-    tables: dict[str, Any] = {"items": _cut(items * (scaled / constant))}
-    tables["users"] = None if users is None else _cut(users * (scaled / constant))
-    tables["items" if users is None else "users"][:, 0] = scaled
+    constant = users[0, 0]
+    scaled = _cut(constant / largest_norm(users, items, pairs, candidates))
+    tables = {"items": _cut(items * (scaled / constant)), "users": _cut(users * (scaled / constant))}
+    tables["users"][:, 0] = scaled
     return shared | tables
 
 
 def _linear_fit(shared: dict[str, Any], attractions: list[Floats], pairs: Pairs) -> tuple[Floats, float, list[Floats]]:
     """θ* with attractions in [0, 1], the share of the variance explained before it is moved there, and these attractions."""
     sizes = list(map(len, shared["candidates"]))
-    n_features = sum(shared[name].shape[1] for name in ("users", "items") if shared[name] is not None) + len(pairs)
+    n_features = sum(shared[name].shape[1] for name in ("users", "items")) + len(pairs)
     check_memory(f"a linear fit of {sum(sizes):,} candidates with {n_features:,} features", 24 * sum(sizes) * n_features)
-    x = shared["items"][np.concatenate(shared["candidates"])]
-    if shared["users"] is not None:
-        x = np.hstack([np.repeat(shared["users"], sizes, axis=0), x])
-    x = with_products(x, pairs)
+    of_items = shared["items"][np.concatenate(shared["candidates"])]
+    x = with_products(np.hstack([np.repeat(shared["users"], sizes, axis=0), of_items]), pairs)
     y = np.concatenate(attractions)
     theta: Floats = np.linalg.lstsq(x, y, rcond=None)[0].astype(np.float64, copy=False)
     fitted = x @ theta

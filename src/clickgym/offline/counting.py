@@ -8,10 +8,8 @@ pair can be summed for several ranges of queries at once, with no lock and in th
 from __future__ import annotations
 
 import os
-from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from itertools import islice
 from typing import TypeVar
 
 import numpy as np
@@ -103,21 +101,6 @@ def number_pairs(queries, items, order, codes, number_of, numbers):  # type: ign
         for k in range(items.shape[1]):
             item = items[session, k]
             numbers[row, k] = number_of[item] if item >= 0 else -1
-
-
-@kernel
-def may_repeat_items(lengths, items):  # type: ignore[no-untyped-def]
-    """Whether any session, of those that stand one below the other, has an item twice, or too many items to look."""
-    start = 0
-    for length in lengths:
-        if length > 64:
-            return True
-        for row in range(start, start + length):
-            for below in range(row + 1, start + length):
-                if items[row] == items[below]:
-                    return True
-        start += length
-    return False
 
 
 def last_clicks(clicks: NDArray[np.int8]) -> Ints:
@@ -339,15 +322,3 @@ def n_processors() -> int:
 
 Input = TypeVar("Input")
 Output = TypeVar("Output")
-
-
-def ahead(work: Callable[[Input], Output], inputs: Iterator[Input]) -> Iterator[tuple[Input, Output]]:
-    """Each input and its output, in order; worked out by as many threads as there are processors."""
-    n_threads = n_processors()
-    with ThreadPoolExecutor(n_threads) as pool:
-        tasks = ((one, pool.submit(work, one)) for one in inputs)
-        waiting = deque(islice(tasks, n_threads))
-        while waiting:
-            one, result = waiting.popleft()
-            waiting.extend(islice(tasks, 1))
-            yield one, result.result()

@@ -15,28 +15,6 @@ assume about users, and in variance:
 | `item-position` | Φ(a_k at k) / π(a_k at k) | a click depends on the item and its position: PBM |
 | `pbm`, `cm`, `dcm`, `ubm`, `sdbn`, `dbn` | examinations of a_k per list under Φ / under π | that click model |
 
-| `dr` | that of `ips`, of what the click is above a click model's prediction | always |
-| `cascade-dr` | that of `cascade`, likewise | as `cascade` |
-| `item-position-dr` | that of `item-position`, likewise | as `item-position` |
-
-*Doubly robust estimators* predict with a click model what the target policy earns (the direct method), and weigh only what
-the logged sessions earned beyond its prediction for them. With q(list) the prediction, ``dr`` is the mean of
-
-    Σ_list Φ(list) q(list) + Φ(list) / π(list) (r - q(list)).
-
-``cascade-dr`` is the cascade doubly robust estimator of Kiyohara et al. 2022. With w(k) the weight of the first k items and
-Q(k) the predicted reward from position k on, given the first k items and that Φ continues,
-
-    Σ_k w(k) (r(k) - Q(k)) + w(k - 1) E[Q(k) | first k - 1 items, k-th drawn by Φ].
-
-``item-position-dr`` predicts ``χ_k α(a)`` for each item at each position. The weights alone make these unbiased, whatever the
-click model predicts, as long as it has not seen the clicks that it is to predict; the better the predictions, the less the
-estimate varies. So a model that is not given is cross-fitted: the log is split into two halves at random (always the same
-ones), and the sessions of each are predicted by the model that was fitted to the other, by its estimator's defaults; an item
-that a half never showed is attractive with probability 0.5 there. The default is the UBM, for `item-position-dr` the PBM. In a
-log of single displays no click model can be fitted: there an item's click rate at a position is that of the position times
-``(1 + clicks) / (1 + expected clicks)`` of the item.
-
 *Click-model estimators.* In each of these models a click is an examination times an attraction α(a), whatever the
 list. So the value is ``Σ_a α(a) X_Φ(a)`` with X(a) the expected number of examinations of item a per list, and clicks
 weighed by ``X_Φ(a) / X_π(a)`` estimate it. For the PBM ``X_Φ(a) = Σ_k χ_k Φ(a at k)``; for the UBM ``X_Φ(a) =
@@ -53,13 +31,11 @@ weighed by ``X_Φ(a) / X_π(a)`` estimate it. For the PBM ``X_Φ(a) = Σ_k χ_k 
    Φ(a, k, k'); the paper cuts its product with the weight off at 1.
 
 *Self-normalised* estimates divide by the weights' sum instead of their expectation: Σ of the weights for `ips`, the
-same at each position for `cascade` and `item-position` (each term of the doubly robust ones by its own weights), and for
-a click model the weighted examinations, ``Σ_k χ_k weight / Σ_a X_Φ(a)``. They are biased by O(1/N) and usually vary less.
+same at each position for `cascade` and `item-position`, and for a click model the weighted examinations, ``Σ_k χ_k weight /
+Σ_a X_Φ(a)``. They are biased by O(1/N) and usually vary less.
 
-*Other rewards.* With a ``cutoff`` m only the first m positions count. If the log has values, ``clicks`` is what the clicks are
-worth, by every estimator: values are known, so that what is estimated of clicks is weighed. ``any_click`` is 1 for a list with
-a click; `ips`,
-`cascade` and their doubly robust forms count the first click alone (for the others it is not a sum over clicks).
+*Other rewards.* With a ``cutoff`` m only the first m positions count. ``any_click`` is 1 for a list with a click; `ips` and
+`cascade` count the first click alone (for the others it is not a sum over clicks).
 ``satisfaction`` is 1 for a user who left satisfied, which no log tells: `dcm`, `sdbn` and `dbn` multiply the examinations
 under Φ by the model's probability of leaving after a click.
 
@@ -86,19 +62,17 @@ from numpy.typing import NDArray
 from ..core.checks import check_between, check_choice, check_count, check_kind, check_seed, short
 from ..envs import ClickModel
 from .bootstrap import Resampling, in_units
-from .doubly_robust import DOUBLY_ROBUST, DoublyRobust, direct_columns
 from .estimation.estimator import Estimator
-from .log import ClickLog, ItemPositionLog
+from .log import ClickLog
 from .model_weights import MODEL_BASED, ModelWeights
 from .policies import Policy, empirical_policies, sessions_by_query
-from .single_displays import display_weights
 from .weights import WEIGHTS, Contributions, Floats, QuerySessions, Weigh
 
-ESTIMATORS = (*WEIGHTS, *DOUBLY_ROBUST, *MODEL_BASED)
+ESTIMATORS = (*WEIGHTS, *MODEL_BASED)
 """The names of the estimators."""
 
 SATISFYING = tuple(name for name, estimator in MODEL_BASED.items() if "satisfaction" in estimator.model_class.rewards)
-CAN_ESTIMATE = {"clicks": ESTIMATORS, "any_click": ("ips", "cascade", "dr", "cascade-dr"), "satisfaction": SATISFYING}
+CAN_ESTIMATE = {"clicks": ESTIMATORS, "any_click": ("ips", "cascade"), "satisfaction": SATISFYING}
 
 LEAST_SESSIONS = 100
 """An effective sample size below it is worth a caution: the interval of so few is itself uncertain."""
@@ -116,7 +90,7 @@ class Evaluation:
 
     Attributes:
         estimator: its name.
-        value: the estimated expected reward per session (per row of an `ItemPositionLog`).
+        value: the estimated expected reward per session.
         standard_error: of ``value``, from the variance between sessions; NaN for a single session, which has none.
         interval: bootstrap confidence interval of ``value``; NaN for a single session.
         self_normalised, self_normalised_interval: the same with self-normalised weights.
@@ -177,7 +151,7 @@ class Evaluation:
 
 
 def evaluate(
-    log: ClickLog | ItemPositionLog,
+    log: ClickLog,
     target: Policies,
     estimator: str = "ips",
     *,
@@ -209,9 +183,7 @@ def evaluate(
     Source: Li, Abbasi-Yadkori, Kveton, Muthukrishnan, Vinay, Wen, *Offline evaluation of ranking policies with click models*,
     KDD 2018 (lists, item-positions, PBM); McInerney, Brost, Chandar, Mehrotra, Carterette, *Counterfactual evaluation of slate
     recommendations with sequential reward interactions*, KDD 2020 (prefixes); He, An, Li, Chen, Guo, Li, Wang, *Contextual user
-    browsing bandits for large-scale online mobile recommendation*, RecSys 2020 (UBM); Dudík, Langford, Li, *Doubly robust
-    policy evaluation and learning*, ICML 2011 (doubly robust); Kiyohara, Saito, Matsuhiro, Narita, Shimizu, Yamamoto, *Doubly
-    robust off-policy evaluation for ranking policies under the cascade behavior model*, WSDM 2022.
+    browsing bandits for large-scale online mobile recommendation*, RecSys 2020 (UBM).
 
     Example:
         >>> from clickgym.offline import ClickLog, FixedPolicy, UniformPolicy
@@ -227,7 +199,7 @@ def evaluate(
     values, weights = contributions(log, target, estimator, **settings)
     logged = None if reward == "satisfaction" else earnings(log, reward, cutoff).astype(np.float64)
     base = logged if against is None else contributions(log, against, estimator, **settings)[0]
-    diagnostics = _diagnostics(weights[:, direct_columns(estimator, weights.shape[1]) :], level)
+    diagnostics = _diagnostics(weights, level)
     per_session = values.sum(axis=1)
     plain, normalised = resampling.estimates(values, weights)
     spread, unit = in_units(per_session)
@@ -277,7 +249,7 @@ def _diagnostics(weights: Floats, level: float) -> dict[str, Any]:
 
 
 def contributions(
-    log: ClickLog | ItemPositionLog,
+    log: ClickLog,
     target: Policies,
     estimator: str = "ips",
     *,
@@ -295,33 +267,26 @@ def contributions(
         logging: the policy that made the log, in the same form. None: `ips` and `item-position` use the propensities that
             the log recorded, the click-model estimators the log's own lists (`empirical_policies`), and `cascade` refuses.
         model: the click model of a click-model estimator: a `ClickModel` over the log's item indices, a fitted `Estimator`,
-            or None to fit one to this log. Of a doubly robust estimator any click model (`item-position-dr`: any with
-            examination by position alone), which should not have been fitted to this log; None cross-fits the UBM (the PBM).
-        reward: ``"clicks"`` (their number, or what they are worth, if the log has values), ``"any_click"`` (1 if there is one)
-            or ``"satisfaction"`` (1 if the user left satisfied); see the module's docstring for which estimators can tell.
+            or None to fit one to this log.
+        reward: ``"clicks"`` (their number), ``"any_click"`` (1 if there is one) or ``"satisfaction"`` (1 if the user left
+            satisfied); see the module's docstring for which estimators can tell.
         cutoff: count only the first ``cutoff`` positions, in ``1..K``; None counts all.
 
     Returns:
-        Values and weights, each ``(N, G)``; G is 1, or K (the cutoff) where weights are normalised at each position, and more
-        for the doubly robust ones, whose first columns are the direct method. The estimate is the mean over sessions of the
-        values' sum, the self-normalised one the sum of ``values.sum(0) / weights.sum(0)``; the expectation of every weight
-        is 1.
+        Values and weights, each ``(N, G)``; G is 1, or K (the cutoff) where weights are normalised at each position. The
+        estimate is the mean over sessions of the values' sum, the self-normalised one the sum of ``values.sum(0) /
+        weights.sum(0)``; the expectation of every weight is 1.
 
     Raises:
         ValueError: on what does not fit together, and where a weight would be infinite, naming the session or the item.
     """
-    check_kind("log", log, (ClickLog, ItemPositionLog), "a ClickLog or an ItemPositionLog")
+    check_kind("log", log, ClickLog, "a ClickLog")
     check_estimator(estimator, reward)
     if model is not None and estimator in WEIGHTS:
         raise ValueError(f"model is {short(model)}, but {estimator} takes none")
     if not len(log):
         raise ValueError("the log has no sessions")
-    if isinstance(log, ItemPositionLog):
-        if cutoff is not None:
-            raise ValueError(f"cutoff is {cutoff}, but the log holds single items, not lists")
-        return display_weights(log, target, estimator, logging, model)
     check_cutoff(cutoff, log)
-    check_valued(log, reward)
     earned = earnings(log, reward, cutoff)
     weigh = _weigher(log, estimator, model, reward, counted=logging is None)
     if estimator in MODEL_BASED and logging is None:
@@ -355,16 +320,10 @@ def check_cutoff(cutoff: int | None, log: ClickLog) -> None:
         raise ValueError(f"cutoff is {cutoff}, but the log has {log.n_positions} positions")
 
 
-def check_valued(log: ClickLog, reward: str) -> None:
-    """Refuse a reward that the log's values cannot weigh."""
-    if log.values is not None and reward != "clicks":
-        raise ValueError(f"the reward {reward!r} counts no clicks that the values of the log could weigh; expected 'clicks'")
-
-
 def _weigher(log: ClickLog, estimator: str, model: ClickModel | Estimator | None, reward: str, counted: bool) -> Weigh:
     if estimator in MODEL_BASED:
         return ModelWeights(log, estimator, model, reward, counted)
-    return DoublyRobust(log, estimator, model, reward) if estimator in DOUBLY_ROBUST else WEIGHTS[estimator]
+    return WEIGHTS[estimator]
 
 
 def check_estimator(estimator: str, reward: str = "clicks") -> None:
@@ -375,17 +334,15 @@ def check_estimator(estimator: str, reward: str = "clicks") -> None:
         raise ValueError(f"the estimator {estimator!r} cannot tell {reward!r}; {', '.join(CAN_ESTIMATE[reward])} can")
 
 
-def logged_reward(log: ClickLog | ItemPositionLog, reward: str = "clicks", cutoff: int | None = None) -> float | None:
-    """The logged reward per session (row); None for satisfaction, which logs do not contain."""
+def logged_reward(log: ClickLog, reward: str = "clicks", cutoff: int | None = None) -> float | None:
+    """The logged reward per session; None for satisfaction, which logs do not contain."""
     return None if reward == "satisfaction" else float(earnings(log, reward, cutoff).sum() / len(log))
 
 
-def earnings(log: ClickLog | ItemPositionLog, reward: str, cutoff: int | None) -> NDArray[Any]:
-    """What each logged click counts, ``(N, cutoff)``: itself or its value, or for ``any_click`` only the first of its list."""
-    counted = (log.clicks if isinstance(log, ClickLog) else log.clicks[:, None])[:, :cutoff]
-    if reward == "any_click":
-        return counted * (counted.cumsum(axis=1) == 1)
-    return counted if isinstance(log, ItemPositionLog) or log.values is None else counted * log.values[:, :cutoff]
+def earnings(log: ClickLog, reward: str, cutoff: int | None) -> NDArray[Any]:
+    """What each logged click counts, ``(N, cutoff)``: itself, or for ``any_click`` only the first of its list."""
+    counted = log.clicks[:, :cutoff]
+    return counted * (counted.cumsum(axis=1) == 1) if reward == "any_click" else counted
 
 
 def policy_of(name: str, policies: Policies, query: str, log: ClickLog) -> Policy:

@@ -6,10 +6,9 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Unpack
+from typing import Any
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from ..core.checks import (
@@ -27,16 +26,11 @@ from ..core.checks import (
 )
 from ..envs import ClickModel, DependentClickModel
 from ..envs.instances import Instance
-from .attraction import COEC, attractions, check_told, rated
-from .counts import Counts
 from .distinct import sorted_distinct
 from .estimation.cascading import CMEstimator
 from .estimation.estimator import MODEL_ESTIMATORS, Estimator
 from .estimation.settings import ITERATIONS, TOL, FitSettings
 from .log import ClickLog
-from .readers import LOG_FORMATS, read_log
-from .reading import Reading, check_reading, takes_strict
-from .several import Paths, log_name
 
 REFIT_SESSIONS = 20_000
 """A refit draws a quarter of the sessions, but not fewer than these, if there are so many."""
@@ -55,9 +49,6 @@ class Fitted:
             the standard error of each parameter by model and name, None where clicks do not tell it (see `fit_models`).
         variety: by query how many lists the log shows, and the share of displays in which an item is at its most frequent
             position.
-        attractions: with ``coec`` a row per pair of query and item and model, else None: ``sessions`` that showed it,
-            ``clicks``, its ``attraction`` with a 0.95 interval (``low``, ``high``, with a ``bootstrap``), and ``coec``. An item
-            shown in fewer than 30 sessions has no attraction; nor, ``per_query``, one of PBM or UBM of a query with one list.
     """
 
     train: ClickLog
@@ -66,7 +57,6 @@ class Fitted:
     estimators: dict[str, Estimator]
     instances: dict[str, Instance]
     variety: dict[str, tuple[int, float]]
-    attractions: pl.DataFrame | None = None
 
     @property
     def n_train(self) -> int:
@@ -79,9 +69,8 @@ class Fitted:
         return len(self.test)
 
 
-@takes_strict
 def fit_models(
-    log: ClickLog | Paths,
+    log: ClickLog,
     models: Sequence[str],
     queries: Sequence[str] = (),
     *,
@@ -92,10 +81,8 @@ def fit_models(
     per_query: bool = False,
     seed: int = 0,
     bootstrap: int = 0,
-    coec: str | None = None,
-    log_format: str = "auto",
+    origin: str = "estimated by clickgym from a click log",
     on_step: Callable[[str], object] = lambda text: None,
-    **reading: Unpack[Reading],
 ) -> Fitted:
     """Fit click models to a log, score them on held-out sessions, and make instances of queries.
 
@@ -104,7 +91,7 @@ def fit_models(
     from 0.5 would, in far fewer steps.
 
     Args:
-        log: a log, or its file, or its files; see `read_log`.
+        log: the sessions.
         models: short names of their estimators: CM, DCM, SDBN, PBM, UBM, DBN and what others name a ``model_class``; or
             ``["all"]``. Where two estimate one click model, as SDBN and DBN, an instance holds the one that predicts better.
         queries: labels of the queries that become instances; without any, the most frequent one.
@@ -117,15 +104,11 @@ def fit_models(
         bootstrap: refits to resampled sessions, from which the instances have standard errors; 0 for none. Clicks do not tell
             what no session has shown, leaving after the last position (DCM), and the common factor of attraction and
             examination (PBM, UBM): there the errors hold for the examination at position 1 as it is in the instance.
-        coec: make a table of the attractions of all items, beside clicks over expected clicks: ``"sum"`` over the positions
-            where an item was, or ``"opensearch"``, as OpenSearch's plugin for judgments counts. None: no table.
-        log_format: of a file, as for `read_log`.
+        origin: where the instances say that they come from.
         on_step: is called with one line for each finished step.
-        reading: columns, duplicates, bad_rows, repeated, max_memory and sessions_per_file, of a file, as for `read_log`.
 
     Raises:
-        ValueError, OSError: on wrong input, before any model is fitted; with ``coec`` also on one list per query for PBM
-            and UBM, whose examination cannot be told from attraction there.
+        ValueError: on wrong input, before any model is fitted.
 
     Warns:
         ConvergenceWarning: as `Estimator.fit`.
@@ -136,22 +119,13 @@ def fit_models(
         >>> fitted.instances["q"].model("CM").attraction.round(2), fitted.scored["SDBN"].score(fitted.test) < 0
         (array([0.92, 0.14]), True)
     """
-    models, queries = check_fitting(models, queries, n_items, iterations, tol, per_query, on_step)
+    models, queries = _check_fitting(models, queries, n_items, iterations, tol, per_query, on_step)
     test_share = check_share("test_share", test_share)
-    check_choice("log format", log_format, ["auto", *LOG_FORMATS])
+    check_kind("log", log, ClickLog, "a ClickLog")
     check_seed(seed)
     if check_count("bootstrap", bootstrap, 0) == 1:
         raise ValueError("bootstrap is 1; expected 0 or at least 2 refits, as one has no spread")
-    with_attraction: list[str] = []
-    if coec is not None:
-        check_choice("coec", coec, COEC)
-        with_attraction = rated(models)
-    origin = "estimated by clickgym from a click log"
-    check_reading(**reading)
-    if not isinstance(log, ClickLog):
-        origin = f"estimated by clickgym from the click log {log_name(log)}"
-        log = _read(log, log_format, reading, on_step)
-    check_told(log, with_attraction)
+    check_text("origin", origin)
     labels = list(queries) or [log.query_labels[int(np.bincount(log.queries).argmax())]]
     quick = {"CM": CMEstimator().fit(log)}
     for label in labels:  # what is wrong with a query is said before the work
@@ -159,18 +133,16 @@ def fit_models(
 
     train, test = _hold_out(log, test_share, seed, on_step)
     settings = FitSettings(iterations, tol, per_query)
-    scored, estimators = fit_each(models, settings, train, log, on_step)
+    scored, estimators = _fit_each(models, settings, train, log, on_step)
     names = _one_of_each(scored, test if len(test) else train, on_step)
     best = {name: estimators[name] for name in names}
-    method = method_of(len(log), per_query, best, models)
+    method = _method_of(len(log), per_query, best, models)
     instances = {label: query_instance(log, label, best, n_items, origin=origin, estimation=method) for label in labels}
     if bootstrap:
         start = time.perf_counter()
         instances = _with_standard_errors(instances, best, log, settings, bootstrap, seed)
         on_step(f"fitted {bootstrap} times to resampled sessions in {time.perf_counter() - start:.1f} s")
-    rating = {name: estimators[name] for name in with_attraction}
-    table = None if coec is None else attractions(log, rating, settings, coec, bootstrap, seed, _refit_size(log))
-    return Fitted(train, test, scored, estimators, instances, {label: _variety(log, label) for label in labels}, table)
+    return Fitted(train, test, scored, estimators, instances, {label: _variety(log, label) for label in labels})
 
 
 def _hold_out(log: ClickLog, share: float, seed: int, on_step: Callable[[str], object]) -> tuple[ClickLog, ClickLog]:
@@ -183,14 +155,14 @@ def _hold_out(log: ClickLog, share: float, seed: int, on_step: Callable[[str], o
     return train, test
 
 
-def fit_each(
+def _fit_each(
     models: Sequence[str],
     settings: FitSettings,
-    train: ClickLog | Counts,
-    log: ClickLog | Counts,
+    train: ClickLog,
+    log: ClickLog,
     on_step: Callable[[str], object],
 ) -> tuple[dict[str, Estimator], dict[str, Estimator]]:
-    """The estimators fitted to a part of the sessions of a log, or of its counts, and those fitted to all."""
+    """The estimators fitted to a part of the sessions of a log, and those fitted to all."""
     scored: dict[str, Estimator] = {}
     estimators: dict[str, Estimator] = {}
     for name in models:
@@ -211,7 +183,7 @@ def _variety(log: ClickLog, query: str) -> tuple[int, float]:
     return len(lists), float(displays.max(axis=1).sum() / displays.sum())
 
 
-def method_of(n_sessions: int, per_query: bool, best: Mapping[str, Estimator], models: Sequence[str]) -> dict[str, Any]:
+def _method_of(n_sessions: int, per_query: bool, best: Mapping[str, Estimator], models: Sequence[str]) -> dict[str, Any]:
     """How all parameters are estimated, as instances tell it."""
     return {
         "sessions_of_all_queries": n_sessions,
@@ -283,7 +255,7 @@ def _told(model: ClickModel, name: str, errors: Any, displays: Any) -> Any:
     return told.tolist()
 
 
-def check_fitting(
+def _check_fitting(
     models: Any, queries: Any, n_items: Any, iterations: Any, tol: Any, per_query: Any, on_step: Any
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The models to fit, and the labels of queries; models that cannot be fitted so are refused, and other wrong settings."""
@@ -312,15 +284,6 @@ def _one_of_each(scored: Mapping[str, Estimator], log: ClickLog, on_step: Callab
         if len(names) > 1:
             on_step(f"{' and '.join(names)} estimate one click model: the instance holds {name}, which predicts better")
     return best
-
-
-def _read(path: Paths, log_format: str, reading: Reading, on_step: Callable[[str], object]) -> ClickLog:
-    start = time.perf_counter()
-    log = read_log(path, log_format, **reading)
-    on_step(f"read {len(log):,} sessions in {time.perf_counter() - start:.1f} s")
-    for note in log.notes:
-        on_step(note)
-    return log
 
 
 def hold_out(log: ClickLog, share: float, seed: int = 0) -> tuple[ClickLog, ClickLog]:

@@ -60,8 +60,7 @@ class ModelWeights:
             raise ValueError(f"{sessions.name(items[infinite[0]])}: {what}")
         weights = np.divide(target, logged, out=np.zeros(len(items)), where=logged > 0)[index]
         weighted = (weights * examined).sum(axis=1, keepdims=True)
-        paid = clicks if sessions.log.values is None else clicks * sessions.log.values[sessions.rows]
-        return (weights * paid).sum(axis=1, keepdims=True), weighted / (target.sum() or 1.0)
+        return (weights * clicks).sum(axis=1, keepdims=True), weighted / (target.sum() or 1.0)
 
     def _users(self, sessions: QuerySessions, items: Integers) -> ClickModel:
         """The click model of the query."""
@@ -74,12 +73,12 @@ class ModelWeights:
         return users
 
 
-def users_of(source: ClickModel | Estimator, sessions: QuerySessions, items: Integers, unseen: bool = False) -> ClickModel:
-    """The click model of a query in which item i is ``items[i]``; ``unseen`` as in `Estimator.click_model`."""
+def users_of(source: ClickModel | Estimator, sessions: QuerySessions, items: Integers) -> ClickModel:
+    """The click model of a query in which item i is ``items[i]``."""
     if isinstance(source, Estimator):
         labels = [sessions.log.item_labels[item] for item in items.tolist()]
         try:
-            return source.click_model(sessions.query, labels, unseen=unseen)
+            return source.click_model(sessions.query, labels)
         except KeyError as error:
             raise ValueError(f"the click model was not fitted to the query and item {error}") from None
     if items[-1] >= source.n_items:

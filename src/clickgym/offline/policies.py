@@ -319,44 +319,11 @@ class MixturePolicy(Policy):
     @cached_property
     def item_positions(self) -> Floats:
         """``(L, K)`` probabilities that each candidate stands at each position."""
-        return placement(self, self.items)
-
-
-MOST_EXACT = 8
-"""Items up to which the placements of a Plackett-Luce policy are computed from all of its lists."""
-
-
-def placement(policy: Policy, items: Integers, draws: int = 100_000, rng: np.random.Generator | None = None) -> Floats:
-    """The probabilities that a policy shows items at positions.
-
-    ⚠ Those of a Plackett-Luce policy of more than 8 items have no closed form that is quick: they are estimated from drawn
-    lists. Those of other policies are exact.
-
-    Args:
-        policy: of lists of K items.
-        items: ``(L,)`` ids, which the policy need not show.
-        draws: how many lists are drawn where they must be.
-        rng: for these; None: always the same lists.
-
-    Returns:
-        ``(L, K)``.
-
-    Example:
-        >>> placement(FixedPolicy([4, 2]), np.array([2, 3, 4])).tolist()
-        [[0.0, 1.0], [0.0, 0.0], [1.0, 0.0]]
-    """
-    if isinstance(policy, MixturePolicy):
-        shares = (share * placement(each, items, draws, rng) for each, share in policy.parts if share > 0)
-        return sum(shares, np.zeros((len(items), policy.n_positions)))
-    if isinstance(policy, PlackettLucePolicy) and not isinstance(policy, UniformPolicy) and len(policy.items) > MOST_EXACT:
-        rng = np.random.default_rng(0) if rng is None else rng
-        counts, n = np.zeros((len(policy.items), policy.n_positions)), len(policy.items)
-        for start in range(0, draws, block := 1 + 2**20 // n):
-            noise = rng.standard_exponential((min(block, draws - start), n)) / policy._weights
-            for k, column in enumerate(np.argsort(noise, axis=1)[:, : policy.n_positions].T):
-                counts[:, k] += np.bincount(column, minlength=n)
-        policy = ItemPositionPolicy(counts / draws, policy.items)
-    return policy.item_position_probabilities(items[:, None], np.arange(policy.n_positions))
+        result = np.zeros((len(self.items), self.n_positions))
+        for each, share in self.parts:
+            if share > 0:
+                result += share * each.item_position_probabilities(self.items[:, None], np.arange(self.n_positions))
+        return result
 
 
 def empirical_policies(log: ClickLog) -> dict[str, Policy]:

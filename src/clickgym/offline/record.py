@@ -32,10 +32,9 @@ def record(agent: Agent, env: gym.Env, sessions: int, *, seed: int | None = None
 
     Returns:
         The log: the items labelled by their ids, the query by the environment's instance. In a contextual environment the
-        context holds the features of the items shown, candidates those that could be shown, a query is a user, and users and
-        items are labelled by their rows in the model. For `Random` the log holds the exact propensities, 1/L of every item at
-        every position and (L - K)!/L! of every list, given the session's candidates; for other agents none. If clicks earn
-        ``item_values``, the log has them.
+        context holds the features of the items shown, a query is a user, and users and items are labelled by their rows in
+        the model. For `Random` the log holds the exact propensities, 1/L of every item at
+        every position and (L - K)!/L! of every list, given the session's candidates; for other agents none.
 
     Raises:
         ValueError: on a number of sessions below 1, or an environment whose actions are no lists or observations no clicks.
@@ -61,13 +60,12 @@ def _record(agent: Agent, env: gym.Env, sessions: int, seed: int | None) -> Clic
     contextual = not guest and isinstance(click_env.model, ContextualModel)
     n_items, n_positions, *_ = place.sizes
     n_features = click_env.model.n_features if contextual else 0
-    size = sessions * (4 + 4 * n_items * contextual + n_positions * (5 + 8 * n_features))
+    size = sessions * (4 + n_positions * (5 + 8 * n_features))
     check_memory(f"a log of {sessions:,} sessions", size)
     items = np.empty((sessions, n_positions), np.int32)
     clicks = np.empty((sessions, n_positions), np.int8)
     queries = np.zeros(sessions, np.int32)
     context = np.empty((sessions * contextual, n_positions, n_features))
-    candidates = np.empty((sessions * contextual, n_items), np.int32)
     observation, _ = env.reset(seed=seed)
     for session in range(sessions):
         try:
@@ -77,7 +75,6 @@ def _record(agent: Agent, env: gym.Env, sessions: int, seed: int | None) -> Clic
                 task_round = click_env.task.round
                 items[session], queries[session] = task_round.items[ranking], task_round.user[0]
                 context[session] = task_round.features[ranking, :n_features]  # behind them are values
-                candidates[session] = task_round.items
             else:
                 items[session] = ranking
             before, (observation, reward, terminated, truncated, _) = observation, env.step(ranking)
@@ -93,19 +90,17 @@ def _record(agent: Agent, env: gym.Env, sessions: int, seed: int | None) -> Clic
         facts |= {
             "item_labels": tuple(map(str, range(len(click_env.model.items)))),
             "query_labels": tuple(map(str, range(len(click_env.task.pool.users)))),
-            "context": context, "candidates": candidates,
-        }  # fmt: skip
+            "context": context,
+        }
     return ClickLog(items, clicks, queries, **facts)
 
 
 def _facts(agent: Agent, place: Place, items: NDArray[np.int32]) -> dict[str, Any]:
-    """What is known of recorded lists: labels, exact propensities, and what clicks earn."""
+    """What is known of recorded lists: labels and exact propensities."""
     n_items, n_positions, *_ = place.sizes
     query = place.instance or place.core.model.kind
     facts: dict[str, Any] = {"item_labels": tuple(map(str, range(n_items))), "query_labels": (query,)}
     if type(agent) is Random:
         facts["propensities"] = np.full(items.shape, 1 / n_items)
         facts["list_propensities"] = np.full(len(items), 1 / math.perm(n_items, n_positions))
-    if not place.is_guest and (values := place.core.model.item_values) is not None:
-        facts["values"] = values[items]
     return facts

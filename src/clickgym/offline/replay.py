@@ -5,8 +5,7 @@ not hold, so a session counts only as far as the log shows what the agent would 
 
 * *by rejection*: a session is accepted if the agent ranks as the log did, and only then the agent learns from it. The accepted
   sessions have the law of as many sessions online: the agent goes through the same states, and the mean of their clicks is
-  an unbiased estimate of what it earns in its first sessions (Li, Chu, Langford and Wang, WSDM 2011). Where the logging policy
-  is not uniform, an agreeing session is accepted with the probability ``c / p``, p its propensity and c the least of the log.
+  an unbiased estimate of what it earns in its first sessions (Li, Chu, Langford and Wang, WSDM 2011).
 * *by weights*: every session counts, a click with the weight ``1 / p`` where the list agrees down to its position, p the
   probability that the log does so, and 0 where it does not. For the agent as it is at that session this is unbiased; it is
   measured before the agent learns from the session.
@@ -28,7 +27,7 @@ from numpy.typing import NDArray
 from ..agents import Agent
 from ..core.checks import as_call, check_flag, check_kind, check_seed
 from ..runner.loop import check_list
-from .log import ClickLog, ItemPositionLog
+from .log import ClickLog
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,18 +55,17 @@ class Replay:
         return as_call(self, n_sessions=self.n_sessions, n_accepted=len(self.rewards), **values)
 
 
-def replay(agent: Agent, log: ClickLog | ItemPositionLog, *, learn: bool = True, seed: int = 0) -> Replay:
+def replay(agent: Agent, log: ClickLog, *, learn: bool = True, seed: int = 0) -> Replay:
     """Let an agent rank the sessions of a log, and estimate its reward without bias.
 
     Args:
-        agent: any `Agent`, from the state it is in. On a `ClickLog` of lists of K it chooses among the items of each session,
-            which must have a context: it is built with ``n_items`` = K and as many positions or fewer, and sees the items in
-            random order. On an `ItemPositionLog` with features it is built with ``n_positions`` = 1, and its item counts at
-            whatever position the log had. With ``n_features`` as the log.
-        log: a `ClickLog` whose list propensities are all the same, for its lists must be in random order, as `record` makes
-            them with `Random`; or an `ItemPositionLog`.
+        agent: any `Agent`, from the state it is in. It chooses among the K items of each session, which must have a context:
+            it is built with ``n_items`` = K, as many positions or fewer, and ``n_features`` as the log, and sees the items in
+            random order.
+        log: its list propensities are all the same, for its lists must be in random order, as `record` makes them with
+            `Random`.
         learn: whether the agent learns; False evaluates the agent as it is, for example after training elsewhere.
-        seed: of the order in which items are presented, and of acceptance.
+        seed: of the order in which items are presented.
 
     Returns:
         The two estimates, and the agent's clicks.
@@ -86,33 +84,33 @@ def replay(agent: Agent, log: ClickLog | ItemPositionLog, *, learn: bool = True,
     """
     rng, learn = np.random.default_rng(check_seed(seed)), check_flag("learn", learn)
     check_kind("agent", agent, Agent, "an agent, as make_agent returns it")
-    check_kind("log", log, (ClickLog, ItemPositionLog), "a ClickLog or an ItemPositionLog")
+    check_kind("log", log, ClickLog, "a ClickLog")
     sizes: Any = agent
     n_items, n_positions = sizes.n_items, sizes.n_positions
-    displays = _lists(log, n_items, n_positions, rng) if isinstance(log, ClickLog) else _items(log, n_items, n_positions)
+    displays = _displays(log, n_items, n_positions, rng)
     accepted, weighted = [], np.zeros(len(log))
-    for session, (features, logged, clicks, propensity, acceptance) in enumerate(displays):
+    for session, (features, logged, clicks, agreement) in enumerate(displays):
         observation = {"clicks": np.zeros(n_positions, np.int8), "features": features}
         ranking = agent.rank(observation)
         check_list(agent, ranking, n_items, n_positions, "session", session + 1)
         agrees = np.logical_and.accumulate(np.asarray(ranking) == logged)
-        weighted[session] = (agrees * clicks / propensity).sum()
-        if agrees.all() and (acceptance == 1.0 or rng.random() < acceptance):
+        weighted[session] = (agrees * clicks / agreement).sum()
+        if agrees.all():
             accepted.append(int(clicks.sum()))
             if learn:
                 agent.update(observation, ranking, clicks, float(clicks.sum()))
                 continue
         agent.withdraw()
     rewards = np.array(accepted, np.int64)
-    every = log.clicks[:, :n_positions].sum(axis=1) if isinstance(log, ClickLog) else log.clicks
-    return Replay(len(log), rewards, *_mean(rewards), *_mean(weighted), on_policy=float(every.mean()))
+    on_policy = float(log.clicks[:, :n_positions].sum(axis=1).mean())
+    return Replay(len(log), rewards, *_mean(rewards), *_mean(weighted), on_policy=on_policy)
 
 
-Display: TypeAlias = tuple[NDArray[np.float64], NDArray[Any], NDArray[np.int8], NDArray[np.float64], float]
-"""Features of the items, the logged list, its clicks, the probability that as much of a list agrees, and that of acceptance."""
+Display: TypeAlias = tuple[NDArray[np.float64], NDArray[Any], NDArray[np.int8], NDArray[np.float64]]
+"""Features of the items, the logged list, its clicks, and the probability that as much of a list agrees."""
 
 
-def _lists(log: ClickLog, n_items: int, n_positions: int, rng: np.random.Generator) -> Iterator[Display]:
+def _displays(log: ClickLog, n_items: int, n_positions: int, rng: np.random.Generator) -> Iterator[Display]:
     if log.context is None:
         raise ValueError("the log has no context: an agent could not observe the items")
     if (log.items < 0).any():
@@ -124,17 +122,7 @@ def _lists(log: ClickLog, n_items: int, n_positions: int, rng: np.random.Generat
     agreement: NDArray[Any] = np.cumprod(1.0 / np.arange(n_items, n_items - n_positions, -1))
     for features, clicks in zip(log.context, log.clicks, strict=True):
         order = rng.permutation(n_items)  # or the agent might learn from the place where the log showed an item
-        yield features[order], np.argsort(order)[:n_positions], clicks[:n_positions], agreement, 1.0
-
-
-def _items(log: ItemPositionLog, n_items: int, n_positions: int) -> Iterator[Display]:
-    if n_positions != 1 or n_items != log.n_items:
-        raise ValueError(f"the agent ranks {n_positions} of {n_items} items; expected one of {log.n_items}, as the log shows")
-    least = log.propensities.min(initial=1.0)
-    for session in range(len(log)):
-        one = slice(session, session + 1)
-        propensity = log.propensities[one]
-        yield log.features(session), log.items[one], log.clicks[one], propensity, least / propensity[0]
+        yield features[order], np.argsort(order)[:n_positions], clicks[:n_positions], agreement
 
 
 def _check_random(values: NDArray[np.float64] | None, n_items: int) -> None:

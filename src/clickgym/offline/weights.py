@@ -47,15 +47,6 @@ class QuerySessions(NamedTuple):
         """How many positions count."""
         return self.earned.shape[1]
 
-    def values_of(self, items: Integers) -> Floats:
-        """What clicks on items are worth: 1, if the log does not say."""
-        if self.log.values is None:
-            return np.ones(len(items))
-        values = self.log.values_of(self.query)[items]
-        for item in items[np.isnan(values)][:1].tolist():
-            raise ValueError(f"{self.name(item)} has no value in the log, which does not show it")
-        return values
-
     @property
     def of_query(self) -> str:
         """The query for messages, if there are several."""

@@ -12,8 +12,7 @@ WHY = ("why_ubm_lead", "why_violations", "why_exp3", "why_early_regret", "why_ch
 """Not of a paper: why some of its statements are contradicted."""
 FURTHER = (
     "unknown_examination", "nonstat_detect", "pdgd", "when_rl_pays", "variance", "robust", "linear_cascade", "late_clicks",
-    "click_farms", "churn", "warm_start", "features_or_networks", "neural_by_features", "never_locked", "interleaving",
-    "learn_from_a_log",
+    "click_farms", "churn", "warm_start", "features_or_networks", "neural_by_features", "never_locked",
 )  # fmt: skip
 """Of ours: on what later papers say of their algorithms, and on clicks as they come."""
 

@@ -9,26 +9,19 @@ import typer
 from ...core.console import Json, bold, compiling_told, errors, output, print_json
 from ...core.terminal import Column, print_table, say
 from ..left_out import MODELS, check_models
-from ..readers import read_log
-from ..reading import Reading
-from .logs import LogFormat, reads_logs
+from ..readers import log_name, read_log
+from .logs import Columns, Log, names
 
 
-@reads_logs("sessions_per_file")
 def check(
-    log: Annotated[str, typer.Argument(
-        metavar="LOG", help="The click log, before the options, in any format that [bold]clickgym fit[/] reads.",
-        show_default=False,
-    )],
+    log: Log,
     model: Annotated[list[str] | None, typer.Option(
         "--model", "-m", metavar="MODEL...", help=f"One or more of {', '.join(map(bold, MODELS))}.", show_default="all of them",
     )] = None,
     least_sessions: Annotated[int, typer.Option(metavar="N", help="Sessions of a list that is left out, at least.")] = 100,
-    log_format: LogFormat = "auto",
+    columns: Columns = "",
     seed: Annotated[int, typer.Option(metavar="N", help="The same seed gives the same intervals.")] = 0,
     as_json: Json = False,
-    *,
-    reading: Reading,
 ) -> None:  # fmt: skip
     """Check whether simulations of a click log can be trusted to order lists.
 
@@ -41,25 +34,23 @@ def check(
 
       clickgym check-models log.csv
 
-      clickgym check-models logs/ubi --model PBM UBM
+      clickgym check-models log.csv --model PBM UBM
     """
-    with compiling_told(console := errors()):
-        sessions = read_log(log, log_format, **reading)
-        for note in sessions.notes:
-            say(console, note)
+    with compiling_told(errors()):
+        sessions = read_log(log, columns=names(columns))
         checked = check_models(sessions, model or MODELS, least_sessions=least_sessions, seed=seed)
     rows = [
         [row["model"], f"{row['error']:.4f}", f"{row['error_low']:.4f} to {row['error_high']:.4f}", f"{row['noise']:.4f}",
          f"{row['foretold']:.3f}", f"{row['low']:.3f} to {row['high']:.3f}"]
         for row in checked.table.iter_rows(named=True)
     ]  # fmt: skip
-    names = ("error", "interval", "noise", "foretold", "interval")
-    print_table(output(as_json), [Column("model"), *(Column(name, right=True) for name in names)], rows)
+    heads = (Column(name, right=True) for name in ("error", "interval", "noise", "foretold", "interval"))
+    print_table(output(as_json), [Column("model"), *heads], rows)
     say(output(as_json), checked.sentence, "bold")
     if as_json:
         print_json(
             {
-                "log": str(log),
+                "log": log_name(log),
                 "models": checked.table.to_dicts(),
                 "verdict": checked.verdict,
                 "sentence": checked.sentence,

@@ -6,31 +6,24 @@ from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
 from itertools import chain
-from pathlib import Path
 from typing import Annotated
 
-import numpy as np
 import typer
 from rich.console import Console
 
 from ...core.console import Json, compiling_told, errors, output, print_json
 from ...core.terminal import Column, print_table
 from ...core.terminal import say as tell
-from ..comparison import Comparison, compare, read_sessions
+from ..comparison import Comparison, compare, of_query
 from ..evaluation import ESTIMATORS, Evaluation
-from ..log import ClickLog
-from ..reading import Reading
-from ..verdict import REFITS
-from .logs import LOG_FORMAT, Cutoff, Reward, reads_logs
+from ..readers import log_name, read_log
+from .logs import Columns, Cutoff, Log, Reward, names
 
 EARNED = {"clicks": "Clicks", "any_click": "Lists with a click", "satisfaction": "Satisfied users"}
 
 
-@reads_logs()
 def evaluate(
-    log: Annotated[list[str], typer.Argument(
-        metavar="LOG...", help="The click log, before the options: a file, a folder of files, or several.", show_default=False,
-    )],
+    log: Log,
     policy: Annotated[list[str], typer.Option(
         "--policy", "-p", metavar="uniform|fixed:ITEM,...|FILE.json:MODEL|FILE.npz...",
         help="One or more policies to evaluate. [bold].json[/]: an instance file of [bold]clickgym fit[/] (or a folder of "
@@ -38,15 +31,12 @@ def evaluate(
         "[bold]action_dist[/] (items, positions) or [bold]scores[/] (items; Plackett-Luce), and optionally the labels of the "
         "[bold]items[/].",
     )],
-    estimator: Annotated[list[str] | None, typer.Option(
-        "--estimator", "-e", metavar="NAME...", show_default="those whose assumptions hold in the log",
+    estimator: Annotated[list[str], typer.Option(
+        "--estimator", "-e", metavar="NAME...",
         help=f"One or more of {', '.join(ESTIMATORS)}. [bold]ips[/] weighs whole lists, [bold]cascade[/] their beginnings, "
-        "[bold]item-position[/] single items; [bold]dr[/] adds predictions of a click model; the others are click models.",
-    )] = None,
-    log_format: Annotated[str, typer.Option(
-        "--format", metavar=f"{LOG_FORMAT}|obd",
-        help="Format of the log, see [bold]clickgym fit --help[/]; [bold]obd[/] is the Open Bandit Dataset.",
-    )] = "auto",
+        "[bold]item-position[/] single items; the others are click models.",
+    )],
+    columns: Columns = "",
     query: Annotated[str | None, typer.Option(
         metavar="NAME", help="Only the sessions of one query.", show_default="all",
     )] = None,
@@ -57,62 +47,43 @@ def evaluate(
     )] = None,
     reward: Reward = "clicks",
     cutoff: Cutoff = None,
-    on_policy: Annotated[Path | None, typer.Option(
-        metavar="LOG", help="A click log of the evaluated policy itself, to compare the estimates with.", show_default=False,
-    )] = None,
     bootstrap: Annotated[int, typer.Option(metavar="N", help="Bootstrap resamples for the intervals.")] = 1000,
     level: Annotated[float, typer.Option(metavar="P", help="Confidence level of the intervals.")] = 0.95,
     seed: Annotated[int, typer.Option(metavar="N", help="The same seed gives the same intervals.")] = 0,
     as_json: Json = False,
-    *,
-    reading: Reading,
 ) -> None:  # fmt: skip
-    """Estimate from a click log the reward of another ranking policy, and whether it is better than the logged one.
+    """Estimate from a click log the reward of another ranking policy, by named estimators.
 
     [bold]Examples[/]
 
-    The Open Bandit Dataset: evaluate one policy from the log of another, and compare with its own log:
+    One list for one query, by a click model and by an estimator that assumes less:
 
-      clickgym evaluate random/all.csv --format obd --policy bts_action_dist_all.npz --on-policy bts/all.csv
-
-    One list for one query, by all estimators whose assumptions hold in the log:
-
-      clickgym evaluate log.csv --query shoes --policy fixed:a,c,b
+      clickgym evaluate log.csv --query shoes --policy fixed:a,c,b --estimator pbm item-position --logging empirical
 
     The first five positions of the best list of a fitted click model:
 
       clickgym evaluate log.csv --query shoes --policy shoes.json:UBM --cutoff 5 --estimator pbm ubm
 
-    Two lists, by an estimator that needs no correct click model:
-
-      clickgym evaluate log.csv --query shoes --policy fixed:a,c,b fixed:c,a,b --logging empirical --estimator dr
-
-    Without --estimator the assumptions of click models and of item-position are tested on the log, and there is a verdict only
-    where a click model that fits and an estimator that assumes less agree. With --estimator, nothing is tested. Click-model
-    estimators fit their model to the log. An estimate is refused if the policy shows lists or items that the log never shows:
-    their weight would be infinite. The column [bold]better[/] is the share of bootstrap resamples in which the policy gains.
+    Nothing is tested of what an estimator assumes. Click-model estimators fit their model to the log. An estimate is refused if
+    the policy shows lists or items that the log never shows: their weight would be infinite. The column [bold]better[/] is the
+    share of bootstrap resamples in which the policy gains.
     """
-    with compiling_told(console := errors()):
-        logged = read_sessions(log, log_format, query, **reading)
-        for note in logged.notes:
-            tell(console, note)
+    with compiling_told(errors()):
         compared = compare(
-            logged, policy, estimator, log_format=log_format, logging=logging, reward=reward, cutoff=cutoff,
-            on_policy=on_policy, bootstrap=bootstrap, level=level, seed=seed,
+            of_query(read_log(log, columns=names(columns)), query), policy, estimator, logging=logging, reward=reward,
+            cutoff=cutoff, bootstrap=bootstrap, level=level, seed=seed,
         )  # fmt: skip
     _print(output(as_json), compared, level, reward, cutoff, bootstrap)
     if as_json:
         print_json({
-            "log": " ".join(map(str, log)), "query": query, "reward": reward, "cutoff": cutoff, "level": level,
+            "log": log_name(log), "query": query, "reward": reward, "cutoff": cutoff, "level": level,
             "policies": {name: {"lists": compared.lists(name)} for name in compared.policies},
-            "verdicts": {name: verdict and asdict(verdict) for name, verdict in compared.verdicts.items()},
             "evaluations": [
                 {"policy": name, **asdict(evaluation), "cautions": evaluation.cautions}
                 for name, evaluations in compared.by_policy.items()
                 for evaluation in evaluations
             ],
             "refused": [{"policy": name, "estimator": by, "why": why} for (name, by), why in compared.refused.items()],
-            "on_policy": compared.on_policy,
         })  # fmt: skip
 
 
@@ -121,25 +92,20 @@ def _print(console: Console, compared: Comparison, level: float, reward: str, cu
     say = partial(tell, console)
     for policy in compared.policies:
         _print_lists(compared, policy, say)
-    unit = "session" if isinstance(compared.log, ClickLog) else "row"
-    earned = f"{EARNED[reward]} per {unit}" + (f", first {cutoff} positions" if cutoff else "")
+    earned = f"{EARNED[reward]} per session" + (f", first {cutoff} positions" if cutoff else "")
     interval, several = f"{level:.4g} interval", len(compared.policies) > 1
     _print_estimates(console, compared, f"{earned}, under the {'policies' if several else 'policy'}", interval, several)
     first = compared.evaluations[0]
     if first.on_policy_interval is None:
-        say(f"The log ({first.n_sessions:,} {unit}s) does not record which users were satisfied")
+        say(f"The log ({first.n_sessions:,} sessions) does not record which users were satisfied")
     else:
         spread = f"{interval} {_interval(first.on_policy_interval)}"
         gains = "policies gain" if several else "policy gains"
         say(f"{earned}, in the log: {first.on_policy:.7g} (of {first.n_sessions:,}; {spread})")
         say(
             f"The difference is the estimate minus the mean of the log; better is the share of {bootstrap:,} bootstrap "
-            f"resamples of its {unit}s in which the {gains}."
+            f"resamples of its sessions in which the {gains}."
         )
-    if any(np.isnan(result.effective_sample_size) for result in compared.evaluations):
-        say(f"The intervals of click models, which fit the log, come from {REFITS} fits to resampled {unit}s.")
-    if compared.on_policy is not None:
-        say(f"{earned}, in the evaluated policy's own log: {compared.on_policy:.7g}")
     _print_remarks(compared, say, several)
 
 
@@ -170,20 +136,17 @@ def _columns(interval: str) -> list[tuple[Column, Callable[[Evaluation], str]]]:
 
 
 def _number(value: float | None, form: str) -> str:
-    """A number; a prediction has no weights, and to some estimates nothing is compared."""
-    return "–" if value is None or np.isnan(value) else f"{value:{form}}"
+    """A number; to some estimates nothing is compared."""
+    return "–" if value is None else f"{value:{form}}"
 
 
 def _print_remarks(compared: Comparison, say: Callable[..., None], several: bool) -> None:
-    """Estimates that were refused, cautions, and verdicts."""
+    """Estimates that were refused, and cautions."""
     for (policy, estimator), reason in compared.refused.items():
         say(f"Refused: {estimator}{f' of {policy}' if several else ''}: {reason}")
     for policy, results in compared.by_policy.items():
         for caution in chain.from_iterable(result.cautions for result in results):
             say(f"Caution: {f'{policy}: ' if several else ''}{caution}")
-    for policy, verdict in compared.verdicts.items():
-        if verdict is not None:
-            say(f"{policy}: {verdict}", "bold")
 
 
 def _print_lists(compared: Comparison, policy: str, say: Callable[[str], None], most: int = 5) -> None:

@@ -15,16 +15,14 @@ from rich.console import Console
 from scipy.special import stdtrit
 
 from ...core.console import Json, bold, compiling_told, errors, output, print_json
-from ...core.files import make_folder, write_whole
+from ...core.files import make_folder
 from ...core.terminal import Column, print_table, say
 from ...envs import ClickModel
-from ..counts import is_counts, read_counts
 from ..estimation.estimator import MODEL_ESTIMATORS, ConvergenceWarning
 from ..estimation.settings import ITERATIONS, TOL
 from ..fitting import Fitted, fit_models
-from ..fitting_counts import FittedCounts, fit_counted
-from ..reading import Reading
-from .logs import LOG_FORMAT, reads_logs
+from ..readers import log_name, read_log
+from .logs import Columns, Log, names
 
 CONFOUNDED = 0.8
 """The share of displays of items at their usual positions above which the table has a caution."""
@@ -39,12 +37,8 @@ UNTOLD = {
 """By click models, why parameters are marked with an asterisk."""
 
 
-@reads_logs()
 def fit(
-    log: Annotated[list[str], typer.Argument(
-        metavar="LOG...", help="The click log, before the options: a file, a folder of files, or several; text files may be "
-        "gzipped ([bold].gz[/]). Or counts of one, from [bold]clickgym count[/].", show_default=False,
-    )],
+    log: Log,
     model: Annotated[list[str], typer.Option(
         "--model", "-m", metavar="MODEL...",
         help=f"One or more of {', '.join(map(bold, MODEL_ESTIMATORS))}; or [bold]all[/].",
@@ -52,11 +46,7 @@ def fit(
     out: Annotated[Path, typer.Option(
         metavar="FILE|DIR", help="The instance file, [bold]name.json[/], or a folder for one file per query.",
     )],
-    log_format: Annotated[str, typer.Option(
-        "--format", metavar=LOG_FORMAT,
-        help="[bold]tidy[/] is a table, one row per session and position: text, JSON lines or Parquet with the columns "
-        "session, query, position, item, clicked.",
-    )] = "auto",
+    columns: Columns = "",
     queries: Annotated[list[str] | None, typer.Option(
         "--queries", "-q", metavar="QUERY...", show_default="the most frequent",
         help="The queries to write as instances. The fit uses all sessions of the log, because queries share the parameters of "
@@ -77,17 +67,7 @@ def fit(
     bootstrap: Annotated[int, typer.Option(
         metavar="N", help="Refits to resampled sessions, for the intervals of the parameters; 0 for no intervals.",
     )] = 10,
-    attractions: Annotated[Path | None, typer.Option(
-        metavar="FILE", show_default=False,
-        help="Also write a table, [bold].csv[/], of all items of all queries: sessions, clicks, attraction with its 0.95 "
-        "interval (none below 30 sessions), and clicks over expected clicks (COEC).",
-    )] = None,
-    skip_malformed: Annotated[bool, typer.Option(
-        "--skip-malformed", help="Deprecated: means [bold]--bad-rows skip:100%[/].",
-    )] = False,
     as_json: Json = False,
-    *,
-    reading: Reading,
 ) -> None:  # fmt: skip
     """Fit click models to a click log, report how well they predict clicks, and write an instance file.
 
@@ -97,54 +77,31 @@ def fit(
 
       clickgym run PBMRank-v0 --instance query.json --agents BatchRank PBMUCB --horizon 1e5 --out mine
 
-    Judgments of all items of a search engine's log (UBI), from clicks:
-
-      clickgym fit logs/ubi --model PBM --out query.json --attractions judgments.csv
-
     Several queries of a Yandex log, one file each:
 
       clickgym fit log.tsv.gz --model PBM --queries 98435-1 9982-1 --out queries
-
-    A log larger than memory, by its counts:
-
-      clickgym fit counts.parquet --model PBM UBM --out query.json
     """
     wanted = queries or ()
     files = _files(out, wanted)
-    if attractions is not None and (attractions.suffix != ".csv" or not attractions.absolute().parent.is_dir()):
-        raise ValueError(f"--attractions is {attractions}; expected the name of a .csv file in a folder that exists")
     console, status = output(as_json), errors()
-    if skip_malformed:
-        reading["bad_rows"] = "skip:100%"
-        say(status, f"--skip-malformed is deprecated; write --bad-rows {reading['bad_rows']}")
-    settings: dict[str, Any] = {
-        "n_items": items, "iterations": iterations, "tol": tol, "per_query": per_query, "on_step": partial(say, status),
-    }  # fmt: skip
-    of_counts = len(log) == 1 and is_counts(log[0])
-    fitted: Fitted | FittedCounts
     with compiling_told(status), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the table shows it
-        if of_counts:
-            origin = f"estimated by clickgym from the counts {Path(log[0]).name}"
-            fitted = fit_counted(read_counts(log[0]), model, wanted, origin=origin, **settings)
-        else:
-            fitted = fit_models(
-                log, model, wanted, test_share=test_share, seed=seed, bootstrap=bootstrap,
-                coec=None if attractions is None else "sum", log_format=log_format, **settings,
-                **reading,
-            )  # fmt: skip
+        start = perf_counter()
+        sessions = read_log(log, columns=names(columns))
+        say(status, f"read {len(sessions):,} sessions in {perf_counter() - start:.1f} s")
+        fitted = fit_models(
+            sessions, model, wanted, n_items=items, test_share=test_share, iterations=iterations, tol=tol, per_query=per_query,
+            seed=seed, bootstrap=bootstrap, origin=f"estimated by clickgym from the click log {log_name(log)}",
+            on_step=partial(say, status),
+        )  # fmt: skip
     _say_not_converged(fitted.estimators, iterations)
-    scores = _print_counted(console, fitted) if isinstance(fitted, FittedCounts) else _print_scores(console, fitted)
+    scores = _print_scores(console, fitted)
     written = _write_instances(console, fitted.instances, files)
-    if attractions is not None:
-        _write_attractions(console, fitted, attractions)
-    if isinstance(fitted, Fitted):
-        _print_parameters(console, fitted)
-        _print_cautions(console, fitted)
+    _print_parameters(console, fitted)
+    _print_cautions(console, fitted)
     if as_json:
-        source = {"counts" if of_counts else "log": " ".join(map(str, log))}
         sizes = {"train_sessions": fitted.n_train, "test_sessions": fitted.n_test}
-        print_json(source | sizes | {"models": scores, "instances": written})
+        print_json({"log": log_name(log)} | sizes | {"models": scores, "instances": written})
 
 
 def _say_not_converged(estimators: Mapping[str, Any], iterations: int) -> None:
@@ -164,16 +121,6 @@ def _write_instances(console: Console, instances: Mapping[str, Any], files: Call
         sure = instance.estimation.get("standard_errors", {})
         written.append({"query": query, "file": str(file), "description": instance.description, "standard_errors": sure})
     return written
-
-
-def _write_attractions(console: Console, fitted: Fitted | FittedCounts, path: Path) -> None:
-    table = fitted.attractions
-    assert table is not None
-    write_whole(path, table.write_csv(float_precision=6))
-    few = table["attraction"].null_count()
-    say(console, f"{path}: {len(table):,} rows, {few:,} of them without attraction (below 30 sessions)")
-    if isinstance(fitted, FittedCounts):
-        say(console, "The columns low and high are empty: counts hold no sessions that could be resampled")
 
 
 def _files(out: Path, queries: Sequence[str]) -> Callable[[str], Path]:
@@ -208,11 +155,6 @@ def _file_name(label: str) -> str:
     return "".join(letter if letter.isalnum() or letter in "-_ ." else "_" for letter in label).strip(" .") or "query"
 
 
-def _course(name: str, estimator: Any) -> dict[str, Any]:
-    """How a model's EM went."""
-    return {"model": name, "steps": getattr(estimator, "n_iter_", None), "converged": getattr(estimator, "converged_", None)}
-
-
 def _print_scores(console: Console, fitted: Fitted) -> list[dict[str, Any]]:
     """Of each model: convergence, and likelihood and perplexities on the held-out sessions, if there are any."""
     start, rows, test = perf_counter(), [], fitted.test
@@ -222,8 +164,9 @@ def _print_scores(console: Console, fitted: Fitted) -> list[dict[str, Any]]:
         if len(test):
             figures = estimator.score(test), estimator.conditional_perplexity(test), float(np.nanmean(by_rank))
         told = dict(zip(("log_likelihood", "conditional_perplexity", "perplexity"), figures, strict=True))
-        rows.append(_course(name, estimator) | told | {"perplexity_by_rank": by_rank.tolist()})
-    _print_rows(console, "", fitted, rows, 3, test.n_positions)
+        course = {"steps": getattr(estimator, "n_iter_", None), "converged": getattr(estimator, "converged_", None)}
+        rows.append({"model": name} | course | told | {"perplexity_by_rank": by_rank.tolist()})
+    _print_rows(console, fitted, rows)
     several = float((test.clicks.sum(axis=1) > 1).mean()) if len(test) else 0.0
     if "CM" in fitted.scored and several:
         excluded = f"CM excludes the {several:.1%} of sessions with several clicks"
@@ -233,40 +176,20 @@ def _print_scores(console: Console, fitted: Fitted) -> list[dict[str, Any]]:
     return rows
 
 
-def _print_counted(console: Console, fitted: FittedCounts) -> list[dict[str, Any]]:
-    """The same of models that were fitted to counts."""
-    rows = []
-    for name, estimator in fitted.scored.items():
-        score, by_rank = fitted.scores[name] or (None, np.empty(0))
-        mean = None if score is None else float(np.nanmean(by_rank))
-        told = {"log_likelihood": score, "conditional_perplexity": mean, "conditional_perplexity_by_rank": by_rank.tolist()}
-        rows.append(_course(name, estimator) | told)
-    _print_rows(console, "counts of ", fitted, rows, 2, fitted.counts.n_positions)
-    if fitted.n_test and None in fitted.scores.values():
-        without = ", ".join(name for name, score in fitted.scores.items() if score is None)
-        say(console, f"{without}: no likelihood, for which whole sessions are needed")
-    if "DCM" in fitted.scored:
-        say(console, "DCM: the standard estimator, which takes the last click for the end; exact EM needs the log")
-    return rows
-
-
-def _print_rows(
-    console: Console, what: str, fitted: Fitted | FittedCounts, rows: list[dict[str, Any]], n_headings: int, n_positions: int
-) -> None:
+def _print_rows(console: Console, fitted: Fitted, rows: list[dict[str, Any]]) -> None:
     """A table of models: the steps of EM and, with held-out sessions, the figures under headings, and the last by rank."""
-    headings = HEADINGS[:n_headings]
     columns = [Column("model"), Column("EM steps", rank=1, right=True)]
     if fitted.n_test:
-        columns += [Column(heading, right=True) for heading, _ in headings]
-        columns += [Column(f"at {k + 1}", rank=2 + k, right=True) for k in range(n_positions)]
+        columns += [Column(heading, right=True) for heading, _ in HEADINGS]
+        columns += [Column(f"at {k + 1}", rank=2 + k, right=True) for k in range(fitted.test.n_positions)]
     cells = []
     for row in rows:
         steps = "closed form" if row["steps"] is None else f"{row['steps']}{', not converged' * (not row['converged'])}"
-        told = [] if row["log_likelihood"] is None else [f"{row[name]:.5f}" for _, name in headings]
-        told += [f"{value:.4f}" for value in row[f"{headings[-1][1]}_by_rank"]]
+        told = [] if row["log_likelihood"] is None else [f"{row[name]:.5f}" for _, name in HEADINGS]
+        told += [f"{value:.4f}" for value in row["perplexity_by_rank"]]
         cells.append([row["model"], steps, *told, *["–"] * (len(columns) - 2 - len(told))])
     held_out = f"per session and by rank on {fitted.n_test:,} held out" if fitted.n_test else "none held out"
-    print_table(console, columns, cells, title=f"Fitted to {what}{fitted.n_train:,} sessions; {held_out}")
+    print_table(console, columns, cells, title=f"Fitted to {fitted.n_train:,} sessions; {held_out}")
 
 
 def _print_parameters(console: Console, fitted: Fitted) -> None:

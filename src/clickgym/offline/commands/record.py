@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ...core.checks import check_choice, check_horizon
+from ...core.checks import check_horizon
 from ...core.console import compiling_told, errors, output
 from ...core.terminal import say
 from ...runner.commands.names import agents, environments, instances
@@ -15,7 +15,6 @@ from ...runner.commands.run import number
 from ...runner.make import make_agent, make_env
 from ..log import write_tidy
 from ..record import record as record_
-from ..ubi import FILES, write_ubi
 
 
 def record(
@@ -31,14 +30,9 @@ def record(
         metavar="N", show_default=False, help="Sessions, as [bold]100000[/] or [bold]1e5[/].",
     )],
     out: Annotated[Path, typer.Option(
-        metavar="FILE|DIR", show_default=False,
-        help=f"A tidy table, [bold].csv[/], [bold].csv.gz[/] or [bold].parquet[/]; of UBI a folder, which gets "
-        f"[bold]{FILES[0]}[/] and [bold]{FILES[1]}[/].",
+        metavar="FILE", show_default=False,
+        help="The table, [bold].csv[/], [bold].csv.gz[/] or [bold].parquet[/].",
     )],
-    log_format: Annotated[str, typer.Option(
-        "--format", metavar="tidy|ubi", help="A tidy table, or User Behavior Insights, which has no place for propensities and "
-        "features.",
-    )] = "tidy",
     instance: Annotated[str | None, typer.Option(
         "--instance", "-i", metavar="NAME|FILE", autocompletion=instances, show_default="a real search query",
         help="The instance: a name, or your own JSON file.",
@@ -51,15 +45,10 @@ def record(
 
       clickgym record PBMRank-v0 --agent Random --sessions 1e5 --out log.csv
 
-      clickgym record DCMRank-v0 --agent TopRank --sessions 1e5 --format ubi --out logs/ubi
-
-    The commands [bold]fit[/], [bold]evaluate[/], [bold]decide[/] and [bold]check-models[/] read both formats.
+    The commands [bold]fit[/], [bold]evaluate[/], [bold]decide[/] and [bold]check-models[/] read it.
     """
-    tidy = check_choice("log format", log_format, ("tidy", "ubi")) == "tidy"
-    if tidy and (not out.name.endswith((".csv", ".csv.gz", ".parquet")) or not out.absolute().parent.is_dir()):
+    if not out.name.endswith((".csv", ".csv.gz", ".parquet")) or not out.absolute().parent.is_dir():
         raise ValueError(f"--out is {out}; expected a file that ends with .csv, .csv.gz or .parquet, in a folder that exists")
-    if not tidy and (out.is_file() or out.name.endswith((".csv", ".json", ".ndjson", ".parquet"))):
-        raise ValueError(f"--out is {out}; expected a folder, for the two files of UBI")
     n = check_horizon(number(sessions), name="sessions")
     with compiling_told(errors()):
         try:
@@ -68,5 +57,5 @@ def record(
             log = record_(learner, place, n, seed=seed)
         except TypeError as error:  # of an argument that was typed
             raise ValueError(str(error)) from None
-    (write_tidy if tidy else write_ubi)(log, out)
+    write_tidy(log, out)
     say(output(), f"{out}: {len(log):,} sessions, {log.clicks.sum():,} clicks")

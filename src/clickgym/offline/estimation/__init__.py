@@ -1,5 +1,5 @@
 """Estimation of click models from logs, one file per family of models; each registers its estimators."""
 
-from . import browsing, cascading, click_chain, click_through
+from . import browsing, cascading, click_chain
 
-__all__ = ["browsing", "cascading", "click_chain", "click_through"]
+__all__ = ["browsing", "cascading", "click_chain"]

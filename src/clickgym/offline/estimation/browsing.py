@@ -8,7 +8,7 @@ context) cell, and one EM algorithm serves both.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,6 @@ from ...core.checks import check_flag
 from ...core.kernels import kernel
 from ...envs import ClickModel, PositionBasedModel, UserBrowsingModel
 from ..counting import count_cells, cut, in_parallel
-from ..counts import Counts, check_columns_counted
 from .estimator import Clicks, EMEstimator, Floats, Indices, Part, filled, log_prior, smoothed
 
 CELLS = 2**16  # of a block, the piece of work of one thread
@@ -27,7 +26,6 @@ class _BrowsingEstimator(EMEstimator):
     """EM over the cells of (pair, context)."""
 
     after_click: bool
-    counted: ClassVar[tuple[str, ...] | None] = ()
     examination_: Floats
 
     offers_per_query = True
@@ -38,9 +36,6 @@ class _BrowsingEstimator(EMEstimator):
 
     def _fit(self, pairs: Indices, clicks: Clicks) -> None:
         self._fit_cells(*count_cells(pairs, clicks, len(self._codes), self.after_click), len(pairs))
-
-    def _fit_counts(self, counts: Counts) -> None:
-        self._fit_cells(*counts.cells(self.after_click), counts.n_sessions)
 
     def _fit_cells(
         self, first_cell: NDArray[np.int64], context: Indices, clicked: NDArray[Any], skipped: NDArray[Any], n_sessions: int
@@ -84,16 +79,6 @@ class _BrowsingEstimator(EMEstimator):
     def _conditional(self, queries: Indices, pairs: Indices, clicks: Clicks) -> Floats:
         law = self.after_click, self.attraction_, self._flat()
         return filled(browsing_conditional, pairs.shape, self._rows(queries), pairs, clicks, *law)
-
-    def _given_last(self, counts: Counts, pairs: Indices) -> Floats | None:
-        context: Any = counts.position - 1
-        if self.after_click:
-            check_columns_counted(counts, self.short, self.counted)
-            context = context * self.n_positions_ + counts.last_click
-        query_of, _ = self._renumber(counts.labels)
-        rows = self._rows(query_of[counts.query].astype(np.int32))[counts.pair]
-        probability: Floats = self.attraction_[pairs] * self._flat()[rows, context]
-        return probability
 
     def _rows(self, queries: Indices) -> Indices:
         """The row of each query among the examination probabilities."""
@@ -221,7 +206,6 @@ class UBMEstimator(_BrowsingEstimator):
 
     model_class = UserBrowsingModel
     after_click = True
-    counted = ("last_click",)
 
     def _layout(self, γ: Floats) -> Floats:
         return np.tril(γ.reshape(*γ.shape[:-1], self.n_positions_, self.n_positions_))

@@ -9,7 +9,6 @@ positions down to the last click were examined for certain. Only the positions b
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +17,6 @@ from ...core.checks import check_choice
 from ...core.kernels import kernel
 from ...envs import CascadeModel, ClickModel, DependentClickModel, DynamicBayesianModel
 from ..counting import count_certain, count_examined, cut, in_parallel, last_clicks, list_length, merge_tails
-from ..counts import Counts, check_columns_counted
 from .estimator import Clicks, EMEstimator, Estimator, Floats, Indices, Part, filled, log_prior, smoothed
 
 SESSIONS = 2**13  # of a block, the piece of work of one thread
@@ -76,13 +74,6 @@ class _CascadingEstimator(Estimator):
         count_examined(pairs, clicks, until_first, examined, clicked, last_of_pair, last_at, clicked_at)
         self.attraction_ = smoothed(clicked, examined)
         return smoothed(last_of_pair, clicked), smoothed(last_at, clicked_at)
-
-    def _take_counts(self, counts: Counts) -> tuple[Floats, Floats]:
-        """What `_count` does, from counts; down to the last click."""
-        examined, clicked, last = (counts.by_pair(getattr(counts, name)) for name in ("examined", "clicks", "last_clicks"))
-        at: Any = counts.by_position
-        self.attraction_ = smoothed(clicked, examined)
-        return smoothed(last, clicked), smoothed(at(counts.last_clicks), at(counts.clicks))
 
 
 @kernel
@@ -221,19 +212,9 @@ class CMEstimator(_CascadingEstimator):
     """
 
     model_class = CascadeModel
-    counted = ("last_click",)
 
     def _fit(self, pairs: Indices, clicks: Clicks) -> None:
         self._count(pairs, clicks, until_first=True)
-
-    def _fit_counts(self, counts: Counts) -> None:
-        above = counts.last_click == 0  # no click above: down to the first one
-        clicks, displays = (counts.by_pair(np.where(above, values, 0)) for values in (counts.clicks, counts.displays))
-        self.attraction_ = smoothed(clicks, displays)
-
-    def _given_last(self, counts: Counts, pairs: Indices) -> Floats:
-        check_columns_counted(counts, self.short, self.counted)
-        return np.where(counts.last_click == 0, self.attraction_[pairs], 0.0)
 
     def _leaving(self) -> Floats:
         return np.ones(self.n_positions_)
@@ -272,7 +253,6 @@ class DCMEstimator(_ScanningEstimator):
     """
 
     model_class = DependentClickModel
-    counted = ("examined", "last_clicks")
 
     def __init__(self, method: str = "last_click", iterations: int = 50, tol: float | None = None) -> None:
         self.method = check_choice("method", method, ("last_click", "em"))
@@ -283,12 +263,6 @@ class DCMEstimator(_ScanningEstimator):
             self.termination_ = self._em(pairs, clicks)
         else:
             _, self.termination_ = self._count(pairs, clicks, until_first=False)
-
-    def _fit_counts(self, counts: Counts) -> None:
-        if self.method == "em":
-            raise ValueError(f"{self.short} by exact EM cannot be fitted to counts; expected method 'last_click'")
-        _, self.termination_ = self._take_counts(counts)
-        self.converged_ = None
 
     def _leaving(self) -> Floats:
         return self.termination_
@@ -314,15 +288,11 @@ class SDBNEstimator(_CascadingEstimator):
 
     model_class = DynamicBayesianModel
     short = "SDBN"
-    counted: ClassVar[tuple[str, ...] | None] = ("examined", "last_clicks")
     leaving_of_pairs = True
     satisfaction_: Floats
 
     def _fit(self, pairs: Indices, clicks: Clicks) -> None:
         self.satisfaction_, _ = self._count(pairs, clicks, until_first=False)
-
-    def _fit_counts(self, counts: Counts) -> None:
-        self.satisfaction_, _ = self._take_counts(counts)
 
     def _leaving(self) -> Floats:
         return self.satisfaction_
@@ -357,7 +327,6 @@ class DBNEstimator(_ScanningEstimator, SDBNEstimator):
     """
 
     model_class = DynamicBayesianModel
-    counted = None
 
     def _fit(self, pairs: Indices, clicks: Clicks) -> None:
         self.satisfaction_ = self._em(pairs, clicks)

@@ -22,7 +22,6 @@ from ...core.checks import as_call, check_at_least, check_count, check_kind
 from ...core.kernels import kernel
 from ...envs import ClickModel
 from ..counting import by_query, in_parallel, list_length
-from ..counts import Counts, check_columns_counted
 from ..log import ClickLog
 
 Floats = NDArray[np.float64]
@@ -59,8 +58,6 @@ class Estimator(ABC):
     """What commands call it: the short name of the model, unless an estimator has another."""
     offers_per_query: ClassVar[bool] = False
     """Whether position parameters can belong to the queries instead of being shared by all."""
-    counted: ClassVar[tuple[str, ...] | None] = None
-    """The columns of counts that it needs besides those that all counts have; None: counts do not tell the model."""
     n_positions_: int
     attraction_: Floats
 
@@ -114,61 +111,11 @@ class Estimator(ABC):
         self._fit(pairs, log.clicks[order])
         return self
 
-    def fit_counts(self, counts: Counts) -> Self:
-        """Estimate the model's parameters from the counts of a log: what `fit` estimates from the log, up to rounding.
-
-        Args:
-            counts: as `count_log` makes them.
-
-        Returns:
-            The estimator itself.
-
-        Raises:
-            ValueError: if counts do not tell the model, or lack a column that it needs.
-
-        Warns:
-            ConvergenceWarning: as `fit`.
-        """
-        check_kind("counts", counts, Counts, "the counts of a log")
-        check_columns_counted(counts, self.short, self.counted)
-        self._take(counts.labels, counts.codes)
-        self._fit_counts(counts)
-        return self
-
     def _take(self, labels: ClickLog, codes: NDArray[np.int64]) -> None:
         """Take the labels and pairs of what is fitted to."""
         self._labels, self._codes, self.n_positions_ = labels, codes, labels.n_positions
         for name in ("pairs_", "_query_index", "_item_index"):  # what an earlier fit has left
             self.__dict__.pop(name, None)
-
-    def _fit_counts(self, counts: Counts) -> None:
-        """Estimate from counts that have the columns ``counted``."""
-        raise NotImplementedError
-
-    def _given_last(self, counts: Counts, pairs: Indices) -> Floats | None:
-        """``(C,)`` probability of a click in each cell, whose pairs here are given; None if the clicks above it tell more than
-        the last one does.
-        """
-        return None
-
-    def score_counts(self, counts: Counts) -> tuple[float, Floats] | None:
-        """`score` and `conditional_perplexity_by_rank` of the counted sessions; None for models that need whole sessions.
-
-        Args:
-            counts: of other sessions, with as many positions, and with ``last_click`` where the model needs it.
-        """
-        check_kind("counts", counts, Counts, "the counts of a log")
-        _, pairs = self._numbers(counts.labels, *np.divmod(counts.codes, len(counts.item_labels)))
-        probability = self._given_last(counts, pairs[counts.pair])
-        if probability is None:
-            return None
-        skips = counts.displays - counts.clicks
-        with np.errstate(divide="ignore", invalid="ignore"):
-            clicked = np.where(counts.clicks, counts.clicks * np.log(probability), 0.0)
-            skipped = np.where(skips, skips * np.log1p(-probability), 0.0)
-        by_position = np.bincount(counts.position - 1, clicked + skipped, self.n_positions_)
-        reached = np.bincount(counts.position - 1, counts.displays, self.n_positions_)
-        return float(by_position.sum() / counts.n_sessions), np.exp(-by_position / np.where(reached, reached, np.nan))
 
     @cached_property
     def pairs_(self) -> list[tuple[str, str]]:
@@ -399,8 +346,6 @@ class EMEstimator(Estimator):
     converged_: bool | None = None
 
     _start: EMEstimator | None = None
-    _given: Floats | None = None
-    """Position parameters that are not estimated, where they are numbers; NaN stands for those that are."""
     _estimates: list[Floats] | None = None
 
     def __init__(self, iterations: int = 50, tol: float | None = None) -> None:
@@ -413,11 +358,6 @@ class EMEstimator(Estimator):
         super().fit(log)
         self._start = None
         self._check_converged(len(log))
-        return self
-
-    def fit_counts(self, counts: Counts) -> Self:
-        super().fit_counts(counts)
-        self._check_converged(counts.n_sessions)
         return self
 
     def _check_converged(self, n_sessions: int) -> None:
@@ -461,18 +401,12 @@ class EMEstimator(Estimator):
         rows: dict[str, Any] = {"pair": np.append(pair_of, -1), "query": np.append(query_of, -1), "log": slice(None)}
         return [estimate[rows[owner]] for (owner, _), estimate in zip(parts, start._estimates, strict=True)]
 
-    def _keep_given(self, parameters: list[Floats]) -> None:
-        """Set the position parameters that are given."""
-        if self._given is not None:
-            np.copyto(parameters[1], self._given, where=~np.isnan(self._given))
-
     def _climb(self, step: Step, parts: list[Part], n_sessions: int) -> list[Floats]:
         """Take the steps, and return the parameters where they end.
 
         Computing a step also tells how high the point is from which it goes, so that the guard costs nothing more.
         """
         first = self._begin(parts)
-        self._keep_given(first)
         ends = np.cumsum([values.size for values in first])[:-1]
 
         def arrays(point: Floats) -> list[Floats]:
@@ -481,7 +415,6 @@ class EMEstimator(Estimator):
         def climb_from(point: Floats) -> tuple[float, Floats]:
             following = point.copy()
             height = step(arrays(point), arrays(following))
-            self._keep_given(arrays(following))
             return height, following
 
         point = np.concatenate([values.ravel() for values in first])

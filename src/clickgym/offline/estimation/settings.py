@@ -6,11 +6,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..counts import Counts
 from ..log import ClickLog
-from .estimator import EMEstimator, Estimator
+from .estimator import Estimator
 
 ITERATIONS, TOL = 1000, 1e-7
 
@@ -31,21 +29,11 @@ class FitSettings(NamedTuple):
     def fit(
         self,
         estimator: type[Estimator],
-        log: ClickLog | Counts,
+        log: ClickLog,
         start: Estimator | None = None,
-        given: NDArray[np.float64] | None = None,
     ) -> Estimator:
-        """An estimator with these settings, fitted; ``log`` and ``start`` as for `Estimator.fit`.
-
-        Args:
-            estimator, log, start: as above; counts have no start.
-            given: position parameters that are known, NaN for others; an estimator by EM takes them as they are.
-        """
-        counted = isinstance(log, Counts)  # which do not tell what exact EM needs
-        made = estimator.create(self.iterations, self.tol, per_query=self.per_query, method="last_click" if counted else "em")
-        if isinstance(made, EMEstimator):
-            made._given = given
-        return made.fit_counts(log) if isinstance(log, Counts) else made.fit(log, start=start)
+        """An estimator with these settings, fitted; ``log`` and ``start`` as for `Estimator.fit`."""
+        return estimator.create(self.iterations, self.tol, per_query=self.per_query).fit(log, start=start)
 
     def refits(
         self, fitted: Estimator, log: ClickLog, n: int, seed: int, size: int | None = None

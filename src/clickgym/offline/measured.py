@@ -30,9 +30,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import bdtrc, chdtrc, ndtr
 
-from ..distinct import distinct
-from ..evaluation import LEAST_SESSIONS, earnings
-from ..log import BLOCKS, ClickLog, time_blocks
+from .distinct import distinct
+from .evaluation import LEAST_SESSIONS, earnings
+from .log import BLOCKS, ClickLog, time_blocks
 
 LEAST_SHOWN = 30
 """Sessions of a list below which nobody knows what it earned."""
@@ -72,9 +72,7 @@ def of_query(log: ClickLog, query: str, sessions: NDArray[np.integer], items: ND
     part = log[sessions]
     numbers = np.where(part.items < 0, -1, np.searchsorted(items, part.items))
     labels, queries = tuple(log.item_labels[item] for item in items.tolist()), np.zeros(len(part), np.int32)
-    return replace(
-        part, items=numbers, queries=queries, item_labels=labels, query_labels=(query,), context=None, candidates=None
-    )
+    return replace(part, items=numbers, queries=queries, item_labels=labels, query_labels=(query,), context=None)
 
 
 class DistinctLists:
@@ -92,20 +90,16 @@ class DistinctLists:
         means, variances: ``(M,)`` of what a session earned.
         lengths: ``(M,)`` items.
         earned: ``(N,)`` by each session.
-        square: of what a click is worth, the mean over clicks; 1 without values.
     """
 
     def __init__(self, log: ClickLog, reward: str, cutoff: int | None) -> None:
-        self.log, self.reward, self.cutoff = log, reward, cutoff
+        self.log = log
         self.first, self.index, self.counts = distinct(log.items)
         self.lists = log.items[self.first]
         self.earned = earned = earnings(log, reward, cutoff).sum(axis=1).astype(np.float64)
         self.means = np.bincount(self.index, earned) / self.counts
         self.variances = np.maximum(np.bincount(self.index, earned**2) / self.counts - self.means**2, 0.0)
         self.lengths = (self.lists >= 0).sum(axis=1)
-        self.square = 1.0
-        if log.values is not None and (clicked := log.clicks[:, :cutoff] == 1).any():
-            self.square = float(np.mean(log.values[:, :cutoff][clicked] ** 2))
 
     @cached_property
     def _rows(self) -> dict[tuple[int, ...], int]:
@@ -270,9 +264,7 @@ class _Strata:
         weights = np.where(enough, lists[0] * counts / np.maximum(lists[0] + counts, 1), 0.0)
         gains = lists[1] - means
         # A session with a click more or less: no variance is 0 because a few sessions were alike.
-        errors = sum(
-            (v + tally.square / np.maximum(n, 1)) / np.maximum(n, 1) for n, _, v in (lists, (counts, means, variances))
-        )
+        errors = sum((v + 1 / np.maximum(n, 1)) / np.maximum(n, 1) for n, _, v in (lists, (counts, means, variances)))
 
         shows_both = enough.any(axis=1)
         self.blocks = shows_both.sum(axis=1)
@@ -322,7 +314,7 @@ class _Table:
     """
 
     def __init__(self, tally: DistinctLists, blocks: Indices, rows: Indices, n_blocks: int = BLOCKS) -> None:
-        wanted, self.square = np.setdiff1d(rows, -1), tally.square
+        wanted = np.setdiff1d(rows, -1)
         self.place = np.full(len(tally.lists) + 1, len(wanted))
         self.place[wanted] = np.arange(len(wanted))
         cells = self.place[tally.index] * n_blocks + blocks
@@ -363,7 +355,7 @@ def _within(table: _Table, of_list: Indices, of_production: Indices, differs: ND
         weights = n * n_production / np.maximum(n + n_production, 1)
         for rows, numbers in ((ours, n), (theirs, n_production)):
             count, _, variance = table.over_blocks(rows)
-            variances += (variance + table.square / np.maximum(count, 1)) * (weights**2 / np.maximum(numbers, 1)).sum(axis=1)
+            variances += (variance + 1 / np.maximum(count, 1)) * (weights**2 / np.maximum(numbers, 1)).sum(axis=1)
         sessions += n.sum(axis=1)
         together += (n * (n_production > 0)).sum(axis=1)
         gains += (weights * (means - base)).sum(axis=1)
