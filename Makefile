@@ -10,7 +10,7 @@ TYPES := build/types/clickgym
 PYTHON ?= $(shell for python in python3.11 python3; do \
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
 
-.PHONY: help run test test-lab test-slow lint format types check pages reseal site notebooks bench clean
+.PHONY: help run test test-lab test-slow lint format types check pages replay site notebooks bench clean
 .DEFAULT_GOAL := help
 
 help:  ## what there is to make
@@ -69,11 +69,11 @@ types: $(LAB)  ## mypy
 
 check: lint types test test-lab  ## ruff, mypy and the tests
 
-pages: $(LAB)  ## what is made from docstrings and shipped results: pages of environments and studies, tables, figures
+pages: $(LAB)  ## what is made from docstrings and shipped results: overview tables, findings, how to cite
 	$(BIN)/python docs/make_pages.py
 
-reseal: $(LAB)  ## play a tenth of each shipped result again, renew the digests of what is equal (ARGS=--plan: only say what)
-	$(BIN)/python benchmarks/shipped/reseal.py $(ARGS)
+replay: $(LAB)  ## play a run of each agent over the first tenth of each shipped result again, and compare
+	$(BIN)/python benchmarks/shipped/replay.py $(ARGS)
 
 # The packages of the next two are installed here and not before, so that `make run` need not wait for them.
 site: $(LAB)  ## the website, into build/site

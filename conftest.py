@@ -184,12 +184,3 @@ def registries():
 
     with restored():
         yield
-
-
-def pytest_terminal_summary(terminalreporter):
-    """Name in the last lines the tests that were skipped because this machine makes no sandboxes."""
-    skipped = [report.nodeid for report in terminalreporter.stats.get("skipped", []) if "confine" in str(report.longrepr)]
-    if skipped:
-        terminalreporter.write_line(f"{len(skipped)} tests were skipped, because this machine makes no sandboxes (bubblewrap):")
-        for name in sorted(skipped):
-            terminalreporter.write_line(f"  {name}")

@@ -21,7 +21,7 @@ OF_ENVS = ("envs.codecs", "envs.scan", "envs.spaces")
 """What agents may know of environments."""
 INSIDE = {
     "envs": ("envs.wrappers", "envs.instances", "envs.memory", "envs.contextual"),
-    "runner": ("runner.commands", "runner.reports", "runner.theory", "runner.learners"),
+    "runner": ("runner.commands", "runner.reports", "runner.learners"),
     "offline": ("offline.commands", "offline.estimation"),
 }
 """The folders of a room from right to left: none imports from one before it, and the files beside them import from none but
@@ -39,7 +39,6 @@ LATER = {
     ("runner.sweep", "runner.learners.play"): "loads torch, which is optional",
     ("runner.run", "runner.reports.figures"): "loads matplotlib, for those who draw a result",
     ("runner.sweep_results", "runner.reports.figures"): "loads matplotlib, for those who draw results",
-    ("runner.tuning", "runner.reports.trials"): "loads matplotlib, for those who draw a tuning",
 }
 """The imports inside functions, each with its reason; `clickgym/__init__.py` has a table of its own."""
 OPTIONAL = {
@@ -171,13 +170,12 @@ def test_imports_point_one_way():
 @pytest.mark.parametrize(
     ("file", "line", "fault"),
     [
-        ("envs/scan.py", "def f():\n    from ..runner.labels import digest\n", "lies to the right"),
+        ("envs/scan.py", "def f():\n    from ..runner.labels import by_label\n", "lies to the right"),
         ("src/clickgym/runner/make.py", "def f():\n    from .run import run\n", "inside a function"),
         ("src/clickgym/runner/labels.py", "from .run import run\n", "circle"),
         ("src/clickgym/runner/loop.py", "from .reports.exports import to_latex\n", "do not import its folder"),
         ("agents/grab.py", "from ..envs.cascade import CascadeModel\n", "agents know of envs only"),
         ("src/clickgym/offline/log.py", "from . import ClickLog\n", "the __init__ of its own room"),
-        ("src/clickgym/runner/theory/bounds.py", "from ..reports.exports import to_latex\n", "lies to the right"),
         ("src/clickgym/offline/log.py", "def f():\n    import json\n", "inside a function"),
     ],
 )

@@ -7,10 +7,8 @@ import sys
 
 import pytest
 
-import clickgym
 from clickgym import command_line
 from clickgym.command_line import COMMANDS, main
-from clickgym.core import lab
 
 MODULE = """
 from pathlib import Path
@@ -54,7 +52,7 @@ def test_a_command_of_another_package_is_called_and_named_without_being_loaded(p
 @pytest.mark.parametrize("name", COMMANDS)
 def test_no_other_package_takes_the_place_of_a_command(packages, name):
     packages("impostor", **{name: "impostor:greet"})
-    assert all(each.dist.name == "clickgym-lab" for each in command_line._plugged().values())
+    assert name not in command_line._plugged()
 
 
 @pytest.mark.parametrize("place", ["nowhere:greet", "broken:nothing"])
@@ -63,30 +61,6 @@ def test_a_broken_command_costs_one_line(packages, capsys, place):
     assert main(["greet"]) == 2
     assert capsys.readouterr().err.startswith("clickgym: the command 'greet' of broken cannot be loaded: ")
     assert main(["list", "metrics"]) == 0
-
-
-@pytest.fixture
-def without_lab(monkeypatch):
-    monkeypatch.setattr(lab, "PACKAGE", "clickgym_laboratory")
-    monkeypatch.setattr(command_line, "_plugged", dict)
-    command_line._load.cache_clear()
-
-
-@pytest.mark.usefixtures("without_lab")
-@pytest.mark.parametrize("words", [["bench", "Random"], ["study"], ["list", "studies"]])
-def test_without_the_lab_a_command_says_what_to_install(words, capsys):
-    assert main(words) == 2
-    assert capsys.readouterr().err == f"clickgym: {lab.MISSING}\n"
-
-
-@pytest.mark.usefixtures("without_lab")
-def test_without_the_lab_its_names_say_what_to_install_and_the_rest_works(capsys):
-    for name in ("bench", "Scorecard", "baselines"):
-        with pytest.raises(ImportError, match="pip install clickgym-lab"):
-            getattr(clickgym, name)
-    assert main(["list"]) == 0
-    assert "Studies" not in capsys.readouterr().out
-    assert main(["show", "zoghi-fig1"]) == 2
 
 
 def test_the_library_loads_nothing_of_the_lab():

@@ -41,7 +41,6 @@ import clickgym
 from clickgym import agents, envs, offline
 from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS, Agent, FrozenPolicy
 from clickgym.core.checks import short
-from clickgym.core.lab import has_lab
 from clickgym.envs import CLICK_MODELS, ClickEnv, ClickVectorEnv, PositionBasedModel
 from clickgym.envs.instances.instance import FAMILIES
 from clickgym.envs.scan import best_scan
@@ -282,29 +281,25 @@ def recipes() -> dict[Any, Call]:
     add(clickgym.sweep, **sweep, runs=1, n_jobs=1, progress=False, **session)
     tune: dict[str, Any] = {"agent": "EpsilonGreedy", "envs": ["PBMRank-v0"], "instances": ["yandex-9"]}
     add(clickgym.tune, **tune, budget=100, horizon=4, runs=1, by="mean", seed=0, n_jobs=1, progress=False)
-    if has_lab():
-        add(clickgym.bench, agent="Random", quick=True, tuned=False, n_jobs=1, progress=False)
     add(clickgym.record, agent=Clumsy(4, 2), env=scalar(), sessions=2, seed=0)
     add(clickgym.replay, agent=Clumsy(3, 2), log=contextual_log(), learn=False, seed=0)
     add(clickgym.make_agent, agent="TopRank", env=scalar(), horizon=10, seed=0)
     return calls
 
 
-OF_LAB = set() if has_lab() else {"Scorecard", "baselines"}
-
 # Not walked, each with the reason.
 ELSEWHERE = {
     "an interface, an error or a result, which nobody calls with numbers": {
         "Agent", "AgentError", "ClickModel", "CompiledAgent", "Comparison", "Decision", "ContextualAgent", "ContextualModel",
         "ConvergenceWarning", "Estimator", "Evaluation", "Fitted", "KernelError", "Learner", "Policy", "Result",
-        "Scorecard", "Simulability", "SessionError", "StateAgent", "Tuning", "Users",
+        "Simulability", "SessionError", "StateAgent", "Tuning", "Users",
     },
     "the library's algorithms call it: tests/agents/test_plackett_luce.py has its wrong arguments": {"PlackettLuceActorCritic"},
     "takes what ClickEnv takes": {"ContextualClickEnv", "ContextualClickVectorEnv"},
     "tests/offline/test_decide.py has their wrong arguments": {"decide", "decide_all", "write_decisions"},
     "takes names, files, or objects of its own": {
-        "Results", "baselines", "check_agent", "check_click_model",
-        "grid", "kernel", "list_agents", "list_environments", "list_instances", "list_metrics", 
+        "Results", "check_agent", "check_click_model",
+        "grid", "kernel", "list_agents", "list_environments", "list_instances", "list_metrics",
         "read_log", "read_ratings", "read_yandex", "register", "sessions", "write_tidy",
     },
 }  # fmt: skip
@@ -427,11 +422,6 @@ def attempt(call: Callable[[], Any], name: str) -> str | None:
     return "accepted"
 
 
-def slow_if_long(key: Any) -> Any:
-    """The scorecard takes a second for each call; the tests of `lab/tests` call it with what is right, too."""
-    return pytest.mark.slow if name_of(key) == "bench" else []
-
-
 RECIPES = recipes()
 WALKED = walked()
 
@@ -447,7 +437,7 @@ def test_every_public_name_is_walked():
     if find_spec("sb3_contrib") is None:
         missing -= {*LEARNERS}
     assert not missing, "a recipe is missing, or a reason why there is none"
-    assert not elsewhere - public.keys() or elsewhere - public.keys() <= {"Estimator", "PlackettLuceActorCritic", *OF_LAB}
+    assert not elsewhere - public.keys() or elsewhere - public.keys() <= {"Estimator", "PlackettLuceActorCritic"}
     lacking = []
     for key, call in RECIPES.items():
         for name, parameter in inspect.signature(call.function).parameters.items():
@@ -458,7 +448,7 @@ def test_every_public_name_is_walked():
     assert not lacking, "a recipe lacks an argument"
 
 
-@pytest.mark.parametrize("key", [pytest.param(key, marks=slow_if_long(key)) for key in RECIPES], ids=name_of)
+@pytest.mark.parametrize("key", RECIPES, ids=name_of)
 def test_what_is_right_is_taken_in_numpys_types_too(key):
     """Else the walk would prove nothing: a call might be refused for another argument."""
     call = RECIPES[key]
@@ -571,7 +561,7 @@ UNCHECKED = {
     "shipped results are sealed with the checks of these constructors": {
         "PPO", "RecurrentPPO", "A2C", "DQN", "MaskablePPO", "QRDQN", "TD3", "SAC", "DDPG", "PPO meta", "A2C meta",
     },
-    "takes a second for each call": {"sweep", "bench"},
+    "takes a second for each call": {"sweep"},
 }  # fmt: skip
 ALL_JUNK = junk()
 
@@ -668,7 +658,7 @@ ALWAYS_REFUSED = {"Users.relabelled": "candidates change", "GradedModel.held_out
 
 def methods() -> Iterator[tuple[Any, str, Call]]:
     """Each public method of what the recipes make, but for logs: the object, the name, and how it is called rightly."""
-    left_out = {"sweep", "tune", "bench", *LEARNERS, *(f"{name} meta" for name in LEARNERS)}
+    left_out = {"sweep", "tune", *LEARNERS, *(f"{name} meta" for name in LEARNERS)}
     things = [call.function(**call.arguments) for key, call in RECIPES.items() if name_of(key) not in left_out]
     things.append(clickgym.sweep(["PBMRank-v0"], ["Random"], 4, 2, n_jobs=1, progress=False))
     things.append(clickgym.tune("EpsilonGreedy:epsilon={0.1,0.5}", ["PBMRank-v0"], 900, horizon=50, n_jobs=1, progress=False))

@@ -18,7 +18,6 @@ from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS, STATE_AGENTS
 from clickgym.core.formats import markdown_table
 from clickgym.envs import ClickModel, Users
 from clickgym.offline.estimation.estimator import MODEL_ESTIMATORS
-from clickgym.runner import theory
 
 TABLE = Path(__file__).with_name("references.toml")
 ACCENTS = {"\u0300": "`", "\u0301": "'", "\u0303": "~", "\u0308": '"'}  # combining marks as LaTeX writes them
@@ -153,10 +152,10 @@ def _paper(name: str, text: str, title: str) -> Reference:
 
 @cache
 def _sourced() -> dict[str, Any]:
-    """Every class and function of agents, environments, offline estimation and theory that has a source, by its name."""
+    """Every class and function of agents, environments and offline estimation that has a source, by its name."""
     return {
         name: thing
-        for package in (agents, envs, offline, theory)
+        for package in (agents, envs, offline)
         for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
         for module in [importlib.import_module(found.name)]
         for name, thing in vars(module).items()
@@ -179,7 +178,7 @@ def parts() -> dict[str, dict[str, Any]]:
     }
     listed = {name for things in table.values() for name in things}
     others = {name: thing for name, thing in sorted(_sourced().items()) if name not in listed}
-    return table | {"Logs, features, judgements and bounds": others}
+    return table | {"Logs, features and judgements": others}
 
 
 def _is_model(thing: Any) -> bool:

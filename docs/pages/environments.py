@@ -9,11 +9,8 @@ from typing import Any, NamedTuple
 
 from clickgym.core.docstrings import sections
 from clickgym.core.templates import templates
-from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, MEMORY, load_instance
-from clickgym.envs.registration import EPISODE, Environment
+from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, MEMORY
 from clickgym.runner.describe import arguments
-
-from .measured import AGENTS, ROUNDS, SESSIONS, STREAMS, clicks_by_position, exact, parameters, queries, returns, session
 
 ROUND: dict[str, Any] = {"L": [0.6, 0.4, 0.2, 0.1], "K": [0.9, 0.5], "KK": [[0.9, 0.0], [0.5, 0.7]], "": 0.8}
 """Small round parameters by shape, for an example that every model has."""
@@ -86,38 +83,5 @@ def page(env_id: str) -> str:
         parameters=example,
         described=", ".join(f"{name}={value!r}" for name, value in example.items()),
         references=re.split(r"\n(?! )", references),
-        **_measured(env_id, environment),
     )
     return text + "\n"
-
-
-def _measured(env_id: str, environment: Environment) -> dict[str, Any]:
-    """What a page says of the default instance; nothing of environments that are not of the package, or have none."""
-    kind, model = environment.kind, environment.click_model
-    if not model.__module__.startswith("clickgym.") or environment.default_instance is None:
-        return {"measured": False}
-    seed, rendered = session(env_id)
-    clicks = clicks_by_position(env_id, kind)
-    facts = {
-        "measured": True,
-        "seed": seed,
-        "rendered": rendered,
-        "agent": AGENTS[kind],
-        "returns": returns(env_id, kind),
-        "sessions": f"{SESSIONS:,}",
-        "episode": f"{EPISODE:,}",
-        "episodes": SESSIONS // EPISODE,
-        "rounds": f"{STREAMS * ROUNDS:,}",
-        "lists": [*clicks],
-        "clicks": [*zip(*clicks.values(), strict=True)],
-        "made": load_instance(str(environment.default_instance)),
-    }
-    if kind == "Memory":
-        return facts
-    facts["exact"] = list(exact(env_id, environment.form))
-    if not kind:
-        known = queries(model)
-        sizes = [estimation["sessions"] for estimation in known.values()]
-        facts |= {"queries": known, "smallest": min(sizes), "largest": max(sizes), "estimates": list(parameters(model))}
-        facts |= {"estimation": known[str(environment.default_instance)]}
-    return facts

@@ -6,39 +6,32 @@ make site
 from __future__ import annotations
 
 import argparse
+import hashlib
 import inspect
 import json
 import re
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 sys.path.append(str(Path(__file__).parents[1]))  # where the folder of pages is
 
-from pages.advice import case_of
-from pages.agent_pictures import regret_figure, svg
-from pages.agents import FAMILIES, agents_of, family_of, family_page, page
-from pages.landing import curves_figure, landing
+from make_pages import study_figures, study_pages
+from pages.agents import page as agent_page
+from pages.environments import page as environment_page
 from places import ROOT, pages, places_of, relinked
 
 import clickgym
-from clickgym import agents, envs, offline, runner
-from clickgym.core.formats import amount
-from clickgym.core.templates import templates
+from clickgym import agents, envs, offline
 from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, MEMORY
-from clickgym.runner import PUBLISHED, digest
-from clickgym_lab.bench.boards import REPOSITORY, boards_notes, boards_tables, filters_html, table_html
-from clickgym_lab.bench.conclusions import RECOMMENDING, conclusions
-from clickgym_lab.bench.protocol import CURRENT
-from clickgym_lab.bench.reference import agent_of
+from clickgym.runner import PUBLISHED
+from clickgym_lab.studies import STUDIES
 
 HERE = Path(__file__).parent
-SCRIPTS = ("tables.js", "filters.js", "board.js")
-"""Of the boards, as they are in pages of their own."""
+SOURCES = ("agents", "envs", "src")
+"""The folders of what notebooks import."""
 BESIDE = {
     "course/checks.py": "examples/course/checks.py",
 }
@@ -89,7 +82,6 @@ def _documented(module: str, name: str) -> str:
     thing = getattr(sys.modules[module], name)
     directive = "autoclass" if inspect.isclass(thing) else "autofunction" if callable(thing) else "autodata"
     members = "\n   :members:\n   :show-inheritance:" if directive == "autoclass" and module != "clickgym.agents" else ""
-    members += "\n   :inherited-members:" if name == "Scorecard" else ""  # its scores are of a class of their own
     return f"```{{eval-rst}}\n.. {directive}:: {module}.{name}{members}\n```"
 
 
@@ -110,74 +102,32 @@ def api_page(module: str) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-BLOCK = re.compile(r"<!-- boards -->.*?<!-- end of boards -->", flags=re.DOTALL)
-
-
-def board_page(text: str) -> str:
-    """The page of the leaderboard with tables that are sorted and filtered in place of those in Markdown.
-
-    Args:
-        text: of the page, with marks where the tables are.
-    """
-    parts = [_raw(filters_html())]
-    for table in boards_tables():
-        rows = table_html(table, links=_agent_address)
-        parts += [f"### {table.title}", table.about, _raw(f'<div class="scroll boards" tabindex="0">\n{rows}\n</div>')]
-    parts += boards_notes()
-    scripts = "".join(f'<script src="_static/{name}"></script>' for name in SCRIPTS)
-    return "---\nhide-toc: true\n---\n\n" + BLOCK.sub(lambda _: "\n\n".join([*parts, _raw(scripts)]), text)
-
-
-def _agent_address(line: str) -> str:
-    """The page of the agent of a line."""
-    name = agent_of(line)
-    return f"agents/{name}.html" if name in PUBLISHED else ""
-
-
-def _raw(html: str) -> str:
-    """HTML in a page in Markdown."""
-    return f"```{{raw}} html\n{html}\n```"
-
-
 def write(source: Path) -> None:
     """All pages that are made from the package, and the tables of contents."""
-    for folder in ("agents", "api", "families"):
+    for folder in ("agents", "api", "environments", "studies"):
         (source / folder).mkdir(exist_ok=True)
-    present = {family_of(name) for name in PUBLISHED}
-    families = {family.lower().replace(" ", "-"): family for family in FAMILIES if family in present}
+    environments = ENVIRONMENTS | CONTEXTUAL | MEMORY
     for name in PUBLISHED:
-        (source / "agents" / f"{name}.md").write_text(page(name), encoding="utf-8")
-        if (figure := regret_figure(case_of(name))) is not None:
-            (source / "agents" / f"{name}-regret.svg").write_bytes(svg(figure))
-    for file, family in families.items():
-        (source / "families" / f"{file}.md").write_text(family_page(family), encoding="utf-8")
+        (source / "agents" / f"{name}.md").write_text(agent_page(name), encoding="utf-8")
+    for name in environments:
+        (source / "environments" / f"{name}.md").write_text(f"# {name}\n\n{environment_page(name)}", encoding="utf-8")
+    for name, text in study_pages():
+        (source / "studies" / f"{name}.md").write_text(text, encoding="utf-8")
+    for name, figure in study_figures():
+        figure.savefig(source / "studies" / f"{name}.png", dpi=110)
     for package in (clickgym, envs, agents, offline):
         (source / "api" / f"{package.__name__}.md").write_text(api_page(package.__name__), encoding="utf-8")
-    contents = {
-        "environments.md": [f"environments/{name}" for name in (ENVIRONMENTS | CONTEXTUAL | MEMORY)],
-        "agents.md": [f"families/{file}" for file in families],
-        "studies.md": [f"studies/{path.stem}" for path in sorted((source / "studies").glob("*.md"))],
-    }
-    contents |= {
-        f"families/{file}.md": [f"../agents/{name}" for name in agents_of(family)] for file, family in families.items()
-    }
-    for place, entries in contents.items():
-        with (source / place).open("a", encoding="utf-8") as page_file:
-            page_file.write("\n".join(["", "```{toctree}", ":hidden:", "", *entries, "```", ""]))
-    listed = source / "agents.md"
-    linked = re.sub(r"^\| `(\w+)` \|", r"| [`\1`](agents/\1.md) |", listed.read_text(encoding="utf-8"), flags=re.MULTILINE)
-    listed.write_text(linked, encoding="utf-8")
-    facts = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
-    findings = "\n".join(conclusions(f"{REPOSITORY}docs")[:RECOMMENDING])
-    findings = relinked(findings, ROOT / "README.md", "index.md", places_of(pages()))
-    (source / "index.md").write_text(landing(HERE / "index.md", findings, facts), encoding="utf-8")
-    (source / "regret.svg").write_bytes(svg(curves_figure()))
+    for kind, names in (("environments", environments), ("agents", PUBLISHED), ("studies", STUDIES)):
+        _list_pages(source / f"{kind}.md", kind, names)
     shutil.copytree(HERE / "static", source / "static")
-    forms = templates(ROOT / "docs" / "pages")
-    forms.filters["amount"] = amount
-    (source / "tasks.md").write_text(forms.get_template("tasks.md").render(protocol=CURRENT), encoding="utf-8")
-    board = source / "leaderboard.md"
-    board.write_text(board_page(board.read_text(encoding="utf-8")), encoding="utf-8")
+    shutil.copy(HERE / "index.md", source / "index.md")
+
+
+def _list_pages(page: Path, kind: str, names: Iterable[str]) -> None:
+    """Let the table of an overview page lead to the pages that are made, and give it their contents."""
+    linked = re.sub(r"^\| `([\w.-]+)` \|", rf"| [`\1`]({kind}/\1.md) |", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    entries = [f"{kind}/{name}" for name in names]
+    page.write_text("\n".join([linked, "```{toctree}", ":hidden:", "", *entries, "```", ""]), encoding="utf-8")
 
 
 def notebook_cache() -> Path:
@@ -186,10 +136,10 @@ def notebook_cache() -> Path:
     Sphinx compares the cells of a notebook. What they import has a digest, which names the folder; outputs of other versions
     are removed.
     """
-    folders = [*envs.__path__, *agents.__path__, *offline.__path__, *runner.__path__, *clickgym.__path__]
-    files = [path for folder in folders for path in sorted(Path(folder).rglob("*")) if path.suffix in (".py", ".json")]
+    files = [path for folder in SOURCES for path in sorted((ROOT / folder).rglob("*")) if path.suffix in (".py", ".json")]
     files += [ROOT / path for path in BESIDE.values()]
-    folder = ROOT / "build" / "notebook-cache" / digest(b"".join(path.read_bytes() for path in files))
+    content = b"".join(path.read_bytes() for path in files)
+    folder = ROOT / "build" / "notebook-cache" / hashlib.sha256(content).hexdigest()[:16]
     for other in folder.parent.glob("*"):
         if other != folder:
             shutil.rmtree(other)

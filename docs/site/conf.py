@@ -50,12 +50,8 @@ html_math_renderer = "mathml"
 html_theme = "furo"
 html_search_scorer = str(Path(__file__).parent / "scorer.js")
 html_title = f"clickgym {version}"
-html_static_path = [
-    "static",
-    *(f"../../lab/src/clickgym_lab/bench/{name}" for name in ("board.css", "board.js")),
-    *(f"../../src/clickgym/core/{name}" for name in ("tables.js", "filters.js")),
-]
-html_css_files = ["board.css", "site.css"]
+html_static_path = ["static"]
+html_css_files = ["site.css"]
 html_theme_options = {
     "source_repository": REPOSITORY,
     "source_branch": "main",

@@ -8,16 +8,16 @@ from pathlib import Path, PurePosixPath
 from posixpath import normpath, relpath
 
 from clickgym.runner import PUBLISHED
-from clickgym_lab.bench.boards import REPOSITORY, source_file
 
-__all__ = ["ROOT", "origins", "pages", "places_of", "relinked"]
+__all__ = ["REPOSITORY", "ROOT", "origins", "pages", "places_of", "relinked"]
+
+REPOSITORY = "https://github.com/clickgym/clickgym/blob/main/"
 
 ROOT = Path(__file__).resolve().parents[2]
 ELSEWHERE = {  # pages that do not lie in docs/, by their place in the site
     "speed.md": "benchmarks/README.md",
     "contributing.md": "CONTRIBUTING.md",
     "changelog.md": "CHANGELOG.md",
-    "judgments.md": "lab/results/judgments.md",
 }
 
 
@@ -43,8 +43,13 @@ def places_of(files: Mapping[str, Path]) -> dict[str, str]:
 def origins() -> dict[str, str]:
     """The file in the repository from which a page is made, by the name of the page."""
     copied = {place: path for path, place in places_of(pages()).items() if place.endswith((".md", ".ipynb"))}
-    made = {f"agents/{name}.md": source_file(name) for name in PUBLISHED} | {"index.md": "docs/site/index.md"}
+    made = {f"agents/{name}.md": _source_file(agent) for name, agent in PUBLISHED.items()} | {"index.md": "docs/site/index.md"}
     return {place.rpartition(".")[0]: path for place, path in (copied | made).items()}
+
+
+def _source_file(agent: type) -> str:
+    """The file of an agent of the package, in its repository."""
+    return f"{agent.__module__.removeprefix('clickgym.').replace('.', '/')}.py"
 
 
 def relinked(text: str, path: Path, place: str, places: Mapping[str, str]) -> str:
@@ -66,8 +71,6 @@ def relinked(text: str, path: Path, place: str, places: Mapping[str, str]) -> st
         there = normpath(link.removeprefix(REPOSITORY) if link.startswith(REPOSITORY) else (folder / link).as_posix())
         if there in places:
             return f"{found[1]}{relpath(places[there], str(PurePosixPath(place).parent))}{anchor})"
-        if there == "docs/environments":
-            return f"{found[1]}{relpath('environments.md', str(PurePosixPath(place).parent))})"
         if not (ROOT / there).exists():
             raise ValueError(f"{path}: the link {link} leads nowhere")
         return f"{found[1]}{REPOSITORY}{there}{anchor})"

@@ -1,11 +1,9 @@
-"""The scorecard: its protocol, its scores against slow references, and the results that ship."""
+"""The scorecard: its tasks, its scores against slow references, and the results that ship."""
 
-import hashlib
 import itertools
 import json
 import math
 from dataclasses import replace
-from importlib.metadata import version
 
 import numpy as np
 import polars
@@ -15,15 +13,14 @@ from scipy.stats import ttest_1samp
 from clickgym.agents import Agent, CascadeSWUCB
 from clickgym.envs import load_instance
 from clickgym_lab.bench.anchors import Anchor
-from clickgym_lab.bench.leaderboard import leaderboard
-from clickgym_lab.bench.play import play, play_one, suited
-from clickgym_lab.bench.protocol import BESIDE, BY_FEATURES, CURRENT
-from clickgym_lab.bench.reference import lines, processor, reference
-from clickgym_lab.bench.score import Estimate, Pair, better, improvement, pairs, scored, standing
+from clickgym_lab.bench.card import bench
+from clickgym_lab.bench.play import play, suited
+from clickgym_lab.bench.protocol import BESIDE, CURRENT
+from clickgym_lab.bench.reference import baselines, reference
+from clickgym_lab.bench.score import ability_scores, better, improvement, scored
 from clickgym_lab.bench.task import Task
-from clickgym_lab.shipped import read_shipped
 
-CARD = CURRENT.data / "README.md"
+BY_FEATURES = ("contextual", "personal")
 LISTED = ("Oracle", "Fixed", "BubbleRank")
 tasks = CURRENT.tasks
 
@@ -31,22 +28,11 @@ tasks = CURRENT.tasks
 # --------------------------------------------------------------------------------------------------------- the protocol
 
 
-def test_anchors_are_frozen():
-    """Scores are made of them, and no fingerprint holds them."""
-    lines = (CURRENT.data / "anchors.json").read_text(encoding="utf-8").removeprefix("{\n").removesuffix("\n}\n").split(",\n")
-    kept = [line for line in lines if CURRENT.by_name[line.split('"')[1]].since < 3]
-    text = "{\n" + ",\n".join(kept) + "\n}\n"
-    assert hashlib.sha256(text.encode()).hexdigest()[:16] == "b4e1eaa363c3ba88"  # as the file of version 2
-    assert hashlib.sha256((CURRENT.data / "anchors.json").read_bytes()).hexdigest()[:16] == "067e1806dc806b88"
-
-
 def test_every_ability_has_tasks_that_count():
-    """But for those that some line has still to play, which have no anchors."""
-    anchored = [task for task in CURRENT.candidates if task.ability not in CURRENT.playing]
-    assert {task.ability for task in tasks()} == set(CURRENT.abilities) - {*CURRENT.playing, *BESIDE}
-    assert {task.name for task in anchored} == set(CURRENT.anchors)
-    counted = [task for task in anchored if task.ability not in BESIDE]
-    assert set(counted) - set(tasks()) == {task for task in counted if not CURRENT.anchor(task).kept}
+    assert {task.ability for task in tasks()} == set(CURRENT.abilities) - set(BESIDE)
+    assert {task.name for task in CURRENT.candidates} == set(CURRENT.anchors)
+    counted = [task for task in CURRENT.candidates if task.ability not in BESIDE]
+    assert set(counted) - set(tasks()) == {task for task in counted if not CURRENT.anchors[task.name].kept}
 
 
 def test_item_ids_tell_nothing():
@@ -58,13 +44,13 @@ def test_item_ids_tell_nothing():
     differences = []
     for task in tasks():
         env = task.make().unwrapped
-        if task.ability in (*BY_FEATURES, "memory", "safety", "change", "churn", "drift"):
+        if task.ability in (*BY_FEATURES, "memory", "safety", "change", "drift"):
             continue
         best = env.task.optimal_reward
         ids = np.arange(env.model.n_items)
         lists = (ids[: env.model.n_positions], ids[::-1][: env.model.n_positions])
         losses = np.array([task.horizon * (best - env.model.expected_reward(ranking)) for ranking in lists])
-        first, last = CURRENT.anchor(task).score(losses)
+        first, last = CURRENT.anchors[task.name].score(losses)
         differences.append(first - last)
     assert len(differences) > 100
     assert ttest_1samp(differences, 0.0).pvalue > 0.01
@@ -135,7 +121,7 @@ def protocol(tmp_path):
 
     def make(names, **instances):
         given = [Task(name.partition("-")[0], "CMRank-v0", instances.get(name, name), 1000, "", name=name) for name in names]
-        anchors = {task.name: {"1000": [100.0, 1.0, "A"]} for task in given}
+        anchors = {task.name: [100.0, 1.0, "A"] for task in given}
         (tmp_path / "anchors.json").write_text(json.dumps(anchors), encoding="utf-8")
         return replace(CURRENT, make_tasks=lambda: tuple(given), data=tmp_path)
 
@@ -152,21 +138,17 @@ def table(scores, agent="A"):
     return polars.DataFrame(rows, ["ability", "task", "agent", "run", "loss", "score"], orient="row")
 
 
-def test_an_ability_is_the_mean_over_tasks_and_runs_and_overall_the_mean_over_abilities(protocol):
-    found = standing(table(ONE), protocol(ONE))
-    standard, change = np.mean([*ONE["standard-1"], *ONE["standard-2"]]), np.mean(ONE["change-1"])
-    assert found.abilities["standard"].value == pytest.approx(standard)
-    assert found.abilities["change"].value == pytest.approx(change)
-    assert found.overall.value == pytest.approx((standard + change) / 2)
-    assert found.n_tasks == 3
+def test_an_ability_is_the_mean_over_tasks_and_runs(protocol):
+    found = ability_scores(table(ONE), protocol(ONE))
+    assert found["standard"].value == pytest.approx(np.mean([*ONE["standard-1"], *ONE["standard-2"]]))
+    assert found["change"].value == pytest.approx(np.mean(ONE["change-1"]))
 
 
-def test_what_is_for_agents_of_their_own_does_not_count_overall_but_for_them(protocol):
+def test_a_task_that_is_not_played_counts_0(protocol):
     whole = protocol(ONE | OTHERS)
-    both = standing(table(ONE | OTHERS), whole)
-    assert both.overall.value == pytest.approx(standing(table(ONE | {"change-2": [1.0, 1.0]}), whole).overall.value)
-    assert both.abilities["memory"].value == pytest.approx(0.9)
-    assert standing(table({"memory-1": [0.9, 0.9, 0.9]}), whole).overall.value == pytest.approx(0.9)
+    found = ability_scores(table(ONE), whole)
+    assert found["change"].value == pytest.approx(np.mean(ONE["change-1"]) / 2)
+    assert "memory" not in found
 
 
 def test_intervals_are_those_of_weights_of_instances_and_of_runs_drawn_anew(protocol):
@@ -176,7 +158,7 @@ def test_intervals_are_those_of_weights_of_instances_and_of_runs_drawn_anew(prot
     one, other = (np.array([np.mean(way) for way in itertools.product(values, repeat=4)]) for values in scores.values())
     drawn = [share * one[:, None] + (1 - share) * other for share in (np.arange(20) + 0.5) / 20]
     low, high = np.quantile(drawn, [0.025, 0.975])
-    estimate = standing(table(scores), protocol(scores)).abilities["standard"]
+    estimate = ability_scores(table(scores), protocol(scores))["standard"]
     assert estimate.low == pytest.approx(low, abs=0.03)
     assert estimate.high == pytest.approx(high, abs=0.03)
 
@@ -186,25 +168,24 @@ def test_the_tasks_of_an_instance_are_drawn_together(protocol):
     easy = {f"standard-{seed}": f"easy:shuffle={seed}" for seed in range(5)}
     hard = {f"standard-1{seed}": f"hard:n_items=5,shuffle={seed}" for seed in range(5)}
     scores = {name: [0.9, 0.9] for name in easy} | {name: [0.1, 0.1] for name in hard}
-    found = standing(table(scores), protocol(scores, **easy, **hard))
-    for estimate in (found.abilities["standard"], found.overall):
-        assert (estimate.low, estimate.high) == (pytest.approx(0.12, abs=0.02), pytest.approx(0.88, abs=0.02))
+    estimate = ability_scores(table(scores), protocol(scores, **easy, **hard))["standard"]
+    assert (estimate.low, estimate.high) == (pytest.approx(0.12, abs=0.02), pytest.approx(0.88, abs=0.02))
 
 
 def test_a_single_run_has_no_interval(protocol):
     scores = {"standard-1": [0.2], "change-1": [0.4]}
-    found = standing(table(scores), protocol(scores))
-    assert found.overall.value == pytest.approx(0.3)
-    assert math.isnan(found.overall.low)
-    assert "(" not in str(found.overall)
+    found = ability_scores(table(scores), protocol(scores))["standard"]
+    assert found.value == pytest.approx(0.2)
+    assert math.isnan(found.low)
+    assert "(" not in str(found)
 
 
 def test_a_single_run_beside_several_has_one(protocol):
     several, single, whole = table(ONE), table({"standard-1": [0.2]}, "B"), protocol(ONE)
     found, _ = improvement(several, single, whole)
     assert found.low <= found.value <= found.high
-    both = standing(polars.concat([single, several.filter(polars.col("task") != "standard-1")]), whole)
-    assert both.overall.low <= both.overall.value <= both.overall.high
+    both = ability_scores(polars.concat([single, several.filter(polars.col("task") != "standard-1")]), whole)["standard"]
+    assert both.low <= both.value <= both.high
 
 
 def test_improvement_is_over_the_tasks_that_both_play(protocol):
@@ -228,18 +209,6 @@ def test_the_interval_of_an_improvement_is_over_the_instances(protocol):
     assert (*found, common) == pytest.approx((0.5, 0.025, 0.975, 2), abs=0.02)
 
 
-def test_pairs_are_of_two_with_a_common_task(protocol):
-    """All of them, or those of one line, which comes first."""
-    tables = {"B": table({"standard-1": [0.2, 0.3]}), "A": table(ONE), "C": table({"change-1": [0.5, 0.6]})}
-    whole = protocol(ONE)
-    assert [*pairs(tables, whole, whole.boards[0])] == [("B", "A"), ("A", "C")]
-    assert [*pairs(tables, whole, whole.boards[0], of="A")] == [("A", "C")]
-
-
-def test_two_are_told_apart_below_the_level():
-    assert [Pair(Estimate(0.1, 0.0, 0.2), p, 2).differ for p in (0.049, 0.05)] == [True, False]
-
-
 def test_better_counts_ties_half():
     rng = np.random.default_rng(0)
     one, other = rng.integers(0, 4, (5, 3)).astype(float), rng.integers(0, 4, (5, 4)).astype(float)
@@ -256,43 +225,85 @@ def test_tasks_whose_anchors_are_near_are_dropped():
 # ------------------------------------------------------------------------------------------------- what ships of the agents
 
 
-def test_the_data_card_holds_the_sums_of_all_files():
-    text = CARD.read_text(encoding="utf-8")
-    for file in (CURRENT.data / "anchors.json", *CURRENT.data.glob("*.parquet")):
-        assert hashlib.sha256(file.read_bytes()).hexdigest() in text
-    assert CURRENT.fingerprint in text
-
-
 def test_runs_are_those_of_the_protocol():
     assert set(reference().filter(agent="TopRank").group_by("task").len()["len"]) == {CURRENT.runs}
 
 
 def test_anchors_are_of_agents_that_are_told_no_list():
-    for name, stages in CURRENT.anchors.items():
-        for anchor in stages.values():
-            assert not anchor.agent.startswith("Oracle")
-            assert name.startswith("safety") or not anchor.agent.startswith(LISTED)
+    for name, anchor in CURRENT.anchors.items():
+        assert not anchor.agent.startswith("Oracle")
+        assert name.startswith("safety") or not anchor.agent.startswith(LISTED)
 
 
 def test_random_lists_score_nothing_and_the_best_agents_one():
     """The anchors have seeds of their own, so that neither holds by construction."""
-    places = {place.agent: place.standing for place in leaderboard()}
-    for estimate in places["Random"].abilities.values():
+    scores = {agent: ability_scores(reference().filter(agent=agent)) for agent in reference()["agent"].unique()}
+    for estimate in scores["Random"].values():
         assert abs(estimate.value) < 0.05
-    standard = {agent: found.abilities["standard"].value for agent, found in places.items() if "standard" in found.abilities}
-    assert max(standard.values()) > 0.9
+    assert max(found["standard"].value for found in scores.values() if "standard" in found) > 0.9
 
 
-def test_runs_of_the_reference_come_out_again():
-    made_with = read_shipped(CURRENT.data / "TopRank.parquet")[0].made["versions"]
-    elsewhere = any(version(name) != made_with[name] for name in ("numpy", "numba"))
-    if elsewhere or processor() not in CARD.read_text(encoding="utf-8"):
-        pytest.skip("another processor: a last digit may turn a choice")
-    plain = [name for name, line in lines().items() if not line.learns]
-    short = reference().filter(polars.col("horizon") <= 1000, polars.col("agent").is_in(plain)).sample(20, seed=0)
-    for task, name, run, loss in short.select("task", "agent", "run", "loss").iter_rows():
-        again = play_one(CURRENT, lines()[name].agent, CURRENT.by_name[task], run)
-        assert np.float32(again) == np.float32(loss), (task, name, run)
+def test_baselines_are_the_curves_that_ship():
+    results = baselines("change", ["TopRank", "Random"])
+    assert set(results.frame["agent"]) == {"TopRank", "Random"}
+    assert results.frame.filter(agent="TopRank", step=100_000).height == 16 * CURRENT.runs
+    with pytest.raises(ValueError, match="unknown agent 'TopRang'"):
+        baselines("change", ["TopRang"])
+
+
+# -------------------------------------------------------------------------------------------------------------- the card
+
+
+@pytest.fixture
+def few_tasks(monkeypatch):
+    """The scorecard has two short tasks."""
+    chosen = tuple(task for task in CURRENT.candidates if task.name in ("cold_start-01", "cold_start-02"))
+    monkeypatch.setattr(type(CURRENT), "tasks", lambda protocol, quick=False: chosen)
+
+
+def test_a_built_in_agent_scores_on_its_card_as_in_the_reference(few_tasks, tmp_path):
+    card = bench("TopRank", out=tmp_path, n_jobs=1)
+    shipped = reference().filter(polars.col("task").is_in(["cold_start-01", "cold_start-02"]), agent="TopRank")
+    assert (
+        card.table.sort("task", "run")["loss"].cast(polars.Float32).to_list() == shipped.sort("task", "run")["loss"].to_list()
+    )
+    text = card.save(tmp_path).read_text(encoding="utf-8")
+    assert "| cold start |" in text
+    assert "| CascadeKLUCB |" in text
+    assert "TopRank" not in text.partition("## Against")[2].partition("## Tasks")[0]
+
+
+class Plain(Agent):
+    """Shows the first items, and learns nothing."""
+
+    def __init__(self, n_items, n_positions, seed=None):
+        self.n_positions = n_positions
+
+    def rank(self, observation):
+        return np.arange(self.n_positions)
+
+    def update(self, observation, ranking, clicks, reward):
+        pass
+
+
+def test_an_agent_of_ones_own_has_a_card(few_tasks, tmp_path):
+    card = bench({"mine": Plain}, out=tmp_path, n_jobs=1)
+    assert (card.agent, card.n_tasks("cold_start")) == ("mine", 2)
+    assert card.abilities["cold_start"].value < 0.5
+    with pytest.raises(ValueError, match="holds a scorecard of agent 'mine'"):
+        bench("TopRank", out=tmp_path, n_jobs=1)
+
+
+def test_the_command_prints_abilities_beside_the_best_agent(few_tasks, printed, tmp_path):
+    text = printed(["bench", "TopRank", "--out", str(tmp_path), "--jobs", "1"], 120)
+    assert "cold start" in text
+    assert "best built-in agent" in text
+    assert (tmp_path / "scorecard.md").exists()
+
+
+def test_curves_are_drawn_without_playing(printed, tmp_path):
+    printed(["bench", "--plot", "change", "--out", str(tmp_path / "change.svg")])
+    assert (tmp_path / "change.svg").exists()
 
 
 def test_shuffled_instances_are_the_same_problem():

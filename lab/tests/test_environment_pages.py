@@ -1,32 +1,24 @@
-"""The pages of environments: complete, with examples that are true, formulas, and moves of users that the kernels make.
-
-`lab/tests/test_examples.py` compares the files with what is made anew.
-"""
+"""The pages of environments: complete, with examples that are true, formulas, and moves of users that the kernels make."""
 
 from __future__ import annotations
 
 import doctest
 import re
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest
 from click_stories import arguments_of
-from pages.environments import moves_of
+from pages.environments import moves_of, page
 
 from clickgym.core.docstrings import sections
 from clickgym.envs import CLICK_MODELS, CONTEXTUAL, ENVIRONMENTS, MEMORY, REWARDS, load_instance
 
-PAGES = Path(__file__).resolve().parents[2] / "docs" / "environments"
 IDS = ENVIRONMENTS | CONTEXTUAL | MEMORY
-MEASURED = [env_id for env_id, environment in IDS.items() if environment.default_instance]
 HEADINGS = [
     "Description", "Click Law", "User", "Action Space", "Observation Space", "Rewards", "Starting State", "Episode End",
-    "Information", "A Session", "What Is Exact", "A Good Return", "Clicks by Position", "Estimates from Real Queries",
-    "Arguments", "Vectorized environment", "References", "Version History",
+    "Information", "Arguments", "Vectorized environment", "References", "Version History",
 ]  # fmt: skip
-FIGURES = HEADINGS[HEADINGS.index("A Session") : HEADINGS.index("Arguments")]  # of the default instance
 
 by_id = pytest.mark.parametrize("env_id", IDS)
 by_model = pytest.mark.parametrize("model", CLICK_MODELS.values(), ids=list(CLICK_MODELS))
@@ -34,14 +26,13 @@ by_model = pytest.mark.parametrize("model", CLICK_MODELS.values(), ids=list(CLIC
 
 @by_id
 def test_the_page_of_an_id_is_complete_and_its_examples_are_true(env_id):
-    text = (PAGES / f"{env_id}.md").read_text(encoding="utf-8")
-    title, *parts = re.split(r"^ *## (.+)$", text, flags=re.MULTILINE)
-    assert title.strip() == f"# {env_id}"
-    assert parts[::2] == [heading for heading in HEADINGS if env_id in MEASURED or heading not in FIGURES]
+    text = page(env_id)
+    _, *parts = re.split(r"^ *## (.+)$", text, flags=re.MULTILINE)
+    assert parts[::2] == HEADINGS
     about = {heading: text.strip() for heading, text in zip(parts[::2], parts[1::2], strict=True)}
     assert all(about.values())
     assert not re.search(r"\{\{|\{[a-z_]+\}[^$]*$", about["Description"]), "a placeholder was not filled"
-    tables = {"Observation Space", "Arguments", "A Good Return"} if env_id in CONTEXTUAL else {"Arguments"}
+    tables = {"Observation Space", "Arguments"} if env_id in CONTEXTUAL else {"Arguments"}
     for heading in tables & about.keys():
         assert re.search(r"^ *\|(-+\|)+$", about[heading], flags=re.MULTILINE), f"no table under {heading}"
     assert f'>>> env = gym.make("{env_id}"' in about["Arguments"]
@@ -58,21 +49,11 @@ def test_the_page_of_an_id_is_complete_and_its_examples_are_true(env_id):
 
 @pytest.mark.parametrize("env_id", ENVIRONMENTS)
 def test_the_page_of_an_id_has_every_argument(env_id):
-    text = (PAGES / f"{env_id}.md").read_text(encoding="utf-8").partition("## Arguments")[2]
+    text = page(env_id).partition("## Arguments")[2]
     shared = {"instance", "n_positions", "reward", "cutoff", "reference", "item_values", "render_mode"}
     shared |= {"arrival", "bots", "churn", "available"}
     given = arguments_of(env_id, 4, 2, lambda shape: np.full(shape, 0.5)).keys()
     assert set(re.findall(r"^ *\| `(\w+)` \|", text, flags=re.MULTILINE)) == shared | (given - {"n_positions"})
-
-
-@pytest.mark.parametrize("env_id", MEASURED)
-def test_the_returns_of_a_page_are_those_of_lists_from_the_best_to_random_ones(env_id):
-    text = (PAGES / f"{env_id}.md").read_text(encoding="utf-8").partition("## A Good Return")[2].partition("\n## ")[0]
-    best, agent, random = (
-        [float(cell.replace(",", "")) for cell in row] for row in re.findall(r"\| ([\d,.]+) \| ([\d,.]+) \|", text)
-    )
-    assert all(one >= other > least for one, other, least in zip(best, agent, random, strict=True))
-    assert agent[1] / best[1] > agent[0] / best[0], "it has learned"
 
 
 # ------------------------------------------------------------------------------------------------------------------ moves

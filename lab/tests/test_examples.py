@@ -150,27 +150,6 @@ def test_a_policy_is_trained_once_and_plays_all_queries(tmp_path):
 def test_documentation_pages_are_up_to_date():
     script = runpy.run_path(str(ROOT / "docs" / "make_pages.py"))
     pages = script["pages"]()
-    docs = ROOT / "docs"
-    made = {*(docs / "environments").iterdir(), *(docs / "studies").glob("*.md"), *(ROOT / "lab" / "results").glob("*.json")}
-    assert set(pages) == {
-        *made,
-        ROOT / "README.md",
-        docs / "rl.md",
-        docs / "report.md",
-        docs / "contextual.md",
-        docs / "agents.md",
-        docs / "citing.md",
-        ROOT / "paper.bib",
-        docs / "environments.md",
-        docs / "studies.md",
-        docs / "practice.md",
-        docs / "leaderboard.md",
-        docs / "leaderboard.html",
-        docs / "scorecard.md",
-        docs / "mix_ts.md",
-        docs / "figures.json",
-        *script["prose"].marked(),
-    }
     for file, text in pages.items():
         assert file.read_text(encoding="utf-8") == text, "make pages makes it new"
 

@@ -27,9 +27,3 @@ def bench(out, *more):
 def test_results_are_those_of_this_machine_though_a_worker_is_killed(cluster, killing, tmp_path, made):
     on_cluster = made(tmp_path / "cluster", "--cluster", cluster.scheduler_address)
     assert on_cluster.equals(made(tmp_path / "here", "--jobs", "1"))
-
-
-def test_the_judge_plays_on_this_machine(tmp_path, capsys):
-    assert main(["bench", "--judge", str(tmp_path), "--out", str(tmp_path / "out"), "--cluster", "tcp://127.0.0.1:9"]) == 2
-    [line] = capsys.readouterr().err.splitlines()
-    assert "and plays on this machine" in line

@@ -4,7 +4,6 @@ import doctest
 import gzip
 import importlib.util
 import json
-import math
 import re
 import subprocess
 import sys
@@ -14,15 +13,10 @@ from posixpath import normpath
 import gymnasium as gym
 import numpy as np
 import pytest
-import yaml
-from pages import landing
-from pages.agent_pictures import mean_regret
 
 import clickgym
 from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS, STATE_AGENTS
 from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, MEMORY, load_instance
-from clickgym.runner.labels import PUBLISHED
-from clickgym_lab.bench.protocol import CURRENT
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -67,7 +61,7 @@ def test_every_agent_and_every_environment_has_a_page(source):
     }  # fmt: skip
     assert {path.stem for path in (source / "environments").glob("*.md")} == {*ENVIRONMENTS, *CONTEXTUAL, *MEMORY}
     page = (source / "agents" / "TopRank.md").read_text(encoding="utf-8")
-    for words in ("autoclass:: clickgym.agents.TopRank", "Lattimore", "µs", "bad run", "../studies/"):
+    for words in ("autoclass:: clickgym.agents.TopRank", "Lattimore", "../studies/"):
         assert words in page
 
 
@@ -119,7 +113,7 @@ def test_pictures_of_pages_have_words_and_titles_differ(source):
         text = re.sub(r"```.*?```", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
         assert "![](" not in text, path
         titles[path.relative_to(source).as_posix()] = re.search(r"^# (.+)$", text, flags=re.MULTILINE)[1]
-    assert len(titles) > 150
+    assert len(titles) > 100
     assert {page: title for page, title in titles.items() if list(titles.values()).count(title) > 1} == {}
 
 
@@ -149,15 +143,15 @@ def given(folder):
 
 
 def test_links_to_the_repository_lead_to_files(source):
-    build = module("build")
+    repository = module("places").REPOSITORY
     links = {
         link
         for page in source.rglob("*")
         if page.suffix in (".md", ".ipynb")
-        for link in re.findall(rf"{re.escape(build.REPOSITORY)}([^)#?\s\"'\\]*)", page.read_text(encoding="utf-8"))
+        for link in re.findall(rf"{re.escape(repository)}([^)#?\s\"'\\]*)", page.read_text(encoding="utf-8"))
     }
     assert {link for link in links if not (ROOT / link).exists()} == set()
-    assert len(links) > 20
+    assert len(links) > 10
 
 
 def test_the_buttons_of_a_page_lead_to_the_file_that_it_is_made_from(source):
@@ -166,62 +160,6 @@ def test_the_buttons_of_a_page_lead_to_the_file_that_it_is_made_from(source):
     assert origins["index"] == "docs/site/index.md"
     assert origins["agents/TopRank"] == "agents/top_rank.py"
     assert not [page for page in origins if not list(source.glob(f"{page}.*"))]
-
-
-@pytest.mark.parametrize(
-    ("words", "pages"),
-    [
-        ("delayed clicks", ["practice.md", "glossary.md"]),
-        ("position bias", ["course/1_clicks_lie.ipynb", "glossary.md"]),
-        ("my own click log", ["logs.md", "from_log_to_decision.md"]),
-    ],
-)
-def test_headings_have_the_words_that_readers_search(words, pages, source):
-    """The search of the site puts pages first that have them there."""
-    for page in pages:
-        text = (source / page).read_text(encoding="utf-8")
-        assert re.search(rf'(^|")#+ [^"\n]*{words}', text, re.IGNORECASE | re.MULTILINE)
-
-
-# --------------------------------------------------------------------------------------------------------- landing page
-
-
-def test_the_landing_page_repeats_what_is_computed_and_written_elsewhere(source):
-    text = (source / "index.md").read_text(encoding="utf-8")
-    assert "{{" not in text.replace("{{The clickgym developers}}", "")
-    assert text.count("::::{container} door") == 3
-    assert f"has {len(PUBLISHED)} such algorithms" in text
-    facts = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
-    assert f"  version = {{{facts['version']}}},\n  year = {{{str(facts['date-released'])[:4]}}}," in text
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    statement = re.search(r"<!-- teaches -->\n- \*\*(.+?[.:])\*\* ", readme)
-    assert statement
-    assert f"- **{statement[1]}** " in text
-    assert "](studies/" in text  # what README has in the repository is in the site, too
-    assert len((source / "regret.svg").read_bytes()) <= 30_000
-
-
-def test_three_curves_end_with_the_best_agent_without_extra_knowledge():
-    shares = {name: share[-1] for name, (_, share) in landing.curves().items()}
-    assert list(shares)[:2] == ["CascadeKLUCB", "BatchRank"]
-    assert len(shares) == 3
-    assert min(shares, key=shares.get) == list(shares)[2]
-    assert 0 < min(shares.values()) < max(shares.values()) < 100
-    rows = mean_regret(CURRENT).filter(ability="standard", step=100_000).pivot("agent", index="task", values="regret")
-    for name, share in shares.items():
-        assert share == pytest.approx(100 * math.exp(np.log(rows[name] / rows["Random"]).mean()))
-    told = {"Oracle", "PBMTS", "BCMPTS", "PBMUCB"}
-    assert told.isdisjoint(landing.candidates())
-    assert not any("tuned" in name for name in landing.candidates())
-
-
-def test_the_lists_of_the_landing_page_are_clicked_and_become_the_best_list():
-    html = landing.sessions_html()
-    assert html.count("<ol>") == 3
-    for part in html.split("<ol>")[1:]:
-        assert 'class="clicked"' in part
-    widths = [int(width) for width in re.findall(r"width: (\d+)%", html)]
-    assert widths[-5:] == sorted(widths[-5:], reverse=True)
 
 
 SMALLER = {
@@ -240,7 +178,7 @@ SMALLER = {
 
 @pytest.mark.parametrize(
     "page",
-    ["environments", "from_log_to_decision", "leaderboard", "off_policy", "report", "site/index"],
+    ["environments", "from_log_to_decision", "off_policy", "report", "site/index"],
 )
 def test_the_code_of_a_page_runs(page, tmp_path):
     """At a smaller size; `test_outsiders`, `test_examples` and `test_evaluation` run that of the other pages."""

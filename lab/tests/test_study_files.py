@@ -12,7 +12,7 @@ from clickgym_lab.studies.reader import read_studies
 from clickgym_lab.studies.rehearsal import rehearse
 from clickgym_lab.studies.study import Curves, Finding
 
-FILES = [Path(study.__file__).with_name(f"{name}.toml") for name in (*registry.PAPERS, *registry.WHY, *registry.FURTHER)]
+FILES = [Path(study.__file__).with_name(f"{name}.toml") for name in (*registry.PAPERS, *registry.OURS)]
 PART = """
 [[parts]]
 name = "here"

@@ -9,7 +9,6 @@ import polars
 import pytest
 
 from clickgym.envs import load_instance
-from clickgym.offline import Ratings, contextual_instance
 from clickgym.runner.make import make_env
 from clickgym_lab.studies import (
     STUDIES,
@@ -17,7 +16,6 @@ from clickgym_lab.studies import (
     lagree2016,
     li2019_bubble,
     li2019_cascade,
-    pdgd,
     study,
     when_rl_pays,
     zoghi2017,
@@ -278,34 +276,24 @@ def panels(**rates):
 
 
 CASCADE = "CascadeKL-UCB performs very well in the CM (a, b)"
-both_versions = pytest.mark.parametrize(("agent", "version"), zoghi2017.BATCHRANKS.items(), ids=lambda each: each)
+QUICKLY = "BatchRank often learns quickly (a), sometimes close to the end (b)"
 
 
-def quickly(version):
-    return f"BatchRank ({version}) often learns quickly (a), sometimes close to the end (b)"
-
-
-@both_versions
-def test_panels_are_judged_one_by_one(agent, version):
-    learns, outperforms = (
-        f"BatchRank ({version}) learns the optimum in all three",
-        f"BatchRank ({version}) outperforms RankedExp3 in all",
-    )
+def test_panels_are_judged_one_by_one():
+    learns, outperforms = "BatchRank learns the optimum in all three", "BatchRank outperforms RankedExp3 in all"
     exp3 = {f"{panel}_RankedExp3": 0.1 for panel in "abc"}
     found = verdicts("zoghi-fig1", panels(**exp3))
     assert found[CASCADE] == found[learns] == found[outperforms] == "yes"
     for panel in "abc":
-        found = verdicts("zoghi-fig1", panels(**exp3, **{f"{panel}_{agent}": 2e-3}))
+        found = verdicts("zoghi-fig1", panels(**exp3, **{f"{panel}_BatchRank": 2e-3}))
         assert found[learns] == "no"
         assert found[outperforms] == "yes"
-        found = verdicts("zoghi-fig1", panels(**exp3, **{f"{panel}_{agent}": 0.2}))
+        found = verdicts("zoghi-fig1", panels(**exp3, **{f"{panel}_BatchRank": 0.2}))
         assert found[outperforms] == "no"
         found = verdicts("zoghi-fig1", panels(**{f"{panel}_CascadeKLUCB": 2e-3}))
         assert found[CASCADE] == ("no" if panel in "ab" else "yes")
-    assert (
-        verdicts("zoghi-fig1", panels(**{f"a_{agent}": (1,) * 99 + (9e-4,)}))[learns] == "yes"
-    )  # only the last hundredth counts
-    assert verdicts("zoghi-fig1", panels(**{f"a_{agent}": (0,) * 99 + (1.1e-3,)}))[learns] == "no"
+    assert verdicts("zoghi-fig1", panels(a_BatchRank=(1,) * 99 + (9e-4,)))[learns] == "yes"  # only the last hundredth counts
+    assert verdicts("zoghi-fig1", panels(a_BatchRank=(0,) * 99 + (1.1e-3,)))[learns] == "no"
 
 
 @pytest.mark.parametrize(
@@ -320,13 +308,12 @@ def test_panels_are_judged_one_by_one(agent, version):
         (0, 1, "yes"),
     ],
 )
-@both_versions
-def test_the_time_to_converge_is_the_end_of_the_last_window_above(a, b, expected, agent, version):
+def test_the_time_to_converge_is_the_end_of_the_last_window_above(a, b, expected):
     def until(windows):
         return (1,) * windows + (0,) * (100 - windows)
 
-    evidence = panels(**{f"a_{agent}": until(a), f"b_{agent}": until(b)})
-    (statement,) = (each for each in STUDIES["zoghi-fig1"].statements if each.text == quickly(version))
+    evidence = panels(a_BatchRank=until(a), b_BatchRank=until(b))
+    (statement,) = (each for each in STUDIES["zoghi-fig1"].statements if each.text == QUICKLY)
     finding = statement.find(evidence)
     assert finding.verdict == expected
     told = [f"by session {1000 * windows:,}" if windows < 100 else "not by the end" for windows in (a, b)]
@@ -335,7 +322,7 @@ def test_the_time_to_converge_is_the_end_of_the_last_window_above(a, b, expected
 
 def test_an_early_return_below_the_threshold_is_not_for_good():
     evidence = panels(a_BatchRank=(1, *(0,) * 88, 1, *(0,) * 10), b_BatchRank=(1,) * 50 + (0,) * 50)
-    assert verdicts("zoghi-fig1", evidence)[quickly("as printed")] == "no"
+    assert verdicts("zoghi-fig1", evidence)[QUICKLY] == "no"
 
 
 @pytest.mark.parametrize(("rates", "expected"), [((2e-3,) * 5, "yes"), ((9e-4,) * 5, "no"), ((1, 1e-2, 1, 1, 7e-3), "no")])
@@ -360,8 +347,7 @@ def fig2(horizon=100_000, **values):
     return {"zoghi-fig2": curves(*frames, horizon=10**7)}
 
 
-@both_versions
-def test_the_crossing_is_judged_at_two_million_sessions(agent, version):
+def test_the_crossing_is_judged_at_two_million_sessions():
     """Before that BatchRank is behind, then ahead, and at the end behind again."""
 
     def batch(steps):
@@ -370,14 +356,14 @@ def test_the_crossing_is_judged_at_two_million_sessions(agent, version):
     def cascade(steps):
         return 0.01 * steps
 
-    says = f"BatchRank ({version}) outperforms CascadeKL-UCB"
-    late = verdicts("zoghi-fig2", fig2(10**7, **{agent: batch}, CascadeKLUCB=cascade), says)
+    says = "BatchRank outperforms CascadeKL-UCB"
+    late = verdicts("zoghi-fig2", fig2(10**7, BatchRank=batch, CascadeKLUCB=cascade), says)
     assert list(late.values()) == ["yes", "yes"]
-    later = verdicts("zoghi-fig2", fig2(10**7, **{agent: cascade}, CascadeKLUCB=batch), says)
+    later = verdicts("zoghi-fig2", fig2(10**7, BatchRank=cascade, CascadeKLUCB=batch), says)
     assert list(later.values()) == ["no", "no"]
-    early = verdicts("zoghi-fig2", fig2(10**6, **{agent: cascade}, CascadeKLUCB=lambda steps: 0.02 * steps), says)
+    early = verdicts("zoghi-fig2", fig2(10**6, BatchRank=cascade, CascadeKLUCB=lambda steps: 0.02 * steps), says)
     assert list(early.values()) == ["yes", "yes"]
-    early = verdicts("zoghi-fig2", fig2(10**6, CascadeKLUCB=cascade, **{agent: lambda steps: 0.02 * steps}), says)
+    early = verdicts("zoghi-fig2", fig2(10**6, CascadeKLUCB=cascade, BatchRank=lambda steps: 0.02 * steps), says)
     assert list(early.values()) == ["cannot tell", "cannot tell"]
 
 
@@ -394,10 +380,9 @@ def test_a_share_of_runs_is_one_sixth_only_at_the_horizon_of_the_paper():
         assert set(verdicts("zoghi-fig2", with_stuck(fig2(), count), "one sixth").values()) == {expected}
     assert set(verdicts("zoghi-fig2", fig2(), "few runs").values()) == {"yes"}
     assert set(verdicts("zoghi-fig2", with_stuck(fig2(), 1, full=False), "one sixth").values()) == {"cannot tell"}
-    for agent, version in zoghi2017.BATCHRANKS.items():
-        evidence, says = fig2(**{agent: lambda steps: steps}), f"few runs of BatchRank ({version})"
-        assert set(verdicts("zoghi-fig2", evidence, says).values()) == {"cannot tell"}
-        assert set(verdicts("zoghi-fig2", {"zoghi-fig2": Curves(evidence["zoghi-fig2"].table)}, says).values()) == {"no"}
+    evidence, says = fig2(BatchRank=lambda steps: steps), "few runs of BatchRank"
+    assert set(verdicts("zoghi-fig2", evidence, says).values()) == {"cannot tell"}
+    assert set(verdicts("zoghi-fig2", {"zoghi-fig2": Curves(evidence["zoghi-fig2"].table)}, says).values()) == {"no"}
 
 
 @pytest.mark.parametrize("better", zoghi2017.ZOGHI_AGENTS[:-1])
@@ -756,35 +741,6 @@ def test_the_best_alpha_of_each_length_is_told():
 
 def test_the_grid_of_alpha_is_that_of_the_page():
     assert he2020.SPECS["C2UCB"] == ("C2UCB", "C2UCB:alpha=0", "C2UCB:alpha=0.1", "C2UCB:alpha=0.3", "C2UCB:alpha=1")
-
-
-# ------------------------------------------------------------------------------------------------------ users by grades
-
-
-def rankers(**offline):
-    """Curves before all users: each agent's offline NDCG rises from 0.3 to what is given, by its name."""
-    env = pdgd.IN_CLICKS
-    one = curves(*(rows(env, agent, lambda steps, end=end: np.where(steps > 1, end, 0.3), pdgd.OFFLINE)
-                   for agent, end in offline.items()))  # fmt: skip
-    return {f"pdgd-{users}": one for users in pdgd.USERS}
-
-
-@pytest.mark.parametrize(("told", "naive", "expected"), [(0.8, 0.6, ("yes", "no")), (0.6, 0.8, ("no", "yes"))])
-def test_who_is_told_how_lists_are_examined_does_not_take_clicks_for_attraction(told, naive, expected):
-    evidence = rankers(PDGD=0.7, UBMLinUCB=told, LinearTS=naive, C2UCB=naive)
-    wanted = ("agents that take clicks for attraction", "UBM-LinUCB, which is told")
-    found = [each.find(evidence).verdict for text in wanted for each in STUDIES["pdgd"].statements if text in each.text]
-    assert tuple(found) == expected
-
-
-def test_documents_without_users_by_grades_are_refused_and_not_replaced(tmp_path):
-    path, names = tmp_path / "mine.json", tuple("abcdefgh")
-    users, items = np.divmod(np.arange(64), 8)
-    ratings = Ratings(users, items, np.random.default_rng(0).integers(1, 6, 64), names, names)
-    contextual_instance(ratings, n_items=4, n_positions=2, dimension=2).save(path)
-    with pytest.raises(ValueError, match=r"mine.json has no users by grades; make it by clickgym features FILE --users"):
-        pdgd.documents([str(path)])
-    assert pdgd.documents(["yandex-9", "judged:seed=3"]) == ["judged:seed=0", "judged:seed=3"]
 
 
 # --------------------------------------------------------------------------------------------------- users with a memory

@@ -7,11 +7,10 @@ import pytest
 from test_study_rules import curves
 from test_study_rules import rows as rows_of_runs
 
-from clickgym.runner.make import make_env
 from clickgym.runner.metrics import wrong_pairs
-from clickgym_lab.studies import STUDIES, why_change, why_early_regret, why_exp3, why_ubm_lead, why_violations
+from clickgym_lab.studies import STUDIES, why_violations
 from clickgym_lab.studies.li2019_bubble import BUBBLE, VIOLATIONS
-from clickgym_lab.studies.study import FIRST, LAST, PBM, saved
+from clickgym_lab.studies.study import FIRST, LAST, PBM
 from clickgym_lab.studies.why import hypothesis, words
 
 rows = partial(rows_of_runs, spread=0.0)
@@ -122,133 +121,3 @@ def test_what_is_left_is_taken_at_the_wrong_pairs_that_the_paper_implies():
     assert [round(why_violations.implied(model), 1) for model in why_violations.MODELS] == [11.4, 13.7, 16.0]
     (text,) = (each.text for each in STUDIES["why-violations"].statements if "imply" in each.text)
     assert f"({', '.join(f'{model} {why_violations.implied(model):.1f}' for model in why_violations.MODELS)})" in text
-
-
-# -------------------------------------------------------------------------------------------------------------------- exp3
-
-
-def test_the_best_gamma_is_compared_in_panel_c():
-    def panel(best):
-        rates = {LAST: 0.015, why_exp3.LEVEL: 0.0151, why_exp3.EXP3: 0.05, **dict.fromkeys(why_exp3.TUNED, 0.03)}
-        return curves(*at_rate(PBM, rates | {why_exp3.TUNED[1]: best}))
-
-    assert why_exp3.nothing_left(panel(0.02)).verdict == "no"
-    left = why_exp3.nothing_left(panel(0.01))
-    assert left.verdict == "yes"
-    assert left.measured.endswith("with gamma=0.01")
-    assert why_exp3.change(panel(0.01)).mean() == pytest.approx(1e-4, rel=1e-2)
-
-
-def test_queries_are_counted_where_exp3_ends_lower():
-    names = ["x", "y", "z"]
-    frames = at_rate(PBM, {LAST: 0.01}, instances=names) + [
-        rows(PBM, why_exp3.EXP3, lambda steps, rate=rate: rate * steps, instances=[name])
-        for name, rate in zip(names, (0.02, 0.005, 0.03), strict=True)
-    ]
-    np.testing.assert_array_equal(why_exp3.queries_ahead(curves(*frames), why_exp3.EXP3), [1, 1, 1, 1])
-
-
-# ------------------------------------------------------------------------------------------------------------ early regret
-
-
-def test_a_crossing_is_the_last_step_at_which_the_first_is_not_above():
-    steps = np.array([1, 10, 100, 1000])
-    theirs = np.array([[2.0, 4.0, 6.0, 8.0]])
-    for ours, expected in (([1, 5, 6, 9], 2), ([1, 5, 7, 9], 0), ([1, 2, 3, 4], 3), ([3, 5, 7, 9], 0)):
-        assert why_early_regret.crossing(np.array([ours], float), theirs, steps) == pytest.approx(expected)
-
-
-def test_early_ends_where_the_curves_cross():
-    bubble, top = why_early_regret.BUBBLE_RANK, why_early_regret.TOP_RANK
-
-    def evidence(crossed):
-        """TopRank stops losing when BubbleRank, which goes on, has as much."""
-        frames = [
-            frame
-            for env in BUBBLE
-            for frame in (
-                rows(env, bubble, lambda steps: 0.1 * steps),
-                rows(env, top, lambda steps: np.minimum(0.3 * steps, 0.1 * crossed + 0.01)),
-                rows(env, "BatchRank", lambda steps: 0.3 * np.minimum(steps, 3334)),
-            )
-        ]
-        return {why_early_regret.OWN: curves(*frames)}
-
-    sooner, slower = evidence(1000), evidence(90_000)
-    assert why_early_regret.log_crossing(sooner[why_early_regret.OWN], BUBBLE[0], top) == pytest.approx(
-        np.full(4, 3.0), abs=0.01
-    )
-    assert verdict("why-early-regret", "The difference is explained", sooner) == "no"
-    assert why_early_regret.log_crossing(slower[why_early_regret.OWN], BUBBLE[2], top).mean() > 4.9
-    assert finding("why-early-regret", "The difference is explained", slower).measured.count("times BatchRank's") == 3
-
-
-# ------------------------------------------------------------------------------------------------------------------ change
-
-
-def test_growth_is_an_exponent_of_the_horizon():
-    steps = {horizon: np.unique(np.linspace(0, horizon, 51)[1:].astype(int)) for horizon in (100_000, 400_000)}
-
-    def part(horizon, power):
-        made = (rows(why_change.CHANGING, agent, lambda n: n**power, steps=steps[horizon]) for agent in why_change.ADAPTIVE)
-        return curves(*made)
-
-    evidence = {why_change.PAPERS: part(100_000, 1.0), why_change.RATE: part(400_000, 1.0)}
-    assert why_change.exponent(evidence, why_change.RATE, "CascadeDUCB") == pytest.approx(np.ones(4), abs=1e-4)
-    assert why_change.share_of_rate(evidence[why_change.RATE], "CascadeDUCB") == pytest.approx(np.ones(4))
-    assert verdict("why-change", "The difference is explained: ", evidence) == "no"
-    assert why_change.first_epoch(evidence[why_change.PAPERS], "CascadeDUCB") == pytest.approx(np.ones(4))
-    assert why_change.after_a_change(evidence[why_change.PAPERS], "CascadeDUCB") == pytest.approx(np.full(4, 0.2))
-    bent = {why_change.PAPERS: part(100_000, 0.5)}
-    assert verdict("why-change", "The difference is explained: ", bent) == "yes"
-    assert why_change.times_worse(bent[why_change.PAPERS], "CascadeDUCB") == pytest.approx(
-        np.full(4, 0.9**0.5 - 0.8**0.5) / 0.1**0.5
-    )
-
-
-# ---------------------------------------------------------------------------------------------------------------- UBM lead
-
-
-def test_the_share_that_clicks_once_is_that_of_all_outcomes():
-    """Here summed over all outcomes of four positions."""
-    rng = np.random.default_rng(0)
-    examination, attraction = np.tril(rng.random((4, 4))), rng.random(4)
-    chances = np.zeros(5)
-    for outcome in np.ndindex(2, 2, 2, 2):
-        chance, last = 1.0, 0
-        for k, click in enumerate(outcome):
-            p = examination[k, last] * attraction[k]
-            chance *= p if click else 1 - p
-            last = k + 1 if click else last
-        chances[sum(outcome)] += chance
-    share = why_ubm_lead.single_share(attraction[None], examination)
-    assert share == pytest.approx(chances[1] / chances[1:].sum())
-
-
-def test_users_are_made_to_click_once(tmp_path):
-    sources = why_ubm_lead.contextual(["yandex-9982"], why_ubm_lead.L, why_ubm_lead.D)
-    for labels in (False, True):
-        (file,) = saved(why_ubm_lead.users(sources, True, labels), tmp_path)
-        assert why_ubm_lead.clicking_once(make_env(why_ubm_lead.ENV, file)) == pytest.approx(92, abs=0.1)
-    assert why_ubm_lead.clicking_once(make_env(why_ubm_lead.ENV, sources[0])) < 70
-
-
-def test_a_lead_is_compared_with_the_papers():
-    def evidence(lead):
-        rates = {why_ubm_lead.TUNED_OURS: 0.5 * (1 + lead), why_ubm_lead.TUNED_BASELINE: 0.5, why_ubm_lead.BASELINE: 0.4}
-        columns = [at_rate(why_ubm_lead.ENV, rates, column) for column in ("clicks", "reward")]
-        keys = ["env", "instance", "agent", "run", "step"]
-        joined = [one.join(two, on=keys) for one, two in zip(*columns, strict=True)]
-        return {why_ubm_lead.ALL: curves(*joined)}
-
-    small, large = (evidence(lead)[why_ubm_lead.ALL] for lead in (0.01, 0.2))
-    assert verdict("why-ubm-lead", "Users with all three causes explain the paper's lead (K = 6)", evidence(0.01)) == "no"
-    assert why_ubm_lead.lead(small, why_ubm_lead.CTR_SUM).mean() == pytest.approx(1.0)
-    assert why_ubm_lead.lead(large, why_ubm_lead.CTR_SET, step=100).mean() == pytest.approx(20.0)
-
-
-def test_the_least_and_the_most_lead_are_those_of_instances():
-    ours, theirs = why_ubm_lead.TUNED_OURS, why_ubm_lead.TUNED_BASELINE
-    ends = [at_rate(why_ubm_lead.ENV, {ours: rate, theirs: 0.4}, "clicks", instances=(name,))
-            for name, rate in (("one", 0.44), ("two", 0.6))]  # fmt: skip
-    assert why_ubm_lead._of_draws(curves(*ends[0], *ends[1]), theirs) == "+10.0 to +50.0"

@@ -7,18 +7,12 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from . import envs as envs
-from .core.lab import has_lab as _has_lab
-from .core.lab import lab as _lab
 from .core.later import loader
 from .envs import RecordRegret as RecordRegret
 from .envs import RecordVectorRegret as RecordVectorRegret
 from .envs import register as register
 
 if TYPE_CHECKING:
-    from clickgym_lab.bench.card import Scorecard as Scorecard
-    from clickgym_lab.bench.card import bench as bench
-    from clickgym_lab.bench.reference import baselines as baselines
-
     from . import agents as agents
     from . import offline as offline
     from .envs.check_click_model import check_click_model as check_click_model
@@ -66,17 +60,13 @@ _LATER = {
     "sweep": ".runner.sweep",
     "tune": ".runner.tuning",
 }
-_OF_LAB = {"Scorecard": "bench.card", "baselines": "bench.reference", "bench": "bench.card"}
 _ROOMS = {"runner"}
 _OURS = {"RecordRegret", "RecordVectorRegret", "__version__", "envs", "register", *_LATER.keys() - _ROOMS}
-__all__ = sorted(_OURS | _OF_LAB.keys() if _has_lab() else _OURS)
+__all__ = sorted(_OURS)
 
 
 if not TYPE_CHECKING:  # or every name would be an object to a type checker, also one that there is not
-    _load = loader(__name__, _LATER)
-
-    def __getattr__(name: str) -> object:
-        return getattr(_lab(_OF_LAB[name]), name) if name in _OF_LAB else _load(name)
+    __getattr__ = loader(__name__, _LATER)
 
 
 def __dir__() -> list[str]:

@@ -23,7 +23,6 @@ from .core.console import OPEN_FLAG, USAGE_ERROR, errors, interruptible
 from .core.files import FileError
 from .core.formats import one_line
 from .core.kernels import KernelError, SessionError, WorkerError
-from .core.lab import MISSING
 
 if TYPE_CHECKING:
     from .runner.progress import Progress
@@ -33,12 +32,11 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """How the system says that no more can be written."""
 
 PLUGS = "clickgym.commands"
-LAB = "clickgym-lab"
 COMMANDS = {
-    "list": ("runner:list_", "List the environments, instances, agents, metrics and studies."),
+    "list": ("runner:list_", "List the environments, instances, agents and metrics."),
     "show": (
         "runner:show",
-        "Describe an agent, environment, instance, metric or study: its parameters, its paper and what it needs.",
+        "Describe an agent, environment, instance or metric: its parameters, its paper and what it needs.",
     ),
     "run": ("runner:run", "Run every agent in every environment, and write a table and a figure of the regret."),
     "tune": (
@@ -46,8 +44,6 @@ COMMANDS = {
         "Search for the hyper-parameters that give an agent the lowest regret, within a budget of sessions.",
     ),
     "merge": ("runner:merge", "Merge several results folders into a new one, and write its table and its figure."),
-    "study": (LAB, "Repeat the experiment of a paper, draw its figure, and check the statements of the paper."),
-    "bench": (LAB, "Run an agent on the tasks of the scorecard, and compare its scores with those of the built-in agents."),
     "record": ("offline:record", "Write the click log of an agent in an environment."),
     "evaluate": (
         "offline:evaluate",
@@ -59,16 +55,16 @@ COMMANDS = {
     "features": ("offline:features", "Make a contextual instance (items with features) from ratings."),
     "report": ("runner:report", "Write the table, the figure and reports of the results in a folder."),
 }
-"""The commands in the order of the help text: the room and the function of each, in ``commands/NAME.py`` of the room,
-or the package that adds it; and the first line of its docstring."""
+"""The commands in the order of the help text: the room and the function of each, in ``commands/NAME.py`` of the room; and the
+first line of its docstring."""
 
 
 @cache
 def _plugged() -> dict[str, EntryPoint]:
-    """The commands of other packages: none takes the place of one of ours, or of the lab's."""
+    """The commands of other packages: none takes the place of one of ours."""
     found: dict[str, EntryPoint] = {}
     for each in entry_points(group=PLUGS):
-        if each.name not in COMMANDS or (COMMANDS[each.name][0] == LAB == _package(each)):
+        if each.name not in COMMANDS:
             found.setdefault(each.name, each)
     return found
 
@@ -86,10 +82,10 @@ class _Commands(TyperGroup):
         self.commands = {name: TyperCommand(name, help=text) for name, (_, text) in COMMANDS.items()}
 
     def list_commands(self, ctx: Any) -> list[str]:
-        return [*COMMANDS, *sorted(_plugged().keys() - COMMANDS.keys())]
+        return [*COMMANDS, *sorted(_plugged())]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        if cmd_name not in COMMANDS and cmd_name in _plugged():
+        if cmd_name in _plugged():
             return TyperCommand(cmd_name, help=f"A command of {_package(_plugged()[cmd_name])}.")
         return super().get_command(ctx, cmd_name)
 
@@ -104,12 +100,9 @@ def _load(name: str) -> Any:
 
 
 def _function(name: str) -> Any:
-    place = COMMANDS.get(name, (LAB, ""))[0]
-    if place != LAB:
-        room, _, function = place.partition(":")
+    if name in COMMANDS:
+        room, _, function = COMMANDS[name][0].partition(":")
         return getattr(import_module(f".{room}.commands.{name.replace('-', '_')}", __package__), function)
-    if name not in _plugged():
-        raise typer.Exit(_fail(MISSING, BAD_INPUT))
     try:
         return _plugged()[name].load()
     except Exception as error:  # code of others

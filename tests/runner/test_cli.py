@@ -72,9 +72,6 @@ def test_show_describes_an_agent_of_ones_own(tmp_path, monkeypatch, printed, ref
     out = printed(["show", "shown_agent:Mine"])
     assert re.search(r"needs +nothing", out)
     assert re.search(r"step +3", out)
-    assert "--positions is only for instances, and shown_agent:Mine is not an instance" in refused(
-        ["show", "shown_agent:Mine", "--positions", "2"]
-    )
     assert "there is no module 'no_such_module'" in refused(["show", "no_such_module:Mine"])
     assert "there is no agent" in refused(["show", "TopRank:Mine"])
 

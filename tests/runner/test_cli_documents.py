@@ -49,7 +49,7 @@ def document(capsys):
 
 def test_list_in_json_names_what_there_is(document):
     there = document("list")
-    names = {kind: [row["name"] for row in rows] for kind, rows in there.items() if kind != "studies"}  # which are the lab's
+    names = {kind: [row["name"] for row in rows] for kind, rows in there.items()}
     assert names == {
         "environments": [*ENVIRONMENTS, *CONTEXTUAL, *MEMORY],
         "instances": list(list_instances()),

@@ -267,7 +267,7 @@ def test_reports_show_reward_where_regret_is_unknown_and_say_so(swept, which):
 
     folder, table = swept[which]
     console = Console(record=True, width=200)
-    write_report(folder, console, ("html", "md", "tex"), bounds=True)
+    write_report(folder, console, ("html", "md", "tex"))
     total = table.filter(env="GuestShop-v0", agent="TopRank", step=400)["reward"].mean()
     said = {"console": console.export_text()} | {
         kind: (folder / f"report.{kind}").read_text() for kind in ("html", "md", "tex")

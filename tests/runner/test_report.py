@@ -155,7 +155,7 @@ def test_the_statement_says_null_samples_and_level():
         "does not mean equal",
     ):
         assert word in text
-    several = {"envs": ["E"], "instances": ["i", "j"], "models": {"E i": "", "E j": ""}}
+    several = {"envs": ["E"], "instances": ["i", "j"], "pairs": ["E i", "E j"]}
     assert "averaged over the instances" in what_is_tested(config | several)
     assert "no test can show" in what_is_tested(config | {"runs": 1})
     assert "nothing is compared" in what_is_tested(config | {"agents": ["a"]})

@@ -159,18 +159,6 @@ def test_what_contradicts_is_refused(whole, changed, message):
     assert files(whole) == before
 
 
-def test_another_query_of_the_same_name_is_refused(tmp_path):
-    def query(attraction):
-        text = {"model": "CM", "attraction": attraction, "n_positions": 2}
-        (tmp_path / "mine.json").write_text(json.dumps(text))
-        return {"envs": ["CMRank-v0"], "instances": [str(tmp_path / "mine.json")]}
-
-    sweep(tmp_path / "out", **query([0.5, 0.4, 0.3]))
-    sweep(tmp_path / "out", **query([0.5, 0.4, 0.3]), runs=4)
-    with pytest.raises(ValueError, match=r"another configuration \(models, CMRank-v0 mine: .* there, .* now\)"):
-        sweep(tmp_path / "out", **query([0.5, 0.4, 0.2]), runs=5)
-
-
 @pytest.mark.usefixtures("undrawn")
 def test_other_versions_warn_once_and_are_recorded(tmp_path, capsys):
     words = ["run", "PBMRank-v0", "--agents", "Random", "--horizon", "50", "--out", str(tmp_path / "out"), "--runs"]
@@ -213,7 +201,7 @@ def test_a_configuration_of_another_version_is_refused(tmp_path):
         ({"labels": {"agents": {"mine": 3}}}, "config.json is not the configuration of a sweep"),
         ({"agents": ["Random"]}, "results.parquet has Trial.*, which config.json does not name"),
         ({"instances": ["yandex-990"]}, "results.parquet has Trial"),
-        ({"models": {}}, "results.parquet has Trial"),
+        ({"pairs": []}, "results.parquet has Trial"),
         ({"runs": 9}, "results.parquet has all runs of no part of config.json"),
         ({"runs": 1}, "which config.json does not name"),
         ({"runs": 0}, "config.json is not the configuration of a sweep"),
@@ -403,8 +391,8 @@ def test_progress_is_a_bar_where_one_can_be_drawn(monkeypatch, capsys):
 
 
 def test_trials_of_parts_are_in_the_order_of_one_sweep():
-    part = {"envs": ["e"], "instances": ["i"], "agents": ["a"], "runs": 1, "models": {"e i": ""}}
-    other = part | {"envs": ["f", "e"], "agents": ["b", "a"], "models": {"e i": "", "f i": ""}, "runs": 2}
+    part = {"envs": ["e"], "instances": ["i"], "agents": ["a"], "runs": 1, "pairs": ["e i"]}
+    other = part | {"envs": ["f", "e"], "agents": ["b", "a"], "pairs": ["e i", "f i"], "runs": 2}
     assert ["".join(map(str, trial)) for trial in trials_of([part, other])] == [
         f"{env}i{agent}{run}" for env in "ef" for agent in "ab" for run in range(2)
     ]  # fmt: skip

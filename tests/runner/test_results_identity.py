@@ -1,14 +1,12 @@
-"""Whose results a file of a folder holds, and of which users: each name and each digest is compared on its own."""
+"""Whose results a file of a folder holds: each name is compared on its own."""
 
-import json
 import shutil
 
 import polars
 import pytest
 
 import clickgym
-from clickgym.core.files import FORMAT
-from clickgym.runner.results import Trial, check_agreement, read_parts, write_trial
+from clickgym.runner.results import Trial, check_agreement, write_trial
 
 ENVS, AGENTS, INSTANCES, RUNS = ["PBMRank-v0", "CMRank-v0"], ["Fixed", "Random"], ["yandex-9", "yandex-990"], 2
 
@@ -48,34 +46,23 @@ def test_so_is_one_that_says_to_be_of_a_neighbour(whole, tmp_path, name):
         again(folder)
 
 
-PART = {"horizon": 1, "seed": 0, "checkpoints": [1], "engine": "auto", "metrics": [],
-        "models": {"CMRank-v0 mine": "a", "PBMRank-v0 mine": "b"}, "sources": {"mine.py:Mine": "c"}}  # fmt: skip
+PART = {"clickgym": "4.0.0", "envs": ["CMRank-v0"], "agents": ["mine"], "horizon": 1, "seed": 0, "checkpoints": [1],
+        "engine": "auto", "metrics": [], "labels": {"agents": {"mine": "mine.py:Mine"}}, "sources": {"mine": "c"}}  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    ("key", "value"),
-    [("horizon", 2), ("seed", 1), ("checkpoints", [2]), ("engine", "python"), ("metrics", ["ndcg"]),
-     ("models", {"CMRank-v0 mine": "other"}), ("models", {"PBMRank-v0 mine": "other", "UBMRank-v0 mine": "d"}),
-     ("sources", {"mine.py:Mine": "other"})],
+    ("key", "value", "named"),
+    [("clickgym", "5.0.0", "clickgym"), ("horizon", 2, "horizon"), ("seed", 1, "seed"), ("checkpoints", [2], "checkpoints"),
+     ("engine", "python", "engine"), ("metrics", ["ndcg"], "metrics"),
+     ("labels", {"agents": {"mine": "TopRank"}}, "mine"), ("sources", {"mine": "other"}, "source of mine")],
 )  # fmt: skip
-def test_each_difference_that_makes_results_of_one_name_another_thing_is_named(key, value):
+def test_each_difference_that_makes_results_of_one_name_another_thing_is_named(key, value, named):
     new = PART | {key: value}
     check_agreement("here", [PART], PART)
-    with pytest.raises(ValueError, match=rf"^here holds results of another configuration \({key}[:,]") as raised:
+    with pytest.raises(ValueError, match=rf"^here holds results of another configuration \({named}: ") as raised:
         check_agreement("here", [PART, PART], new)
-    assert ";" not in str(raised.value).removesuffix("; choose another folder"), "only what differs is named"
+    assert ";" not in str(raised.value).removesuffix("; choose another folder (--out)"), "only what differs is named"
 
 
-def test_other_models_and_agents_may_stand_beside():
-    check_agreement("here", [PART], PART | {"models": {"UBMRank-v0 mine": "d"}, "sources": {"theirs.py:Theirs": "e"}})
-
-
-def test_the_digest_of_the_users_is_compared_when_a_folder_is_resumed(whole, tmp_path):
-    """The configuration of the folder says that another model had this name."""
-    folder = shutil.copytree(whole, tmp_path / "out")
-    (part,) = read_parts(folder / "config.json")
-    pair = f"{ENVS[0]} {INSTANCES[0]}"
-    part["models"][pair] = "0" * len(part["models"][pair])
-    (folder / "config.json").write_text(json.dumps({"format": FORMAT, "parts": [part]}))
-    with pytest.raises(ValueError, match=rf"another configuration \(models, {pair}: .* there, .* now\)"):
-        again(folder)
+def test_other_agents_may_stand_beside():
+    check_agreement("here", [PART], PART | {"agents": ["theirs"], "sources": {"theirs": "e"}})

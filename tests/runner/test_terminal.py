@@ -1,6 +1,5 @@
 """What the commands print in terminals of any width: no name and no number is cut; what is left out is said."""
 
-import functools
 import io
 import re
 import sys
@@ -22,12 +21,9 @@ import clickgym
 from clickgym.core import compiling
 from clickgym.core.compiling import CompilationNote, Compiling
 from clickgym.core.terminal import Column, print_table, say
-from clickgym.envs import load_instance
 from clickgym.offline import ClickLog, write_tidy
-from clickgym.runner.commands import show
 from clickgym.runner.progress import Progress
 from clickgym.runner.results import Trial
-from clickgym.runner.theory.describe import describe_instance
 
 
 @pytest.fixture(scope="module")
@@ -97,21 +93,10 @@ def test_a_sentence_breaks_between_words_only():
 # ---------------------------------------------------------------------------------------------------------- the commands
 
 
-@pytest.fixture
-def quick(undrawn, monkeypatch):
-    """What is not printed is not drawn, and an instance is described once."""
-    monkeypatch.setattr(show, "describe_instance", lambda instance, positions: described(instance.name, positions))
-
-
-@functools.cache
-def described(name, positions):
-    return describe_instance(load_instance(name), positions)
-
-
-@pytest.mark.usefixtures("quick")
+@pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize(
     "words",
-    ["report", "fit", "evaluate", "list", "show TopRank", "show PBMRank-v0", "show lagree2016-small", *slow("show yandex-990")],
+    ["report", "fit", "evaluate", "list", "show TopRank", "show PBMRank-v0", "show lagree2016-small", "show yandex-990"],
 )
 def test_no_name_and_no_number_is_cut(words, printed, results, log_file, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # into which `fit` writes
@@ -125,7 +110,7 @@ def test_no_name_and_no_number_is_cut(words, printed, results, log_file, tmp_pat
         check(printed(words, width).partition("Results in")[0], unlimited, width)
 
 
-@pytest.mark.usefixtures("quick")
+@pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("width", WIDTHS)
 def test_at_eighty_columns_the_engine_is_there(width, printed, results):
     out = printed(["report", str(results)], width)
@@ -163,7 +148,7 @@ def test_lines_of_finished_pairs_break_between_fields(width, results):
         ("TopRank", ["Lattimore et al. 2018", "horizon", "delta"]),
         ("PBMUCB", ["examination", "Lagrée"]),
         ("PPO", ["n_envs", "64", "protocol"]),
-        ("PBMRank-v0", ["RankedList(n_items=10, n_positions=5)", "yandex-9982", "cutoff", "docs/environments/PBMRank-v0.md"]),
+        ("PBMRank-v0", ["RankedList(n_items=10, n_positions=5)", "yandex-9982", "cutoff"]),
         ("ContextualUBMRank-v0", ["features", "theta"]),
         ("ndcg", ["first five positions"]),
         ("window_regret", ["since the checkpoint before"]),
@@ -197,12 +182,6 @@ def test_show_has_words_for_every_name_there_is(printed):
 )
 def test_a_wrong_name_suggests_across_all_kinds(wrong, meant, refused):
     assert f"did you mean the {meant}" in refused(["show", wrong])
-
-
-def test_positions_are_of_instances(refused):
-    assert "--positions is only for instances, and TopRank is not an instance" in refused(
-        ["show", "TopRank", "--positions", "3"]
-    )
 
 
 # -------------------------------------------------------------------------------------------------------------- progress

@@ -13,11 +13,7 @@ from .labels import (
     AgentLike,
     UnsuitedError,
     by_label,
-    digest,
-    fingerprint,
-    model_digest,
     parse_spec,
-    source_digest,
 )
 from .loop import AgentError
 from .make import Place, Player, learns, make_agent, make_env, place_of, player_of
@@ -32,9 +28,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "PUBLISHED", "STANDS", "AgentError", "AgentLike", "Callback", "Description", "Metrics", "Pair", "Place", "Player",
-    "Progress", "Result", "TableOfWords", "Trial", "UnsuitedError", "by_label", "digest", "fingerprint", "learns",
-    "make_agent", "make_env", "model_digest", "needs", "pair_of", "parse_spec", "place_of",
-    "player_of", "run", "source_digest", "stands", "wrong_pairs",
+    "Progress", "Result", "TableOfWords", "Trial", "UnsuitedError", "by_label", "learns",
+    "make_agent", "make_env", "needs", "pair_of", "parse_spec", "place_of",
+    "player_of", "run", "stands", "wrong_pairs",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:  # they need data frames and a terminal

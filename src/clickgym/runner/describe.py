@@ -199,7 +199,6 @@ def describe_environment(env_id: str) -> Description:
         "rewards": ", ".join(f"{name}{' (default)' * (name == environment.default_reward)}" for name in rewards),
         "default instance": default if default and spaces else "",
         "source": _plain(sections(users.__doc__ or "").get("Source", "")),
-        "page": f"docs/environments/{env_id}.md" if environment.click_model.__module__.startswith("clickgym.") else "",
     }
     table = TableOfWords(f"Parameters (gym.make, or {env_id}:NAME=VALUE)", _HEADINGS, rows)
     return Description("environment", env_id, environment.about, _filled(facts), [table])

@@ -15,25 +15,21 @@ import inspect
 import itertools
 import json
 import operator
-import pickle
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from types import CodeType, FunctionType
 from typing import Any, TypeVar
 
 import gymnasium as gym
 import numpy as np
 from gymnasium.envs.registration import EnvSpec
-from gymnasium.vector.utils import CloudpickleWrapper
 
 from ..agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS, STATE_AGENTS, Agent, Learner, Range
 from ..core.checks import short
 from ..core.files import parse_json
 from ..core.formats import HIDDEN
-from ..envs import ClickEnv, Users
-from ..envs.users import users_class
+from ..envs import Users
 
 Spec = str | tuple[str, Mapping[str, Any]]
 """A name with arguments: ``"CascadeKLUCB:feedback=first_click"`` or ``("CascadeKLUCB", {"feedback": "first_click"})``."""
@@ -516,111 +512,21 @@ def typed_specs(labelled: Mapping[str, Any]) -> dict[str, str]:
         if spec not in (None, label)
         and label == file_name(label)
         and split_label(typed(label, spec)) == (label, spec)
-        and fingerprint(spec) == fingerprint(labelled[label])
+        and _text(split(spec)) == _text(split(labelled[label]))
     }
 
 
 # --------------------------------------------------------------------------------------------- which version of it is meant
 
 
-def digest(content: bytes) -> str:
-    """A short hash of some bytes."""
-    return hashlib.sha256(content).hexdigest()[:16]
-
-
-def model_digest(model: Users) -> str:
-    """A hash of the users of an environment with all their parameters."""
-
-    def as_classes(value: Any) -> Any:
-        if isinstance(value, list):
-            return [as_classes(entry) for entry in value]
-        if not isinstance(value, dict):
-            return value
-        names = {key: as_classes(entry) for key, entry in value.items()}
-        return names | ({"model": users_class(names["model"]).__name__} if "model" in names else {})
-
-    return digest(json.dumps(as_classes(model.to_dict()), sort_keys=True).encode())
-
-
-def users_digest(label: str, env_like: EnvLike, env: gym.Env) -> str:
-    """A hash of the environment behind a label: of its users, and of what the label does not say.
-
-    Args:
-        label: in the sweep.
-        env_like: what it stands for.
-        env: what was made of it.
-    """
-    inner = env.unwrapped
-    users = model_digest(inner.model) if isinstance(inner, ClickEnv) else source_digest(type(inner))
-    return users if label == own_label(env_like) else digest(f"{users} {fingerprint(env_like)}".encode())
-
-
-def source_digest(maker: Any) -> str:
-    """A hash of the source of a user's class or function; for one in a module, of the whole file."""
-    return digest(_source(maker))
-
-
-def fingerprint(thing: Any) -> str:
-    """A hash of an object that its label does not describe, with all arguments; the same in every process.
-
-    Args:
-        thing: an `AgentLike` or an `EnvLike`.
-    """
-    return digest(_text(split(thing)).encode())
-
-
-def _source(maker: Any) -> bytes:
-    """A module's file; of what stands in a script or a notebook, the lines; and where there are none, or no name, the code."""
-    has_name = "<" not in maker.__qualname__
+def source_hash(maker: Any) -> str:
+    """A hash of the file in which the class or function of a user stands; of the lines, in a notebook; empty without any."""
     with contextlib.suppress(OSError, TypeError):
-        if has_name and maker.__module__ != "__main__":
-            return Path(inspect.getfile(maker)).read_bytes()
-        if has_name:
-            return "".join(map(inspect.getsource, _bases_there(maker))).encode()
-    if isinstance(maker, type):
-        return b"".join(part for base in _bases_there(maker) for value in vars(base).items() for part in _member(*value))
-    closure = [cell.cell_contents for cell in maker.__closure__ or ()]  # what a nested function has taken from around it
-    return b"".join(_bytecode(maker.__code__)) + _text([maker.__defaults__, maker.__kwdefaults__, closure]).encode()
-
-
-def _bases_there(maker: Any) -> list[Any]:
-    """A class and those of its bases that stand beside it, in the same script."""
-    return [base for base in maker.__mro__ if base.__module__ == maker.__module__] if isinstance(maker, type) else [maker]
-
-
-def _member(name: str, value: Any) -> Iterator[bytes]:
-    """A name of a class with the code or the constant that it stands for."""
-    for wrapped in ("__func__", "fget", "py_func"):  # of a static method, of a property, of a kernel
-        value = getattr(value, wrapped, value)
-    if isinstance(value, FunctionType):
-        yield name.encode()
-        yield from _bytecode(value.__code__)
-    elif isinstance(value, bool | int | float | str | tuple) and name not in ("__firstlineno__", "__doc__"):
-        yield f"{name}={value!r}".encode()
-
-
-def _bytecode(code: CodeType) -> Iterator[bytes]:
-    yield code.co_code + repr(code.co_names).encode()
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _bytecode(constant)
-        else:  # the order of a set's strings is another in every process
-            yield repr(sorted(map(repr, constant)) if isinstance(constant, frozenset) else constant).encode()
+        return hashlib.sha256(Path(inspect.getfile(maker)).read_bytes()).hexdigest()[:16]
+    with contextlib.suppress(OSError, TypeError):
+        return hashlib.sha256(inspect.getsource(maker).encode()).hexdigest()[:16]
+    return ""
 
 
 def _text(value: Any) -> str:
-    return json.dumps(value, default=_plain, sort_keys=True)
-
-
-def _plain(value: Any) -> Any:
-    """An argument that is no JSON, as something that is, and that is the same in every process."""
-    if hasattr(value, "to_dict"):
-        return value.to_dict()
-    if hasattr(value, "tolist"):
-        return value.tolist()
-    if isinstance(value, EnvSpec):
-        return [value.id, value.entry_point, value.kwargs, [str(wrapper) for wrapper in value.additional_wrappers]]
-    if isinstance(value, type | FunctionType):
-        name = _name_of(value)
-        return name if name in PUBLISHED else [name, source_digest(value)]
-    return digest(pickle.dumps(CloudpickleWrapper(value)))
+    return json.dumps(value, default=lambda other: _name_of(other) or repr(other), sort_keys=True)

@@ -46,7 +46,7 @@ SHARED = ("horizon", "seed", "checkpoints", "engine", "metrics")
 
 KEYS = {
     "clickgym": str, "envs": list, "instances": list, "agents": list, "horizon": int, "runs": int, "seed": int,
-    "checkpoints": list, "engine": str, "metrics": list, "models": dict, "sources": dict, "versions": dict,
+    "checkpoints": list, "engine": str, "metrics": list, "pairs": list, "sources": dict, "versions": dict,
 }  # fmt: skip
 """What every part has."""
 
@@ -87,7 +87,7 @@ def trials_of(parts: Sequence[Part]) -> list[Trial]:
     runs: dict[tuple[str, str, str], int] = {}
     for part in parts:
         for env, instance, agent in itertools.product(part["envs"], part["instances"], part["agents"]):
-            if f"{env} {instance}" in part["models"]:
+            if f"{env} {instance}" in part["pairs"]:
                 runs[env, instance, agent] = max(part["runs"], runs.get((env, instance, agent), 0))
     pairs = itertools.product(_union(parts, "envs"), _union(parts, "instances"), _union(parts, "agents"))
     return [Trial(*pair, index) for pair in pairs for index in range(runs.get(pair, 0))]
@@ -100,7 +100,7 @@ def by_default(config: Part) -> bool:
         config: a part, or what `read_results` returns.
     """
     instances = config["instances"]
-    return instances == ["custom"] or (len(instances) > 1 and len(config["models"]) == len(config["envs"]))
+    return instances == ["custom"] or (len(instances) > 1 and len(config["pairs"]) == len(config["envs"]))
 
 
 def spec_of(config: Part, kind: str, label: str) -> str:
@@ -123,17 +123,21 @@ def check_agreement(where: str, parts: Iterable[Part], new: Part) -> None:
         new: the part.
 
     Raises:
-        ValueError: it has another horizon, seed, checkpoints, engine or metrics; or a model or an agent that has the same name
-            there is another one.
+        ValueError: it has another version, horizon, seed, checkpoints, engine or metrics, or a label stands for something
+            else, or the source of an own agent has changed.
     """
     for part in parts:
-        pairs = {key: (part.get(key), new[key]) for key in SHARED}
-        for key in ("models", "sources"):
-            both = part[key].keys() & new[key].keys()
-            pairs |= {f"{key}, {name}": (part[key][name], new[key][name]) for name in sorted(both)}
-        changed = [f"{key}: {_short(there)} there, {_short(now)} now" for key, (there, now) in pairs.items() if there != now]
+        values = {key: (part.get(key), new[key]) for key in ("clickgym", *SHARED)}
+        for kind in ("envs", "agents"):
+            common = _common(part[kind], new[kind])
+            values |= {label: (spec_of(part, kind, label), spec_of(new, kind, label)) for label in common}
+        both = part["sources"].keys() & new["sources"].keys()
+        values |= {f"source of {name}": (part["sources"][name], new["sources"][name]) for name in sorted(both)}
+        changed = [f"{key}: {_short(there)} there, {_short(now)} now" for key, (there, now) in values.items() if there != now]
         if changed:
-            raise ValueError(f"{where} holds results of another configuration ({'; '.join(changed)}); choose another folder")
+            raise ValueError(
+                f"{where} holds results of another configuration ({'; '.join(changed)}); choose another folder (--out)"
+            )
 
 
 def open_folder(out: Path, part: Part) -> dict[Trial, polars.DataFrame]:
@@ -350,20 +354,20 @@ def select_parts(config: Part, agents: Iterable[str], envs: Iterable[str]) -> di
     """
     agents, envs = list(agents), list(envs)
     parts = [_selected(part, agents, envs) for part in config.get("parts", [config])]
-    return _together([part for part in parts if part["agents"] and part["models"]])
+    return _together([part for part in parts if part["agents"] and part["pairs"]])
 
 
 def _selected(part: Part, agents: Sequence[str], envs: Sequence[str]) -> Part:
     """What a part says of some of its agents and environments."""
     own, places = _common(part["agents"], agents), _common(part["envs"], envs)
     pairs = {f"{env} {name}": name for env in places for name in part["instances"]}
-    models = {pair: part["models"][pair] for pair in _common(pairs, part["models"])}
+    played = _common(pairs, part["pairs"])
     return {
         **part,
         "agents": own,
         "envs": places,
-        "instances": _common(part["instances"], {pairs[pair] for pair in models}),
-        "models": models,
+        "instances": _common(part["instances"], {pairs[pair] for pair in played}),
+        "pairs": played,
         "sources": {name: part["sources"][name] for name in _common(part["sources"], own)},
     }
 
@@ -392,13 +396,14 @@ def _together(parts: Sequence[Part]) -> dict[str, Any]:
     if len(parts) == 1:
         return parts[0]
     counts = Counter(trial[:3] for trial in trials_of(parts)).values()
-    lists = {key: _union(parts, key) for key in ("envs", "instances", "agents")}
-    digests = {key: {name: digest for part in parts for name, digest in part[key].items()} for key in ("models", "sources")}
+    lists = {key: _union(parts, key) for key in ("envs", "instances", "agents", "pairs")}
+    sources = {name: digest for part in parts for name, digest in part["sources"].items()}
     labels = {
         kind: {label: spec for part in parts for label, spec in part.get("labels", {}).get(kind, {}).items()}
         for kind in ("envs", "agents")
     }
-    return {**parts[-1], **lists, **digests, "labels": labels, "runs": max(counts), "fewest_runs": min(counts), "parts": parts}
+    several = {"runs": max(counts), "fewest_runs": min(counts), "parts": parts}
+    return {**parts[-1], **lists, "sources": sources, "labels": labels, **several}
 
 
 def _union(parts: Iterable[Part], key: str) -> list[str]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import platform
+import subprocess
 import tempfile
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import BrokenExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -20,6 +20,7 @@ import joblib
 import numpy as np
 import polars
 from joblib.parallel import get_active_backend
+from llvmlite.binding import get_host_cpu_name
 from numpy.typing import ArrayLike, NDArray
 
 from ..core.checks import MOST_SESSIONS, check_count, check_horizon, check_path, check_seed, is_sequence, short
@@ -34,12 +35,8 @@ from .labels import (
     AgentLike,
     EnvLike,
     by_label,
-    fingerprint,
-    parse_spec,
-    source_digest,
-    split,
+    source_hash,
     typed_specs,
-    users_digest,
 )
 from .make import Place, Player, place_of, player_of
 from .metrics import Metrics
@@ -212,8 +209,8 @@ def prepare(
     runs, instances = check_count("runs", runs), listed(instances)
     _check_size(len(places) * len(instances) * len(players) * runs, work)
     work = replace(work, cast=Cast(places, players))
-    trials, models = _plan(instances, runs, work)
-    return Job(work, trials, _configuration(trials, models, runs, work))
+    trials, pairs = _plan(instances, runs, work)
+    return Job(work, trials, _configuration(trials, pairs, runs, work))
 
 
 def _check_size(trials: int, work: Work) -> None:
@@ -236,19 +233,19 @@ def _plan(instances: Sequence[Any], runs: int, work: Work) -> tuple[dict[Trial, 
     """Make every environment and every agent once, to see that they fit.
 
     Returns:
-        The engines of the trials; and the digests of click models, by environment and instance.
+        The engines of the trials; and the pairs of an environment and an instance.
     """
     trials: dict[Trial, str] = {}
-    models: dict[str, str] = {}
+    pairs: list[str] = []
     cast, measured = work.cast, Metrics(work.metrics)
     for env_label, venue in cast.places.items():
         for instance in instances:
             place = venue.at(instance)
             measured.contexts(place.core)
             name = place.instance
-            if f"{env_label} {name}" in models:
+            if f"{env_label} {name}" in pairs:
                 raise ValueError("two instances have the same name; give each its own name")
-            models[f"{env_label} {name}"] = users_digest(env_label, venue.given, place.core)
+            pairs.append(f"{env_label} {name}")
             is_file = isinstance(instance, str | os.PathLike) and str(instance).endswith(".json")
             cast.instances[name] = str(Path(instance).resolve()) if is_file else instance
             for agent_label, player in cast.players.items():
@@ -258,12 +255,12 @@ def _plan(instances: Sequence[Any], runs: int, work: Work) -> tuple[dict[Trial, 
                 trials |= dict.fromkeys((Trial(env_label, name, agent_label, index) for index in range(runs)), pair.engine)
     if not trials:
         raise ValueError("no instance was named")
-    return trials, models
+    return trials, pairs
 
 
-def _configuration(trials: Mapping[Trial, str], models: dict[str, str], runs: int, work: Work) -> dict[str, Any]:
+def _configuration(trials: Mapping[Trial, str], pairs: list[str], runs: int, work: Work) -> dict[str, Any]:
     """What results depend on, and what they were made with: a part of a folder's configuration."""
-    packages = ["gymnasium", "numpy", "numba", "joblib", "polars"]
+    packages = ["numba", "numpy"]
     if not set(ENGINES).issuperset(trials.values()):  # a library plays
         packages += ["stable-baselines3", "sb3-contrib", "torch"]
     cast = work.cast
@@ -273,6 +270,7 @@ def _configuration(trials: Mapping[Trial, str], models: dict[str, str], runs: in
     }
     return {
         "clickgym": version("clickgym"),
+        "commit": _commit(),
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
         "envs": list(cast.places),
         "instances": list(cast.instances),
@@ -285,22 +283,25 @@ def _configuration(trials: Mapping[Trial, str], models: dict[str, str], runs: in
         "checkpoints": work.checkpoints.tolist(),
         "engine": work.engine,
         "metrics": list(work.metrics),
-        "models": models,
-        "sources": dict(_sources(cast.players)),
-        "versions": {"python": platform.python_version()} | {package: version(package) for package in packages},
+        "pairs": pairs,
+        "sources": _sources(cast.players),
+        "versions": {package: version(package) for package in packages} | {"processor": str(get_host_cpu_name())},
     }
 
 
-def _sources(players: Mapping[str, Player]) -> Iterator[tuple[str, str]]:
-    """What is behind the labels of agents that are not published, or of which the label does not say all."""
-    for label, player in players.items():
-        name = key = split(player.given)[0]  # a fingerprint has this name, and not its source
-        if label == player.label:
-            name, key = parse_spec(label)[0], label
-        else:
-            yield label, fingerprint(player.given)
-        if isinstance(name, str) and name not in PUBLISHED:
-            yield key, source_digest(getattr(player.maker, "adopted", player.maker))
+def _commit() -> str:
+    """The commit of the checkout in which the package lies; empty outside of one."""
+    command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short=8", "HEAD"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+
+
+def _sources(players: Mapping[str, Player]) -> dict[str, str]:
+    """Hashes of the sources of agents that are not published, by label."""
+    makers = {label: getattr(player.maker, "adopted", player.maker) for label, player in players.items()}
+    return {label: source_hash(maker) for label, maker in makers.items() if maker not in PUBLISHED.values()}
 
 
 # ---------------------------------------------------------------------------------------------------------------- playing

@@ -247,6 +247,6 @@ def _of_frame(frame: polars.DataFrame) -> tuple[polars.DataFrame, polars.DataFra
         "runs": counts["run"].max(),
         "fewest_runs": counts["run"].min(),
         "checkpoints": steps.to_list(),
-        "models": {f"{env} {instance}": "" for env, instance in frame.select("env", "instance").unique().iter_rows()},
+        "pairs": [f"{env} {instance}" for env, instance in frame.select("env", "instance").unique().iter_rows()],
     }
     return frame, timings, config

@@ -111,7 +111,7 @@ def places_of(config: dict[str, Any]) -> list[Place]:
     names = separate(config)
     if not names:
         return [(env, None) for env in config["envs"]]
-    return [(env, name) for env in config["envs"] for name in names if f"{env} {name}" in config["models"]]
+    return [(env, name) for env in config["envs"] for name in names if f"{env} {name}" in config["pairs"]]
 
 
 def columns_of(config: dict[str, Any]) -> tuple[str, ...]:
@@ -177,7 +177,7 @@ def instances_of(config: dict[str, Any], env: str) -> list[str]:
         config: as `read_results` returns it.
         env: its label.
     """
-    return [name for name in config["instances"] if f"{env} {name}" in config["models"]]
+    return [name for name in config["instances"] if f"{env} {name}" in config["pairs"]]
 
 
 def _span(numbers: Iterable[int]) -> str:

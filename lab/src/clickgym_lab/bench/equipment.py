@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 
 from clickgym.agents import ANY_LIST, Agent, Learner
 from clickgym.envs import Users
-from clickgym.runner import PUBLISHED, AgentLike, Player, fingerprint, player_of, source_digest
+from clickgym.runner import AgentLike, Player, player_of
 
 from ..production import log_of_production
 from .task import Task
@@ -68,13 +67,6 @@ class Equipped:
             learner: Any = agent
             learner.learn(log_of_production(users, production, self._log, np.random.SeedSequence(seed, spawn_key=(0x106,))))
         return agent
-
-    def to_dict(self) -> Mapping[str, Any]:
-        """What identifies it, in every process alike."""
-        maker = getattr(self._player.maker, "adopted", self._player.maker)
-        known = maker in PUBLISHED.values() or hasattr(maker, "to_dict")
-        source = "" if known else source_digest(maker)
-        return {"agent": fingerprint(self._player.given), "source": source, "log": self._log}
 
 
 def _asks_examination(player: Player) -> list[str]:

@@ -26,8 +26,7 @@ def suited(agent: AgentLike | Player, tasks: Iterable[Task]) -> list[Task]:
 
     Only agents that rank by features play tasks whose candidates have features. Generic RL by rankings sees features where
     there are some. An agent that ranks by the user's state, or that needs knowledge of the environment, plays the tasks in
-    which it gets this. An agent that cannot learn from late clicks does not play tasks with late clicks. An agent may skip a
-    task for no other reason; its exceptions are raised.
+    which it gets this. An agent may skip a task for no other reason; its exceptions are raised.
 
     Args:
         agent: as `sweep` takes it.
@@ -82,7 +81,6 @@ def play(
     runs: int,
     out: Path,
     *,
-    seed: int | None = None,
     n_jobs: int = -1,
     callback: Callback | None = None,
     on_block: Callable[[str], object] | None = None,
@@ -90,13 +88,12 @@ def play(
     """Play the tasks that have not been played yet.
 
     Args:
-        protocol: the version.
+        protocol: the tasks, and the seeds of their runs.
         label: what results call the agent.
         agent: as `sweep` takes it.
         tasks: that it can play.
         runs: of each.
         out: the folder with a subfolder for each sweep; resumed if it exists.
-        seed: of all runs; None takes that of the protocol.
         n_jobs, callback: as in `sweep`.
         on_block: called before each sweep with its name.
 
@@ -114,7 +111,7 @@ def play(
             envs={task.name: (task.env, {"instance": task.instance}) for task in block},
             horizon=first.horizon,
             runs=runs,
-            seed=protocol.seed if seed is None else seed,
+            seed=protocol.seed,
             out=out / name,
             n_jobs=n_jobs,
             checkpoints=protocol.checkpoints(first.horizon),
@@ -152,29 +149,13 @@ def described(table: polars.DataFrame, tasks: Sequence[Task]) -> polars.DataFram
     return table.join(names, on=["env", "instance"], maintain_order="left").with_columns(env="own env")
 
 
-def play_run(agent: AgentLike, task: Task, seed: int, agent_seed: int, steps: Sequence[int]) -> polars.DataFrame:
-    """``step``, ``regret`` and ``loss`` of a single run.
-
-    Args:
-        agent: as `sweep` takes it.
-        task: what it plays.
-        seed, agent_seed: of environment and agent.
-        steps: the checkpoints.
-    """
-    env = task.make()
-    built = make_agent(equipped(agent, task), env, horizon=task.horizon, seed=agent_seed)
-    result = run(built, env, task.horizon, seed=seed, checkpoints=steps, metrics=_metrics(task))
-    return result.to_frame().select("step", "regret", loss=task.measure)
-
-
-def play_again(protocol: Protocol, agent: AgentLike, task: Task, index: int) -> polars.DataFrame:
-    """`play_run` with the seeds and the checkpoints that the run has in `play`."""
-    return play_run(agent, task, *protocol.trial(task, index).seeds(protocol.seed), protocol.checkpoints(task.horizon))
-
-
 def play_one(protocol: Protocol, agent: AgentLike, task: Task, index: int) -> float:
     """The loss of a single run, with the seeds that it has in `play`."""
-    return float(play_again(protocol, agent, task, index)["loss"][-1])
+    env = task.make()
+    seed, agent_seed = protocol.trial(task, index).seeds(protocol.seed)
+    built = make_agent(equipped(agent, task), env, horizon=task.horizon, seed=agent_seed)
+    result = run(built, env, task.horizon, seed=seed, checkpoints=[task.horizon], metrics=_metrics(task))
+    return float(result.to_frame()[task.measure][-1])
 
 
 def _metrics(task: Task) -> list[str]:

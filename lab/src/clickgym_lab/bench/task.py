@@ -25,7 +25,6 @@ class Task(NamedTuple):
         name: its seeds derive from it, and its results are stored under it.
         log: how many sessions of the production ranking the agent learns from before.
         allowance: what is added to all losses before they are compared.
-        since: the first version of the scorecard that counts it; 0 for those of the first.
     """
 
     ability: str
@@ -38,14 +37,13 @@ class Task(NamedTuple):
     name: str = ""
     log: int = 0
     allowance: float = 0.0
-    since: int = 0
 
     @property
     def click_model(self) -> str:
         """The click model of its users, without the form in which they change.
 
         Example:
-            >>> Task("late", "CMRank-v0:arrival=batch:1000", "yandex-9", 1000, "").click_model
+            >>> Task("change", "NonStationaryCMRank-v0", "abrupt", 1000, "").click_model
             'CM'
         """
         match = CLICK_MODEL.match(self.env)

@@ -1,4 +1,4 @@
-"""Tasks of the scorecard, made by the rules of docs/scorecard.md from a seed."""
+"""The tasks of the scorecard, made by the rules of docs/scorecard.md from a seed."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from clickgym.envs import list_instances, load_instance
 
 from .task import Task, shuffled
 
-DEVELOPMENT_SEED, TEST_SEED = 1, 2
-"""Of the two public sets."""
+SEED = 2
+"""From which the tasks are drawn."""
 
 ABOUT = {
     "standard": "queries under six click models",
@@ -27,9 +27,6 @@ ABOUT = {
     "safety": "how many of the shown lists are much worse than the production ranking",
     "cold_start": "the first thousand sessions",
     "misspecified": "users with all parameters drawn uniformly, under seven click models",
-    "late": "clicks that arrive in batches, after a delay, or never",
-    "bots": "clicks of a click farm or of random clickers, and false click reports",
-    "churn": "items that are replaced by new ones, 10 to 100 times",
     "warm_start": "the agent gets a log of the production ranking before the first session",
     "contextual": "candidates that are described by features",
     "memory": "users with a memory: their clicks change how they behave in the next session",
@@ -43,7 +40,7 @@ ABOUT = {
 }
 """The abilities, with a line about each."""
 
-CHANGING = ("linear:", "judged:", "personal:", "network:")
+CHANGING = ("linear:", "personal:", "network:")
 """Families whose candidates change from session to session."""
 SIX = ("CM", "PBM", "DCM", "UBM", "DBN", "CCM")
 BIASED = {eta: [f"position-bias:eta={eta},seed={{seed}}"] for eta in (0.25, 0.5, 1, 2)}
@@ -86,12 +83,10 @@ class Place(NamedTuple):
 
     Attributes:
         instance: a name with places for a ``{query}``, a ``{seed}`` and a number ``{p}``.
-        options: further arguments of the environment.
         log: sessions of the production ranking that the agent learns from before.
     """
 
     instance: str
-    options: str = ""
     log: int = 0
 
 
@@ -105,7 +100,7 @@ class Group(NamedTuple):
         about: a sentence about a task.
         horizon: T.
         quick: the numbers of those tasks, from 0, that ``--quick`` plays.
-        measure, allowance, since: as in `Task`.
+        measure, allowance: as in `Task`.
         where: seeds are drawn until the users are so.
     """
 
@@ -117,12 +112,11 @@ class Group(NamedTuple):
     quick: Sequence[int] = (0,)
     measure: str = "regret"
     allowance: float = 0.0
-    since: int = 0
     where: Callable[[Any], bool] | None = None
 
 
-def _places(*instances: str, options: Sequence[str] = ("",), logs: Sequence[int] = (0,)) -> list[Place]:
-    return [Place(*each) for each in product(instances, options, logs)]
+def _places(*instances: str, logs: Sequence[int] = (0,)) -> list[Place]:
+    return [Place(*each) for each in product(instances, logs)]
 
 
 GROUPS = (
@@ -179,22 +173,6 @@ GROUPS = (
         "Regret of {horizon:,} sessions with items and users drawn at random, under the {model}", quick=(3,),
     ),
     Group(
-        "late", SIX,
-        _places("{query}", options=("arrival=batch:1000", "arrival=delay:1000", "arrival=delay:geometric:500:lost=0.2")),
-        "Regret of {horizon:,} sessions whose clicks come late ({options}), with a query under the {model}",
-        horizon=50_000, quick=(1,),
-    ),
-    Group(
-        "bots", SIX, _places("{query}", options=("bots=farm:share=0.02", "bots=random:share=0.1", "bots=quit:first=300")),
-        "Regret of {horizon:,} sessions with some false clicks ({options}), with a query under the {model}",
-        horizon=50_000,
-    ),
-    Group(
-        "churn", SIX, _places("{query}", options=("churn=0.0002", "churn=0.0006", "churn=0.002")),
-        "Regret of {horizon:,} sessions in which items are replaced ({options}), with a query under the {model}",
-        horizon=50_000, quick=(1,),
-    ),
-    Group(
         "warm_start", SIX, _places("{query}", logs=(1000, 10_000, 100_000)),
         "Regret of {horizon:,} sessions after a log of {log:,}, with a query under the {model}",
         horizon=10_000, quick=(6,),
@@ -212,96 +190,81 @@ GROUPS = (
         horizon=50_000, quick=(),
     ),
     Group(
-        "contextual", ("ContextualDBN",),
-        _places(*(f"judged:users={users},seed={{seed}}" for users in ("perfect", "navigational", "informational"))),
-        "Regret of {horizon:,} sessions with judged documents before users by grades",
-        horizon=50_000, quick=(),
-    ),
-    Group(
         "memory", ("CascadeMDP",), _places(*["independent:seed={seed}", "clickbait:seed={seed}", "habit:seed={seed}"] * 6),
         "Regret of {horizon:,} sessions of users with a memory", horizon=50_000, quick=(1,),
     ),
     Group(
         "personal", ("ContextualPBM", "ContextualDBN"), _places(*WORLDS),
         "Regret of {horizon:,} sessions with users each of whom prefers other items, under the {model}",
-        horizon=10_000, quick=(0, 10), since=3,
+        horizon=10_000, quick=(0, 10),
     ),
     Group(
         "clickbait", ("DBN", "CCM"), _places(*["uniform:seed={seed}"] * 6),
         "Regret of {horizon:,} sessions where what attracts more satisfies less, under the {model}",
-        since=3, where=disappoints,
+        where=disappoints,
     ),
     Group(
         "ties", ("CM", "PBM"), _places(*NEAR_TIES),
-        "Regret of {horizon:,} sessions where items attract almost alike, under the {model}", quick=(3,), since=3,
+        "Regret of {horizon:,} sessions where items attract almost alike, under the {model}", quick=(3,),
     ),
     Group(
         "ties", ("CM", "PBM", "DBN"), _places(*["rare-clicks:most=0.5,n_items=20,seed={seed}"] * 2),
-        "Regret of {horizon:,} sessions where few items attract at all, under the {model}", quick=(), since=3,
+        "Regret of {horizon:,} sessions where few items attract at all, under the {model}", quick=(),
     ),
     Group(
         "one_position", ("CM", "PBM", "DBN"),
         _places("yandex-like:n_positions=1,seed={seed}", "uniform:n_positions=1,seed={seed}"),
-        "Regret of {horizon:,} sessions with lists of one item, under the {model}", quick=(1,), since=3,
+        "Regret of {horizon:,} sessions with lists of one item, under the {model}", quick=(1,),
     ),
     Group(
         "one_position", ("PBM", "UBM", "DBN"),
         _places("yandex-like:n_items=7,n_positions=7,seed={seed}", "uniform:n_items=7,n_positions=7,seed={seed}"),
-        "Regret of {horizon:,} sessions with lists of all items, under the {model}", quick=(), since=3,
+        "Regret of {horizon:,} sessions with lists of all items, under the {model}", quick=(),
     ),
     Group(
         "no_order", ("TPBM",), _places(*(f"position-bias:eta={eta},seed={{seed}}" for eta in (0, 0.25, 0.5) * 2)),
-        "Regret of {horizon:,} sessions where lower positions are worth more than the first, under the {model}", since=3,
+        "Regret of {horizon:,} sessions where lower positions are worth more than the first, under the {model}",
     ),
     Group(
         "no_order", ("UBM",), _places(*["uniform:seed={seed}"] * 6),
         "Regret of {horizon:,} sessions where a position is seen more often than the one above it, under the {model}",
-        quick=(), since=3, where=rises,
+        quick=(), where=rises,
     ),
     Group(
         "drift", ("NonStationaryCM", "NonStationaryPBM", "NonStationaryUBM", "NonStationaryDBN"),
         _places(*(f"random-walk:step={step},seed={{seed}}" for step in (0.01, 0.02, 0.05))),
-        "Regret of {horizon:,} sessions in which attractions move all the time, under the {model}", quick=(5,), since=3,
+        "Regret of {horizon:,} sessions in which attractions move all the time, under the {model}", quick=(5,),
     ),
     Group(
         "long_run", SIX, _places(*["{query}"] * 2),
-        "Regret of {horizon:,} sessions with a query under the {model}", horizon=1_000_000, quick=(), since=3,
+        "Regret of {horizon:,} sessions with a query under the {model}", horizon=1_000_000, quick=(),
     ),
 )  # fmt: skip
-"""All tasks, in the order of `ABOUT`. One that is added stands behind those of its ability, and says since when it counts."""
+"""All tasks, in the order of `ABOUT`."""
 
 
-def task_set(seed: int, real: bool) -> tuple[Task, ...]:
-    """The tasks of a set.
-
-    Args:
-        seed: of the set.
-        real: whether its queries are the real ones of the package, each as often as the others; else they are drawn.
-
-    Returns:
-        In the order of `ABOUT`; of each ability with numbers from 1, which name them.
+def task_set() -> tuple[Task, ...]:
+    """The tasks, in the order of `ABOUT`; of each ability with numbers from 1, which name them.
 
     Example:
-        >>> tasks = task_set(1, real=False)
-        >>> tasks[0].name, tasks[0].env, tasks[0].instance.partition(":")[0]
-        ('standard-01', 'CMRank-v0', 'in-production')
-        >>> tasks == task_set(1, real=False), tasks == task_set(3, real=False)
-        (True, False)
+        >>> tasks = task_set()
+        >>> tasks[0].name, tasks[0].env, tasks[0].instance
+        ('standard-01', 'CMRank-v0', 'yandex-9982:shuffle=570556519')
     """
-    return tuple(task for ability in ABOUT for task in _of_ability(ability, seed, real))
+    return tuple(task for ability in ABOUT for task in _of_ability(ability))
 
 
-def _of_ability(ability: str, seed: int, real: bool) -> Iterator[Task]:
+def _of_ability(ability: str) -> Iterator[Task]:
     """The tasks of an ability; its generator is its own, so that no other ability matters."""
-    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(crc32(ability.encode()),)))
-    queries, number = _queries(rng, real), count(1)
+    rng = np.random.default_rng(np.random.SeedSequence(SEED, spawn_key=(crc32(ability.encode()),)))
+    queries, number = _queries(rng), count(1)
     for group in GROUPS:
         if group.ability != ability:
             continue
         for index, (place, model) in enumerate(product(group.places, group.models)):
             task = Task(
                 ability=ability,
-                env=f"{model}Rank-v0{':' * bool(place.options)}{place.options}",
+                env=f"{model}Rank-v0",
                 instance=_instance(place.instance, queries, rng, model, group.where),
                 horizon=group.horizon,
                 about=group.about,
@@ -310,17 +273,15 @@ def _of_ability(ability: str, seed: int, real: bool) -> Iterator[Task]:
                 name=f"{ability}-{next(number):02}",
                 log=place.log,
                 allowance=group.allowance,
-                since=group.since,
             )
-            words = {"horizon": task.horizon, "options": place.options, "log": place.log}
-            yield task._replace(about=group.about.format(model=task.click_model, **words))
+            yield task._replace(about=group.about.format(model=task.click_model, horizon=task.horizon, log=place.log))
 
 
-def _queries(rng: np.random.Generator, real: bool) -> Iterator[str]:
-    """Names of queries without end: the real ones, all in random order before any comes again; or others each time."""
+def _queries(rng: np.random.Generator) -> Iterator[str]:
+    """Names of real queries without end, all in random order before any comes again."""
     names = [name for name in list_instances() if name.startswith("yandex-9")]
     while True:
-        yield from rng.permutation(names).tolist() if real else [f"in-production:seed={_seed(rng)}"]
+        yield from rng.permutation(names).tolist()
 
 
 def _instance(

@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 
 from clickgym.core.console import Cluster, Pdf, errors, output
+from clickgym.core.terminal import Column, print_table
 from clickgym.core.workers import on_cluster
 from clickgym.runner import Progress
-from clickgym.runner.commands import list_
 from clickgym.runner.commands import names as known
 
 from ..studies import STUDIES
@@ -25,7 +25,7 @@ def studies(incomplete: str) -> list[str]:
 def study(
     context: typer.Context,
     names: Annotated[list[str] | None, typer.Argument(
-        metavar="ID...", help="Studies, before the options; [bold]clickgym list studies[/] names them.", show_default=False,
+        metavar="ID...", help="Studies, before the options; [bold]--list[/] names them.", show_default=False,
         autocompletion=studies,
     )] = None,
     scale: Annotated[float, typer.Option(
@@ -69,7 +69,9 @@ def study(
     The command saves each run when the run ends. You can stop it with Ctrl-C and resume with the same command.
     """
     if list_them:
-        return list_("studies")
+        rows = [(name, study.title, study.paper) for name, study in STUDIES.items()]
+        print_table(output(), [Column("study"), Column("title", words=True), Column("paper", words=True)], rows)
+        return
     if not names:
         raise ValueError("expected the name of a study; clickgym study --list prints them")
     if out is None:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import product
 
-from .axes import RANDOM, times
 from .plots import Figure, finish, grid, style_of
-from .study import Evidence, Finding, PaperTable, Values, estimate, less_regret, number, versus
+from .study import RANDOM, Evidence, Finding, PaperTable, Values, estimate, less_regret, number, times, versus
 
 WORLDS = {"personal": "personal:", "inner": "personal:form=inner,", "network": "network:"}
 """The beginning of the names of the instances of each world."""

@@ -1,5 +1,5 @@
-"""He et al. 2020, UBM-LinUCB: figure 2 (web search) and table 1 (recommendation), CTR against the length of the list; figure 3,
-the positions of last clicks; and the regret beside the bound of theorem 3.
+"""He et al. 2020, UBM-LinUCB: figure 2 (web search) and table 1 (recommendation), CTR against the length of the list; and
+figure 3, the positions of last clicks.
 
 The CTRs are means over all sessions so far: CTR_sum of the clicks that were drawn, CTR_set of the probability of at least
 one, which is the optimum's less the regret. The optimum is the same for all agents and taken from the sessions of all of
@@ -8,17 +8,16 @@ them, so that chance enters a comparison of CTR_set through nothing but the list
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import chain, product
 from typing import Any
 
 import numpy as np
 
-from clickgym.envs import ContextualModel, Instance, LinearModel, UserBrowsingModel, load_instance
-from clickgym.runner.theory import BOUNDS
+from clickgym.envs import ContextualModel, load_instance
 
-from .plots import Figure, band, bands, colour_of, finish, grid, points
+from .plots import Figure, band, colour_of, finish, grid, points
 from .study import Curves, Estimate, Evidence, Finding, PaperTable, Values, estimate, every, number, percent
 
 POSITIONS = (3, 4, 5, 6)
@@ -39,7 +38,6 @@ LAST_CLICKS = "UBMRank-v0:n_positions=10"
 PUBLISHED_LAST = {1: 0.166, 2: 0.116}
 """The share of users who click last at a position, of those who click; the paper's figure 3 in its text."""
 PUBLISHED_BELOW = 0.54
-DECADES = (100, 1_000, 10_000, 100_000)
 
 
 def ubm(n_positions: int) -> str:
@@ -242,62 +240,3 @@ def draw_fig3(evidence: Evidence) -> Figure:
     panels[0].plot(*zip(*PUBLISHED_LAST.items(), strict=True), "o", color="black", markersize=4, label="He et al., shop")
     panels[0].set(xlabel="position of the last click", ylabel="share of those who click", xticks=positions)
     return finish(figure, panels, evidence, "Where users click last", "lines: 95 % intervals over the queries")
-
-
-# --------------------------------------------------------------------------------------------------------- theorem 3
-
-
-def looking_on(names: Sequence[str]) -> Iterator[Instance]:
-    """Instances of the same users, but who examine no less after a click: each row of the examination made to rise."""
-    for place, name in enumerate(names):
-        instance = load_instance(name)
-        model: Any = instance.models["LinearModel of UBM"]
-        rising = np.tril(np.maximum.accumulate(model.base.examination, axis=1))
-        users = LinearModel(UserBrowsingModel(model.base.attraction, rising), model.theta, model.items, model.users)
-        yield Instance(f"linear{place}-rising", {users.kind: users}, LONG, origin=instance.origin)
-
-
-def bound_at(n: int, env: Any) -> float:
-    """The bound of theorem 3 at a horizon."""
-    return float(BOUNDS["ubm_linucb_upper"].value(env, n))
-
-
-BOUND = {f"bound_{n}": partial(bound_at, n) for n in DECADES}
-
-
-def bounds(curves: Curves) -> Values:
-    """``(decades,)`` the bound, in the mean over the instances."""
-    return np.array([curves.ends(ubm(LONG), OURS, name)[:, 0].mean() for name in BOUND])
-
-
-def below_bound(curves: Curves) -> Finding:
-    """Whether regret is below the bound at every decade."""
-    values = curves.units(ubm(LONG), OURS)
-    regrets = [estimate(curves.at(values, n)) for n in DECADES if n <= curves.horizon]
-    pairs = list(zip(regrets, bounds(curves), strict=False))
-    words = ", ".join(f"{regret} against {number(bound)}" for regret, bound in pairs)
-    return Finding(words, every([regret.below(bound) for regret, bound in pairs]))
-
-
-def says_nothing(curves: Curves) -> Finding:
-    """Whether the bound is above a loss of one in every session."""
-    per_session = bounds(curves) / DECADES
-    return Finding(", ".join(f"{number(each)} a session" for each in per_session), "yes" if (per_session > 1).all() else "no")
-
-
-def grows_as_root(curves: Curves) -> Finding:
-    """Whether regret at the end is at most twice that at a quarter of the sessions."""
-    values = curves.units(ubm(LONG), OURS)
-    return estimate(values[:, -1] / curves.at(values, curves.horizon / 4)).finding(" times that at a quarter", high=2.0)
-
-
-def draw_bound(evidence: Evidence) -> Figure:
-    """Regret beside the bound and a loss of one in every session."""
-    curves = evidence["ubm-bound"]
-    figure, panels = grid(1)
-    late = curves.steps >= DECADES[0]
-    bands(panels[0], curves, ubm(LONG), curves.agents, late)
-    panels[0].plot(DECADES, bounds(curves), color="black", linestyle=":", linewidth=1.2, label="upper bound (Theorem 3)")
-    panels[0].plot(DECADES, DECADES, color="0.6", linewidth=1.0, label="one lost in every session")
-    panels[0].set(xscale="log", yscale="log", xlabel="session", ylabel="cumulative regret")
-    return finish(figure, panels, evidence, "Regret of UBM-LinUCB beside its bound")

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 
-from clickgym.runner.theory import BOUNDS
+from clickgym.agents.kernels import kl
 
 from .plots import Figure, bands, finish, grid
 from .study import PBM, Curves, Evidence, Finding, Values, estimate
@@ -21,8 +20,27 @@ LOWER_BOUND = "lower_bound"
 
 
 def bound_per_log(env: Any) -> float:
-    """What the asymptotic lower bound of Lagrée et al., Theorem 6, is multiplied by log n from."""
-    return float(BOUNDS["pbm_lower"].value(env, math.e))
+    """What the asymptotic lower bound of Lagrée et al., Theorem 6, is multiplied by log n from.
+
+    ``Σ_{k>K} min_l Δ_{k,l} / KL(χ_l α_k, χ_l α_K)``, where ``Δ_{k,l}`` is the regret of the list ``(1, …, l-1, k, l, …, K-1)``
+    and l runs over the K positions: the least regret of any uniformly efficient agent that knows χ. The paper takes α and χ to
+    decrease strictly; both are sorted here.
+
+    Args:
+        env: of a position-based model with χ > 0 and α_K > α_{K+1}.
+    """
+    model = env.unwrapped.model
+    n_positions, attraction = model.n_positions, np.sort(model.attraction)[::-1]
+    examination, last = np.sort(model.examination)[::-1], attraction[model.n_positions - 1]
+    coefficient = 0.0
+    for worse in attraction[n_positions:]:
+        ratios = []
+        for place in range(n_positions):
+            explored = np.insert(attraction[: n_positions - 1], place, worse)
+            regret = float(examination @ (attraction[:n_positions] - explored))
+            ratios.append(regret / kl(examination[place] * worse, examination[place] * last))
+        coefficient += min(ratios)
+    return coefficient
 
 
 def lower_bound(curves: Curves) -> Values:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from clickgym.runner.theory import BOUNDS
+from clickgym.agents.kernels import kl
 
 from .plots import Figure, band, bands, finish, grid
 from .study import LAST, LINEAR, Curves, Evidence, Finding, Values, estimate, every, number
@@ -102,8 +102,18 @@ def draw_single(evidence: Evidence) -> Figure:
 
 
 def bound_per_root(env: Any) -> float:
-    """What the square root of n is multiplied by in the lower bound of theorem 3."""
-    return float(BOUNDS["cascade_switching_lower"].value(env, 1.0))
+    """What the square root of n is multiplied by in the lower bound of theorem 3.
+
+    ``L (p - q) (1 - p)^{K-1} √(2 / (3 KL(q, p)))`` for L = 2K items, of which K attract with p and the others with q, and that
+    change places twice.
+
+    Args:
+        env: with these users.
+    """
+    attractions = np.array([epoch.attraction for epoch in env.unwrapped.model.epochs])
+    n_positions, n_items = env.unwrapped.model.n_positions, attractions.shape[1]
+    worse, p = np.unique(attractions)
+    return float(n_items * (p - worse) * (1 - p) ** (n_positions - 1) * np.sqrt(2 / (3 * kl(worse, p))))
 
 
 def lower_bound(curves: Curves) -> Values:

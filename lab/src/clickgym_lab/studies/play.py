@@ -9,7 +9,6 @@ import re
 import shlex
 import tempfile
 from collections.abc import Sequence
-from importlib.metadata import version
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -29,7 +28,7 @@ from clickgym.envs import DEFAULT_INSTANCE, list_instances, load_instance
 from clickgym.runner import Callback, make_env, place_of
 from clickgym.runner.reports import save_figure
 
-from ..shipped import Shipped, compact, fingerprints, portable, read_shipped, write_shipped
+from ..shipped import Shipped, compact, portable, read_shipped, write_shipped
 from .page import figure_name, page, study_html
 from .registry import STUDIES
 from .rehearsal import rehearse
@@ -313,10 +312,9 @@ def _with_facts(part: Part, table: polars.DataFrame, instances: Sequence[str]) -
 def _made(planned: Plan, folder: Path, instances: Sequence[str]) -> dict[str, Any]:
     """What made the results of a part."""
     config = Results(folder).config
-    origin = {key: config[key] for key in ("made", "clickgym", "versions", "seed", "horizon", "runs", "envs", "agents")}
-    sources = [portable(instance) for instance in instances]
+    origin = {key: config[key] for key in ("clickgym", "commit", "made", "seed", "horizon", "runs", "envs", "agents")}
     queries = [load_instance(query).name for query in planned.queries]
-    return {**origin, "queries": queries, "instances": sources, **fingerprints(origin["envs"], origin["agents"], instances)}
+    return {**origin, "queries": queries, "instances": [portable(instance) for instance in instances]}
 
 
 def draw(setting: Setting) -> Figure:
@@ -346,7 +344,7 @@ def _print(console: Console, setting: Setting) -> None:
 
 def _command(name: str, scale: float, queries: Sequence[str] | None, seed: int) -> str:
     words = ["clickgym", "study", name, *(["--instances", *queries] if queries else [])]
-    return f"clickgym {version('clickgym')}: {shlex.join([*words, '--scale', f'{scale:g}', '--seed', str(seed)])}"
+    return shlex.join([*words, "--scale", f"{scale:g}", "--seed", str(seed)])
 
 
 def findings(name: str, settings: Sequence[Setting]) -> str:

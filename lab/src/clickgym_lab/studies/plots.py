@@ -26,43 +26,23 @@ BLUE, ORANGE, GREEN, PURPLE, YELLOW, BLACK, SKY, GREY = COLOURS
 SOLID, DASHED, DOTTED = "-", (0, (4, 1.5)), (0, (1, 1.2))
 _OVERRIDES: dict[Look, str] = {
     (ORANGE, SOLID): "CascadeKLUCB CascadeUCB1 CMLinUCB",
-    (ORANGE, DASHED): "CascadeKLUCB:feedback=first_click CascadeUCB1:feedback=first_click PerState",
-    (BLUE, SOLID): "BatchRank PBMPIE UBMLinUCB PPO:actions=codes GLRCascadeKLUCB RankedExp3:gamma=0.01",
-    (BLUE, DASHED): "MergeRank GLRCascadeUCB PPO",
+    (ORANGE, DASHED): "CascadeKLUCB:feedback=first_click CascadeUCB1:feedback=first_click",
+    (BLUE, SOLID): "BatchRank PBMPIE UBMLinUCB GLRCascadeKLUCB",
+    (BLUE, DASHED): "PPO",
     (GREY, SOLID): "RankedExp3 RankedKLUCB C2UCB",
     (GREEN, SOLID): "TopRank CascadeDUCB PBMTS LinearTS DCMLinUCB DQN TopRank:delta=2e-07",
-    (PURPLE, SOLID): "BubbleRank CascadeSWUCB PBMUCB PBMLinUCB RecurrentPPO BubbleRank:delta=1.6e-27 RankedExp3:gamma=0.03",
+    (PURPLE, SOLID): "BubbleRank CascadeSWUCB PBMUCB PBMLinUCB RecurrentPPO",
     (BLACK, DOTTED): "Fixed",
-    (SKY, SOLID): "BCMPTS MaskablePPO GRAB GLRCascadeKLUCB:n_segments=10 RankedExp3:gamma=0.003",
+    (SKY, SOLID): "BCMPTS MaskablePPO GRAB",
     (BLACK, SOLID): "PDGD CascadeVI PBMHB",
-    (BLACK, DASHED): "PDGD:learning_rate=3",
     (YELLOW, DOTTED): "Random",
     (YELLOW, SOLID): "UniRank CascadeKLUCB:c=0",
-    (SKY, DASHED): "SGRAB",
     (SKY, (0, (6, 1.5, 1, 1.5))): "CascadeTS",
     (GREY, DASHED): "EpsilonGreedy",
-    (PURPLE, DASHED): "CascadeUCBV",
-    (GREEN, DASHED): "CascadeLinTS",
-    (YELLOW, DASHED): "CascadeWOFUL",
-    (BLACK, (0, (6, 1.5, 1, 1.5))): "PBMLinTS COLTR",
-    (ORANGE, (0, (6, 1.5, 1, 1.5))): "TSCascade PairRank:growth=0.01",
-    (BLUE, (0, (6, 1.5, 1, 1.5))): "RecurRank PairRank PairRank:loss=sum,growth=0.01",
-    (GREEN, (0, (6, 1.5, 1, 1.5))): "MGD",
-    (PURPLE, (0, (6, 1.5, 1, 1.5))): "MGD:leaving=probabilistic",
-    (YELLOW, (0, (6, 1.5, 1, 1.5))): "DBGD",
-    (GREY, DOTTED): "RankedUCB1 EpsilonGreedy:epsilon=0",
     (ORANGE, DOTTED): "DCMKLUCB A2C",
-    (BLUE, DOTTED): "PIE",
-    (GREEN, (0, (8, 2))): "MixTS OLLambdaRank:growth=0.1",
-    (PURPLE, (0, (8, 2))): "NeuralLinearTS",
-    (SKY, (0, (8, 2))): "NeuralGreedy",
-    (ORANGE, (0, (8, 2))): "OLRankNet:growth=0.1",
+    (GREEN, (0, (8, 2))): "MixTS",
 }
 LOOKS: dict[str, Look] = {label: look for look, labels in _OVERRIDES.items() for label in labels.split()}
-LOOKS |= {
-    f"clickgym.lab.studies.churn:Untold{agent}": (LOOKS[agent][0], DOTTED)
-    for agent in ("CascadeKLUCB", "CascadeTS", "TopRank", "UniRank", "PBMHB", "GLRCascadeKLUCB", "CascadeSWUCB")
-}
 """Of the agents of the papers, which look the same in all figures; two readings of the same algorithm share a colour."""
 _AUTOMATIC: list[Look] = [
     (colour, dashes)
@@ -70,9 +50,6 @@ _AUTOMATIC: list[Look] = [
     for colour in COLOURS
 ]
 _TAKEN: WeakKeyDictionary[Figure, dict[str, Look]] = WeakKeyDictionary()
-
-COLOURS_OF_USERS = ((BLACK, "-"), (BLUE, "-"), (GREEN, "-"), (ORANGE, "-"), (PURPLE, "-"))
-"""For curves of one comparison on several kinds of users."""
 
 
 def grid(

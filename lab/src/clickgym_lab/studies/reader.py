@@ -22,13 +22,13 @@ from typing import Any
 
 from clickgym.envs import DEFAULT_INSTANCE
 
-from . import axes, study
+from . import study
 from .study import Evidence, Finding, Part, Statement, Study, Values, several, short
 from .why import hypothesis
 
 Row = dict[str, Any]
-SHARED = {"DEFAULT_INSTANCE": DEFAULT_INSTANCE, **vars(axes), **vars(study)}
-"""Every file may name what these modules have, beside what its own has."""
+SHARED = {"DEFAULT_INSTANCE": DEFAULT_INSTANCE, **vars(study)}
+"""Every file may name what these have, beside what its own module has."""
 
 
 def read_studies(file: str, names: Mapping[str, Any]) -> dict[str, Study]:

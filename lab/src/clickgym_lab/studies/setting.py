@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..shipped import Shipped
-from .axes import name_of_agent
 from .registry import STUDIES
 from .study import Curves, Evidence, Finding, PaperTable, Part, Statement, judged_together, saved
 
@@ -43,7 +42,7 @@ class Plan:
         part = self.part
         queries = f"{len(self.queries)} of {part.queries} queries, " if part.queries > 1 else ""
         return (
-            f"{', '.join(part.envs)}; {', '.join(map(name_of_agent, part.agents))}; {queries}"
+            f"{', '.join(part.envs)}; {', '.join(part.agents)}; {queries}"
             f"{self.runs} of {part.runs} runs, {self.horizon:,} of {part.horizon:,} sessions"
         )
 
@@ -79,8 +78,9 @@ class Setting:
 
     @property
     def command(self) -> str:
-        """What made it."""
-        return str(self.results[0].made["command"])
+        """What made it, with version and commit."""
+        made = self.results[0].made
+        return f"clickgym {made['clickgym']} ({made['commit']}): {made['command']}"
 
     @property
     def caption(self) -> str:

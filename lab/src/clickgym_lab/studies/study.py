@@ -495,3 +495,12 @@ def less_regret(curves: Curves, env: str, better: str, worse: str, fraction: flo
 def less_in_the_end(curves: Curves, env: str, better: str, worse: str, where: str = "") -> Finding:
     """Whether one agent has less regret per session than another in the last hundredth of the horizon."""
     return versus(curves.final_units(env, better), curves.final_units(env, worse), where, curves.units_of_ends)
+
+
+RANDOM = "Random"
+
+
+def times(curves: Curves, agent: str, env: str, low: float, high: float, other: str) -> Finding:
+    """Regret at the end as a multiple of that of another agent."""
+    share = ratio(curves.end_units(env, agent), curves.end_units(env, other))
+    return share.finding(f" times {curves.units_of_ends}", low, high)

@@ -27,11 +27,9 @@ from .study import (
     versus,
 )
 
-BATCHRANKS = {"BatchRank": "as printed", "MergeRank": "as released"}
-"""The paper's algorithm, as Algorithms 1-4 have it and as the authors' code does, which the figures were made with."""
 CONVERGED = 1e-3
 """Their threshold of the regret per session."""
-ZOGHI_AGENTS = (LAST, FIRST, *BATCHRANKS, "RankedExp3")
+ZOGHI_AGENTS = (LAST, FIRST, "BatchRank", "RankedExp3")
 PANELS = {"a": (CM, "yandex-9982"), "b": (CM, "yandex-9866"), "c": (PBM, "yandex-98721")}
 """The panels of Zoghi et al.'s figure 1, with queries of ours that show what theirs show."""
 
@@ -76,12 +74,12 @@ def overtakes(evidence: Evidence, panel: str, better: str, worse: str) -> Findin
     return less_in_the_end(evidence[f"zoghi-fig1-{panel}"], PANELS[panel][0], better, worse)
 
 
-def crossing(curves: Curves, batch_rank: str, agent: str) -> Finding:
+def crossing(curves: Curves, agent: str) -> Finding:
     """Whether BatchRank has less regret per session at two million sessions, or at the end of a shorter run."""
     if curves.horizon < 2_000_000:
-        return less_in_the_end(curves, PBM, batch_rank, agent, f" at {curves.horizon:,}, the end")
+        return less_in_the_end(curves, PBM, "BatchRank", agent, f" at {curves.horizon:,}, the end")
     fraction = 2_000_000 / curves.horizon
-    (((low,), over), ((high,), _)) = (curves.rates(PBM, name, (0.9 * fraction, fraction)) for name in (batch_rank, agent))
+    (((low,), over), ((high,), _)) = (curves.rates(PBM, name, (0.9 * fraction, fraction)) for name in ("BatchRank", agent))
     return versus(low, high, " at 2,000,000", over)
 
 

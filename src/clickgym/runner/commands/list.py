@@ -1,4 +1,4 @@
-"""``clickgym list``: the names of environments, instances, agents, metrics and studies."""
+"""``clickgym list``: the names of environments, instances, agents and metrics."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from rich.text import Text
 
 from ...core.checks import unknown
 from ...core.console import Json, bold, output, print_json
-from ...core.lab import has_lab, lab
 from ...core.terminal import Column, print_table
 from ..catalogue import Row, list_agents, list_environments, list_instances, list_metrics
 from ..describe import STANDS
@@ -25,10 +24,6 @@ class _Kind(NamedTuple):
     title: str
     columns: Mapping[str, str]
     group: str = ""
-
-
-def _studies() -> list[Row]:
-    return [{"name": name, "about": study.title, "paper": study.paper} for name, study in lab("studies").STUDIES.items()]
 
 
 def _agents() -> list[Row]:
@@ -47,7 +42,6 @@ _KINDS = {
     "instances": _Kind(lambda: list_instances().rows, "Instances (--instance)", {"about": "description"}),
     "agents": _Kind(_agents, "Agents (--agents), by what they need", _AGENTS, group="needs"),
     "metrics": _Kind(lambda: list_metrics().rows, "Metrics (--metrics)", {"about": "what it measures"}),
-    "studies": _Kind(_studies, "Studies", {"about": "title", "paper": "paper"}),
 }
 KINDS = tuple(_KINDS)
 
@@ -59,14 +53,14 @@ def list_(
     )] = "",
     as_json: Json = False,
 ) -> None:  # fmt: skip
-    """List the environments, instances, agents, metrics and studies.
+    """List the environments, instances, agents and metrics.
 
     [bold]clickgym show NAME[/] describes one of them in detail. Agents are grouped by what they need besides clicks. The column
     "robust to" says which difficulties an agent copes with: changes of the users, bots, late clicks.
     """
     if what not in ["", *KINDS]:
         raise ValueError(unknown("kind", what, KINDS))
-    wanted = [what] if what else [kind for kind in KINDS if kind != "studies" or has_lab()]
+    wanted = [what] if what else KINDS
     rows = {kind: _KINDS[kind].rows() for kind in wanted}
     if as_json:
         print_json(rows)

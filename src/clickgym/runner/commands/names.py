@@ -7,7 +7,6 @@ from collections.abc import Iterable
 import typer
 
 from ...core.console import OPEN_FLAG
-from ...core.lab import has_lab, lab
 from ...envs import CONTEXTUAL, ENVIRONMENTS, MEMORY, list_instances
 from ..labels import PUBLISHED
 from ..metrics import DERIVED, LEARNED, METRICS
@@ -43,7 +42,6 @@ def metrics(incomplete: str) -> list[str]:
 
 
 def everything(incomplete: str) -> list[str]:
-    """Environments, agents, instances, metrics and studies of which the name begins so."""
+    """Environments, agents, instances and metrics of which the name begins so."""
     ids = beginning(ENVIRONMENTS | CONTEXTUAL | MEMORY, incomplete)
-    studies = beginning(lab("studies").STUDIES, incomplete) if has_lab() else []
-    return [*ids, *(name for names in (agents, instances, metrics) for name in names(incomplete)), *studies]
+    return [*ids, *(name for names in (agents, instances, metrics) for name in names(incomplete))]

@@ -22,7 +22,6 @@ def report(
     latex: Annotated[bool, typer.Option("--latex", help="Write the table as [bold]report.tex[/], for the LaTeX package "
     "booktabs.")] = False,
     pdf: Pdf = False,
-    bounds: Annotated[bool, typer.Option("--bounds", help="Also draw the lower and upper bounds that theory gives.")] = False,
     agents: Annotated[list[str] | None, typer.Option(
         "--agents", "-a", metavar="AGENT...", show_default="all", help="Only these agents, in this order.",
     )] = None,
@@ -53,7 +52,7 @@ def report(
     formats: dict[Format, bool] = {"html": html, "md": markdown, "tex": latex}
     write_report(
         folder, output(as_json), [name for name, is_wanted in formats.items() if is_wanted], agents=agents,
-        environments=environments, per_instance=per_instance, log=log, out=out, bounds=bounds, pdf=pdf,
+        environments=environments, per_instance=per_instance, log=log, out=out, pdf=pdf,
     )  # fmt: skip
     if as_json:
         print_json(results_document(folder, agents, environments))

@@ -56,7 +56,6 @@ def run(
         "--metrics", "-m", metavar="METRIC...", show_default="none", autocompletion=metric_names,
         help=f"Metrics besides regret and reward: {', '.join(map(bold, METRICS | DERIVED | LEARNED))}.",
     )] = None,
-    bounds: Annotated[bool, typer.Option("--bounds", help="Also draw the lower and upper bounds that theory gives.")] = False,
     pdf: Pdf = False,
     as_json: Json = False,
 ) -> None:  # fmt: skip
@@ -85,7 +84,7 @@ def run(
             envs, agents, number(horizon), runs, seed=seed, out=out, instances=instance, n_jobs=jobs,
             engine=cast(Any, engine), metrics=metrics or (), callback=progress,
         )  # fmt: skip
-    write_report(out, output(as_json), bounds=bounds, pdf=pdf, instances=instance or ())
+    write_report(out, output(as_json), pdf=pdf)
     if as_json:
         print_json(results_document(out))
 

@@ -7,7 +7,6 @@ import io
 import math
 import re
 import textwrap
-from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +25,6 @@ from ...core.files import write_whole
 from ...core.formats import visible
 from .. import words
 from ..summaries import average, reward_for_regret, without_regret
-from ..theory.applicable import BoundCurve
-from .bounds import HOW_TO_READ, Theory
 
 DASHES = ("-", (0, (5, 1.5)), (0, (1, 1.2)), (0, (5, 1.5, 1, 1.5)))
 
@@ -96,9 +93,7 @@ def plot_run(run: polars.DataFrame, axes: Axes | None = None) -> Axes:
     return axes
 
 
-def regret_figure(
-    table: polars.DataFrame, config: dict[str, Any], theory: Theory | None = None, *, log: bool = True
-) -> Picture:
+def regret_figure(table: polars.DataFrame, config: dict[str, Any], *, log: bool = True) -> Picture:
     """Draw the mean cumulative regret with its 95 % band, an agent in the same colour in every panel.
 
     On logarithmic axes the slope tells linear regret (1) from learning (below 1), and agents a thousand times apart share a
@@ -107,24 +102,18 @@ def regret_figure(
     Args:
         table, config: of a finished sweep, as `read_results` returns them; with ``per_instance`` in the configuration, each
             instance has panels of its own.
-        theory: bounds to draw, as far as they lie between the curves; the axes are the same without. None draws none.
         log: both axes are logarithmic, or both linear.
     """
     places, without, curves = words.places_of(config), without_regret(table), _curves(table, config, log)
-    bounds, beyond = ([], []) if theory is None else _split(theory, curves, config, log)
-    by_label = {"\n".join(textwrap.wrap(curve.label, 26, break_long_words=False)): curve for _, curve in bounds}
-    figure, panels = _grid(config, [*config["agents"], *"\n".join(by_label).split("\n")])
+    figure, panels = _grid(config)
     for panel, place in zip(panels, places, strict=False):
-        _draw_place(panel, place, curves, config, without, [curve for where, curve in bounds if where == place], log)
+        _draw_place(panel, place, curves, config, without, log)
     for panel in panels[len(places) :]:
         panel.remove()
     figure.suptitle(_wrapped(_title(config, without), int(11 * figure.get_figwidth())), fontsize=11)
     handles = _handles_of_agents(curves, config["agents"], log)
-    handles += [
-        Line2D([], [], **_look_of_bound(config["agents"], by_label[label]), label=_literal(label)) for label in by_label
-    ]
     figure.legend(handles=handles, loc="outside right center", frameon=False, fontsize=9)
-    source = [*[HOW_TO_READ] * bool(bounds), *beyond, *_commands(config, theory is not None, figure)]
+    source = _commands(config, figure)
     if source:
         text = "\n".join(_wrapped(line, _characters(figure)) for line in source)
         figure.supxlabel(text, fontsize=6, color="0.4", x=0.01, ha="left")
@@ -136,14 +125,14 @@ def _title(config: dict[str, Any], without: list[str]) -> str:
     return f"{words.measure_of(config['envs'], without).capitalize()}, {words.where(config)} ({interval})"
 
 
-def _grid(config: dict[str, Any], labels: Sequence[str]) -> tuple[Picture, list[Axes]]:
-    """A figure with a panel for each place, and room for a legend of these labels."""
+def _grid(config: dict[str, Any]) -> tuple[Picture, list[Axes]]:
+    """A figure with a panel for each place, and room for a legend of the agents."""
     n_places, n_separate = len(words.places_of(config)), len(words.separate(config))
     n_columns = 2 if n_places == 4 else min(n_places, 3)
     if n_separate in (2, 3, 4):
         n_columns = n_separate  # a row for each environment
     n_rows = math.ceil(n_places / n_columns)
-    legend_width = 0.8 + 0.075 * max(map(len, labels))
+    legend_width = 0.8 + 0.075 * max(map(len, config["agents"]))
     figure = Picture(figsize=(3.2 * n_columns + legend_width, 3.0 * n_rows + 0.7), layout="constrained")
     return figure, list(figure.subplots(n_rows, n_columns, squeeze=False).flat)
 
@@ -154,14 +143,10 @@ def _draw_place(
     curves: polars.DataFrame,
     config: dict[str, Any],
     without: list[str],
-    bounds: Iterable[BoundCurve],
     log: bool,
 ) -> None:
     env, instance = place
     _draw(panel, words.rows_of(curves, place), config["agents"], words.measure_of([env], [env] * (env in without)), log=log)
-    dot: dict[str, Any] = {"marker": "_"} if len(config["checkpoints"]) == 1 else {}
-    for bound in bounds:
-        panel.plot(config["checkpoints"], bound.values, **dot, **_look_of_bound(config["agents"], bound))
     panel.set_title("\n".join(_wrapped(line, 38) for line in (env, instance) if line), fontsize=10)
     panel.set(xlabel="sessions", ylabel=f"cumulative {words.amount_of(config, env, without)}")
 
@@ -173,9 +158,9 @@ def _handles_of_agents(curves: polars.DataFrame, agents: list[str], log: bool) -
     return [Line2D([], [], **_look(agents, agent), label=_literal(agent)) for agent in order if final[agent] > FLOOR or not log]
 
 
-def _commands(config: dict[str, Any], bounds: bool, figure: Figure) -> list[str]:
+def _commands(config: dict[str, Any], figure: Figure) -> list[str]:
     """Version and commands: a curve without them cannot be checked."""
-    commands = [f"{command}{' --bounds' if bounds else ''}" for command in words.commands_of(config, out=None)]
+    commands = words.commands_of(config, out=None)
     if len(commands) > 1:
         commands = [textwrap.shorten(command, _characters(figure) - 20, placeholder=" ...") for command in commands]
     return [f"clickgym {config['clickgym']}: {command}" for command in commands]
@@ -186,38 +171,9 @@ def _characters(figure: Figure) -> int:
     return int(16 * figure.get_figwidth())
 
 
-def outside(table: polars.DataFrame, config: dict[str, Any], theory: Theory, *, log: bool = True) -> list[str]:
-    """Which bounds end above or below all curves of their panel, where `regret_figure` does not show them: one line each.
-
-    Args:
-        table, config, log: as in `regret_figure`.
-        theory: its bounds.
-    """
-    return _split(theory, _curves(table, config, log), config, log)[1]
-
-
 def _curves(table: polars.DataFrame, config: dict[str, Any], log: bool) -> polars.DataFrame:
     rows = table.filter(polars.col("step") * ZOOM >= config["horizon"]) if log else table
     return average(reward_for_regret(rows), (*words.columns_of(config), "agent", "step"))
-
-
-def _split(
-    theory: Theory, curves: polars.DataFrame, config: dict[str, Any], log: bool
-) -> tuple[list[tuple[words.Place, BoundCurve]], list[str]]:
-    """The bounds that cross a panel, with its place, and in words where those end that do not end in it."""
-    within, beyond, places = [], [], words.places_of(config)
-    visible = np.array(config["checkpoints"]) * (ZOOM if log else math.inf) >= config["horizon"]
-    for place in places:
-        low, high = _limits(words.rows_of(curves, place), log) or (0.0, math.inf)
-        for curve in theory.curves[place]:
-            values = curve.values[visible & np.isfinite(curve.values)]
-            if ((low <= values) & (values <= high)).any():
-                within.append((place, curve))
-            if len(values) and not low <= values[-1] <= high:
-                side = "beyond" if values[-1] > high else "below"
-                of = f" in {words.title_of(place)}" if len(places) > 1 else ""
-                beyond.append(f"{curve.words}{of}: {values[-1]:.2g}, {side} the figure")
-    return within, beyond
 
 
 def _wrapped(text: str, width: int) -> str:
@@ -335,11 +291,6 @@ def _limits(curves: polars.DataFrame, log: bool) -> tuple[float, float] | None:
         return min(low, 0.0), 1.05 * high if high > FLOOR else max(high, 1.0)
     regrets = curves.filter(polars.col("regret") > FLOOR)["regret"].to_numpy()
     return (regrets.min() / 1.5, regrets.max() * 1.5) if len(regrets) else None
-
-
-def _look_of_bound(agents: list[str], bound: BoundCurve) -> dict[str, Any]:
-    color = _look(agents, bound.agent)["color"] if bound.agent else "black"
-    return {"color": color, "linestyle": (0, (1, 1.5)), "linewidth": 0.9 if bound.agent else 1.2}
 
 
 def _look(agents: list[str], agent: str) -> dict[str, Any]:

@@ -14,7 +14,6 @@ function chosen() {
     x: values.get("x"),
     y: values.get("y"),
     band: values.has("band"),
-    bounds: values.getAll("bound"),
     theme: values.get("theme"),
   };
 }
@@ -79,9 +78,8 @@ function draw(panel, now) {
   const horizon = data.steps.at(-1);
   const from = data.steps.length > 1 ? Math.max(data.start, data.steps[0]) : horizon / 10;
   const sessions = range(now.x, now.x === "log" ? from : 0, horizon), regret = around(now.y, seen);
-  const { dotted, outside } = promised(view, now, dark, now.x === "log" ? from : 0, regret);
   const missing = none.length ? [`${data.envs[env].amount.startsWith("regret") ? "No regret" : "No reward"}, hence no place on a logarithmic axis: ${none.join(", ")}`] : [];
-  panel.querySelector(".missing").textContent = [...missing, ...outside].join(". ");
+  panel.querySelector(".missing").textContent = missing.join(". ");
   const layout = {
     xaxis: { ...axis, title: { text: "sessions", standoff: 8 }, unifiedhovertitle: { text: "after %{x:,} sessions" }, ...sessions },
     yaxis: { ...axis, title: { text: `cumulative ${plain(data.envs[env].amount)}`, standoff: 8 }, ...regret },
@@ -96,30 +94,7 @@ function draw(panel, now) {
     width: printing ? 340 : undefined,
     height: printing ? 260 : undefined,
   };
-  Plotly.react(panel.querySelector(".chart"), [...bands, ...lines, ...dotted], layout, { displayModeBar: false, responsive: true });
-}
-
-/** The chosen bounds of the theory that cross a panel, and in words where those end that do not end in it. The axis stays that of the curves. */
-function promised(view, now, dark, from, axis) {
-  const [low, high] = axis.type === "log" ? axis.range.map((end) => 10 ** end) : axis.range;
-  const dotted = [], outside = [];
-  for (const [key, values] of Object.entries(data.promises[view] ?? {})) {
-    const { name, agent, light, dark: onDark } = data.bounds[key];
-    if (!now.bounds.includes(key) || (agent !== null && !now.agents.includes(agent))) continue;
-    const kept = [...values.keys()].filter((i) => data.steps[i] >= from && values[i] !== null && (now.y === "linear" || values[i] > data.floor));
-    if (kept.length === 0) continue;
-    const y = kept.map((i) => values[i]), color = dark ? onDark : light;
-    if (y.some((value) => low <= value && value <= high)) {
-      dotted.push({
-        x: kept.map((i) => data.steps[i]), y, mode: y.length > 1 ? "lines" : "markers", line: { color, dash: "dot", width: agent === null ? 2 : 1.3 }, marker: { color, size: 6, symbol: "line-ew-open" },
-        customdata: y.map((value) => `${plain(name)}: ${number(value, 4)}`), hovertemplate: "%{customdata}<extra></extra>",
-      });
-    }
-    if (y.at(-1) < low || y.at(-1) > high) {
-      outside.push(`${name[0].toUpperCase()}${name.slice(1)}: ${y.at(-1) < 1e6 ? number(y.at(-1), 2) : y.at(-1).toExponential(1)}, ${y.at(-1) > high ? "beyond" : "below"} the figure`);
-    }
-  }
-  return { dotted, outside };
+  Plotly.react(panel.querySelector(".chart"), [...bands, ...lines], layout, { displayModeBar: false, responsive: true });
 }
 
 /** The range of an axis. On a logarithmic one plotly wants exponents, and labels nothing but powers of ten if there are enough. */

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import gzip
 import json
-import math
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,8 +15,6 @@ from plotly.offline import get_plotlyjs
 from ...core.templates import templates
 from .. import words
 from ..summaries import LEVEL, average, pairwise, ranked, reward_for_regret, without_regret
-from ..theory.applicable import BoundCurve
-from .bounds import HOW_TO_READ, Theory
 from .exports import alike_text
 from .figures import COLOURS, DASHES, FLOOR, ZOOM
 
@@ -34,7 +31,6 @@ def to_html(
     table: polars.DataFrame,
     timings: polars.DataFrame,
     config: dict[str, Any],
-    theory: Theory | None = None,
     *,
     log: bool = True,
 ) -> str:
@@ -45,7 +41,6 @@ def to_html(
 
     Args:
         table, timings, config: of a finished sweep, as `read_results` returns them.
-        theory: bounds to draw beside the curves, and what to say of them; None draws none.
         log: the axes are logarithmic, or linear, until the reader chooses.
     """
     pages = templates(Path(__file__).parent)
@@ -53,14 +48,10 @@ def to_html(
     pages.tests["told_optimum"] = lambda agent: words.is_told_optimum(config, agent)
     agents = [_look(index, name) for index, name in enumerate(config["agents"])]
     views, without = _views(table, timings, config), without_regret(table)
-    theory = Theory({}, []) if theory is None else theory
-    bounds = [_look_of_bound(curve, agents, config) for curve in theory.all_curves()]
     return pages.get_template("page.html").render(
         config=config,
         agents=agents,
         views=views,
-        bounds=bounds,
-        about_bounds=" ".join([HOW_TO_READ] * bool(bounds) + [f"{note[0].upper()}{note[1:]}." for note in theory.notes]),
         instances=words.averaged(config),
         separate=words.separate(config),
         axes="log" if log else "linear",
@@ -77,8 +68,6 @@ def to_html(
             "start": config["horizon"] / ZOOM,
             "floor": FLOOR,
             "curves": {f"{view['e']}-{view['i']}": view["curves"] for view in views},
-            "bounds": bounds,
-            "promises": _promises(theory, config) if theory.curves else {},
         },
         plotly=_plotly(),
     )
@@ -114,7 +103,7 @@ def _views(table: polars.DataFrame, timings: polars.DataFrame, config: dict[str,
         }
         for e, env in enumerate(config["envs"])
         for i, name in enumerate(names)
-        if name is None or f"{env} {name}" in config["models"]
+        if name is None or f"{env} {name}" in config["pairs"]
     ]
 
 
@@ -127,30 +116,6 @@ def _curves(rows: polars.DataFrame, agents: list[str]) -> list[dict[str, Any]]:
 def _names(config: dict[str, Any]) -> list[str | None]:
     """The instances by which views are numbered; None stands for all together."""
     return [*words.separate(config)] or [None, *words.averaged(config)]
-
-
-def _promises(theory: Theory, config: dict[str, Any]) -> dict[str, dict[str, list[float | None]]]:
-    """The values of the bounds, by number, in each view; None where a theorem says nothing."""
-    numbers = {(curve.bound, curve.agent): number for number, curve in enumerate(theory.all_curves())}
-    return {
-        f"{e}-{i}": {
-            str(numbers[curve.bound, curve.agent]): [
-                float(f"{value:.{DIGITS}g}") if math.isfinite(value) else None for value in curve.values.tolist()
-            ]
-            for curve in theory.curves.get((env, name), [])
-        }
-        for e, env in enumerate(config["envs"])
-        for i, name in enumerate(_names(config))
-    }
-
-
-def _look_of_bound(curve: BoundCurve, agents: list[dict[str, str]], config: dict[str, Any]) -> dict[str, Any]:
-    number = config["agents"].index(curve.agent) if curve.agent else None
-    colours = {"light": "#000000", "dark": ON_DARK["#000000"]} if number is None else agents[number]
-    return {
-        "name": curve.words, "label": curve.label, "agent": number, "light": colours["light"], "dark": colours["dark"],
-        "strokes": "1.5 3",
-    }  # fmt: skip
 
 
 def _look(index: int, name: str) -> dict[str, str]:

@@ -17,9 +17,8 @@ from .. import words
 from ..results import TABLE
 from ..summaries import reward_for_regret, summary, without_regret
 from ..sweep_results import Results
-from .bounds import Theory, theory_of
 from .exports import to_latex, to_markdown
-from .figures import outside, regret_figure, save_figure
+from .figures import regret_figure, save_figure
 from .page import to_html
 
 SUMMARY = "summary.csv"
@@ -37,9 +36,7 @@ def write_report(
     per_instance: bool = False,
     log: bool = True,
     out: str | os.PathLike[str] | None = None,
-    bounds: bool = False,
     pdf: bool = False,
-    instances: Iterable[str] = (),
 ) -> None:
     """Print the table of a finished sweep, and write ``summary.csv``, ``regret.png`` and ``regret.svg``.
 
@@ -51,9 +48,7 @@ def write_report(
         per_instance: a table and a panel for each instance, in place of means over them.
         log: the axes of the figure are logarithmic, or linear.
         out: the folder to write into; None takes that of the results.
-        bounds: draw the bounds of the theory into the figure and the page, and say which there are not.
         pdf: write ``regret.pdf``, too.
-        instances: as `theory_of` takes them.
 
     Raises:
         ValueError: the folder is not one of finished results, or has no such agent or environment.
@@ -67,27 +62,22 @@ def write_report(
     results.config = {**results.config, "per_instance": per_instance}
     _print_table(console, results)
     console.print()
-    theory = theory_of(results.config, instances) if bounds else None
     notes = [words.what_is_unknown(without_regret(results.frame)), words.what_is_told(results.timings, results.config)]
-    if theory is not None:
-        notes += [*outside(results.frame, results.config, theory, log=log), *theory.notes]
     for note in filter(None, notes):
         say(console, note)
     if out is None and not formats and not pdf and not os.access(folder, os.W_OK):
         return
-    files = _write(target, results, theory, formats, log, pdf)
+    files = _write(target, results, formats, log, pdf)
     say(console, f"Results in {target}: {', '.join([*files, *[TABLE] * (out is None)])}")
 
 
-def _write(
-    target: Path, results: Results, theory: Theory | None, formats: Collection[Format], log: bool, pdf: bool
-) -> list[str]:
+def _write(target: Path, results: Results, formats: Collection[Format], log: bool, pdf: bool) -> list[str]:
     """Write summary, figure and formats, and return the names of the files."""
     table, timings, config = results.frame, results.timings, results.config
     write_whole(target / SUMMARY, to_csv(summary(table, timings, ("env", "instance", "agent"))))
-    pictures = save_figure(regret_figure(table, config, theory, log=log), target / "regret", pdf=pdf)
+    pictures = save_figure(regret_figure(table, config, log=log), target / "regret", pdf=pdf)
     writers: dict[str, Callable[..., str]] = {
-        "html": partial(to_html, theory=theory, log=log),
+        "html": partial(to_html, log=log),
         "md": to_markdown,
         "tex": to_latex,
     }

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ...envs import ContextualModel
-from ...envs.click_model import ClickModel
+from clickgym.envs import ClickModel, ContextualModel
 
 MAX_LISTS = 50_000
 """The most lists, ``L! / (L - K)!``, that `check_assumptions` enumerates; 10 items on 5 positions are 30,240."""

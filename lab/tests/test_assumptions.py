@@ -15,7 +15,7 @@ from clickgym.envs import (
     PositionBasedModel,
     UserBrowsingModel,
 )
-from clickgym.runner.theory.assumptions import MAX_LISTS, TOLERANCE, check_assumptions
+from clickgym_lab.assumptions import MAX_LISTS, TOLERANCE, check_assumptions
 
 ALPHA = [0.3, 0.7, 0.5, 0.1]  # not in the order of the ids
 ZOGHI = [f"Zoghi 2017 Assumption {number}" for number in (3, 4, 5, 6)]
