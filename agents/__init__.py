@@ -4,9 +4,6 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from ..core.later import loader
-from .agent import ANY_LIST as ANY_LIST
-from .agent import ITS_DISPLAYS as ITS_DISPLAYS
-from .agent import LAST_DISPLAY as LAST_DISPLAY
 from .agent import Agent as Agent
 from .agent import CompiledAgent as CompiledAgent
 from .agent import ContextualAgent as ContextualAgent
@@ -26,10 +23,7 @@ STATE_AGENTS: dict[str, type[StateAgent]] = {CascadeVI.__name__: CascadeVI}
 
 __all__ = [
     "AGENTS",
-    "ANY_LIST",
     "CONTEXTUAL_AGENTS",
-    "ITS_DISPLAYS",
-    "LAST_DISPLAY",
     "LEARNERS",
     "STATE_AGENTS",
     "Agent",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import io
 import json
 from abc import ABC, abstractmethod
@@ -25,20 +24,15 @@ from ..core.checks import (
     numbers,
 )
 from ..core.files import FORMAT, check_format, parse_json, read_arrays, reading, write_whole
-from ..core.kernels import kernel, specialise, static_kernels
+from ..core.kernels import specialise, static_kernels
 from ..core.state import Declared, declared, first_arrays
 from ..envs.spaces import check_ranking
-from .codes import codes_of, codes_of_log, flags, with_void
+from .clicks import checked_clicks, sessions_of_log
 from .hyperparameters import Hyperparameter, constructor, count, hyperparameter, replaced_by, take_declarations
 from .search_space import SearchSpace
 
 Seed = int | np.random.SeedSequence | None
 
-ANY_LIST, ITS_DISPLAYS, LAST_DISPLAY = "any list", "its displays", "the last display"
-"""From which lists an agent learns: from any list; from lists that it has shown, in any order; only from its last list."""
-
-MAX_OPEN = 1_000_000
-"""The largest number of displays that may wait for their clicks."""
 
 LARGEST_FEATURE = 1e6
 """The largest value of a feature. Norms should be at most 1; with very large values, sums of squares lose the small ones."""
@@ -46,8 +40,6 @@ LARGEST_FEATURE = 1e6
 # Left open in the template below; `specialise` binds it to an agent's kernel.
 rank: Callable[..., None]
 update: Callable[..., None]
-replace: Callable[..., None]
-count_display: Callable[..., None]
 
 
 def _rank(state, rng, ranking):  # type: ignore[no-untyped-def]
@@ -56,23 +48,12 @@ def _rank(state, rng, ranking):  # type: ignore[no-untyped-def]
 
 def _learn(state, rankings, clicks):  # type: ignore[no-untyped-def]
     for i in range(len(rankings)):
-        count_display(state)
         update(state, rankings[i], clicks[i])
 
 
 def _learn_features(state, context, ranking, clicks):  # type: ignore[no-untyped-def]
     for i in range(len(context)):
-        count_display(state)
         update(state, context[i], ranking, clicks[i])
-
-
-@kernel
-def no_clock(state):  # type: ignore[no-untyped-def]
-    pass
-
-
-def _replace(state, rng, item):  # type: ignore[no-untyped-def]
-    replace(state, rng, item)
 
 
 def _rank_by(state, rng, given, ranking):  # type: ignore[no-untyped-def]
@@ -100,16 +81,12 @@ class Agent(ABC):
         array([0, 1])
     """
 
-    learns_from: ClassVar[str] = LAST_DISPLAY
-    """From which lists the agent learns: ``"any list"``, also lists of other agents; ``"its displays"``, in any order of their
-    clicks; or ``"the last display"``. In the last case, `update` gets only the list that `rank` has just returned, without
-    ``display`` and ``void``, and late clicks are lost."""
+    learns_from_any_list: ClassVar[bool] = False
+    """Whether `update` takes any list, also one of another agent or of a log; if False, only the list that `rank` has just
+    returned."""
 
     stands: ClassVar[Mapping[str, str]] = {}
-    """To what the agent is robust, each with its evidence. The keys are ``"change"`` (users change without notice), ``"bots"``
-    and ``"late clicks"``. The evidence is the name of a study, with a condition after a comma, or ``"its rule"``: every click
-    counts for its own display, even if it is late. Agents that learn from any list are robust to late clicks by their rule,
-    unless this attribute has another entry or an empty one."""
+    """To what the agent is robust, with its evidence: ``"change"`` (users change without notice) and the name of a study."""
 
     search_space: ClassVar[SearchSpace] = {}
     """What `clickgym.tune` may search: a `Range` or the values of each hyper-parameter; empty if there is nothing to tune. It
@@ -137,24 +114,8 @@ class Agent(ABC):
             reward: the realised reward.
         """
 
-    @classmethod
-    def takes_candidates(cls) -> bool:
-        """Whether ``rank(observation, candidates)`` chooses among some of the items, ``(L,)`` booleans."""
-        return "candidates" in inspect.signature(cls.rank).parameters
-
-    @classmethod
-    def can_replace(cls) -> bool:
-        """Whether ``replace(item)`` works: the agent can forget an item whose id now belongs to another item, or need not."""
-        return True
-
-    def replace(self, item: int) -> None:  # noqa: B027 (as for `leave`)
-        """Forget an item, because its id belongs to another item from now on."""
-
     def leave(self) -> None:  # noqa: B027 (whoever need not know has nothing to write)
         """Note that the user has left for good (``terminated``): the next session is the first one of another user."""
-
-    def withdraw(self) -> None:  # noqa: B027 (as above)
-        """Note that the last list of `rank` was not shown to anybody, and never will be."""
 
     def __repr__(self) -> str:
         return as_call(self, **{name: getattr(self, name) for name in ("n_items", "n_positions") if hasattr(self, name)})
@@ -200,9 +161,6 @@ class CompiledAgent(_Sized):
         state: the named tuple; arrays that change in place, and constants.
         rng: the agent's own generator.
         hyperparameters: what the constructor was given, by name.
-        display: the number of the last display, from 1; lists of other agents from which it learned count as displays.
-        max_open: how many displays may wait for their clicks; if there are more, the oldest is dropped.
-        dropped: how many displays were dropped.
     """
 
     paper: ClassVar[str]
@@ -216,16 +174,6 @@ class CompiledAgent(_Sized):
 
     growing: ClassVar[frozenset[str]] = frozenset()
     """State arrays that grow: `make_room` replaces them by longer ones."""
-
-    remembered: ClassVar[tuple[str, ...]] = ()
-    """State arrays that `rank` writes and `update` reads: what the agent must remember of a display until its clicks come."""
-
-    count_kernel: ClassVar[Callable[..., None]] = staticmethod(no_clock)
-    """``(state)``: counts a display of another agent, as `rank` counts its own displays."""
-    replace_kernel: ClassVar[Callable[..., None] | None] = None
-    """``(state, rng, item)``: forgets an item; None if the agent cannot."""
-    rank_available_kernel: ClassVar[Callable[..., None] | None] = None
-    """``(state, rng, available, ranking)``: `rank_kernel` if only some items ``(L,)`` can be shown; None if it cannot."""
 
     flags: ClassVar[tuple[str, ...]] = ()
     """Names of true-or-false attributes that are saved with the state; one that a file lacks stays as in a new agent."""
@@ -255,7 +203,7 @@ class CompiledAgent(_Sized):
             names = [array.name for array in cls.declared]
             cls.undeclared = tuple(field for field in cls.state_type._fields if field not in names)
         cls._collect_hyperparameters(take_declarations(cls))
-        static_kernels(cls, ("rank_kernel", "update_kernel", "count_kernel", "replace_kernel", "rank_available_kernel"))
+        static_kernels(cls, ("rank_kernel", "update_kernel"))
 
     @classmethod
     def _collect_hyperparameters(cls, own: dict[str, Hyperparameter]) -> None:
@@ -277,12 +225,9 @@ class CompiledAgent(_Sized):
             if name in hyperparameters:
                 hyperparameters[name] = each.checked(name, hyperparameters[name], self)
         self.rng = generator(seed)
-        self.display, self.dropped, self.max_open = 0, 0, MAX_OPEN
         self.state = self._initial_state()
         # The last list, as long as it waits for its clicks; -1 in front where it does not.
         self.ranking = np.full(self.n_positions, -1, np.int64)
-        self._open: dict[int, bytes] = {}  # the other displays that wait: list, and what is remembered
-        self._replaced = np.zeros(self.n_items, np.int64)  # the last display before an id became another item
 
     def _initial_state(self) -> Any:
         """Return the state before the first session: as its fields declare it, with `_first_values`."""
@@ -337,82 +282,57 @@ class CompiledAgent(_Sized):
             n_sessions: the largest number of sessions before the next call.
         """
 
-    def rank(self, observation: Any = None, candidates: ArrayLike | None = None) -> NDArray[np.int64]:
-        """Choose the list to show, as `Agent.rank`; counts a display, whose number is ``self.display``.
+    def rank(self, observation: Any = None) -> NDArray[np.int64]:
+        """Choose the list to show, as `Agent.rank`.
 
         Args:
             observation: the last observation of the environment; only agents that need features or a state read it.
-            candidates: ``(L,)`` booleans, which items can be shown; None: all.
 
         Raises:
-            ValueError: there are fewer candidates than positions; the agent cannot rank a part of the items; or the observation
-                lacks the features or the state that the agent needs.
+            ValueError: the observation lacks the features or the state that the agent needs.
         """
-        rank_kernel: Any = self.rank_kernel
-        arguments: tuple[NDArray[Any], ...]
-        if candidates is not None:
-            rank_kernel, arguments = self.rank_available_kernel, (self._checked_candidates(candidates),)
-        else:
-            arguments = self._seen(observation)
-        self.keep_open()
+        arguments = self._seen(observation)
         self.make_room(1)
         template = _rank_by if arguments else _rank
-        specialise(template, rank=rank_kernel, counted=True)(self.state, self.rng, *arguments, self.ranking)
-        self.display += 1  # unless the kernel refused
+        specialise(template, rank=self.rank_kernel, counted=True)(self.state, self.rng, *arguments, self.ranking)
         return self.ranking.copy()
 
     def _seen(self, observation: Any) -> tuple[NDArray[Any], ...]:
         """Return what the kernels need from an observation, checked."""
         return ()
 
-    def update(
-        self,
-        observation: Any,
-        ranking: ArrayLike,
-        clicks: ArrayLike,
-        reward: float = 0.0,
-        *,
-        display: int | None = None,
-        void: ArrayLike | None = None,
-    ) -> None:
-        """Learn from the clicks on a display, also if they come late.
+    def update(self, observation: Any, ranking: ArrayLike, clicks: ArrayLike, reward: float = 0.0) -> None:
+        """Learn from the clicks on a list.
 
         Args:
-            observation: the observation that `rank` got for this display.
-            ranking: ``(K,)`` the list that was shown.
-            clicks: ``(K,)`` 0 or 1 for each position; -1 from a position on that was not shown.
+            observation: the observation that `rank` got for this list.
+            ranking: ``(K,)`` the list that was shown: the last one of `rank`; for an agent that learns from any list any other,
+                too.
+            clicks: ``(K,)`` 0 or 1 for each position; for an agent that learns from any list also -1, from a position on that
+                was not shown.
             reward: unused.
-            display: the number of the display. None is the last display if ``ranking`` is its list; otherwise the list of
-                another agent, for an agent that learns from any list.
-            void: ``(K,)`` booleans, the positions whose item was replaced since the display; None: those for which `replace`
-                was called.
 
         Raises:
-            ValueError: the display is not open or had another list; an agent that does not learn from any list got a list that
-                is not its last one; or impossible clicks. Then nothing is learned.
+            ValueError: an agent that does not learn from any list got a list that is not its last one; or impossible clicks.
+                Then nothing is learned.
         """
-        codes, arguments = self._codes(clicks, void), self._seen(observation)
-        number = self._number(ranking, display)
-        if number is None:
-            items = check_ranking(ranking, self.n_items, self.n_positions)
-            self.keep_open()
-            self.make_room(1)
-            self.display += 1
-            self.count_kernel(self.state)
-        elif number == self.display and self.ranking[0] >= 0:
+        checked = checked_clicks(clicks, self.n_positions, cut_off=self.learns_from_any_list)
+        arguments, is_last = self._seen(observation), self.ranking[0] >= 0 and _are_equal(ranking, self.ranking)
+        if is_last:
             items = self.ranking
+        elif self.learns_from_any_list:
+            items = check_ranking(ranking, self.n_items, self.n_positions)
+            self.make_room(1)
+        elif self.ranking[0] < 0:
+            raise ValueError(f"update got the list {ranking!r}, but no list waits for clicks; call rank before each update")
         else:
-            record = self._open.pop(number)
-            self.keep_open()
-            items = self._recall(record)
-        if number is not None and self._replaced.any():
-            codes = with_void(codes, number <= self._replaced[items])
-        self.update_kernel(self.state, *arguments, items, codes)
-        if items is self.ranking:
+            raise ValueError(f"update got the list {ranking!r}, but rank returned {self.ranking!r}")
+        self.update_kernel(self.state, *arguments, items, checked)
+        if is_last:
             self.ranking[0] = -1
 
     def learn(self, log: Any) -> None:
-        """Learn from a log, sessions in which something else chose the lists, as if they were displays of the agent.
+        """Learn from a log, sessions in which something else chose the lists.
 
         Args:
             log: any object with ``rankings (n, K)`` and ``clicks (n, K)``, such as `clickgym.offline.ClickLog`; they may have
@@ -421,7 +341,7 @@ class CompiledAgent(_Sized):
 
         Raises:
             TypeError: what is given has no rankings and clicks.
-            ValueError: the agent learns only from its own displays, or lists or clicks are impossible. Then nothing is
+            ValueError: the agent learns only from its own lists, or lists or clicks are impossible. Then nothing is
                 learned.
 
         Example:
@@ -432,132 +352,15 @@ class CompiledAgent(_Sized):
             >>> agent.state.examined.tolist()
             [1, 1, 1]
         """
-        if self.learns_from != ANY_LIST:
-            raise ValueError(f"{type(self).__name__} cannot learn from a log: it learns from {self.learns_from}")
+        if not self.learns_from_any_list:
+            raise ValueError(f"{type(self).__name__} cannot learn from a log: it learns only from its own last list")
         template, arguments = self._sessions_of(log)
-        self.keep_open()
         self.make_room(len(arguments[-1]))
-        specialise(template, count_display=self.count_kernel, update=self.update_kernel)(self.state, *arguments)
-        self.display += len(arguments[-1])
+        specialise(template, update=self.update_kernel)(self.state, *arguments)
 
     def _sessions_of(self, log: Any) -> tuple[Callable[..., None], tuple[NDArray[Any], ...]]:
-        """Return the template that learns from a log, and its arguments after the state; the last one holds the click codes."""
-        return _learn, codes_of_log(log, self.n_items, self.n_positions)
-
-    def replace(self, item: int) -> None:
-        """Forget an item whose id belongs to another item from now on; clicks on it from earlier displays will be ignored.
-
-        Args:
-            item: the id.
-
-        Raises:
-            ValueError: there is no such item, or the agent cannot forget items.
-        """
-        item = check_within("item", item, 0, self.n_items - 1, "n_items - 1 = ")
-        kernel_of_item: Any = self.replace_kernel
-        if kernel_of_item is None:
-            raise ValueError(f"{type(self).__name__} cannot replace an item")
-        self.keep_open()
-        specialise(_replace, replace=kernel_of_item, counted=True)(self.state, self.rng, item)
-        self._replaced[item] = self.display
-
-    @classmethod
-    def takes_candidates(cls) -> bool:
-        return cls.rank_available_kernel is not None
-
-    @classmethod
-    def can_replace(cls) -> bool:
-        return cls.replace_kernel is not None
-
-    def close_displays(self) -> None:
-        """Drop all displays that wait for their clicks."""
-        self._open.clear()
-        self.ranking[0] = -1
-
-    @property
-    def n_open(self) -> int:
-        """How many displays wait for their clicks."""
-        return len(self._open) + bool(self.ranking[0] >= 0)
-
-    def is_open(self, display: int) -> bool:
-        """Whether a display waits for its clicks."""
-        return check_count("display", display, 0) in self._open or bool(display == self.display and self.ranking[0] >= 0)
-
-    def keep_open(self) -> None:
-        """Store the last display among the open ones, if it still waits for its clicks."""
-        if self.ranking[0] < 0 or self.learns_from == LAST_DISPLAY:
-            return
-        self._open[self.display] = b"".join([self.ranking.tobytes(), *(array.tobytes() for array in self.remembered_arrays())])
-        self.ranking[0] = -1
-        while len(self._open) > self.max_open:
-            del self._open[next(iter(self._open))]
-            self.dropped += 1
-
-    def withdraw(self) -> None:
-        """As `Agent.withdraw`: remove the last display, and set the clock back if it counts displays."""
-        if self.ranking[0] >= 0:
-            self.ranking[0] = -1
-            self.display -= 1
-            if self._counts_displays:
-                self.state.t[0] -= 1
-
-    def remembered_arrays(self) -> list[NDArray[Any]]:
-        """Return the state arrays that the agent must remember of the last display."""
-        return [getattr(self.state, name) for name in self.remembered]
-
-    def _recall(self, record: bytes) -> NDArray[np.int64]:
-        """Write the stored arrays of a display back into the state; returns its list."""
-        begin = self.ranking.nbytes
-        for array in self.remembered_arrays():
-            array[...] = np.frombuffer(record, array.dtype, array.size, begin).reshape(array.shape)
-            begin += array.nbytes
-        return np.frombuffer(record, np.int64, self.n_positions).copy()
-
-    def _number(self, ranking: ArrayLike, display: int | None) -> int | None:
-        """Return the number of the display with this list; None for a list of another agent."""
-        if display is None:
-            return self._last_number(ranking)
-        number = check_count("display", display)
-        items = self._list_of(number)
-        if items is None:
-            why = "was never made" if number > self.display else "is not open: its clicks came already, or it was given up"
-            raise ValueError(f"display {number} {why} (the last one is {self.display})")
-        if not _are_equal(ranking, items):
-            raise ValueError(f"display {number} had the list {items!r}, not {ranking!r}")
-        return number
-
-    def _last_number(self, ranking: ArrayLike) -> int | None:
-        """Return the number of the last display if it had this list."""
-        last = self._list_of(self.display)
-        if last is not None and _are_equal(ranking, last):
-            return self.display
-        if self.learns_from == ANY_LIST:
-            return None
-        if last is None:
-            raise ValueError(f"update got the list {ranking!r}, but no list waits for clicks; call rank before each update")
-        raise ValueError(f"update got the list {ranking!r}, but rank returned {last!r}")
-
-    def _list_of(self, display: int) -> NDArray[np.int64] | None:
-        """Return the list of a display that waits for clicks, or None."""
-        if display == self.display and self.ranking[0] >= 0:
-            return self.ranking
-        record = self._open.get(display)
-        return None if record is None else np.frombuffer(record, np.int64, self.n_positions)
-
-    def _codes(self, clicks: ArrayLike, void: ArrayLike | None) -> NDArray[np.int8]:
-        """Encode clicks for the kernels."""
-        any_time = self.learns_from != LAST_DISPLAY
-        if void is not None and not any_time:
-            raise ValueError(f"{type(self).__name__} learns from the last display, in which nothing is void")
-        return codes_of(clicks, void, self.n_positions, cut_off=any_time)
-
-    def _checked_candidates(self, candidates: ArrayLike) -> NDArray[np.bool_]:
-        if self.rank_available_kernel is None:
-            raise ValueError(f"{type(self).__name__} cannot choose from a subset of the items")
-        available = flags("candidates", candidates, self.n_items)
-        if available.sum() < self.n_positions:
-            raise ValueError(f"candidates has {available.sum()} items; expected at least the {self.n_positions} of a list")
-        return available
+        """Return the template that learns from a log, and its arguments after the state; the last one holds the clicks."""
+        return _learn, sessions_of_log(log, self.n_items, self.n_positions)
 
     def __repr__(self) -> str:
         return as_call(self, n_items=self.n_items, n_positions=self.n_positions, **self.hyperparameters)
@@ -585,14 +388,8 @@ class CompiledAgent(_Sized):
             },
             "generator": self.rng.bit_generator.state,
             **{name: getattr(self, name) for name in self.flags},
-            "display": self.display,
-            "dropped": self.dropped,
-            "max_open": self.max_open,
         }
         arrays = {f"state_{name}": value for name, value in self._arrays().items()}
-        arrays["open_displays"] = np.array([*self._open], np.int64)
-        arrays["open_records"] = np.frombuffer(b"".join(self._open.values()), np.uint8)
-        arrays["replaced"] = self._replaced
 
         file = io.BytesIO()
         np.savez(file, description=np.array(json.dumps(description)), ranking=self.ranking, **arrays)
@@ -615,22 +412,6 @@ class CompiledAgent(_Sized):
             if (saved.shape, saved.dtype) != (value.shape, value.dtype):
                 raise ValueError(f"{name} is {saved.dtype}{saved.shape}; expected {value.dtype}{value.shape}")
             value[...] = saved
-
-    def _restore_displays(self, description: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Restore the displays that wait for their clicks from a file."""
-        for name in ("display", "dropped", "max_open"):
-            setattr(self, name, check_count(name, description[name], 0))
-        numbers, records = arrays["open_displays"], arrays["open_records"]
-        length = self.ranking.nbytes + sum(array.nbytes for array in self.remembered_arrays())
-        if records.dtype != np.uint8 or len(records) != length * len(numbers):
-            raise ValueError(f"open_records has {len(records)} bytes; expected {length} for each of {len(numbers)} displays")
-        self._open = {int(n): record.tobytes() for n, record in zip(numbers, records.reshape(-1, length), strict=True)}
-        self._replaced[:] = arrays["replaced"]
-
-    @property
-    def _counts_displays(self) -> bool:
-        """Whether ``t`` of the state is the number of displays, which version 1.0 counted from 1."""
-        return "t" in self._arrays() and self.count_kernel is not no_clock
 
     @classmethod
     def load(cls, path: str | Path | BinaryIO) -> Self:
@@ -673,7 +454,6 @@ class CompiledAgent(_Sized):
             check_ranking(agent.ranking, agent.n_items, agent.n_positions)
         for name in agent.flags:
             setattr(agent, name, check_flag(name, description[name]))
-        agent._restore_displays(description, arrays)
         agent._restore({name.removeprefix("state_"): value for name, value in arrays.items() if name.startswith("state_")})
         return agent
 
@@ -699,8 +479,8 @@ class ContextualAgent(CompiledAgent):
         if context is None:
             raise ValueError(f"{type(self).__name__} learns from features, and the log has no context")
         features = checked_features(np.reshape(context, (-1, np.shape(context)[-1])), (None, self.n_features))
-        lists, codes = codes_of_log(log, None, self.n_positions)
-        return _learn_features, (features.reshape(len(lists), -1, self.n_features), np.arange(self.n_positions), codes)
+        lists, clicks = sessions_of_log(log, None, self.n_positions)
+        return _learn_features, (features.reshape(len(lists), -1, self.n_features), np.arange(self.n_positions), clicks)
 
     weights: ClassVar[str] = "theta"
     """Name of the state array with the weights of the features."""
@@ -708,9 +488,6 @@ class ContextualAgent(CompiledAgent):
     judged_documents: ClassVar[bool] = False
     """Whether the agent learns only an order of the candidates, by a linear score: a ranker for documents with grades.
     The other agents assume that attraction is linear in the features. Both kinds work in every environment with features."""
-
-    observes_values: ClassVar[bool] = False
-    """Whether the agent needs the values of the candidates in the observation, ``"values"``."""
 
     def best(self, features: ArrayLike) -> NDArray[np.int64]:  # type: ignore[override]  # there are no items of its own
         """Return the order of candidates by the present estimates, without exploration; the agent does not change.
@@ -769,24 +546,6 @@ class StateAgent(CompiledAgent):
             raise ValueError(f"{type(self).__name__} needs an observation with 'state', got {observation!r}")
         state = check_within("state", observation["state"], 0, self.n_states - 1, "n_states - 1 = ")
         return (np.array([state, self._is_first, observation.get("sessions_left", -1)], np.int64),)
-
-
-class TakesValues:
-    """Mark of the agents that take item values into their order: ``item_values=`` makes one of the class `by_value`.
-
-    Not in the constructor of the agents, which is that without values.
-    """
-
-    by_value: ClassVar[type[CompiledAgent]]
-    """The subclass by value (`clickgym.agents.by_value`)."""
-
-    def __new__(cls, *arguments: Any, item_values: Any = None, **hyperparameters: Any) -> Any:
-        return super().__new__(cls if item_values is None else vars(cls).get("by_value", cls))
-
-
-def class_by_value(agent: Any) -> type[CompiledAgent] | None:
-    """The class by value of an agent's class; None if it does not take item values into its order."""
-    return vars(agent).get("by_value") if isinstance(agent, type) else None
 
 
 def _are_equal(ranking: ArrayLike, other: NDArray[np.int64]) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
@@ -12,9 +11,9 @@ from ..core.checks import as_array, check_positions, probability
 from ..core.kernels import inner, kernel
 from ..core.state import Floats, Ints
 from ..envs.spaces import check_ranking
-from .agent import ANY_LIST, CompiledAgent, Seed, rates
+from .agent import CompiledAgent, Seed, rates
 from .hyperparameters import hyperparameter
-from .kernels import rank_available, rank_by_index, show, show_any, shuffle_front
+from .kernels import rank_by_index, show, show_any
 from .search_space import Range
 from .templates import from_shown
 
@@ -33,30 +32,13 @@ def ignore(state, ranking, clicks):  # type: ignore[no-untyped-def]
     pass
 
 
-@kernel
-def nothing_to_forget(state, rng, item):  # type: ignore[no-untyped-def]
-    pass
-
-
-@inner
-def show_random(items, rng, available, ranking):  # type: ignore[no-untyped-def]
-    """Write a uniformly random list of the available items."""
-    count = 0
-    for place in range(len(items)):
-        if available[items[place]]:
-            items[count], items[place] = items[place], items[count]
-            count += 1
-    shuffle_front(rng, items, 0, count, len(ranking))
-    show(items, ranking)
-
-
 class Fixed(CompiledAgent):
     """Fixed: show the same list in every session, the production list (*Baseline* in Li et al. 2019).
 
     Idea:
         Fixed represents a system that does not learn online, such as a search engine with a fixed production ranking. It keeps
         only this list: the initial ranking of the instance, or the list that you pass. It shows the list in every session and
-        ignores all clicks. Therefore neither bots nor late clicks can harm it. A comparison with Fixed shows after how many
+        ignores all clicks. Therefore no click can harm it. A comparison with Fixed shows after how many
         sessions the learning of another agent has paid for its exploration. Its regret grows by the same amount in every
         session, and is 0 only if the production list is optimal.
 
@@ -90,12 +72,10 @@ class Fixed(CompiledAgent):
     """
 
     paper = "Li et al. 2019 (BubbleRank), Baseline"
-    stands: ClassVar = {"late clicks": ""}  # it learns nothing
     told: ClassVar = {"ranking": "initial_ranking"}
-    learns_from = ANY_LIST
+    learns_from_any_list = True
     rank_kernel = show_front
     update_kernel = ignore
-    replace_kernel: ClassVar[Callable[..., None] | None] = nothing_to_forget
 
     def __init__(self, n_items: int, n_positions: int, *, ranking: ArrayLike, seed: Seed = None) -> None:
         n_positions = check_positions(n_positions, n_items)
@@ -139,17 +119,11 @@ class Oracle(Fixed):
 
     paper = "told the optimum"
     told: ClassVar = {"ranking": "optimal_ranking"}
-    replace_kernel: ClassVar = None
 
 
 @kernel
 def rank_random(state, rng, ranking):  # type: ignore[no-untyped-def]
     show_any(state.items, rng, ranking)
-
-
-@kernel
-def rank_random_available(state, rng, available, ranking):  # type: ignore[no-untyped-def]
-    show_random(state.items, rng, available, ranking)
 
 
 class Random(CompiledAgent):
@@ -183,12 +157,9 @@ class Random(CompiledAgent):
     """
 
     paper = "uniform exploration"
-    stands: ClassVar = {"late clicks": ""}  # it learns nothing
-    learns_from = ANY_LIST
+    learns_from_any_list = True
     rank_kernel = rank_random
-    rank_available_kernel = rank_random_available
     update_kernel = ignore
-    replace_kernel = nothing_to_forget
 
     def __init__(self, n_items: int, n_positions: int, *, seed: Seed = None) -> None:
         super().__init__(n_items, n_positions, seed)
@@ -201,7 +172,6 @@ class GreedyState(NamedTuple):
     clicks: Annotated[Ints, "L"]
     displays: Annotated[Ints, "L"]
     rate: Annotated[Floats, "L", np.inf]  # clicks / displays, infinite before the first display
-    scores: Annotated[Floats, "L"]  # working memory
     order: Annotated[Ints, "L", range]  # items by rate
     random: Annotated[Ints, "L", range]  # a permutation to draw random lists from
     epsilon: float
@@ -216,27 +186,11 @@ def rank_greedy(state, rng, ranking):  # type: ignore[no-untyped-def]
         show(state.order, ranking)
 
 
-@kernel
-def rank_greedy_available(state, rng, available, ranking):  # type: ignore[no-untyped-def]
-    if rng.random() < state.epsilon:
-        show_random(state.random, rng, available, ranking)
-    else:
-        for item in range(len(state.rate)):
-            state.scores[item] = state.rate[item]
-        rank_available(state.scores, state.order, rng, available, len(ranking))
-        show(state.order, ranking)
-
-
 @inner
 def learn_greedy(state, item, k, click):  # type: ignore[no-untyped-def]
     state.clicks[item] += click
     state.displays[item] += 1
     state.rate[item] = state.clicks[item] / state.displays[item]
-
-
-@kernel
-def replace_greedy(state, rng, item):  # type: ignore[no-untyped-def]
-    state.clicks[item], state.displays[item], state.rate[item] = 0, 0, np.inf
 
 
 class EpsilonGreedy(CompiledAgent):
@@ -286,12 +240,10 @@ class EpsilonGreedy(CompiledAgent):
     """
 
     paper = "Sutton and Barto 2018, section 2.2, per item"
-    learns_from = ANY_LIST
+    learns_from_any_list = True
     state_type = GreedyState
     rank_kernel = rank_greedy
-    rank_available_kernel = rank_greedy_available
     update_kernel = from_shown(learn_greedy)
-    replace_kernel = replace_greedy
 
     epsilon: float = hyperparameter(default=0.1, check=probability, search=Range(0.001, 0.5, log=True))
 

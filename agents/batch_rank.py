@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..core.kernels import inner, kernel
 from ..core.state import Flags, Floats, Ints
-from .agent import ITS_DISPLAYS, CompiledAgent, rates
+from .agent import CompiledAgent, rates
 from .hyperparameters import hyperparameter, sessions
 from .kernels import kl_lower, kl_upper, shuffle_front, sort_stably
 
@@ -25,17 +25,12 @@ class State(NamedTuple):
     n_batches: Annotated[Ints, "1", 1]  # |𝒜|
     first: Ints  # (K + 1,) I_b(1), counted from 0; then K: positions first[b] .. first[b + 1] - 1
     stage: Annotated[Ints, "K"]  # ℓ_b
-    epoch: Annotated[Ints, "K"]  # how many stages had begun when this one did, itself included
-    n_min: Annotated[Ints, "K"]  # the least number of displays of an item in this stage
-    pending: Ints  # (K,) how many items have it; the others have one display more
+    pending: Ints  # (K,) how many items have the least number of displays in this stage; the others have one more
     size: Ints  # (K,) |B_{b,ℓ}|
     # The items of batch b stand in items[offset[b] : offset[b] + size[b]], the pending ones first. Only the last batch has
     # more items than positions, so offset[b] = first[b].
     items: Annotated[Ints, "L", range]
-    n_epochs: Annotated[Ints, "1"]  # how many stages have begun since the first
-    # What is remembered of a display.
-    shown_epoch: Annotated[Ints, "1"]  # how many had begun
-    filler: Annotated[Flags, "K"]  # whether the item of a position had been displayed more often than others of its batch
+    filler: Annotated[Flags, "K"]  # whether the item of a position was displayed more often than others of its batch
     log_horizon: float  # log T
     delta: float  # δ_T = log T + 3 log log T
 
@@ -79,7 +74,6 @@ def take_turns(state, b):  # type: ignore[no-untyped-def]
             state.items[first + i], state.items[j] = state.items[j], state.items[first + i]
     state.pending[b] = pending - counted
     if state.pending[b] == 0:
-        state.n_min[b] += 1
         state.pending[b] = state.size[b]
 
 
@@ -89,7 +83,7 @@ def collect_clicks(state, b, ranking, clicks, n):  # type: ignore[no-untyped-def
     complete = False
     for k in range(state.first[b], state.first[b + 1]):
         item = ranking[k]
-        if clicks[k] > 1 or state.filler[k] or state.observed[item] == n:
+        if state.filler[k] or state.observed[item] == n:
             continue
         state.clicks[item] += clicks[k]
         state.observed[item] += 1
@@ -103,10 +97,7 @@ def collect_clicks(state, b, ranking, clicks, n):  # type: ignore[no-untyped-def
 @inner
 def restart(state, b, stage):  # type: ignore[no-untyped-def]
     """Begin a stage of batch b with fresh counts."""
-    state.n_epochs[0] += 1
-    state.epoch[b] = state.n_epochs[0]
     state.stage[b] = stage
-    state.n_min[b] = 0
     state.pending[b] = state.size[b]
     for i in range(state.first[b], state.first[b] + state.size[b]):
         state.clicks[state.items[i]] = 0
@@ -148,8 +139,6 @@ def update_batch(state, b, n):  # type: ignore[no-untyped-def]
         for other in range(state.n_batches[0], b + 1, -1):
             state.first[other + 1] = state.first[other]
             state.stage[other] = state.stage[other - 1]
-            state.epoch[other] = state.epoch[other - 1]
-            state.n_min[other] = state.n_min[other - 1]
             state.pending[other] = state.pending[other - 1]
             state.size[other] = state.size[other - 1]
         state.first[b + 2] = first + length
@@ -162,7 +151,6 @@ def update_batch(state, b, n):  # type: ignore[no-untyped-def]
 
 @kernel
 def rank(state, rng, ranking):  # type: ignore[no-untyped-def]
-    state.shown_epoch[0] = state.n_epochs[0]
     for b in range(state.n_batches[0]):
         display_batch(state, rng, b, ranking)
 
@@ -170,19 +158,10 @@ def rank(state, rng, ranking):  # type: ignore[no-untyped-def]
 @kernel
 def update(state, ranking, clicks):  # type: ignore[no-untyped-def]
     for b in range(state.n_batches[0] - 1, -1, -1):  # from below, so that a split moves only batches already done
-        # One item on one position: nothing left to learn. Clicks of an earlier stage: other items stood around it.
-        if state.size[b] > 1 and state.epoch[b] <= state.shown_epoch[0]:
+        if state.size[b] > 1:  # else nothing is left to learn
             n = stage_length(state, state.stage[b])
             if collect_clicks(state, b, ranking, clicks, n):
                 update_batch(state, b, n)
-
-
-@kernel
-def replace(state, rng, item):  # type: ignore[no-untyped-def]
-    for place in range(len(state.items)):
-        state.items[place] = place
-    state.n_batches[0], state.first[1], state.size[0] = 1, len(state.stage), len(state.items)
-    restart(state, 0, np.int64(0))
 
 
 class BatchRank(CompiledAgent):
@@ -239,23 +218,16 @@ class BatchRank(CompiledAgent):
            halves start at stage 0 with fresh counts.
         3. A batch of one item on one position is shown and no longer counted.
 
-    While clicks are late, items take turns by their displays; late clicks count in the stage that the list was shown in, or
-    not at all. If an item is replaced, the agent starts from the beginning.
-
     Example:
         >>> BatchRank(4, 2, horizon=1000, seed=0).rank(None).shape
         (2,)
     """
 
     paper = "Zoghi et al. 2017, Algorithms 1-4"
-    stands: ClassVar = {"late clicks": "late-clicks"}
     click_models = "CM, PBM and alike"
-    learns_from = ITS_DISPLAYS
-    remembered = ("shown_epoch", "filler")
     state_type = State
     rank_kernel = rank
     update_kernel = update
-    replace_kernel = replace
 
     horizon: int = hyperparameter(check=sessions(5))
 

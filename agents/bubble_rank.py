@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,9 +12,8 @@ from ..core.checks import as_array
 from ..core.kernels import inner, kernel
 from ..core.state import Flags, Floats, Ints
 from ..envs.spaces import named_ranking
-from .agent import ITS_DISPLAYS, CompiledAgent
+from .agent import CompiledAgent
 from .hyperparameters import between, hyperparameter, sessions
-from .kernels import count_session
 from .search_space import Range
 
 
@@ -23,12 +22,8 @@ class State(NamedTuple):
     initial: Ints  # (L,) R_0, then the items below it
     s: Annotated[Ints, "L L"]  # s(i, j): clicks on i alone less clicks on j alone
     n: Annotated[Ints, "L L"]  # n(i, j): how many of both
-    t: Annotated[Ints, "1"]  # displays
-    since: Annotated[Ints, "L"]  # the display from which on each id stands for its item
-    # What is remembered of a display.
-    shown_at: Annotated[Ints, "1"]  # its number
-    randomised: Annotated[Flags, "K"]  # whether the pair of positions k, k + 1 was subject to exchange
-    undecided: Annotated[Flags, "K"]  # whether it was open which of the two is better; the last: of the items below
+    t: Annotated[Ints, "1"]  # sessions
+    randomised: Annotated[Flags, "K"]  # whether the pair of positions k, k + 1 is subject to exchange
     rivals: Annotated[Ints, "2", -1]  # the last item of the base list and its challenger; -1 without
     estimate: Ints  # (1,) the horizon reckoned with; doubled when it is reached, if it is unknown
     log_delta: Floats  # (1,) log(1/δ)
@@ -40,11 +35,6 @@ def is_better(state, i, j):  # type: ignore[no-untyped-def]
     """Whether i was found to be more attractive than j: s(i, j) > 2 sqrt(n(i, j) log(1/δ))."""
     s = state.s[i, j]
     return s > 0 and s * s > 4.0 * state.n[i, j] * state.log_delta[0]
-
-
-@inner
-def is_undecided(state, i, j):  # type: ignore[no-untyped-def]
-    return not is_better(state, i, j) and not is_better(state, j, i)
 
 
 @inner
@@ -66,17 +56,15 @@ def start_again(state):  # type: ignore[no-untyped-def]
 def rank(state, rng, ranking):  # type: ignore[no-untyped-def]
     if state.doubling and state.t[0] == state.estimate[0]:
         start_again(state)
-    count_session(state)
-    state.shown_at[0] = state.t[0]
     n_items, n_positions = len(state.base), len(ranking)
     for k in range(n_positions):
         ranking[k] = state.base[k]
         state.randomised[k] = False
-    first = first_pair(state.t[0])
+    first = first_pair(state.t[0] + 1)
     for k in range(first, n_positions - 1, 2):
         upper, lower = state.base[k], state.base[k + 1]
         if not is_better(state, upper, lower):
-            state.randomised[k], state.undecided[k] = True, not is_better(state, lower, upper)
+            state.randomised[k] = True
             if rng.random() < 0.5:
                 ranking[k], ranking[k + 1] = lower, upper
     # Whether the last position is in no pair; a single one never is.
@@ -91,7 +79,6 @@ def rank(state, rng, ranking):  # type: ignore[no-untyped-def]
                     state.rivals[1] = state.base[place]
         if eligible > 0:
             state.rivals[0] = last
-            state.undecided[n_positions - 1] = is_undecided(state, last, state.rivals[1])
             if rng.random() < 0.5:
                 ranking[n_positions - 1] = state.rivals[1]
 
@@ -106,12 +93,6 @@ def learn(state, i, j, difference):  # type: ignore[no-untyped-def]
 
 
 @inner
-def counts(state, k, i, j):  # type: ignore[no-untyped-def]
-    """Whether a session counts for a pair: not if the pair was decided since, because its statistics must not change."""
-    return not state.undecided[k] or is_undecided(state, i, j)
-
-
-@inner
 def enter(state, item, n_positions):  # type: ignore[no-untyped-def]
     """Exchange an item below the base list with the item at the last position, if it is better."""
     base = state.base
@@ -123,44 +104,21 @@ def enter(state, item, n_positions):  # type: ignore[no-untyped-def]
 
 @kernel
 def update(state, ranking, clicks):  # type: ignore[no-untyped-def]
+    state.t[0] += 1
     n_positions = len(ranking)
     base = state.base
     for k in range(n_positions - 1):
-        i, j = ranking[k], ranking[k + 1]
-        one_clicked = clicks[k] != clicks[k + 1] and clicks[k] <= 1 and clicks[k + 1] <= 1
-        if state.randomised[k] and one_clicked and counts(state, k, i, j):
-            learn(state, i, j, clicks[k] - clicks[k + 1])
+        if state.randomised[k] and clicks[k] != clicks[k + 1]:
+            learn(state, ranking[k], ranking[k + 1], clicks[k] - clicks[k + 1])
     last, challenger = state.rivals[0], state.rivals[1]
     if challenger >= 0 and clicks[n_positions - 1] == 1:  # one of the two was shown; the other was not clicked
         shown = ranking[n_positions - 1]
-        other = challenger if shown == last else last
-        if state.since[other] <= state.shown_at[0] and counts(state, n_positions - 1, last, challenger):
-            learn(state, shown, other, 1)
+        learn(state, shown, challenger if shown == last else last, 1)
     for k in range(n_positions - 1):
         if is_better(state, base[k + 1], base[k]):
             base[k], base[k + 1] = base[k + 1], base[k]
     if challenger >= 0:
         enter(state, challenger, n_positions)
-        enter(state, last, n_positions)
-
-
-@inner
-def move_to_end(order, item):  # type: ignore[no-untyped-def]
-    place = 0
-    for i in range(len(order)):
-        if order[i] != item:
-            order[place] = order[i]
-            place += 1
-    order[place] = item
-
-
-@kernel
-def replace(state, rng, item):  # type: ignore[no-untyped-def]
-    state.s[item, :], state.s[:, item] = 0, 0
-    state.n[item, :], state.n[:, item] = 0, 0
-    move_to_end(state.base, item)
-    move_to_end(state.initial, item)
-    state.since[item] = state.t[0] + 1
 
 
 def check_initial(name: str, initial: ArrayLike, n_items: int, n_positions: int) -> NDArray[np.int64]:
@@ -227,24 +185,16 @@ class BubbleRank(CompiledAgent):
            R_0. The statistics are kept, so most exchanges follow again at once; but δ shrinks, so a decided pair may become
            undecided.
 
-    Late clicks count for a pair unless it was decided since its display. A replaced item goes to the end of the base list and
-    of the initial one.
-
     Example:
         >>> BubbleRank(4, 3, initial=[3, 1, 0], seed=0).state.base[:3]
         array([3, 1, 0])
     """
 
     paper = "Li et al. 2019, BubbleRank, Algorithm 1"
-    stands: ClassVar = {"bots": "click-farms", "late clicks": "late-clicks"}
     click_models = "CM, DCM, PBM and alike"
-    learns_from = ITS_DISPLAYS
-    remembered = ("shown_at", "randomised", "undecided", "rivals")
     state_type = State
     rank_kernel = rank
     update_kernel = update
-    count_kernel = count_session
-    replace_kernel = replace
 
     initial: ArrayLike | None = hyperparameter(
         default=None, check=check_initial, sizes=("n_items", "n_positions"), told="initial_ranking"

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from ..core.kernels import inner, kernel
 from ..core.state import Floats, Ints
-from .agent import ANY_LIST, CompiledAgent, TakesValues, rates
+from .agent import CompiledAgent, rates
 from .hyperparameters import hyperparameter, one_of
-from .kernels import FEEDBACK, count_session, rank_by_draw
+from .kernels import FEEDBACK, rank_by_draw
 from .templates import from_examined, largest
 
 
@@ -20,7 +20,7 @@ class CascadeAgent(CompiledAgent):
     """Base class of the cascade agents: the argument ``feedback`` says which positions count as examined."""
 
     click_models = "CM; others by the feedback rule"
-    learns_from = ANY_LIST
+    learns_from_any_list = True
 
     feedback: str = hyperparameter(default="last_click", check=one_of(FEEDBACK), search=FEEDBACK)
 
@@ -43,14 +43,13 @@ class Bounds(NamedTuple):
     width: Annotated[Floats, "L"]  # 1 / sqrt(N), 0 before it
     indices: Annotated[Floats, "L", np.inf]
     order: Annotated[Ints, "L", range]  # items by index
-    t: Annotated[Ints, "1"]  # displays
+    t: Annotated[Ints, "1"]  # sessions
     feedback: int
 
 
 @inner
 def bound_means(state, rng):  # type: ignore[no-untyped-def]
-    count_session(state)
-    radius = math.sqrt(1.5 * math.log(state.t[0]))
+    radius = math.sqrt(1.5 * math.log(state.t[0] + 1))
     for item in range(len(state.indices)):
         state.indices[item] = state.mean[item] + radius * state.width[item]
     return state.indices, state.order
@@ -64,13 +63,16 @@ def learn_ucb1(state, item, click):  # type: ignore[no-untyped-def]
     state.width[item] = 1.0 / math.sqrt(state.examined[item])
 
 
+learn_examined = from_examined(learn_ucb1)
+
+
 @kernel
-def replace_ucb1(state, rng, item):  # type: ignore[no-untyped-def]
-    state.clicks[item], state.examined[item] = 0, 0
-    state.mean[item], state.width[item] = np.inf, 0.0
+def update_ucb1(state, ranking, clicks):  # type: ignore[no-untyped-def]
+    state.t[0] += 1
+    learn_examined(state, ranking, clicks)
 
 
-class CascadeUCB1(CascadeAgent, TakesValues):
+class CascadeUCB1(CascadeAgent):
     """CascadeUCB1: show the K items of largest ``ŵ + sqrt(1.5 log t / N)``, in decreasing order.
 
     Idea:
@@ -122,10 +124,8 @@ class CascadeUCB1(CascadeAgent, TakesValues):
 
     paper = "Kveton et al. 2015, Algorithm 1"
     state_type = Bounds
-    rank_kernel, rank_available_kernel = largest(bound_means)
-    update_kernel = from_examined(learn_ucb1)
-    count_kernel = count_session
-    replace_kernel = replace_ucb1
+    rank_kernel = largest(bound_means)
+    update_kernel = update_ucb1
 
 
 # ------------------------------------------------------------------------------------------------------------- CascadeTS
@@ -153,12 +153,7 @@ def learn_ts(state, item, click):  # type: ignore[no-untyped-def]
     state.examined[item] += 1
 
 
-@kernel
-def replace_ts(state, rng, item):  # type: ignore[no-untyped-def]
-    state.clicks[item], state.examined[item] = 0, 0
-
-
-class CascadeTS(CascadeAgent, TakesValues):
+class CascadeTS(CascadeAgent):
     """CascadeTS: draw the attraction of each item from its Beta posterior, and show the K largest in decreasing order.
 
     Idea:
@@ -207,6 +202,5 @@ class CascadeTS(CascadeAgent, TakesValues):
 
     paper = "Hüyük and Tekin 2019, Algorithm 1; Zhong et al. 2021, section 3"
     state_type = TSState
-    rank_kernel, rank_available_kernel = largest(draw_means, rank_by_draw)
+    rank_kernel = largest(draw_means, rank_by_draw)
     update_kernel = from_examined(learn_ts)
-    replace_kernel = replace_ts

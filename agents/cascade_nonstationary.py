@@ -13,12 +13,9 @@ from ..core.kernels import inner, kernel
 from ..core.state import Floats, Ints, joined
 from .cascade import Bounds, CascadeAgent
 from .hyperparameters import above, between, hyperparameter, sessions
-from .kernels import count_session, examined_positions
+from .kernels import examined_positions
 from .search_space import Range
 from .templates import largest
-
-LEAST_WEIGHT = 1e-200
-"""Of a display: one that has faded more is as good as forgotten."""
 
 
 @inner
@@ -38,8 +35,6 @@ class Discounts(NamedTuple):
     clicks: Annotated[Floats, "L"]  # X / scale
     examined: Annotated[Floats, "L"]  # N / scale; so the width is 1 / sqrt(N / scale)
     scale: Annotated[Floats, "1", 1.0]
-    faded: Annotated[Floats, "1"]  # the log of how much a display of the beginning has faded: Σ log γ
-    displayed: Annotated[Floats, "1"]  # `faded` at the display
     gamma: Floats  # (1,) γ
     next_doubling: Ints  # (1,) the step at which γ changes; 0 if it does not
     epsilon: float
@@ -55,21 +50,19 @@ def discounted_gamma(n):  # type: ignore[no-untyped-def]
 
 
 @inner
-def begin_discounted(state):  # type: ignore[no-untyped-def]
-    """Count a display, and choose its discount γ; returns log γ."""
-    count_session(state)
-    t = state.t[0]
-    if t == state.next_doubling[0]:
-        state.gamma[0] = discounted_gamma(doubling_horizon(t))
-        state.next_doubling[0] = 2 * t
-    return math.log(state.gamma[0])
+def bound_discounted(state, rng):  # type: ignore[no-untyped-def]
+    # X/N + 2 sqrt(ε ln N_t(γ) / N) with N_t(γ) = (1 - γ^t) / (1 - γ)
+    t, gamma = state.t[0] + 1, state.gamma[0]
+    n_t = -math.expm1(t * math.log(gamma)) / (1.0 - gamma) if gamma < 1.0 else float(t)
+    radius = 2.0 * math.sqrt(state.epsilon * max(math.log(n_t), 0.0) / state.scale[0])
+    for item in range(len(state.indices)):
+        state.indices[item] = state.mean[item] + radius * state.width[item]
+    return state.indices, state.order
 
 
-@kernel
-def fade(state, log_gamma):  # type: ignore[no-untyped-def]
-    """Discount all counts by one display, before the clicks on the present one are added."""
-    state.faded[0] += log_gamma
-    state.displayed[0] = state.faded[0]
+@inner
+def fade(state):  # type: ignore[no-untyped-def]
+    """Discount all counts by one session."""
     state.scale[0] *= state.gamma[0]
     if state.scale[0] < 1e-100:
         for item in range(len(state.indices)):
@@ -81,44 +74,19 @@ def fade(state, log_gamma):  # type: ignore[no-untyped-def]
         state.scale[0] = 1.0
 
 
-@inner
-def bound_discounted(state, rng):  # type: ignore[no-untyped-def]
-    log_gamma = begin_discounted(state)
-    # X/N + 2 sqrt(ε ln N_t(γ) / N) with N_t(γ) = (1 - γ^t) / (1 - γ)
-    t, gamma = state.t[0], state.gamma[0]
-    n_t = -math.expm1(t * log_gamma) / (1.0 - gamma) if gamma < 1.0 else float(t)
-    radius = 2.0 * math.sqrt(state.epsilon * max(math.log(n_t), 0.0) / state.scale[0])
-    for item in range(len(state.indices)):
-        state.indices[item] = state.mean[item] + radius * state.width[item]
-    fade(state, log_gamma)
-    return state.indices, state.order
-
-
-@kernel
-def count_discounted(state):  # type: ignore[no-untyped-def]
-    fade(state, begin_discounted(state))
-
-
 @kernel
 def update_discounted(state, ranking, clicks):  # type: ignore[no-untyped-def]
-    # A display weighs γ^(t - s), by its own age s, not by that of its clicks; the last one 1.
-    weight = math.exp(state.faded[0] - state.displayed[0])
-    if weight < LEAST_WEIGHT:
-        return
+    fade(state)
     for k in range(examined_positions(clicks, state.feedback)):
-        if clicks[k] > 1:
-            continue
         item = ranking[k]
-        state.clicks[item] += clicks[k] * weight / state.scale[0]
-        state.examined[item] += weight / state.scale[0]
+        state.clicks[item] += clicks[k] / state.scale[0]
+        state.examined[item] += 1.0 / state.scale[0]
         state.mean[item] = state.clicks[item] / state.examined[item]
         state.width[item] = 1.0 / math.sqrt(state.examined[item])
-
-
-@kernel
-def replace_discounted(state, rng, item):  # type: ignore[no-untyped-def]
-    state.clicks[item], state.examined[item] = 0.0, 0.0
-    state.mean[item], state.width[item] = np.inf, 0.0
+    state.t[0] += 1
+    if state.t[0] + 1 == state.next_doubling[0]:
+        state.gamma[0] = discounted_gamma(doubling_horizon(state.next_doubling[0]))
+        state.next_doubling[0] *= 2
 
 
 class CascadeDUCB(CascadeAgent):
@@ -177,14 +145,11 @@ class CascadeDUCB(CascadeAgent):
     """
 
     paper = "Li and de Rijke 2019, Algorithm 1"
-    stands: ClassVar = {"change": "nonstat-detect", "bots": "click-farms", "late clicks": ""}
+    stands: ClassVar = {"change": "nonstat-detect"}
     click_models = "CM that changes"
-    remembered = ("displayed",)
     state_type = DiscountedState
-    rank_kernel, rank_available_kernel = largest(bound_discounted)
+    rank_kernel = largest(bound_discounted)
     update_kernel = update_discounted
-    count_kernel = count_discounted
-    replace_kernel = replace_discounted
 
     gamma: float | None = hyperparameter(
         default=None,
@@ -214,7 +179,6 @@ LONGEST_WINDOW_HORIZON = 2**26
 class Window(NamedTuple):
     """State in addition to `Bounds`, whose counts X and N are those of the window."""
 
-    displayed: Annotated[Ints, "1"]  # the number of the display
     tau: Ints  # (1,) τ
     next_doubling: Ints  # (1,) the step at which τ changes; 0 if it does not
     # A ring of sessions; session t stands at row t mod capacity. An entry is 2 · item + click, -1 where not examined.
@@ -242,18 +206,17 @@ def count(state, item, clicks, examined):  # type: ignore[no-untyped-def]
 
 
 @inner
-def begin_window(state):  # type: ignore[no-untyped-def]
-    """Count a display, and choose its window length τ."""
-    count_session(state)
-    t = state.t[0]
-    if t == state.next_doubling[0] and t < LONGEST_WINDOW_HORIZON:
-        state.tau[0] = window_length(doubling_horizon(t))
-        state.next_doubling[0] = 2 * t
+def bound_window(state, rng):  # type: ignore[no-untyped-def]
+    # X/N + sqrt(ε ln(min(t, τ)) / N)
+    radius = math.sqrt(state.epsilon * math.log(min(state.t[0] + 1, state.tau[0])))
+    for item in range(len(state.indices)):
+        state.indices[item] = state.mean[item] + radius * state.width[item]
+    return state.indices, state.order
 
 
-@kernel
+@inner
 def move_window(state):  # type: ignore[no-untyped-def]
-    """Remove the displays that leave the window of the last τ displays, and add an empty row for the present one."""
+    """Remove the sessions that leave the window of the last τ, and add an empty row for the present one."""
     t, capacity = state.t[0], state.window.shape[0]
     while state.oldest[0] <= t - state.tau[0]:
         row = state.oldest[0] % capacity
@@ -264,46 +227,20 @@ def move_window(state):  # type: ignore[no-untyped-def]
         state.oldest[0] += 1
     for k in range(state.window.shape[1]):
         state.window[t % capacity, k] = -1
-    state.displayed[0] = t
-
-
-@inner
-def bound_window(state, rng):  # type: ignore[no-untyped-def]
-    begin_window(state)
-    # X/N + sqrt(ε ln(min(t, τ)) / N)
-    radius = math.sqrt(state.epsilon * math.log(min(state.t[0], state.tau[0])))
-    for item in range(len(state.indices)):
-        state.indices[item] = state.mean[item] + radius * state.width[item]
-    move_window(state)
-    return state.indices, state.order
-
-
-@kernel
-def count_window(state):  # type: ignore[no-untyped-def]
-    begin_window(state)
-    move_window(state)
 
 
 @kernel
 def update_window(state, ranking, clicks):  # type: ignore[no-untyped-def]
-    displayed = state.displayed[0]
-    if displayed < state.oldest[0]:
-        return  # it has left the window, if only while the window was smaller
-    row = displayed % state.window.shape[0]
+    state.t[0] += 1
+    move_window(state)
+    row = state.t[0] % state.window.shape[0]
     for k in range(examined_positions(clicks, state.feedback)):
-        if clicks[k] <= 1:
-            state.window[row, k] = 2 * ranking[k] + clicks[k]
-            count(state, ranking[k], clicks[k], 1)
-
-
-@kernel
-def replace_window(state, rng, item):  # type: ignore[no-untyped-def]
-    for displayed in range(state.oldest[0], state.t[0] + 1):
-        row = displayed % state.window.shape[0]
-        for k in range(state.window.shape[1]):
-            if state.window[row, k] // 2 == item:
-                state.window[row, k] = -1
-    count(state, item, -state.clicks[item], -state.examined[item])
+        state.window[row, k] = 2 * ranking[k] + clicks[k]
+        count(state, ranking[k], clicks[k], 1)
+    following = state.t[0] + 1
+    if following == state.next_doubling[0] and following < LONGEST_WINDOW_HORIZON:
+        state.tau[0] = window_length(doubling_horizon(following))
+        state.next_doubling[0] = 2 * following
 
 
 def check_window(name: str, tau: Any) -> int:
@@ -320,8 +257,7 @@ class CascadeSWUCB(CascadeAgent):
         shows the K items with the largest mean X / N plus a bonus, and items that were not examined in the window come first.
         All old clicks have left the window τ sessions after a change, so it finds the new order sooner than `CascadeDUCB`,
         whose old clicks fade slowly. It tries every item again in each window, so it loses much more than `CascadeKLUCB` if
-        users do not change. Clicks that arrive after more than τ sessions are lost, and then the agent shows almost random
-        lists.
+        users do not change.
 
     Algorithm:
         ::
@@ -366,14 +302,11 @@ class CascadeSWUCB(CascadeAgent):
     """
 
     paper = "Li and de Rijke 2019, Algorithm 1"
-    stands: ClassVar = {"change": "nonstat-detect", "bots": "click-farms", "late clicks": ""}
+    stands: ClassVar = {"change": "nonstat-detect"}
     click_models = "CM that changes"
-    remembered = ("displayed",)
     state_type = WindowState
-    rank_kernel, rank_available_kernel = largest(bound_window)
+    rank_kernel = largest(bound_window)
     update_kernel = update_window
-    count_kernel = count_window
-    replace_kernel = replace_window
 
     tau: int | None = hyperparameter(default=None, check=check_window, search=Range(50, 100_000, log=True))
     epsilon: float = hyperparameter(default=0.5, check=above(0), search=Range(0.01, 2.0, log=True))

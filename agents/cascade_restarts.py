@@ -13,19 +13,17 @@ one more observation raises it by at most the amount by which the log-likelihood
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from ..core.checks import probability
-from ..core.kernels import inner, kernel, specialise
-from ..core.state import Flags, Floats, Ints, joined
-from . import kl_ucb
+from ..core.kernels import inner, kernel
+from ..core.state import Floats, Ints, joined
 from .cascade import CascadeAgent
 from .hyperparameters import between, count, hyperparameter, sessions
-from .kernels import count_session, examined_positions, log_likelihood
-from .kl_ucb import CascadeKLUCB, LadderedState
+from .kernels import examined_positions, log_likelihood
+from .kl_ucb import C, KLUCBState, forget_klucb, rank_klucb, update_klucb
 from .search_space import Range
 
 REMEMBERED = 1000
@@ -36,8 +34,7 @@ LONGEST = 2**62
 class Detection(NamedTuple):
     """State of the change detector, in addition to the state of `CascadeKLUCB`."""
 
-    sessions: Annotated[Ints, "1"]  # all displays
-    displayed: Annotated[Ints, "1"]  # the number of the display
+    sessions: Annotated[Ints, "1"]  # all of them; t counts from the last restart
     n_restarts: Annotated[Ints, "1"]
     restart_steps: Ints  # (1000,) after which session the last restarts were, in a ring
     # Of each item the convex hull of the points (s, x_1 + .. + x_s), its lower part and its upper part, from s = 0 to n.
@@ -48,8 +45,6 @@ class Detection(NamedTuple):
     at_most: Annotated[Floats, "L"]  # the statistic is not larger
     threshold: Annotated[Floats, "L"]  # nor is the threshold smaller than this
     drawn_order: Ints  # (L,) in which items are forced to the top
-    forced: Annotated[Ints, "1", -1]  # the item that is in this session, or -1
-    everything: Annotated[Flags, "L", True]  # all true
     period: int  # ⌊L / p⌋, 0 for p = 0
     log_three_by_delta: float  # log(3 / δ)
 
@@ -107,31 +102,10 @@ def has_changed(state, item, n, total):  # type: ignore[no-untyped-def]
 
 
 @inner
-def count_restarting(state):  # type: ignore[no-untyped-def]
-    state.sessions[0] += 1
-    state.displayed[0] = state.sessions[0]
-
-
-@kernel
-def count_foreign(state):  # type: ignore[no-untyped-def]
-    count_session(state)
-    count_restarting(state)
-
-
-@inner
-def is_of_another_segment(state):  # type: ignore[no-untyped-def]
-    """Whether the agent has restarted since the display."""
-    n = state.n_restarts[0]
-    return n > 0 and state.displayed[0] <= state.restart_steps[(n - 1) % len(state.restart_steps)]
-
-
-@inner
 def must_restart(state, ranking, clicks):  # type: ignore[no-untyped-def]
     """Add the observations of a session to the tests, after the index has learned them; returns whether some item changed."""
     changed = False
     for k in range(examined_positions(clicks, state.feedback)):
-        if clicks[k] > 1:
-            continue
         item = ranking[k]
         changed |= has_changed(state, item, state.examined[item], state.clicks[item])
     return changed
@@ -139,32 +113,25 @@ def must_restart(state, ranking, clicks):  # type: ignore[no-untyped-def]
 
 @inner
 def restart(state):  # type: ignore[no-untyped-def]
-    """Begin another segment; the items are forgotten one by one."""
+    """Forget all items, and begin another segment."""
     state.restart_steps[state.n_restarts[0] % len(state.restart_steps)] = state.sessions[0]
     state.n_restarts[0] += 1
     state.t[0] = 0
+    for item in range(len(state.examined)):
+        forget_klucb(state, item)
+        state.n_vertices[item] = 0
+        state.likelihood[item], state.at_most[item], state.threshold[item] = 0.0, 0.0, 0.0
 
 
 @inner
-def forget_item(state, item):  # type: ignore[no-untyped-def]
-    """Restart the test of an item whose id was given to another item."""
-    state.n_vertices[item] = 0
-    state.likelihood[item], state.at_most[item], state.threshold[item] = 0.0, 0.0, 0.0
-
-
-@inner
-def force(state, available, ranking):  # type: ignore[no-untyped-def]
+def force(state, ranking):  # type: ignore[no-untyped-def]
     """In the first L sessions of each period, put one item at the top of the list, each item once."""
-    state.forced[0] = -1
     if state.period == 0:
         return
-    turn = (state.t[0] - 1) % state.period
+    turn = state.t[0] % state.period
     if turn >= len(state.drawn_order):
         return
     item = state.drawn_order[turn]
-    if not available[item]:
-        return
-    state.forced[0] = item
     place = 0  # where it stands, or the last place
     while place < len(ranking) - 1 and ranking[place] != item:
         place += 1
@@ -175,92 +142,24 @@ def force(state, available, ranking):  # type: ignore[no-untyped-def]
 
 # ------------------------------------------------------------------------------------------------------------ the kernels
 
-# Left open in the templates below; `restarting` binds them to the kernels of an agent that knows of no change.
-rank: Callable[..., None]
-rank_available: Callable[..., None]
-update: Callable[..., None]
-replace: Callable[..., None]
-
-RestartingKLUCBState = joined("RestartingKLUCBState", LadderedState, Detection)
+RestartingKLUCBState = joined("RestartingKLUCBState", KLUCBState, Detection)
 
 
-def _rank(state, rng, ranking):  # type: ignore[no-untyped-def]
-    count_restarting(state)
-    rank(state, rng, ranking)
-    force(state, state.everything, ranking)
+@kernel
+def rank(state, rng, ranking):  # type: ignore[no-untyped-def]
+    rank_klucb(state, rng, ranking)
+    force(state, ranking)
 
 
-def _rank_available(state, rng, available, ranking):  # type: ignore[no-untyped-def]
-    count_restarting(state)
-    rank_available(state, rng, available, ranking)
-    force(state, available, ranking)
-
-
-def _replace(state, rng, item):  # type: ignore[no-untyped-def]
-    replace(state, rng, item)
-    forget_item(state, item)
-
-
-def _update(state, ranking, clicks):  # type: ignore[no-untyped-def]
-    if is_of_another_segment(state):
-        return
-    update(state, ranking, clicks)
+@kernel
+def update(state, ranking, clicks):  # type: ignore[no-untyped-def]
+    state.sessions[0] += 1
+    update_klucb(state, ranking, clicks)
     if must_restart(state, ranking, clicks):
         restart(state)
-        for item in range(len(state.examined)):
-            replace(state, None, item)  # draws nothing
-            forget_item(state, item)
 
 
-def restarting(kind: Any) -> tuple[Callable[..., None], ...]:
-    """Return the kernels of an agent that restarts: `rank_kernel`, `rank_available_kernel`, `update_kernel`, `replace_kernel`.
-
-    Args:
-        kind: the class of the agent that knows of no change; it ranks among available items, and forgets them.
-    """
-    return (
-        specialise(_rank, rank=kind.rank_kernel),
-        specialise(_rank_available, rank_available=kind.rank_available_kernel),
-        specialise(_update, update=kind.update_kernel, replace=kind.replace_kernel),
-        specialise(_replace, replace=kind.replace_kernel),
-    )
-
-
-# -------------------------------------------------------------------------------------------------------------- agents
-
-
-class _RestartingAgent(CascadeAgent):
-    """Base class of both agents: their arguments and the state of the change detector."""
-
-    click_models = "CM that changes"
-    remembered = ("displayed",)
-    count_kernel = count_foreign
-
-    horizon: int = hyperparameter(check=sessions(2))
-    n_segments: int = hyperparameter(default=1, check=count())  # it only makes the default of exploration
-    delta: float | None = hyperparameter(default=None, check=between(1e-300, 1), search=Range(1e-10, 0.5, log=True))
-    exploration: float | None = hyperparameter(default=None, check=probability, search=Range(0.0003, 0.3, log=True))
-    n_vertices: int = hyperparameter(default=1000, check=count(4))
-
-    def _state_sizes(self) -> dict[str, int]:
-        # A chain of vertices with integer coordinates has few of them: less than the 0.9 n^(2/3) that differ in slope.
-        most = 8 + math.ceil(self.hyperparameters["horizon"] ** (2 / 3))
-        return super()._state_sizes() | {"H": min(self.hyperparameters["n_vertices"], most)}
-
-    def _first_values(self) -> dict[str, Any]:
-        n, hyperparameters = self.n_items, self.hyperparameters
-        horizon, p = hyperparameters["horizon"], hyperparameters["exploration"]
-        if p is None:
-            p = min(1.0, math.sqrt(hyperparameters["n_segments"] * n * math.log(horizon) / horizon))
-        return super()._first_values() | {
-            "restart_steps": np.zeros(REMEMBERED, np.int64),
-            "drawn_order": self.rng.permutation(n),
-            "period": math.floor(min(n / p, LONGEST)) if p > 0.0 else 0,
-            "log_three_by_delta": math.log(3.0) - math.log(hyperparameters["delta"] or 1.0 / horizon),
-        }
-
-
-class GLRCascadeKLUCB(_RestartingAgent):
+class GLRCascadeKLUCB(CascadeAgent):
     """GLR-CascadeKLUCB: `CascadeKLUCB` with a change detector: it restarts once the clicks on an item show that users changed.
 
     Idea:
@@ -332,9 +231,32 @@ class GLRCascadeKLUCB(_RestartingAgent):
     """
 
     paper = "Wang et al. 2019, Algorithm 1"
-    stands: ClassVar = {"change": "nonstat-detect", "bots": "click-farms", "late clicks": "late-clicks"}
+    click_models = "CM that changes"
+    stands: ClassVar = {"change": "nonstat-detect"}
     state_type = RestartingKLUCBState
-    rank_kernel, rank_available_kernel, update_kernel, replace_kernel = restarting(CascadeKLUCB)
+    rank_kernel = rank
+    update_kernel = update
+
+    horizon: int = hyperparameter(check=sessions(2))
+    n_segments: int = hyperparameter(default=1, check=count())  # it only makes the default of exploration
+    delta: float | None = hyperparameter(default=None, check=between(1e-300, 1), search=Range(1e-10, 0.5, log=True))
+    exploration: float | None = hyperparameter(default=None, check=probability, search=Range(0.0003, 0.3, log=True))
+    n_vertices: int = hyperparameter(default=1000, check=count(4))
+
+    def _state_sizes(self) -> dict[str, int]:
+        # A chain of vertices with integer coordinates has few of them: less than the 0.9 n^(2/3) that differ in slope.
+        most = 8 + math.ceil(self.hyperparameters["horizon"] ** (2 / 3))
+        return super()._state_sizes() | {"H": min(self.hyperparameters["n_vertices"], most)}
 
     def _first_values(self) -> dict[str, Any]:
-        return super()._first_values() | {"c": kl_ucb.C}
+        n, hyperparameters = self.n_items, self.hyperparameters
+        horizon, p = hyperparameters["horizon"], hyperparameters["exploration"]
+        if p is None:
+            p = min(1.0, math.sqrt(hyperparameters["n_segments"] * n * math.log(horizon) / horizon))
+        return super()._first_values() | {
+            "c": C,
+            "restart_steps": np.zeros(REMEMBERED, np.int64),
+            "drawn_order": self.rng.permutation(n),
+            "period": math.floor(min(n / p, LONGEST)) if p > 0.0 else 0,
+            "log_three_by_delta": math.log(3.0) - math.log(hyperparameters["delta"] or 1.0 / horizon),
+        }

@@ -29,7 +29,7 @@ from ..core.checks import (
     probability,
     unknown,
 )
-from .agent import ITS_DISPLAYS, LAST_DISPLAY, Seed
+from .agent import Seed
 from .learner import Actions, Learner, Training
 from .search_space import Range, SearchSpace
 
@@ -106,9 +106,6 @@ class StableBaselines(Learner):
        counted.
     4. torch runs in one thread: the networks are too small for more.
     5. Where every session has other candidates, their features are observed, and not the last clicks, which were on others.
-    6. If clicks come late, a list gets its own reward when it arrives (`DelayedRollouts`, `DelayedReplay`). This does not hold
-       for classes of users' own (``sb3_contrib:TRPO``): their loop is not known, and the reward of a step is that of the
-       clicks that arrive in it. RecurrentPPO is refused, because its sequences need the rewards in the order of sessions.
 
     The library draws from the global generators of Python, NumPy and torch, which `learn` therefore seeds: one seed gives one
     run, as long as nothing else in the process draws from them meanwhile.
@@ -133,7 +130,6 @@ class StableBaselines(Learner):
     """
 
     engine = "stable-baselines3"
-    learns_from = ITS_DISPLAYS
     click_models = "any"
     paper: ClassVar[str]
     """The paper and the library of the algorithm."""
@@ -225,15 +221,6 @@ class StableBaselines(Learner):
         always = {"policy": policy, "device": "cpu", "gamma": gamma}
         return {name: value for name, value in always.items() if taken is None or name in taken} | arguments
 
-    def _algorithm_for(self, envs: VecEnv) -> Any:
-        """Return the library's class; where clicks come late, one that gives rewards to the lists that earned them."""
-        is_late = envs.has_attr("arrivals") and envs.get_attr("arrivals", 0)[0] is not None
-        if not is_late or self.learns_from != ITS_DISPLAYS:
-            return self.algorithm()
-        from .delayed_credit import with_delayed_credit
-
-        return with_delayed_credit(self.algorithm(), self.choices)
-
     def learn(self, envs: VecEnv, sessions: int, on_step: Callable[[], bool]) -> None:
         from stable_baselines3.common.logger import Logger
         from stable_baselines3.common.utils import set_random_seed
@@ -253,7 +240,7 @@ class StableBaselines(Learner):
             if self.model is None:
                 if "features" in getattr(envs.observation_space, "spaces", ()):
                     self.hyperparameters |= self._of_features
-                self.model = self._algorithm_for(envs)(env=envs, **self.arguments())
+                self.model = self.algorithm()(env=envs, **self.arguments())
             else:
                 self.model.set_env(envs)
             self.model.action_space.seed(seed)
@@ -357,7 +344,7 @@ class PPO(_CanTrainBefore):
         drawn from the top down: each item in proportion to exp(score), among those that are left (`PlackettLuceActorCritic`).
         After every few sessions of many parallel streams, gradient steps make lists more likely that earned more than expected.
         The change is clipped, so the same sessions can serve for several gradient steps before they are out of date. It works
-        with any reward and click model, and with masks, but needs many more sessions than a bandit algorithm, and may settle on
+        with any reward and click model, but needs many more sessions than a bandit algorithm, and may settle on
         a suboptimal list.
 
     Algorithm:
@@ -502,7 +489,6 @@ class RecurrentPPO(StableBaselines):
 
     paper = "Schulman et al. 2017, with an LSTM; sb3-contrib"
     package = "sb3_contrib"
-    learns_from = LAST_DISPLAY  # its sequences need the reward of every session, in the order of sessions
     representations = ("codes", "scores")
     measured = Measured(8.4, 15.8)
     settings: ClassVar = _AS_PPO | {
@@ -749,7 +735,6 @@ class _Adopted(StableBaselines):
     """A user's class in the style of stable-baselines3, with its own defaults."""
 
     paper = "your own"
-    learns_from = Learner.learns_from  # its loop is not known here, so its lists cannot be given their rewards
     settings: ClassVar = {"n_envs": Setting(8, check_count, "")}
     adopted: ClassVar[Any]
 

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from ..core.kernels import inner, kernel
 from ..core.state import Floats, Ints
-from .agent import ANY_LIST
 from .assignment import ROUNDING, assign, lead
 from .hyperparameters import count, hyperparameter, sessions
 from .kernels import kl_upper, log_likelihood, rank_by_index, shuffle_front
@@ -197,12 +196,6 @@ def learn(state, item, k, click):  # type: ignore[no-untyped-def]
         state.won[k] = max(state.won[k], state.mean[item, k] - state.before[item, k])
 
 
-@kernel
-def replace(state, rng, item):  # type: ignore[no-untyped-def]
-    state.clicks[item, :], state.shown[item, :] = 0, 0
-    state.mean[item, :], state.upper[item, :], state.known[item, :] = 0.0, 1.0, NOTHING
-
-
 class GRAB(LeaderAgent):
     """GRAB: show the list with the largest estimated clicks, or one of its neighbours if its indices are larger.
 
@@ -266,11 +259,10 @@ class GRAB(LeaderAgent):
 
     paper = "Gauthier et al. 2021a, Algorithm 1"
     click_models = "PBM"
-    learns_from = ANY_LIST
+    learns_from_any_list = True
     state_type = State
     rank_kernel = rank
     update_kernel = from_shown(learn)
-    replace_kernel = replace
 
     horizon: int | None = hyperparameter(default=None, check=sessions())
     gamma: int | None = hyperparameter(default=None, check=count(), search=Range(1, 300, log=True))

@@ -8,10 +8,7 @@ import numpy as np
 
 from ..core.checks import Choices
 from ..core.kernels import inner, kernel
-from .codes import NOT_SHOWN
 
-FEW = 64
-"""Items that insertion sort puts in order faster than heapsort."""
 FIRST_CLICK, LAST_CLICK = 0, 1
 FEEDBACK = Choices(("first_click", "last_click"))
 
@@ -35,30 +32,6 @@ def sort_by_index(index, order):  # type: ignore[no-untyped-def]
             order[j + 1] = order[j]
             j -= 1
         order[j + 1] = item
-
-
-@inner
-def sort_by_heap(index, order):  # type: ignore[no-untyped-def]
-    """`sort_by_index` of an order that tells nothing: heapsort, whose time grows as n log n."""
-    n = len(order)
-    for step in range(n + n // 2):  # first the heap is made, then its root, the last item of the rest, goes to the end
-        start, stop = max(n // 2 - 1 - step, 0), min(n, n + n // 2 - step)
-        if stop < n:
-            order[0], order[stop] = order[stop], order[0]
-        while 2 * start + 1 < stop:
-            child = 2 * start + 1
-            if child + 1 < stop and comes_after(index, order[child + 1], order[child]):
-                child += 1
-            if not comes_after(index, order[child], order[start]):
-                break
-            order[start], order[child] = order[child], order[start]
-            start = child
-
-
-@inner
-def comes_after(index, item, other):  # type: ignore[no-untyped-def]
-    """Whether an item stands below another one where both are sorted by decreasing index, ties by id."""
-    return index[item] < index[other] or (index[item] == index[other] and item > other)
 
 
 @inner
@@ -143,20 +116,6 @@ def rank_by_draw(index, order, rng, count):  # type: ignore[no-untyped-def]
 
 
 @inner
-def rank_available(index, order, rng, available, count):  # type: ignore[no-untyped-def]
-    """`rank_by_index` among some of the items, at least ``count``; the indices of the others become -inf."""
-    for item in range(len(index)):
-        order[item] = item
-        if not available[item]:
-            index[item] = -np.inf
-    if len(order) <= FEW:
-        sort_by_index(index, order)
-    else:
-        sort_by_heap(index, order)
-    shuffle_ties(index, order, rng, count)
-
-
-@inner
 def show(order, ranking):  # type: ignore[no-untyped-def]
     """Write the first items of an order into the list."""
     for k in range(len(ranking)):
@@ -232,47 +191,19 @@ def exploration(t, c):  # type: ignore[no-untyped-def]
 
 @inner
 def examined_positions(clicks, feedback):  # type: ignore[no-untyped-def]
-    """How many positions a cascade agent takes as examined: up to the first or last click, all shown ones without a click.
-
-    Of these, what is void is no sample.
-    """
+    """How many positions a cascade agent takes as examined: up to the first or last click, all shown ones without a click."""
     if feedback == FIRST_CLICK:
         for k in range(len(clicks)):
-            if clicks[k] & 1:
+            if clicks[k] == 1:
                 return k + 1
     else:
         for k in range(len(clicks) - 1, -1, -1):
-            if clicks[k] & 1:
+            if clicks[k] == 1:
                 return k + 1
     n_shown = len(clicks)
-    if clicks[n_shown - 1] == NOT_SHOWN:
-        n_shown = 0
-        while clicks[n_shown] != NOT_SHOWN:
-            n_shown += 1
+    while n_shown > 0 and clicks[n_shown - 1] < 0:
+        n_shown -= 1
     return n_shown
-
-
-@inner
-def mark_unbeaten(unbeaten, ranking, clicks):  # type: ignore[no-untyped-def]
-    """Mark the items that no clicked one has beaten: those clicked as well, and those of which the clicks tell nothing.
-
-    Items that a list leaves out count as not clicked, but where it was cut off.
-    """
-    if clicks[len(ranking) - 1] >= NOT_SHOWN:
-        for item in range(len(unbeaten)):
-            unbeaten[item] = True
-    for k in range(len(ranking)):
-        unbeaten[ranking[k]] = clicks[k] != 0
-
-
-@inner
-def unmark(unbeaten, ranking, clicks):  # type: ignore[no-untyped-def]
-    """Undo `mark_unbeaten`."""
-    if clicks[len(ranking) - 1] >= NOT_SHOWN:
-        for item in range(len(unbeaten)):
-            unbeaten[item] = False
-    for k in range(len(ranking)):
-        unbeaten[ranking[k]] = False
 
 
 @inner
@@ -320,32 +251,3 @@ def peel(beats, part, order, start):  # type: ignore[no-untyped-def]
         n_parts += 1
     start[n_parts] = n_items
     return n_parts
-
-
-@inner
-def gather_parts(part, number, since, members, start):  # type: ignore[no-untyped-def]
-    """List the items of each part of a display, but for those that were replaced since.
-
-    Args:
-        part: ``(L,)`` of each item, negative for none.
-        number: of the display, or of what it shares with others.
-        since: ``(L,)`` the number from which on each id stands for its item.
-        members: ``(L,)`` receives the items, part by part.
-        start: (number of parts + 1 or more,) receives where each part begins in it; then where the last one ends.
-    """
-    start[:] = 0
-    for item in range(len(part)):
-        if part[item] >= 0 and since[item] <= number:
-            start[part[item]] += 1
-    for p in range(1, len(start)):
-        start[p] += start[p - 1]
-    for item in range(len(part)):
-        if part[item] >= 0 and since[item] <= number:
-            start[part[item]] -= 1
-            members[start[part[item]]] = item
-
-
-@kernel
-def count_session(state):  # type: ignore[no-untyped-def]
-    """The clock of agents whose ``t`` is the number of displays, this one included."""
-    state.t[0] += 1

@@ -5,10 +5,6 @@ exactly if ``N KL(ŵ, x) < bound``. Therefore values x between neighbouring indi
 session. If a fence fails, indices are computed, but only of the items above a lower fence (the "floor"). Items of equal counts
 tie under every bound, which certifies the order where there are no fences, for example in the first sessions. The lists are
 bit for bit those of the plain definition.
-
-If only some items can be shown, fences lie between all neighbouring items (`rungs`), and indices are computed only if a fence
-of an item that can be shown fails. All indices are computed in every session
-if only a small part of the items can be shown.
 """
 
 from __future__ import annotations
@@ -20,15 +16,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..core.kernels import inner, kernel
-from ..core.state import Flags, Floats, Ints, joined
+from ..core.state import Flags, Floats, Ints
 from ..envs.spaces import check_ranking
-from .agent import ANY_LIST, CompiledAgent, TakesValues, rates
+from .agent import CompiledAgent, rates
 from .cascade import CascadeAgent
 from .hyperparameters import at_least, hyperparameter
 from .kernels import (
     LAST_CLICK,
     choose_largest,
-    count_session,
     examined_positions,
     exploration,
     kl_upper,
@@ -51,7 +46,7 @@ class KLUCBState(NamedTuple):
     examined: Annotated[Ints, "L"]  # N
     indices: Annotated[Floats, "L", np.inf]  # as last solved for
     order: Annotated[Ints, "L", range]  # the items of the front by index, then others
-    t: Annotated[Ints, "1"]  # displays
+    t: Annotated[Ints, "1"]  # sessions
     positions: Annotated[Ints, "K", range]  # the position of the k-th largest index
     feedback: int
     c: float  # of the exploration term
@@ -67,18 +62,6 @@ class KLUCBState(NamedTuple):
     front: Annotated[Ints, "1"]  # how many items are not certainly below the floor
     tied: Annotated[Ints, "1"]  # how many items of equal counts stand first, if they fill the list, else 0
     floor: Annotated[Floats, "4"]  # its x, -log x, -log(1 - x), and the least N KL(ŵ, x) of the others, less its margin
-
-
-class Ladder(NamedTuple):
-    """State that certifies the order of all items, from which the items that can be shown are selected."""
-
-    ladder: Annotated[Ints, "L", range]  # all items, by the index as last solved for all
-    laddered: Annotated[Flags, "1"]  # whether there are all rungs
-    rungs: Annotated[Floats, "L 3"]  # x, -log x and -log(1 - x) between the k-th and the next item of the ladder
-    present: Annotated[Ints, "L", range]  # the items that can be shown
-
-
-LadderedState = joined("LadderedState", KLUCBState, Ladder)
 
 
 @inner
@@ -367,9 +350,9 @@ def put_fences(state):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def show_by_klucb(state, rng, ranking):  # type: ignore[no-untyped-def]
+def rank_klucb(state, rng, ranking):  # type: ignore[no-untyped-def]
     """Write the list of the present session."""
-    bound = exploration(state.t[0], state.c)
+    bound = exploration(state.t[0] + 1, state.c)
     if not order_is_certain(state, bound):
         # Unless a tie goes on: in the front as it is, in one gathered anew, among all; each time with what is certainly below
         # the list spared, then without. Loops, for every call in the text is compiled on its own.
@@ -403,7 +386,7 @@ def doubt_order(state):  # type: ignore[no-untyped-def]
 
 @inner
 def reckon_with(state, item):  # type: ignore[no-untyped-def]
-    """Update what certifies the order after a late click on an item that is not in the present list."""
+    """Update what certifies the order after a click on an item that is not in the present list."""
     n_positions = len(state.fence)
     if not state.floored[0] and state.floor[0] == 0.0 and state.tied[0] == 0:
         return
@@ -420,107 +403,13 @@ def reckon_with(state, item):  # type: ignore[no-untyped-def]
         state.floor[3] = min(state.floor[3], reach(state, item, state.floor[0], state.floor[1], state.floor[2]))
 
 
-# ------------------------------------------------------------------------------------------------- of some items, or all solved
-
-
-@inner
-def sort_by_solving(state, bound, items, count):  # type: ignore[no-untyped-def]
-    """Solve for the indices of some items, and sort these; true to rounding if the first ``count`` are apart, else exactly."""
-    for attempt in range(2):  # from the last indices, and exactly where that leaves doubt
-        for i in range(len(items)):
-            item = items[i]
-            n = state.examined[item]
-            index = np.inf
-            if n > 0:
-                index = refine(state, item, bound) if attempt == 0 else np.nan
-                if not index > 0.0:
-                    index = kl_upper(state.clicks[item] / n, bound / n)
-            state.indices[item] = index
-        sort_by_index(state.indices, items)
-        if are_apart(state, items[: count + 1]):
-            break
-
-
-@inner
-def put_rungs(state):  # type: ignore[no-untyped-def]
-    """Put a rung midway between all neighbouring indices, and one below them all."""
-    n_items = len(state.ladder)
-    state.laddered[0] = True
-    for k in range(n_items):
-        upper = state.indices[state.ladder[k]]
-        lower = state.indices[state.ladder[k + 1]] if k + 1 < n_items else 0.0
-        x = min(0.5 * (upper + lower), NEAR_ONE)
-        if upper == np.inf and lower <= 1.0:  # of an item never examined: above every index
-            state.rungs[k, 0], state.rungs[k, 1], state.rungs[k, 2] = 2.0, UNBOUNDED, UNBOUNDED
-        elif lower < x < upper:
-            state.rungs[k, 0], state.rungs[k, 1], state.rungs[k, 2] = x, -math.log(x), -math.log1p(-x)
-        else:
-            state.laddered[0] = False
-
-
-@inner
-def climb(state, bound, available, n_wanted):  # type: ignore[no-untyped-def]
-    """Take ``n_wanted`` items that can be shown from the ladder; returns whether its order is certain."""
-    if not state.laddered[0]:
-        return False
-    rungs, n = state.rungs, 0
-    for k in range(len(state.ladder)):
-        item = state.ladder[k]
-        if available[item]:
-            if k > 0 and not reach(state, item, rungs[k - 1, 0], rungs[k - 1, 1], rungs[k - 1, 2]) > bound:
-                return False
-            if n < n_wanted:
-                if not is_certainly_above(state, item, rungs[k, 0], rungs[k, 1], rungs[k, 2], bound):
-                    return False
-                state.present[n] = item
-                n += 1
-    return True
-
-
-@inner
-def take_present(items, available, present):  # type: ignore[no-untyped-def]
-    """Write the items that can be shown, in their present order."""
-    n = 0
-    for i in range(len(items)):
-        present[n] = items[i]
-        n += available[items[i]]
-
-
-@kernel
-def rank_klucb(state, rng, ranking):  # type: ignore[no-untyped-def]
-    count_session(state)
-    show_by_klucb(state, rng, ranking)
-
-
-@kernel
-def rank_klucb_available(state, rng, available, ranking):  # type: ignore[no-untyped-def]
-    count_session(state)
-    bound, n_available = exploration(state.t[0], state.c), 0
-    if not climb(state, bound, available, len(ranking)):
-        for item in range(len(available)):
-            n_available += available[item]
-        if 2 * n_available >= len(available):
-            sort_by_solving(state, bound, state.ladder, len(state.ladder))
-            put_rungs(state)
-            take_present(state.ladder, available, state.present)
-        else:
-            for item in range(len(available)):
-                state.order[item] = item
-            take_present(state.order, available, state.present)
-            sort_by_solving(state, bound, state.present[:n_available], len(ranking))
-        shuffle_ties(state.indices, state.present[:n_available], rng, len(ranking))
-        doubt_order(state)
-    put_by_position(state, state.present, ranking)
-
-
 @kernel
 def update_klucb(state, ranking, clicks):  # type: ignore[no-untyped-def]
+    state.t[0] += 1
     difference = 0  # without a branch for each position, which would take twice the time
     for k in range(len(ranking)):
         difference |= ranking[state.positions[k]] ^ state.order[k]
     for k in range(examined_positions(clicks, state.feedback)):
-        if clicks[k] > 1:
-            continue
         item = ranking[k]
         state.clicks[item] += clicks[k]
         state.examined[item] += 1
@@ -529,14 +418,15 @@ def update_klucb(state, ranking, clicks):  # type: ignore[no-untyped-def]
             reckon_with(state, item)
 
 
-@kernel
-def replace_klucb(state, rng, item):  # type: ignore[no-untyped-def]
+@inner
+def forget_klucb(state, item):  # type: ignore[no-untyped-def]
+    """Forget the clicks on an item."""
     state.clicks[item], state.examined[item], state.peak[item] = 0, 0, 0.0
     state.indices[item] = np.inf
     doubt_order(state)
 
 
-class CascadeKLUCB(CascadeAgent, TakesValues):
+class CascadeKLUCB(CascadeAgent):
     """CascadeKL-UCB: show the K items of largest ``kl_upper(ŵ, (log t + c log log t) / N)``, in decreasing order.
 
     Idea:
@@ -588,12 +478,9 @@ class CascadeKLUCB(CascadeAgent, TakesValues):
     """
 
     paper = "Kveton et al. 2015, Algorithm 1"
-    state_type = LadderedState
+    state_type = KLUCBState
     rank_kernel = rank_klucb
-    rank_available_kernel = rank_klucb_available
     update_kernel = update_klucb
-    count_kernel = count_session
-    replace_kernel = replace_klucb
 
     c: float = hyperparameter(default=C, check=at_least(0), search=Range(0.0, 6.0))
 
@@ -657,14 +544,11 @@ class DCMKLUCB(CompiledAgent):
     """
 
     paper = "Katariya et al. 2016, Algorithm 1"
-    learns_from = ANY_LIST
+    learns_from_any_list = True
     click_models = "DCM"
-    state_type = LadderedState
+    state_type = KLUCBState
     rank_kernel = rank_klucb
-    rank_available_kernel = rank_klucb_available
     update_kernel = update_klucb
-    count_kernel = count_session
-    replace_kernel = replace_klucb
 
     position_order: ArrayLike | None = hyperparameter(default=None, check=check_position_order, sizes=("n_positions",))
 

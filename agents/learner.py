@@ -24,8 +24,6 @@ Actions = Literal["rankings", "codes", "scores", "items", "lists"]
 | `items` | one item; a list takes K steps | `Discrete` | `ItemByItemVector` | MaskablePPO (masks); DQN, PPO, A2C |
 | `lists` | the number of a list among all | `Discrete` | `EnumeratedVectorAction` | DQN |
 """
-OF_ITEMS: tuple[Actions, ...] = ("rankings", "scores", "items")
-"""Those that stand for the same items in every session, so that items that cannot be shown are left out."""
 
 
 class Training(NamedTuple):
@@ -61,9 +59,6 @@ class Learner(ABC):
 
     engine: ClassVar[str]
     """The library whose training loop it uses."""
-    learns_from: ClassVar[str] = "the rewards that arrive"
-    """As of `clickgym.agents.Agent`. By default, the reward of a step is that of the clicks that arrive in it, also if they
-    belong to earlier lists."""
     search_space: ClassVar[SearchSpace] = {}
     """The search space of `clickgym.tune`, as of `clickgym.agents.Agent`."""
 
@@ -77,19 +72,10 @@ class Learner(ABC):
     model: Any = None
     rng: np.random.Generator
 
-    def takes_candidates(self) -> bool:
-        """Whether it can choose among a part of the items: its actions decide."""
-        return self.actions in OF_ITEMS
-
     @property
     def choices(self) -> int:
         """How many steps choose a list."""
         return self.n_positions if self.actions == "items" else 1
-
-    @classmethod
-    def can_replace(cls) -> bool:
-        """Whether it can run in environments where items are replaced; it observes which ones."""
-        return True
 
     @abstractmethod
     def learn(self, envs: VecEnv, sessions: int, on_step: Callable[[], bool]) -> None:

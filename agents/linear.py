@@ -13,7 +13,7 @@ which weight:
 | `DCMLinUCB` | up to and with the last click (all without a click) | 1 |
 | `PBMLinUCB` | all positions | ``κ_k`` |
 
-Letters: L candidates in a session, K positions, d features, t the display, counted from 1.
+Letters: L candidates in a session, K positions, d features, t the session, counted from 1.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from numpy.typing import ArrayLike, NDArray
 from ..core.checks import browsing_probabilities
 from ..core.kernels import inner, kernel
 from ..core.state import Floats, Ints, joined
-from .agent import ANY_LIST, ContextualAgent, TakesValues
+from .agent import ContextualAgent
 from .hyperparameters import at_least, hyperparameter
-from .kernels import FIRST_CLICK, LAST_CLICK, count_session, examined_positions
+from .kernels import FIRST_CLICK, LAST_CLICK, examined_positions
 from .position_based import check_examination
 from .search_space import Range
 
@@ -49,8 +49,7 @@ class Ridge(NamedTuple):
     inverse: Floats  # (d, d) A⁻¹
     moment: Annotated[Floats, "d"]  # b
     theta: Annotated[Floats, "d"]  # θ = A⁻¹b
-    t: Annotated[Ints, "1"]  # displays
-    updates: Annotated[Ints, "1"]  # of them learned
+    t: Annotated[Ints, "1"]  # sessions
     factor: Annotated[Floats, "d d"]  # working memory: the Cholesky factor of A
     vector: Annotated[Floats, "d"]  # working memory
     indices: Annotated[Floats, "L"]
@@ -202,14 +201,13 @@ def confidence(state, n_positions):  # type: ignore[no-untyped-def]
     """``α_t = sqrt(d ln(1 + φ' t / (d λ)) + 2 ln(t K)) + sqrt(λ β)``, β = d; or the given alpha."""
     if state.exploration >= 0.0:
         return state.exploration
-    d, t = len(state.theta), state.t[0]
+    d, t = len(state.theta), state.t[0] + 1
     radius = d * math.log(1.0 + state.phi * t / (d * state.ridge)) + 2.0 * math.log(t * n_positions)
     return math.sqrt(radius) + math.sqrt(state.ridge * d)
 
 
 @kernel
 def rank_optimistic(state, rng, features, ranking):  # type: ignore[no-untyped-def]
-    count_session(state)
     alpha = confidence(state, len(ranking))
     for a in range(len(features)):
         state.indices[a] = upper_bound(state, features[a], alpha)
@@ -218,7 +216,6 @@ def rank_optimistic(state, rng, features, ranking):  # type: ignore[no-untyped-d
 
 @kernel
 def rank_by_posterior(state, rng, features, ranking):  # type: ignore[no-untyped-def]
-    count_session(state)
     # With A = F Fᵀ and z of independent standard normals, F⁻ᵀz has the covariance A⁻¹.
     sample = state.vector
     for i in range(len(sample)):
@@ -237,12 +234,12 @@ def update_ridge(state, features, ranking, clicks):  # type: ignore[no-untyped-d
     n_samples = len(ranking) if state.feedback == ALL_POSITIONS else examined_positions(clicks, state.feedback)
     last, safe = 0, True  # k' of the last click, counted from 1; 0 before any
     for k in range(n_samples):
-        if clicks[k] <= 1:
+        if clicks[k] >= 0:
             safe = add_sample(state, features[ranking[k]], state.weights[k, last], clicks[k]) and safe
-        if clicks[k] & 1:
+        if clicks[k] == 1:
             last = k + 1
-    state.updates[0] += 1
-    if state.updates[0] % REFRESH == 0 or not safe:
+    state.t[0] += 1
+    if state.t[0] % REFRESH == 0 or not safe:
         refresh(state)
     multiply(state.inverse, state.moment, state.theta)
 
@@ -269,12 +266,11 @@ class _RidgeAgent(ContextualAgent):
     """Base class of the agents: the ridge regression, over all positions with weight 1 unless a subclass changes that."""
 
     click_models = "any, with linear attraction"
-    learns_from = ANY_LIST
+    learns_from_any_list = True
     feedback: ClassVar[int] = ALL_POSITIONS
     state_type = LinearState
     rank_kernel: ClassVar[Callable[..., None]] = rank_optimistic
     update_kernel: ClassVar[Callable[..., None]] = update_ridge
-    count_kernel: ClassVar[Callable[..., None]] = count_session
 
     ridge: float | None = hyperparameter(default=None, check=at_least(LEAST_RIDGE), search=Range(0.01, 100.0, log=True))
 
@@ -557,7 +553,7 @@ class DCMLinUCB(_LinUCB):
     feedback = LAST_CLICK
 
 
-class PBMLinUCB(_WeightedLinUCB, TakesValues):
+class PBMLinUCB(_WeightedLinUCB):
     """PBM-LinUCB: LinUCB with samples weighted by the examination probabilities of the position-based model.
 
     Idea:
@@ -618,7 +614,7 @@ class PBMLinUCB(_WeightedLinUCB, TakesValues):
         return np.tile(self.hyperparameters["examination"][:, None], self.n_positions)
 
 
-class LinearTS(_RidgeAgent, TakesValues):
+class LinearTS(_RidgeAgent):
     """Linear Thompson sampling: the best candidates for weights of the features that are drawn from a normal posterior.
 
     Idea:

@@ -25,13 +25,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..core.checks import check_flag
 from ..core.kernels import inner, kernel
-from ..core.state import Flags, Floats, Ints
+from ..core.state import Floats, Ints
 from ..envs.scan import scan
-from .agent import ANY_LIST, CompiledAgent, TakesValues
+from .agent import CompiledAgent
 from .bubble_rank import check_initial
-from .codes import NOT_SHOWN
 from .hyperparameters import between, hyperparameter
-from .kernels import choose_largest, rank_available, rank_by_draw
+from .kernels import choose_largest, rank_by_draw
 from .linear import cholesky
 
 PBM, UBM, DBN, DCM, TPBM = range(5)
@@ -120,7 +119,7 @@ class State(NamedTuple):
     likelihood: Annotated[Floats, "5", 1.0]  # of the latest clicks, which are not in it yet
     share: Annotated[Floats, "5", 0.2]
     leader: Annotated[Ints, "1"]  # the hypothesis with the largest share
-    t: Annotated[Ints, "3"]  # displays; sessions learned; sessions learned when parameters are fitted again
+    t: Annotated[Ints, "3"]  # sessions; those learned; those when parameters are fitted again
     # Of each item: its window, and the odds that it has changed.
     recent_total: Annotated[Floats, "L"]
     recent_exposure: Annotated[Floats, "L"]  # of the leader
@@ -148,7 +147,6 @@ class State(NamedTuple):
     source: Annotated[Ints, "2"]
     factor: Annotated[Floats, "2"]  # b / c_x
     power: Annotated[Floats, "2"]  # of g in it
-    everything: Annotated[Flags, "L", True]  # all true
     # The production list, and hyper-parameters.
     production: Ints  # (K,)
     tolerance: float
@@ -381,7 +379,7 @@ def compare_trust(state):  # type: ignore[no-untyped-def]
 
 @inner
 def weigh_hypotheses(state):  # type: ignore[no-untyped-def]
-    least, total = LEAST_SHARE * max(state.t[0], 1) ** (-2.0 / 3.0), 0.0
+    least, total = LEAST_SHARE * state.t[0] ** (-2.0 / 3.0), 0.0
     state.leader[0] = np.argmax(state.evidence)
     most = state.evidence[state.leader[0]]
     for h in range(len(state.share)):
@@ -453,9 +451,9 @@ def draw_parameters(state, h, width, rng):  # type: ignore[no-untyped-def]
 
 
 @inner
-def draw_attractions(state, h, calm, rng):  # type: ignore[no-untyped-def]
+def draw_attractions(state, h, t, calm, rng):  # type: ignore[no-untyped-def]
     """A draw for each item: from all of its clicks, or, with the odds of a change, from those since, or from the prior."""
-    detects, now, u = state.detect and h == state.leader[0], state.changes[0], rng.random()
+    detects, now, u = state.detect and h == state.leader[0], state.changes[0] + rate_of_changes(state, t), rng.random()
     for i in range(len(state.draws)):
         s, n = clicks_on(state, h, i), state.exposure[h, i]
         noise = state.total[i] + PRIOR
@@ -524,7 +522,7 @@ def arrange_scan(state, n):  # type: ignore[no-untyped-def]
 
 
 @inner
-def arrange(state, h, m, n_available):  # type: ignore[no-untyped-def]
+def arrange(state, h, m):  # type: ignore[no-untyped-def]
     """The list of the first m items of the order, more than K in the DBN alone.
 
     In the others it is the best items in page order, of which two change places as long as this brings clicks. In the DCM
@@ -536,13 +534,13 @@ def arrange(state, h, m, n_available):  # type: ignore[no-untyped-def]
     items, n, below = state.candidates, len(state.row), 0.0
     for k in range(n - 1, -1, -1):
         items[k] = state.order[k]
-        costs = h == DCM and (state.go_on[1] - state.high[k]) * below > COSTS and m < n_available
+        costs = h == DCM and (state.go_on[1] - state.high[k]) * below > COSTS and m < len(state.draws)
         m += costs
         a = 0.0 if costs else state.attraction[items[k]]
         below = a + (a * state.high[k] + (1.0 - a) * state.go_on[1]) * below
     if m > n:
         for i in range(len(state.draws)):
-            state.stay[i] = -state.draws[i] if state.draws[i] > -np.inf else -np.inf
+            state.stay[i] = -state.draws[i]
         for k in range(n):
             state.stay[items[k]] = -np.inf
         choose_largest(state.stay, items[n:m], m - n)
@@ -564,46 +562,31 @@ def arrange(state, h, m, n_available):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def rank_among(state, rng, available, ranking):  # type: ignore[no-untyped-def]
-    n, n_available = len(ranking), available.sum()
-    count_display(state)
-    calm = 1.0 / math.sqrt(1.0 + state.t[0] / CALM)
+def rank(state, rng, ranking):  # type: ignore[no-untyped-def]
+    n, t = len(ranking), state.t[0] + 1
+    calm = 1.0 / math.sqrt(1.0 + t / CALM)
     width = 1.0 / math.sqrt(1.0 + calm)
     u, h = rng.random(), 0
     while h < TPBM and u >= state.share[h]:
         u -= state.share[h]
         h += 1
     draw_parameters(state, h, width, rng)
-    draw_attractions(state, h, calm, rng)
-    m = min(RESERVE * n, n_available) if h == DBN else n
-    if n_available < len(state.draws):
-        rank_available(state.draws, state.order, rng, available, m)
-    else:
-        rank_by_draw(state.draws, state.order, rng, m)
+    draw_attractions(state, h, t, calm, rng)
+    m = min(RESERVE * n, len(state.draws)) if h == DBN else n
+    rank_by_draw(state.draws, state.order, rng, m)
     if h == DBN:
         for place in range(m):
             x = source_of(state, state.order[place])
             d = 0.5 * width * rng.standard_normal() / math.sqrt(state.weight[x])
             state.stay[state.order[place]] = bounded(vary(state.continuation[x], d))
-    arrange(state, h, m, n_available)
-    if n > 1 and rng.random() < EXCHANGES * (state.t[0] + 10000.0) ** (-2.0 / 3.0):
+    arrange(state, h, m)
+    if n > 1 and rng.random() < EXCHANGES * (t + 10000.0) ** (-2.0 / 3.0):
         x, y = int(n * rng.random()), int((n - 1) * rng.random())
         swap(state.row, x, y + (y >= x))
     if state.guards:
-        guard(state, available)
+        guard(state)
     for k in range(n):
         ranking[k] = state.row[k]
-
-
-@kernel
-def count_display(state):  # type: ignore[no-untyped-def]
-    state.t[0] += 1
-    state.changes[0] += rate_of_changes(state)
-
-
-@kernel
-def rank(state, rng, ranking):  # type: ignore[no-untyped-def]
-    rank_among(state, rng, state.everything, ranking)
 
 
 @kernel
@@ -616,7 +599,7 @@ def find_best(state):  # type: ignore[no-untyped-def]
         state.attraction[i], state.stay[i] = state.draws[i], state.continuation[source_of(state, i)]
     m = min(RESERVE * len(state.row), len(state.draws)) if h == DBN else len(state.row)
     choose_largest(state.draws, state.order, m)
-    arrange(state, h, m, len(state.draws))
+    arrange(state, h, m)
 
 
 # ------------------------------------------------------------------------------------------------------------------- clicks
@@ -624,42 +607,42 @@ def find_best(state):  # type: ignore[no-untyped-def]
 
 @kernel
 def update(state, ranking, clicks):  # type: ignore[no-untyped-def]
+    state.t[0] += 1
+    state.changes[0] += rate_of_changes(state, state.t[0])
     j, common = 0, len(state.owner) + 1
     examined, source, factor, power = state.examined, state.source, state.factor, state.power
     source[0], source[1] = 0, common + 1
     factor[:], power[:] = 1.0, 0.0
     for k in range(len(ranking)):
-        if clicks[k] & NOT_SHOWN:
+        if clicks[k] < 0:
             break
-        i, click, is_sample = ranking[k], clicks[k] & 1, clicks[k] <= 1
+        i, click = ranking[k], clicks[k]
         examined[PBM], examined[UBM] = state.examination[PBM, k, j], state.examination[UBM, k, j]
         examined[TPBM] = state.slope[k]
         for s in range(2):
             x, a, g = source[s], estimate(state, DBN + s, i), state.go_on[s]
             examined[DBN + s] = state.continuation[x] * factor[s]
-            if is_sample:
-                state.displays_after[x, i] += factor[s]
-                state.powers_after[x, i] += factor[s] * power[s]
-                state.clicks_after[x] += click
-                state.click_powers[s, i] += click * power[s]
+            state.displays_after[x, i] += factor[s]
+            state.powers_after[x, i] += factor[s] * power[s]
+            state.clicks_after[x] += click
+            state.click_powers[s, i] += click * power[s]
             none = max(1.0 - examined[DBN + s] * a, LEAST)  # if there is no click, the user goes on:
             factor[s] *= g * (1.0 - a) / none
             power[s] = min(1.0 + power[s] / none, STEEPEST)
-        if is_sample:
-            foretell(state, i, click, k)
-            if state.detect:
-                look_for_change(state, i, click, k)
-            for h in range(len(examined)):
-                state.exposure[h, i] += examined[h]
-            state.offset[i] += state.base[k]
-            state.total[i] += click
-            state.clicks[i, k, j] += click
-            state.displays[i, k, j] += 1.0
-            if state.detect:
-                judge_window(state, i)
+        foretell(state, i, click, k)
+        if state.detect:
+            look_for_change(state, i, click, k)
+        for h in range(len(examined)):
+            state.exposure[h, i] += examined[h]
+        state.offset[i] += state.base[k]
+        state.total[i] += click
+        state.clicks[i, k, j] += click
+        state.displays[i, k, j] += 1.0
+        if state.detect:
+            judge_window(state, i)
         if click:
             j = k + 1
-            source[0], source[1] = take_source(state, i) if is_sample else common, common + 1 + j
+            source[0], source[1] = take_source(state, i), common + 1 + j
             factor[:], power[:] = 1.0, 0.0
     state.t[1] += 1
     if state.t[1] >= state.t[2]:
@@ -712,9 +695,9 @@ def release(state, x):  # type: ignore[no-untyped-def]
 
 
 @inner
-def rate_of_changes(state):  # type: ignore[no-untyped-def]
+def rate_of_changes(state, t):  # type: ignore[no-untyped-def]
     """How many changes are expected in the next session."""
-    return (FIRST_CHANGE + state.changes[1]) / max(state.t[0], 1)
+    return (FIRST_CHANGE + state.changes[1]) / t
 
 
 @inner
@@ -728,7 +711,7 @@ def look_for_change(state, i, click, k):  # type: ignore[no-untyped-def]
     """Evidence of an observation: how much better the window foretells it than all clicks do, as the leader sees it."""
     h, now = state.leader[0], state.changes[0]
     # An item that was away for longer than its window is old may have changed in between: the window begins there.
-    if state.change[i] < 1.0 and now - state.seen[i] > rate_of_changes(state) * (1.0 + state.recent_exposure[i]):
+    if state.change[i] < 1.0 and now - state.seen[i] > rate_of_changes(state, state.t[0]) * (1.0 + state.recent_exposure[i]):
         close_window(state, i, state.seen[i])
     state.seen[i] = now
     b, u = state.examined[h], state.base[k] if h == TPBM else 0.0
@@ -782,22 +765,14 @@ def keep(state, i, clicks, displays):  # type: ignore[no-untyped-def]
     state.offset[i] *= displays
 
 
-@kernel
-def replace(state, rng, item):  # type: ignore[no-untyped-def]
-    keep(state, item, 0.0, 0.0)
-    close_window(state, item, state.changes[0])
-    state.seen[item] = state.changes[0]
-
-
 # -------------------------------------------------------------------------------------------------------------------- guard
 
 
 @inner
-def guard(state, available):  # type: ignore[no-untyped-def]
+def guard(state):  # type: ignore[no-untyped-def]
     """From production towards the list that is wanted: all at once, or else in steps, those of them that are safe.
 
-    Items enter from below, in place of those that are not wanted; then neighbours change places. What cannot be shown is
-    replaced first, from above.
+    Items enter from below, in place of those that are not wanted; then neighbours change places.
     """
     row, wanted, n = state.row, state.target, len(state.row)
     if is_safe(state):
@@ -809,10 +784,8 @@ def guard(state, available):  # type: ignore[no-untyped-def]
             k = n - 1
             while place_of(wanted, row[k]) < n:
                 k -= 1
-            for place in range(n - 1, -1, -1):
-                k = k if available[row[place]] else place
             old, row[k] = row[k], item
-            if available[old] and not is_safe(state):
+            if not is_safe(state):
                 row[k] = old
     for x in range(1, n):
         for y in range(x, 0, -1):
@@ -872,7 +845,7 @@ def surplus(state, h):  # type: ignore[no-untyped-def]
     return estimated - CERTAIN * math.sqrt(variance)
 
 
-class MixTS(CompiledAgent, TakesValues):
+class MixTS(CompiledAgent):
     """MixTS: Thompson sampling from a mixture of five click models, whose parameters it learns from the clicks.
 
     Idea:
@@ -932,13 +905,10 @@ class MixTS(CompiledAgent, TakesValues):
            K further parameters; the other hypotheses by what they foretold.
         3. No hypothesis gets a handicap. None is ever given up: its share is at least 0.1 t^(-2/3).
         4. In the DCM the least attractive items may be shown, too, above positions at which many users leave after a click.
-        5. Late clicks count for the display that earned them, under the parameters of today. A void click ends the share of the
-           DBN in what follows it: it counts as one on an item in common. A replaced item begins everything anew; what followed
-           clicks on it is added to what is common to all items.
-        6. With more than 300 items those whose ids are alike modulo 300 share a continuation of their own: the one with most
+        5. With more than 300 items those whose ids are alike modulo 300 share a continuation of their own: the one with most
            clicks has it, the others have the one in common.
-        7. What a skip tells of the user depends on the attraction as it was before the skip was counted.
-        8. The guard lets an item in from below, in place of one that is not wanted, and exchanges neighbours only as the wanted
+        6. What a skip tells of the user depends on the attraction as it was before the skip was counted.
+        7. The guard lets an item in from below, in place of one that is not wanted, and exchanges neighbours only as the wanted
            list has them: an item that it keeps out does not move those that stay. It knows how uncertain attractions and the
            continuations after items are, not how uncertain other parameters are.
 
@@ -954,13 +924,10 @@ class MixTS(CompiledAgent, TakesValues):
     """
 
     paper = "ours, 2026"
-    learns_from = ANY_LIST
+    learns_from_any_list = True
     state_type = State
     rank_kernel = rank
-    rank_available_kernel = rank_among
     update_kernel = update
-    count_kernel = count_display
-    replace_kernel = replace
 
     initial: ArrayLike | None = hyperparameter(
         default=None, check=check_initial, sizes=("n_items", "n_positions"), told="initial_ranking"

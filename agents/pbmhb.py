@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from ..core.checks import check_flag
 from ..core.kernels import inner, kernel
 from ..core.state import Floats, Ints
-from .agent import ANY_LIST, CompiledAgent, rates
+from .agent import CompiledAgent, rates
 from .hyperparameters import above, count, hyperparameter
-from .kernels import count_session, rank_available, rank_by_draw
+from .kernels import rank_by_draw
 from .search_space import Range
 from .templates import from_shown
 
@@ -26,7 +26,7 @@ class State(NamedTuple):
     theta: Floats  # (L,) θ, the sample of the attractions
     kappa: Floats  # (K,) κ, that of the examination
     log_miss: Floats  # (L, K) log(1 - θ_i κ_k)
-    t: Annotated[Ints, "1"]  # displays
+    t: Annotated[Ints, "1"]  # sessions
     c: float
     n_sweeps: int
     fixed: int  # how many positions are taken as examined for certain: the first, or none
@@ -113,48 +113,29 @@ def sweep(state, rng, sigma):  # type: ignore[no-untyped-def]
                 state.log_miss[item, k] = state.proposed[item]
 
 
-@inner
-def go_on(state, rng):  # type: ignore[no-untyped-def]
-    count_session(state)
+@kernel
+def rank(state, rng, ranking):  # type: ignore[no-untyped-def]
     for _ in range(state.n_sweeps):
-        sweep(state, rng, state.c / math.sqrt(state.t[0]))
-
-
-@inner
-def show_by_kappa(state, rng, ranking):  # type: ignore[no-untyped-def]
+        sweep(state, rng, state.c / math.sqrt(state.t[0] + 1))
+    rank_by_draw(state.theta, state.items, rng, len(ranking))
     rank_by_draw(state.kappa, state.positions, rng, len(ranking))
     for k in range(len(ranking)):
         ranking[state.positions[k]] = state.items[k]
-
-
-@kernel
-def rank(state, rng, ranking):  # type: ignore[no-untyped-def]
-    go_on(state, rng)
-    rank_by_draw(state.theta, state.items, rng, len(ranking))
-    show_by_kappa(state, rng, ranking)
-
-
-@kernel
-def rank_among(state, rng, available, ranking):  # type: ignore[no-untyped-def]
-    go_on(state, rng)
-    for item in range(len(state.theta)):
-        state.proposed[item] = state.theta[item]
-    rank_available(state.proposed[: len(state.theta)], state.items, rng, available, len(ranking))
-    show_by_kappa(state, rng, ranking)
-
-
-@kernel
-def replace(state, rng, item):  # type: ignore[no-untyped-def]
-    state.theta[item] = rng.random()
-    for k in range(len(state.kappa)):
-        state.clicks[item, k], state.misses[item, k] = 0, 0
-        state.log_miss[item, k] = math.log1p(-state.theta[item] * state.kappa[k])
 
 
 @inner
 def learn(state, item, k, click):  # type: ignore[no-untyped-def]
     state.clicks[item, k] += click
     state.misses[item, k] += 1 - click
+
+
+learn_shown = from_shown(learn)
+
+
+@kernel
+def update(state, ranking, clicks):  # type: ignore[no-untyped-def]
+    state.t[0] += 1
+    learn_shown(state, ranking, clicks)
 
 
 class PBMHB(CompiledAgent):
@@ -220,13 +201,10 @@ class PBMHB(CompiledAgent):
 
     paper = "Gauthier et al. 2021b, Algorithm 1"
     click_models = "PBM"
-    learns_from = ANY_LIST
+    learns_from_any_list = True
     state_type = State
     rank_kernel = rank
-    rank_available_kernel = rank_among
-    update_kernel = from_shown(learn)
-    count_kernel = count_session
-    replace_kernel = replace
+    update_kernel = update
 
     c: float = hyperparameter(default=1000.0, check=above(0), search=Range(10.0, 10_000.0, log=True))
     n_sweeps: int = hyperparameter(default=1, check=count(), search=(1, 2, 4))

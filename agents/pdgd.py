@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, ClassVar, NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
 from ..core.kernels import inner, kernel
 from ..core.state import Floats, Ints
-from .agent import ITS_DISPLAYS, ContextualAgent
+from .agent import ContextualAgent
 from .hyperparameters import above, hyperparameter
 from .kernels import rank_by_draw, show
 from .linear import dot
@@ -18,11 +18,7 @@ from .search_space import Range
 
 class State(NamedTuple):
     weights: Annotated[Floats, "d"]  # w
-    n_steps: Annotated[Ints, "1"]  # how often the weights have changed
-    # Of the display: the scores decided how likely its list was, the weights of today have the slope.
-    scores: Annotated[Floats, "L"]  # f = wᵀx of its candidates
-    scored: Annotated[Ints, "1"]  # `n_steps` then
-    slopes: Annotated[Floats, "K"]  # wᵀx of the shown candidates today
+    scores: Annotated[Floats, "L"]  # f = wᵀx
     draws: Annotated[Floats, "L"]  # a draw from the Gumbel law around each score
     order: Annotated[Ints, "L", range]  # working memory
     log_rest: Annotated[Floats, "K+1"]  # log of the sum of e^f over the candidates not placed above each place
@@ -74,7 +70,6 @@ def preference(state, ranking, place, other):  # type: ignore[no-untyped-def]
 
 @kernel
 def rank(state, rng, features, ranking):  # type: ignore[no-untyped-def]
-    state.scored[0] = state.n_steps[0]
     for item in range(len(features)):
         state.scores[item] = dot(state.weights, features[item])
         state.draws[item] = state.scores[item] - math.log(-math.log(1.0 - rng.random()))
@@ -87,27 +82,22 @@ def update(state, features, ranking, clicks):  # type: ignore[no-untyped-def]
     n_positions = len(ranking)
     considered = 0  # places, down to one below the last click
     for k in range(n_positions):
-        if clicks[k] & 1:
+        if clicks[k]:
             considered = min(k + 2, n_positions)
     if considered == 0:
         return
     measure_rests(state, ranking)
     state.share[:] = 0.0
     for k in range(considered):
-        state.slopes[k] = state.scores[ranking[k]]
-        if state.scored[0] != state.n_steps[0]:
-            state.slopes[k] = dot(state.weights, features[ranking[k]])
-    for k in range(considered):
         for other in range(considered):
             if clicks[k] == 1 and clicks[other] == 0:
-                apart = math.exp(-abs(state.slopes[k] - state.slopes[other]))
+                apart = math.exp(-abs(state.scores[ranking[k]] - state.scores[ranking[other]]))
                 step = preference(state, ranking, k, other) * apart / (1.0 + apart) ** 2
                 state.share[k] += step
                 state.share[other] -= step
     for k in range(considered):
         for j in range(len(state.weights)):
             state.weights[j] += state.learning_rate * state.share[k] * features[ranking[k], j]
-    state.n_steps[0] += 1
 
 
 class PDGD(ContextualAgent):
@@ -162,13 +152,10 @@ class PDGD(ContextualAgent):
     """
 
     paper = "Oosterhuis and de Rijke 2018, Algorithm 1"
-    stands: ClassVar = {"late clicks": "its rule"}
     judged_documents = True
     state_type = State
     rank_kernel = rank
     update_kernel = update
     weights = "weights"
-    learns_from = ITS_DISPLAYS
-    remembered = ("scores", "scored")
 
     learning_rate: float = hyperparameter(default=0.1, check=above(0), search=Range(0.003, 10.0, log=True))

@@ -20,9 +20,6 @@ except ImportError as error:
         name=error.name,
     ) from None
 
-Inputs = tuple[Tensor, Tensor | None]
-"""What a network reads, ``(B, D)`` or ``(B, L, d)``, and the mask ``(B, L)`` of available items; None: all are."""
-
 
 class PlackettLuceDistribution(MultiCategoricalDistribution):
     """The law of a list whose items are drawn one after the other, each in proportion to exp(score) among those that are left.
@@ -41,21 +38,8 @@ class PlackettLuceDistribution(MultiCategoricalDistribution):
         """Return the layer that computes scores."""
         return nn.Linear(latent_dim, self.n_outputs)
 
-    def proba_distribution(self, action_logits: Tensor, available: Tensor | None = None) -> PlackettLuceDistribution:
-        """Set the scores.
-
-        Args:
-            action_logits: ``(B, L)`` scores.
-            available: ``(B, L)`` booleans, the items that can be shown; None: all. The scores of others become -∞.
-
-        Raises:
-            ValueError: fewer than K items are available.
-        """
-        if available is not None:
-            fewest = int(available.sum(dim=1).min())
-            if fewest < self.n_positions:
-                raise ValueError(f"a list shows {self.n_positions} items, but only {fewest} are available")
-            action_logits = action_logits.masked_fill(~available, -torch.inf)
+    def proba_distribution(self, action_logits: Tensor) -> PlackettLuceDistribution:
+        """Set the scores ``(B, L)``."""
         self.scores, self._choices = action_logits, None
         return self
 
@@ -63,7 +47,7 @@ class PlackettLuceDistribution(MultiCategoricalDistribution):
         """Return the log-probabilities ``(B,)`` of lists ``(B, K)``, and remember the lists for `entropy`.
 
         Raises:
-            ValueError: a list shows an item that is not available, or one twice; or scores are nan.
+            ValueError: a list shows an item twice; or scores are nan.
         """
         lists = actions.long()
         shown = nn.functional.one_hot(lists, self.scores.shape[1])
@@ -76,7 +60,7 @@ class PlackettLuceDistribution(MultiCategoricalDistribution):
             row = int(bad.nonzero()[0, 0])
             if self.scores[row].isnan().any():
                 raise ValueError("scores of items are nan: learning has diverged; a smaller learning rate may help")
-            raise ValueError(f"bad ranking {lists[row].tolist()}: it shows an item that is not available, or an item twice")
+            raise ValueError(f"bad ranking {lists[row].tolist()}: it shows an item twice")
         return chosen.sum(dim=1)
 
     def entropy(self) -> Tensor:
@@ -104,52 +88,29 @@ class PlackettLuceDistribution(MultiCategoricalDistribution):
 
 
 class _Observation(BaseFeaturesExtractor):
-    """Split observations into `Inputs`: with features those of the candidates, otherwise all entries as one array."""
+    """What the networks read: the features of the candidates ``(B, L, d)``, or without features all entries as one array."""
 
     def __init__(self, observation_space: Any) -> None:
         entries: dict[str, Any] = observation_space.spaces if isinstance(observation_space, Dict) else {"": observation_space}
-        if "features" in entries:
-            size = entries["features"].shape[1]
-        else:
-            size = sum(_size(name, space) for name, space in entries.items())
+        sizes = {name: get_flattened_obs_dim(space) for name, space in entries.items()}
+        size = entries["features"].shape[1] if "features" in entries else sum(sizes.values())
         super().__init__(observation_space, size)
         self._entries = list(entries)
-        self._n_items = _size("replaced", entries["replaced"]) if "replaced" in entries else 0
 
-    def forward(self, observations: Any) -> Inputs:
+    def forward(self, observations: Any) -> Tensor:
         if not isinstance(observations, dict):
-            return observations.flatten(1), None
-        available = observations["available"] > 0 if "available" in observations else None
+            return observations.flatten(1)
         if "features" in observations:
-            return observations["features"], available
-        return torch.cat([self._flat(name, observations[name]) for name in self._entries], dim=1), available
-
-    def _flat(self, name: str, values: Tensor) -> Tensor:
-        if name != "replaced":
-            return values.flatten(1)
-        return nn.functional.one_hot(values[:, 0].long() + 1, self._n_items + 1)[:, 1:].float()  # -1: none
-
-
-def _size(name: str, space: Space) -> int:
-    """How many inputs of the network an entry of the observation is."""
-    return int(space.high[0]) + 1 if name == "replaced" and isinstance(space, Box) else get_flattened_obs_dim(space)
+            return observations["features"]
+        return torch.cat([observations[name].flatten(1) for name in self._entries], dim=1)
 
 
 class _Networks(MlpExtractor):
     """The hidden layers of policy and value; where candidates have features, they are applied to each candidate."""
 
-    def forward_actor(self, features: Any) -> Any:
-        inputs, available = features
-        return super().forward_actor(inputs), available
-
-    def forward_critic(self, features: Any) -> Tensor:
-        inputs, available = features
-        latent = super().forward_critic(inputs)
-        if latent.dim() == 2:
-            return latent
-        if available is None:
-            return latent.mean(dim=1)
-        return (latent * available[..., None]).sum(dim=1) / available.sum(dim=1, keepdim=True)
+    def forward_critic(self, features: Tensor) -> Tensor:
+        latent = super().forward_critic(features)
+        return latent if latent.dim() == 2 else latent.mean(dim=1)
 
 
 class PlackettLuceActorCritic(ActorCriticPolicy):
@@ -167,7 +128,7 @@ class PlackettLuceActorCritic(ActorCriticPolicy):
     Algorithm:
         ::
 
-            s = scores of the items, (L,);  s_i = -inf for each item i that is not available
+            s = scores of the items, (L,)
             draw:     the K largest of s_i + G_i in decreasing order,  G_i = -log E_i,  E_i exponential
             mode:     the K largest of s_i in decreasing order;  equal scores in random order
             log π(d_1 … d_K) = Σ_k [ s_{d_k} - log Σ_{i not in d_1 … d_{k-1}} exp s_i ]
@@ -179,19 +140,17 @@ class PlackettLuceActorCritic(ActorCriticPolicy):
 
     The observation decides about the networks. Without features, all its entries are read, and the hidden layers are those of
     the library (tanh). If it is a `Dict` with ``features`` ``(L, d)``, only these are read, by hidden layers with ReLU. Another
-    order of candidates then gives the same scores in that order and the same value, for any number of candidates. In both cases
-    the entry ``available`` is the mask.
+    order of candidates then gives the same scores in that order and the same value, for any number of candidates.
 
     These rules hold:
 
     1. The log-sums are computed by masking. If the weights of chosen items were subtracted from the total, nothing would be
        left in float32 where the policy is sure, and the gradient would be wrong there.
-    2. Scores of unavailable items are -∞ before anything else. (Scores multiplied by the mask would be 0, and not excluded.)
-    3. The entropy of the law of lists has no closed form. The sum above has exactly this mean over drawn lists, a small
+    2. The entropy of the law of lists has no closed form. The sum above has exactly this mean over drawn lists, a small
        deviation, and nearly the right gradient: it lacks the derivative of the law of the items above. (Without a value the
        library takes -log π of the list, whose gradient is 0 in the mean.) It is at most log L + … + log (L - K + 1).
-    4. All choices of a list have the advantage of the list, and PPO clips one ratio per list, as the library does.
-    5. Ids of items carry no information: outputs have exchangeable initial weights, and ties are broken at random.
+    3. All choices of a list have the advantage of the list, and PPO clips one ratio per list, as the library does.
+    4. Ids of items carry no information: outputs have exchangeable initial weights, and ties are broken at random.
 
     Args:
         observation_space: an array or a `Dict`, as above.
@@ -202,7 +161,7 @@ class PlackettLuceActorCritic(ActorCriticPolicy):
             (64, 64) if it is not given.
 
     Raises:
-        ValueError: on spaces that it cannot serve; while learning, if fewer than K items are available.
+        ValueError: on spaces that it cannot serve.
 
     Source: Plackett, *The analysis of permutations*, Applied Statistics 1975; the policy class is of this package.
 
@@ -250,10 +209,9 @@ class PlackettLuceActorCritic(ActorCriticPolicy):
         self.action_dist = PlackettLuceDistribution(len(sizes), 1 if self.sees_features else int(sizes[0]))
         super()._build(lr_schedule)
 
-    def _get_action_dist_from_latent(self, latent_pi: Any) -> PlackettLuceDistribution:
-        latent, available = latent_pi
-        scores = self.action_net(latent)
-        return self.action_dist.proba_distribution(scores[..., 0] if self.sees_features else scores, available)
+    def _get_action_dist_from_latent(self, latent_pi: Tensor) -> PlackettLuceDistribution:
+        scores = self.action_net(latent_pi)
+        return self.action_dist.proba_distribution(scores[..., 0] if self.sees_features else scores)
 
 
 def _check_spaces(name: str, observation_space: Space, action_space: Space) -> None:
@@ -276,12 +234,8 @@ def _fault_of(entry: str, space: Space, n_items: int) -> str:
     shape = space.shape or ()
     if not isinstance(space, Box | Discrete | MultiBinary | MultiDiscrete):
         return "expected Box, Discrete, MultiBinary or MultiDiscrete"
-    what, n_axes = {"available": ("entry", 1), "features": ("row", 2)}.get(entry, ("", 0))
-    if what and (len(shape) != n_axes or shape[0] != n_items):
-        return f"expected one {what} for each of {n_items} items"
-    if entry != "replaced" and isinstance(space, Box) and space.dtype == np.int64:
-        return (
-            "numbers of items and displays are no quantities (clicks that come late: clickgym.run with "
-            "'PPO:actions=rankings' observes them as tables)"
-        )
+    if entry == "features" and (len(shape) != 2 or shape[0] != n_items):
+        return f"expected one row for each of {n_items} items"
+    if isinstance(space, Box) and space.dtype == np.int64:
+        return "numbers of items are no quantities"
     return ""

@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from ..core.checks import probabilities
 from ..core.kernels import inner, kernel
 from ..core.state import Flags, Floats, Ints
-from .agent import ANY_LIST, CompiledAgent, TakesValues, rates
+from .agent import CompiledAgent, rates
 from .hyperparameters import at_least, hyperparameter, sessions
-from .kernels import count_session, log_likelihood, rank_by_index
+from .kernels import log_likelihood, rank_by_index
 from .search_space import Range
 from .templates import from_shown, largest, put_by_position
 
@@ -29,7 +29,7 @@ class ExaminationAgent(CompiledAgent):
     """Base class of the agents for the position-based model: they are given the examination probabilities κ."""
 
     click_models = "PBM"
-    learns_from = ANY_LIST
+    learns_from_any_list = True
 
     examination: ArrayLike = hyperparameter(check=check_examination, sizes=("n_positions",), told="examination")
 
@@ -51,7 +51,7 @@ class PBMUCBState(NamedTuple):
     width: Annotated[Floats, "L"]  # sqrt(N/2)/Ñ
     indices: Annotated[Floats, "L", np.inf]
     order: Annotated[Ints, "L", range]  # items by index
-    t: Annotated[Ints, "1"]  # displays
+    t: Annotated[Ints, "1"]  # sessions
     examination: Floats  # (K,) κ
     positions: Ints  # (K,) positions by decreasing κ
     epsilon: float
@@ -59,9 +59,8 @@ class PBMUCBState(NamedTuple):
 
 @inner
 def bound_means(state, rng):  # type: ignore[no-untyped-def]
-    count_session(state)
     # S/Ñ + sqrt(N/Ñ) sqrt(δ/(2Ñ)) with δ = (1 + ε) log t
-    radius = math.sqrt((1.0 + state.epsilon) * math.log(state.t[0]))
+    radius = math.sqrt((1.0 + state.epsilon) * math.log(state.t[0] + 1))
     for item in range(len(state.indices)):
         state.indices[item] = state.mean[item] + radius * state.width[item]
     return state.indices, state.order
@@ -76,13 +75,16 @@ def learn_ucb(state, item, k, click):  # type: ignore[no-untyped-def]
     state.width[item] = math.sqrt(0.5 * state.displays[item]) / state.weight[item]
 
 
+learn_all_ucb = from_shown(learn_ucb)
+
+
 @kernel
-def replace_ucb(state, rng, item):  # type: ignore[no-untyped-def]
-    state.clicks[item], state.displays[item], state.weight[item] = 0, 0, 0.0
-    state.mean[item], state.width[item] = np.inf, 0.0
+def update_ucb(state, ranking, clicks):  # type: ignore[no-untyped-def]
+    state.t[0] += 1
+    learn_all_ucb(state, ranking, clicks)
 
 
-class PBMUCB(ExaminationAgent, TakesValues):
+class PBMUCB(ExaminationAgent):
     """PBM-UCB: the K items with the largest upper confidence bounds of attraction, for known examination probabilities.
 
     Idea:
@@ -135,10 +137,8 @@ class PBMUCB(ExaminationAgent, TakesValues):
 
     paper = "Lagrée et al. 2016, section 4"
     state_type = PBMUCBState
-    rank_kernel, rank_available_kernel = largest(bound_means, put=put_by_position)
-    update_kernel = from_shown(learn_ucb)
-    count_kernel = count_session
-    replace_kernel = replace_ucb
+    rank_kernel = largest(bound_means, put=put_by_position)
+    update_kernel = update_ucb
 
     epsilon: float = hyperparameter(default=0.0, check=at_least(0), search=Range(0.0, 1.0))
 
@@ -154,7 +154,7 @@ class PBMPIEState(NamedTuple):
     order: Annotated[Ints, "L", range]  # items by θ̂, the leaders first
     peak: Annotated[Floats, "L"]  # Σ_l of the log-likelihoods at S_{i,l}/N_{i,l}
     stale: Annotated[Flags, "L", True]  # whether `peak` is out of date: it is needed for items outside the leaders only
-    t: Annotated[Ints, "1"]  # displays
+    t: Annotated[Ints, "1"]  # sessions
     start: Ints  # (L,) the order of the items in the cyclic start
     examination: Floats  # (K,) κ
     positions: Ints  # (K,) positions by decreasing κ
@@ -187,11 +187,10 @@ def is_promising(state, item, x):  # type: ignore[no-untyped-def]
 
 @kernel
 def rank_pie(state, rng, ranking):  # type: ignore[no-untyped-def]
-    count_session(state)
     n_items, n_positions = len(state.order), len(ranking)
-    if state.t[0] <= n_items:  # every item once at every position
+    if state.t[0] < n_items:  # every item once at every position
         for k in range(n_positions):
-            ranking[k] = state.start[(state.t[0] - 1 + k) % n_items]
+            ranking[k] = state.start[(state.t[0] + k) % n_items]
         return
     rank_by_index(state.mean, state.order, rng, n_positions)
     put_by_position(state, state.order, ranking)
@@ -228,11 +227,13 @@ def learn_pie(state, item, k, click):  # type: ignore[no-untyped-def]
     state.mean[item] = total / state.weight[item]
 
 
+learn_all_pie = from_shown(learn_pie)
+
+
 @kernel
-def replace_pie(state, rng, item):  # type: ignore[no-untyped-def]
-    for k in range(len(state.positions)):
-        state.clicks[item, k], state.displays[item, k] = 0, 0
-    state.weight[item], state.mean[item], state.stale[item] = 0.0, -1.0, True
+def update_pie(state, ranking, clicks):  # type: ignore[no-untyped-def]
+    state.t[0] += 1
+    learn_all_pie(state, ranking, clicks)
 
 
 class PBMPIE(ExaminationAgent):
@@ -284,7 +285,7 @@ class PBMPIE(ExaminationAgent):
     Deviations from the paper:
         1. ⚠ The first L sessions show every item once at every position, in a cyclic design over a random order of the items.
         2. ⚠ Ties among θ̂ are broken uniformly at random. A θ̂ above 1 lets no item in, for no index exceeds 1. An item of which
-           nothing has arrived, or that is new, stands behind all others.
+           nothing is known stands behind all others.
         3. κ need not decrease: the k-th leader goes to the position with the k-th largest κ.
 
     Example:
@@ -295,9 +296,7 @@ class PBMPIE(ExaminationAgent):
     paper = "Lagrée et al. 2016, Algorithm 1"
     state_type = PBMPIEState
     rank_kernel = rank_pie
-    update_kernel = from_shown(learn_pie)
-    count_kernel = count_session
-    replace_kernel = replace_pie
+    update_kernel = update_pie
 
     horizon: int = hyperparameter(check=sessions())
     epsilon: float = hyperparameter(default=0.0, check=at_least(0), search=Range(0.0, 1.0))

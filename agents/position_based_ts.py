@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from ..core.kernels import inner, kernel
 from ..core.state import Flags, Floats, Ints
-from .agent import TakesValues
 from .kernels import rank_by_draw
 from .position_based import ExaminationAgent
 from .templates import from_shown, largest, put_by_position
@@ -186,13 +185,6 @@ def draw_posteriors(state, rng):  # type: ignore[no-untyped-def]
     return state.draws, state.order
 
 
-@kernel
-def replace_ts(state, rng, item):  # type: ignore[no-untyped-def]
-    state.clicks[item], state.stale[item] = 0, True
-    for k in range(len(state.positions)):
-        state.misses[item, k] = 0
-
-
 @inner
 def learn_ts(state, item, k, click):  # type: ignore[no-untyped-def]
     state.clicks[item] += click
@@ -200,7 +192,7 @@ def learn_ts(state, item, k, click):  # type: ignore[no-untyped-def]
     state.stale[item] = True
 
 
-class PBMTS(ExaminationAgent, TakesValues):
+class PBMTS(ExaminationAgent):
     """PBM-TS: Thompson sampling with the exact posterior of each attraction, for known examination probabilities κ.
 
     Idea:
@@ -246,9 +238,8 @@ class PBMTS(ExaminationAgent, TakesValues):
 
     paper = "Lagrée et al. 2016, section 5"
     state_type = PBMTSState
-    rank_kernel, rank_available_kernel = largest(draw_posteriors, rank_by_draw, put_by_position)
+    rank_kernel = largest(draw_posteriors, rank_by_draw, put_by_position)
     update_kernel = from_shown(learn_ts)
-    replace_kernel = replace_ts
 
     def best(self) -> NDArray[np.int64]:
         copies = self.state._replace(**{name: array.copy() for name, array in self._arrays().items()})
@@ -275,11 +266,6 @@ def draw_corrected(state, rng):  # type: ignore[no-untyped-def]
         clicks = state.clicks[item]
         state.draws[item] = rng.beta(1.0 + clicks, 1.0 + max(0.0, state.weight[item] - clicks))
     return state.draws, state.order
-
-
-@kernel
-def replace_bc(state, rng, item):  # type: ignore[no-untyped-def]
-    state.clicks[item], state.weight[item] = 0, 0.0
 
 
 @inner
@@ -332,6 +318,5 @@ class BCMPTS(ExaminationAgent):
 
     paper = "Lagrée et al. 2016, section 5"
     state_type = BCMPTSState
-    rank_kernel, rank_available_kernel = largest(draw_corrected, rank_by_draw, put_by_position)
+    rank_kernel = largest(draw_corrected, rank_by_draw, put_by_position)
     update_kernel = from_shown(learn_bc)
-    replace_kernel = replace_bc

@@ -1,7 +1,5 @@
 """Registries of the agents by name: published algorithms, contextual ones, and generic reinforcement learning."""
 
-from . import by_value as by_value  # makes the classes by value
-from . import mix_ts_by_value as mix_ts_by_value
 from .agent import CompiledAgent, ContextualAgent
 from .baselines import EpsilonGreedy as EpsilonGreedy
 from .baselines import Fixed as Fixed

@@ -4,64 +4,36 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.kernels import inner, kernel, specialise
+from ..core.kernels import inner, specialise
 from ..core.state import Flags, Floats, Ints
-from .agent import ITS_DISPLAYS, CompiledAgent, Seed, rates
+from .agent import CompiledAgent, Seed, rates
 from .hyperparameters import between, hyperparameter, sessions
-from .kernels import count_session, exploration, kl_upper, log_likelihood
-from .kl_ucb import C, KLUCBState, show_by_klucb
+from .kernels import log_likelihood
+from .kl_ucb import C, KLUCBState, rank_klucb
 from .search_space import Range
 
 # --------------------------------------------------------------------------------------------------------------- the shell
 
-# Left open in the templates below; `specialise` binds them to a base bandit. ``choose(state, k, available, rng)`` is the choice
-# of the bandit of position k, with the largest ``index(state, k, item, level)`` or by another rule; ``learn(state, k, item,
-# reward)`` tells it what its choice brought. ``available`` is None where all items can be shown.
+# Left open in the templates below; `specialise` binds them to a base bandit. ``choose(state, k, rng)`` is the choice of the
+# bandit of position k; ``learn(state, k, item, reward)`` tells it what its choice brought.
 choose: Callable[..., int]
 learn: Callable[..., None]
-index: Callable[..., float]
-level: Callable[..., float]
-show_choices: Callable[..., None]
 
 
-@inner
-def can_show(available, item):  # type: ignore[no-untyped-def]
-    if available is None:
-        return True
-    return available[item]
-
-
-def _choose(state, k, available, rng):  # type: ignore[no-untyped-def]
-    at, best, best_index, ties = level(state), 0, -1.0, 0
-    for item in range(len(state.shown)):
-        if can_show(available, item):
-            value = index(state, k, item, at)
-            if value > best_index:
-                best, best_index, ties = item, value, 1
-            elif value == best_index:
-                ties += 1
-                if int(rng.random() * ties) == 0:  # each of those seen so far with equal probability
-                    best = item
-    return best
-
-
-def _show_choices(state, rng, available, ranking):  # type: ignore[no-untyped-def]
-    count_session(state)
-    n_left = 0
-    for item in range(len(state.shown)):
-        n_left += can_show(available, item)
+def _rank(state, rng, ranking):  # type: ignore[no-untyped-def]
+    n_left = len(state.shown)
     for k in range(len(ranking)):
-        item = choose(state, k, available, rng)
+        item = choose(state, k, rng)
         state.choice[k] = item
         if state.shown[item]:  # replaced by a random one of those not shown above
             skip, item = int(rng.random() * n_left), 0
-            while state.shown[item] or not can_show(available, item) or skip > 0:
-                skip -= can_show(available, item) and not state.shown[item]
+            while state.shown[item] or skip > 0:
+                skip -= not state.shown[item]
                 item += 1
         state.shown[item] = True
         ranking[k] = item
@@ -70,33 +42,16 @@ def _show_choices(state, rng, available, ranking):  # type: ignore[no-untyped-de
         state.shown[ranking[k]] = False
 
 
-def _rank(state, rng, ranking):  # type: ignore[no-untyped-def]
-    show_choices(state, rng, None, ranking)
-
-
 def chosen_by(choose: Callable[..., int]) -> Callable[..., None]:
     """Return the `rank_kernel` by the choices of base bandits."""
-    return specialise(_rank, show_choices=specialise(_show_choices, choose=choose))
-
-
-@inner
-def is_void_above(item, k, ranking, clicks):  # type: ignore[no-untyped-def]
-    """Whether the chosen item, which is shown above position k, was replaced by another item since the display."""
-    for above in range(k):
-        if ranking[above] == item:
-            return clicks[above] > 1
-    return False
+    return specialise(_rank, choose=choose)
 
 
 def _update(state, ranking, clicks):  # type: ignore[no-untyped-def]
+    state.t[0] += 1
     for k in range(len(ranking)):
-        if clicks[k] > 1:
-            continue
         item = state.choice[k]
-        if ranking[k] == item:
-            learn(state, k, item, clicks[k])
-        elif not is_void_above(item, k, ranking, clicks):
-            learn(state, k, item, 0)  # a click on a replacement is not the bandit's merit
+        learn(state, k, item, clicks[k] if ranking[k] == item else 0)  # a click on a replacement is not the bandit's merit
 
 
 def best_choices(estimates: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -116,10 +71,10 @@ def best_choices(estimates: NDArray[np.float64]) -> NDArray[np.int64]:
 
 
 class Exp3State(NamedTuple):
-    choice: Annotated[Ints, "K"]  # of a display: what each bandit chose
+    choice: Annotated[Ints, "K"]  # what each bandit chose
     shown: Annotated[Flags, "L"]  # false between sessions
-    t: Annotated[Ints, "1"]  # displays
-    chance: Annotated[Floats, "K"]  # of a display: p of each choice
+    t: Annotated[Ints, "1"]  # sessions
+    chance: Annotated[Floats, "K"]  # p of each choice
     log_weight: Annotated[Floats, "K L"]  # log w
     offset: Annotated[Floats, "K"]  # subtracted from log w before exponentiation
     weight: Annotated[Floats, "K L", 1.0]  # exp(log w - offset)
@@ -142,7 +97,7 @@ def draw_exp3(state, k, rng):  # type: ignore[no-untyped-def]
 
 
 @inner
-def choose_exp3(state, k, available, rng):  # type: ignore[no-untyped-def]
+def choose_exp3(state, k, rng):  # type: ignore[no-untyped-def]
     item = draw_exp3(state, k, rng)
     state.chance[k] = (1.0 - state.gamma) * state.weight[k, item] / state.total[k] + state.gamma / state.weight.shape[1]
     return item
@@ -168,15 +123,6 @@ def sum_weights(state, k):  # type: ignore[no-untyped-def]
     state.total[k] = 0.0
     for i in range(state.weight.shape[1]):
         state.total[k] += state.weight[k, i]
-
-
-@kernel
-def replace_exp3(state, rng, item):  # type: ignore[no-untyped-def]
-    n_positions, n_items = state.weight.shape
-    for k in range(n_positions):
-        state.weight[k, item] = state.total[k] / n_items
-        state.log_weight[k, item] = state.offset[k] + math.log(state.weight[k, item])
-        sum_weights(state, k)
 
 
 class RankedExp3(CompiledAgent):
@@ -224,22 +170,15 @@ class RankedExp3(CompiledAgent):
         1. ⚠ The bandit of a position whose choice was replaced gets reward 0, whatever the replacement earned.
         2. Weights are kept in log space, and therefore they do not overflow at any horizon.
 
-    Late clicks are divided by the p of their display. A replaced item gets the mean weight of all.
-
     Example:
         >>> RankedExp3(4, 2, horizon=1000, seed=0).rank(None).shape
         (2,)
     """
 
     paper = "Radlinski et al. 2008, Algorithm 2, over Exp3"
-    stands: ClassVar = {"bots": "click-farms", "late clicks": "late-clicks"}
-    learns_from = ITS_DISPLAYS
-    remembered = ("choice", "chance")
     state_type = Exp3State
     rank_kernel = chosen_by(choose_exp3)
     update_kernel = specialise(_update, learn=learn_exp3)
-    count_kernel = count_session
-    replace_kernel = replace_exp3
 
     horizon: int = hyperparameter(check=sessions())
     gamma: float | None = hyperparameter(default=None, check=between(0, 1, closed=True), search=Range(0.0003, 1.0, log=True))
@@ -258,9 +197,9 @@ class RankedExp3(CompiledAgent):
 
 
 class RankedKLUCBState(NamedTuple):
-    choice: Annotated[Ints, "K"]  # of a display: what each bandit chose
+    choice: Annotated[Ints, "K"]  # what each bandit chose
     shown: Annotated[Flags, "L"]  # false between sessions
-    t: Annotated[Ints, "1"]  # displays
+    t: Annotated[Ints, "1"]  # sessions
     best: Annotated[Ints, "1"]  # where a bandit writes its choice
     # Row k is the state of a KL-UCB agent with a list of one position: see `KLUCBState`.
     clicks: Annotated[Ints, "K L"]
@@ -282,13 +221,13 @@ class RankedKLUCBState(NamedTuple):
 
 
 @inner
-def choose_klucb(state, k, available, rng):  # type: ignore[no-untyped-def]
+def choose_klucb(state, k, rng):  # type: ignore[no-untyped-def]
     bandit = KLUCBState(
         state.clicks[k], state.examined[k], state.indices[k], state.order[k], state.t, state.positions, 0, C,
         state.fenced[k], state.floored[k], state.fence[k], state.fence_log[k], state.fence_log1m[k], state.peak[k],
         state.known, state.rest[k], state.front[k], state.tied[k], state.floor[k],
     )  # fmt: skip
-    show_by_klucb(bandit, rng, state.best)
+    rank_klucb(bandit, rng, state.best)
     return state.best[0]
 
 
@@ -297,34 +236,6 @@ def learn_klucb(state, k, item, reward):  # type: ignore[no-untyped-def]
     state.clicks[k, item] += reward
     state.examined[k, item] += 1
     state.peak[k, item] = log_likelihood(state.clicks[k, item], state.examined[k, item])
-    if item != state.order[k, 0]:
-        doubt(state, k)
-
-
-@inner
-def doubt(state, k):  # type: ignore[no-untyped-def]
-    """Discard what certifies the order of a bandit's indices, which assumes that only its first item changes."""
-    state.fenced[k, 0], state.floored[k, 0], state.tied[k, 0] = False, False, 0
-    state.floor[k, :] = 0.0
-
-
-@inner
-def level_klucb(state):  # type: ignore[no-untyped-def]
-    return exploration(state.t[0], C)
-
-
-@inner
-def index_klucb(state, k, item, bound):  # type: ignore[no-untyped-def]
-    n = state.examined[k, item]
-    return kl_upper(state.clicks[k, item] / n, bound / n) if n > 0 else np.inf
-
-
-@kernel
-def replace_klucb(state, rng, item):  # type: ignore[no-untyped-def]
-    state.clicks[:, item], state.examined[:, item] = 0, 0
-    state.peak[:, item], state.indices[:, item] = 0.0, np.inf
-    for k in range(len(state.choice)):
-        doubt(state, k)
 
 
 class RankedKLUCB(CompiledAgent):
@@ -374,14 +285,9 @@ class RankedKLUCB(CompiledAgent):
     """
 
     paper = "Radlinski et al. 2008, Algorithm 2, over KL-UCB"
-    learns_from = ITS_DISPLAYS
-    remembered = ("choice",)
     state_type = RankedKLUCBState
     rank_kernel = chosen_by(choose_klucb)
-    rank_available_kernel = specialise(_show_choices, choose=specialise(_choose, index=index_klucb, level=level_klucb))
     update_kernel = specialise(_update, learn=learn_klucb)
-    count_kernel = count_session
-    replace_kernel = replace_klucb
 
     def __init__(self, n_items: int, n_positions: int, *, seed: Seed = None) -> None:
         super().__init__(n_items, n_positions, seed)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core.kernels import inner, specialise
-from .kernels import examined_positions, mark_unbeaten, rank_available, rank_by_index, unmark
+from .kernels import examined_positions, rank_by_index
 
 # Left open in the templates below, which bind them to an agent's kernels.
 score: Callable[..., Any]
@@ -19,12 +19,6 @@ compare: Callable[..., bool]
 def _rank(state, rng, ranking):  # type: ignore[no-untyped-def]
     index, order = score(state, rng)
     rank_by(index, order, rng, len(ranking))
-    put(state, order, ranking)
-
-
-def _rank_available(state, rng, available, ranking):  # type: ignore[no-untyped-def]
-    index, order = score(state, rng)
-    rank_available(index, order, rng, available, len(ranking))
     put(state, order, ranking)
 
 
@@ -44,27 +38,26 @@ def put_by_position(state, order, ranking):  # type: ignore[no-untyped-def]
 
 def largest(
     score: Callable[..., Any], rank_by: Callable[..., None] = rank_by_index, put: Callable[..., None] = put_in_order
-) -> tuple[Callable[..., None], Callable[..., None]]:
-    """Return the `rank_kernel` and the `rank_available_kernel` of an agent that shows the items of largest score.
+) -> Callable[..., None]:
+    """Return the `rank_kernel` of an agent that shows the items of largest score.
 
     Args:
-        score: ``(state, rng)``; counts the display, writes the index or the draw of each item, and returns these ``(L,)`` and
-            the array ``(L,)`` that holds the order of the items.
+        score: ``(state, rng)``; writes the index or the draw of each item, and returns these ``(L,)`` and the array ``(L,)``
+            that holds the order of the items.
         rank_by: `rank_by_index`, or for draws `rank_by_draw`.
         put: ``(state, order, ranking)``; writes the first items of the order into the list.
     """
-    return specialise(_rank, score=score, rank_by=rank_by, put=put), specialise(_rank_available, score=score, put=put)
+    return specialise(_rank, score=score, rank_by=rank_by, put=put)
 
 
 def _update_examined(state, ranking, clicks):  # type: ignore[no-untyped-def]
     for k in range(examined_positions(clicks, state.feedback)):
-        if clicks[k] <= 1:
-            learn(state, ranking[k], clicks[k])
+        learn(state, ranking[k], clicks[k])
 
 
 def _update_shown(state, ranking, clicks):  # type: ignore[no-untyped-def]
     for k in range(len(ranking)):
-        if clicks[k] <= 1:
+        if clicks[k] >= 0:
             learn(state, ranking[k], k, clicks[k])
 
 
@@ -80,7 +73,8 @@ def from_shown(learn: Callable[..., None]) -> Callable[..., None]:
 
 def _compare_clicked(state, part, members, start, ranking, clicks, level):  # type: ignore[no-untyped-def]
     changed = False
-    mark_unbeaten(state.clicked, ranking, clicks)
+    for k in range(len(ranking)):
+        state.clicked[ranking[k]] = clicks[k]
     for k in range(len(ranking)):
         if clicks[k] == 1:
             i = ranking[k]
@@ -88,7 +82,8 @@ def _compare_clicked(state, part, members, start, ranking, clicks, level):  # ty
                 j = members[place]
                 if not state.clicked[j]:  # nor i itself
                     changed = compare(state, i, j, level) or changed
-    unmark(state.clicked, ranking, clicks)
+    for k in range(len(ranking)):
+        state.clicked[ranking[k]] = False
     return changed
 
 

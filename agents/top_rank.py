@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..core.kernels import inner, kernel
 from ..core.state import Flags, Ints
-from .agent import ITS_DISPLAYS, CompiledAgent
+from .agent import CompiledAgent
 from .hyperparameters import between, hyperparameter, sessions
-from .kernels import gather_parts, peel, show, shuffle_front
+from .kernels import peel, show, shuffle_front
 from .search_space import Range
 from .templates import of_clicked
 
@@ -28,34 +28,18 @@ class State(NamedTuple):
     block: Annotated[Ints, "L"]  # the block of each item
     start: Ints  # (L + 1,) where each block begins in `order`; then where the last one ends
     n_blocks: Annotated[Ints, "1", 1]
-    number: Annotated[Ints, "1"]  # of the partition
-    n_numbers: Annotated[Ints, "1"]  # how many were given after the first: to partitions, and displays of candidates
-    since: Annotated[Ints, "L"]  # the number from which on each id stands for its item
-    # What is remembered of a display.
-    shown_block: Annotated[NDArray[np.int32], "L"]  # the block of each item, -1 of those that could not be shown
-    shown_number: Annotated[Ints, "1"]  # of its partition, or its own
-    # The blocks of the display that was learned from last, without items replaced since.
-    members: Annotated[Ints, "L"]  # items, block by block
-    begin: Annotated[Ints, "L+1"]  # where each block begins in it; then where the last one ends
-    gathered: Annotated[Ints, "1", -1]  # the number of the display, or -1
-    clicked: Annotated[Flags, "L"]  # clicked or no sample; false between sessions
+    clicked: Annotated[Flags, "L"]  # false between sessions
     log_c_delta: float  # log(c / δ)
 
 
 @kernel
 def partition(state):  # type: ignore[no-untyped-def]
-    """Divide the items into blocks by what is known of them, and give the partition a number."""
+    """Divide the items into blocks by what is known of them."""
     state.n_blocks[0] = peel(state.beats, state.block, state.order, state.start)
-    state.n_numbers[0] += 1
-    state.number[0] = state.n_numbers[0]
 
 
 @kernel
 def rank(state, rng, ranking):  # type: ignore[no-untyped-def]
-    if state.shown_number[0] != state.number[0]:
-        state.shown_number[0] = state.number[0]
-        for item in range(len(state.block)):
-            state.shown_block[item] = state.block[item]
     n_positions = len(ranking)
     for b in range(state.n_blocks[0]):
         start, stop = state.start[b], state.start[b + 1]
@@ -63,26 +47,6 @@ def rank(state, rng, ranking):  # type: ignore[no-untyped-def]
             break
         shuffle_front(rng, state.order, start, stop, min(stop, n_positions) - start)
     show(state.order, ranking)
-
-
-@kernel
-def rank_available(state, rng, available, ranking):  # type: ignore[no-untyped-def]
-    state.n_numbers[0] += 1
-    state.shown_number[0] = state.n_numbers[0]
-    for item in range(len(available)):
-        state.shown_block[item] = state.block[item] if available[item] else -1
-    n_shown = 0
-    for b in range(state.n_blocks[0]):
-        start = stop = state.start[b]
-        for place in range(start, state.start[b + 1]):
-            if available[state.order[place]]:
-                state.order[stop], state.order[place] = state.order[place], state.order[stop]
-                stop += 1
-        count = min(stop - start, len(ranking) - n_shown)
-        shuffle_front(rng, state.order, start, stop, count)
-        for place in range(start, start + count):
-            ranking[n_shown] = state.order[place]
-            n_shown += 1
 
 
 @inner
@@ -103,20 +67,8 @@ compare_clicked = of_clicked(compare)
 
 @kernel
 def update(state, ranking, clicks):  # type: ignore[no-untyped-def]
-    if state.gathered[0] != state.shown_number[0]:
-        state.gathered[0] = state.shown_number[0]
-        gather_parts(state.shown_block, state.gathered[0], state.since, state.members, state.begin)
-    if compare_clicked(state, state.shown_block, state.members, state.begin, ranking, clicks, state.log_c_delta):
+    if compare_clicked(state, state.block, state.order, state.start, ranking, clicks, state.log_c_delta):
         partition(state)
-
-
-@kernel
-def replace(state, rng, item):  # type: ignore[no-untyped-def]
-    state.wins[item, :], state.wins[:, item] = 0, 0
-    state.beats[item, :], state.beats[:, item] = False, False
-    partition(state)
-    state.since[item] = state.number[0]
-    state.gathered[0] = -1
 
 
 class TopRank(CompiledAgent):
@@ -169,23 +121,16 @@ class TopRank(CompiledAgent):
            shown is not clicked.
         3. A cycle in the relation (rare) leaves no first block: all remaining items then form one.
 
-    Late clicks count for the pairs of each block that the display had.
-
     Example:
         >>> TopRank(4, 2, horizon=1000, seed=0).rank(None).shape
         (2,)
     """
 
     paper = "Lattimore et al. 2018, Algorithm 1"
-    stands: ClassVar = {"late clicks": "late-clicks"}
     click_models = "CM, PBM, DCM and alike"
-    learns_from = ITS_DISPLAYS
-    remembered = ("shown_block", "shown_number")
     state_type = State
     rank_kernel = rank
-    rank_available_kernel = rank_available
     update_kernel = update
-    replace_kernel = replace
 
     horizon: int = hyperparameter(check=sessions(2))
     delta: float | None = hyperparameter(default=None, check=between(LEAST, 1), search=Range(1e-10, 0.5, log=True))

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..core.kernels import inner, kernel
 from ..core.state import Flags, Floats, Ints
-from .agent import ITS_DISPLAYS
 from .hyperparameters import hyperparameter, sessions
-from .kernels import gather_parts, kl_upper, peel, show, shuffle_front
+from .kernels import kl_upper, peel, show, shuffle_front
 from .leaders import LeaderAgent, find_leader, level_of
 from .templates import of_clicked
 
@@ -27,30 +26,23 @@ class State(NamedTuple):
     beats: Annotated[Flags, "L L"]  # whether i is certainly better than j: τ_ji + sqrt(log log(t + 3) / n_ji) < 0
     weakest: Annotated[Floats, "1", np.inf]  # at most the least difference² / n of those that are; beyond it a relation ends
     settled: Annotated[Flags, "1"]  # whether the leader partition is that of the relation
-    t: Annotated[Ints, "1"]  # displays; while one is made, those before it
-    since: Annotated[Ints, "L"]  # the display from which on each id stands for its item
+    t: Annotated[Ints, "1"]  # sessions
     # The leader partition: its parts from the top.
     part: Annotated[NDArray[np.int32], "L"]  # of each item
     order: Annotated[Ints, "L", range]  # items, part by part
     start: Annotated[Ints, "L+1"]  # where each part begins in `order`; then where the last one ends
     n_parts: Annotated[Ints, "1"]
-    # The same of the items that can be shown, where not all can.
-    available_order: Annotated[Ints, "L"]
-    available_start: Annotated[Ints, "L+1"]
     # What is shown: parts that may be merged, as far as they reach into the list.
     shown_part: Annotated[Ints, "L"]  # of each item, -1 in a part that does not reach into it
-    shown_at: Annotated[Ints, "1"]  # the number of the display
-    # Of the display that was made or learned from last; of an older one without items replaced since.
     shown_order: Annotated[Ints, "L", range]
     shown_start: Annotated[Ints, "K+1"]
-    gathered: Annotated[Ints, "1", -1]  # the number of that display, or -1
     # How often each partition has led, see `leaders.py`.
     leaders: Annotated[NDArray[np.int32], "C L"]
     led: Annotated[Ints, "C"]
     slots: Annotated[NDArray[np.int32], "2C", -1]
     n_leaders: Annotated[Ints, "1"]
     leading: Annotated[Ints, "1"]  # the number of the leader
-    clicked: Annotated[Flags, "L"]  # clicked or no sample; false between sessions
+    clicked: Annotated[Flags, "L"]  # false between sessions
     log_horizon: float  # log T; negative without a horizon
 
 
@@ -140,8 +132,9 @@ def challenger(state, rng, order, start, n_parts, b, level):  # type: ignore[no-
 
 
 @inner
-def merge(state, rng, order, start, n_parts, level, n_positions):  # type: ignore[no-untyped-def]
+def merge(state, rng, level, n_positions):  # type: ignore[no-untyped-def]
     """Write the parts to be shown, from the top: those of the leader, some of them merged; returns how many."""
+    order, start, n_parts = state.order, state.start, state.n_parts[0]
     for place in range(start[n_parts]):
         state.shown_order[place] = order[place]
     state.shown_part[:] = -1
@@ -167,37 +160,14 @@ def merge(state, rng, order, start, n_parts, level, n_positions):  # type: ignor
     return shown
 
 
-@inner
-def show_parts(state, rng, order, start, n_parts, ranking):  # type: ignore[no-untyped-def]
-    """Write the list that shows the parts of a leader, and count the display."""
-    n_positions, level = len(ranking), level_of(state, state.led[state.leading[0]])
-    for b in range(merge(state, rng, order, start, n_parts, level, n_positions)):
-        first, stop = state.shown_start[b], state.shown_start[b + 1]
-        shuffle_front(rng, state.shown_order, first, stop, min(stop, n_positions) - first)
-    show(state.shown_order, ranking)
-    state.t[0] += 1
-    state.shown_at[0] = state.gathered[0] = state.t[0]
-
-
 @kernel
 def rank(state, rng, ranking):  # type: ignore[no-untyped-def]
     choose_leader(state)
-    show_parts(state, rng, state.order, state.start, state.n_parts[0], ranking)
-
-
-@kernel
-def rank_available(state, rng, available, ranking):  # type: ignore[no-untyped-def]
-    choose_leader(state)
-    n_available, n_parts = 0, 0
-    for b in range(state.n_parts[0]):
-        state.available_start[n_parts] = n_available
-        for place in range(state.start[b], state.start[b + 1]):
-            if available[state.order[place]]:
-                state.available_order[n_available] = state.order[place]
-                n_available += 1
-        n_parts += n_available > state.available_start[n_parts]
-    state.available_start[n_parts] = n_available
-    show_parts(state, rng, state.available_order, state.available_start, n_parts, ranking)
+    n_positions, level = len(ranking), level_of(state, state.led[state.leading[0]])
+    for b in range(merge(state, rng, level, n_positions)):
+        first, stop = state.shown_start[b], state.shown_start[b + 1]
+        shuffle_front(rng, state.shown_order, first, stop, min(stop, n_positions) - first)
+    show(state.shown_order, ranking)
 
 
 @inner
@@ -223,23 +193,10 @@ compare_clicked = of_clicked(compare)
 
 @kernel
 def update(state, ranking, clicks):  # type: ignore[no-untyped-def]
-    if state.gathered[0] != state.shown_at[0]:
-        state.gathered[0] = state.shown_at[0]
-        gather_parts(state.shown_part, state.gathered[0], state.since, state.shown_order, state.shown_start)
+    state.t[0] += 1
     least = patience(state)
     if compare_clicked(state, state.shown_part, state.shown_order, state.shown_start, ranking, clicks, least):
         state.settled[0] = False
-
-
-@kernel
-def replace(state, rng, item):  # type: ignore[no-untyped-def]
-    state.difference[item, :], state.difference[:, item] = 0, 0
-    state.compared[item, :], state.compared[:, item] = 0, 0
-    state.evidence[item, :], state.evidence[:, item] = UNKNOWN, UNKNOWN
-    state.beats[item, :], state.beats[:, item] = False, False
-    state.settled[0] = False
-    state.since[item] = state.t[0] + 1
-    state.gathered[0] = -1
 
 
 class UniRank(LeaderAgent):
@@ -299,8 +256,6 @@ class UniRank(LeaderAgent):
     comes from the nearest part that has one. On the default query of the PBM, 3 of 40 runs had two to three times the median
     regret after 10⁵ sessions.
 
-    Late clicks count for the pairs of each part that the display had.
-
     Memory: 25 L² bytes, and 4 L + 16 bytes for each partition that has led or that a chunk of sessions might bring, at
         most doubled.
 
@@ -310,15 +265,10 @@ class UniRank(LeaderAgent):
     """
 
     paper = "Gauthier et al. 2022, Algorithm 1"
-    stands: ClassVar = {"late clicks": "late-clicks"}
     click_models = "CM, PBM and alike"
-    learns_from = ITS_DISPLAYS
-    remembered = ("shown_part", "shown_at")
     state_type = State
     rank_kernel = rank
-    rank_available_kernel = rank_available
     update_kernel = update
-    replace_kernel = replace
 
     horizon: int | None = hyperparameter(default=None, check=sessions())
 

@@ -78,14 +78,12 @@ def printed(program: str, *arguments: object, **variables: str) -> str:
 
 
 class Timed(Agent):
-    """Another library's algorithm as an agent, which times itself, and learns from the last display.
+    """Another library's algorithm as an agent, which times itself.
 
     Args:
         choose: the list for the features of the candidates, or for None.
         learn: takes the list and the clicks.
     """
-
-    learns_from = "the last display"
 
     def __init__(self, choose: Callable[[Any], Any], learn: Callable[[Any, Any], object]) -> None:
         self.choose, self.learn, self.seconds = choose, learn, 0.0

@@ -31,7 +31,6 @@ from .wrappers.actions import (
     ScoresAction,
     ScoresVectorAction,
 )
-from .wrappers.delayed_credit import DelayedCredit
 from .wrappers.history import HistoryObservation, HistoryVectorObservation
 from .wrappers.regret import RecordRegret, RecordVectorRegret
 
@@ -43,7 +42,7 @@ register_memory()
 __all__ = [
     "CLICK_MODELS", "CONTEXTUAL", "DEFAULT_INSTANCE", "ENVIRONMENTS", "GRADED_USERS", "MAX_SEARCH", "MEMORY", "REWARDS",
     "CascadeMDP", "ClickEnv", "ClickModel", "ClickVectorEnv", "ContextualClickEnv", "ContextualClickVectorEnv",
-    "ContextualModel", "DelayedCredit", "DocumentClickThroughModel", "EnumeratedAction", "EnumeratedVectorAction",
+    "ContextualModel", "DocumentClickThroughModel", "EnumeratedAction", "EnumeratedVectorAction",
     "GradedModel", "HistoryObservation", "HistoryVectorObservation", "Instance", "ItemByItem", "ItemByItemVector",
     "KernelError", "LabelledModel", "LehmerAction", "LehmerVectorAction", "LinearModel", "PiecewiseStationaryModel",
     "RandomClickModel", "RankClickThroughModel", "RankedList", "RecordRegret", "RecordVectorRegret", "ScoresAction",

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -43,13 +42,6 @@ def expected(parameters, ranking, reward, cutoff, scratch):  # type: ignore[no-u
     for k in range(cutoff):
         no_click *= 1.0 - parameters.attraction[ranking[k]]
     return 1.0 - no_click
-
-
-@kernel
-def weigh(parameters, reward, gain, continuation):  # type: ignore[no-untyped-def]
-    for item in range(len(gain)):
-        gain[item] = parameters.attraction[item]
-        continuation[item] = 1.0 - parameters.attraction[item]
 
 
 class CascadeModel(ClickModel):
@@ -105,9 +97,6 @@ class CascadeModel(ClickModel):
 
     def _places(self, reward: int, cutoff: int) -> NDArray[np.int64]:
         return np.arange(cutoff)
-
-    def _scan_by_value(self, cutoff: int) -> Callable[..., Any]:
-        return weigh
 
     def browsing_weights(self) -> NDArray[np.float64]:
         """Examination probabilities: every position is examined until the first click, and none after it."""

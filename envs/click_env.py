@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..core.checks import as_array, check_choice, check_count, check_seed, short, unknown
 from ..core.notebook import html_table
-from .axes import AxesArguments
 from .instances.instance import AnyInstance
 from .problem import Asked, Problem
 from .rendering import HUMAN, RENDER_MODES, ResultPage, render, show
@@ -24,17 +23,6 @@ from .users import Users
 
 FOREIGN_OPTIONS = {"minari_autoseed"}
 """Options of ``reset`` that other people's wrappers read and hand on."""
-
-
-def refuse_absent(ranking: NDArray[np.int64], mask: NDArray[np.bool_]) -> None:
-    """Refuse a list with an item that is not available, by its position."""
-    if not mask[ranking].all():
-        position = int(np.argmin(mask[ranking]))
-        there = np.flatnonzero(mask).tolist()
-        raise ValueError(
-            f"bad ranking {ranking.tolist()}: position {position} shows item {ranking[position]}, which is not available in "
-            f"this session; expected items of observation['available'], {there} (positions count from 0)"
-        )
 
 
 def _checked_list(action: Any, lists: RankedList, wrapper: str) -> NDArray[np.int64]:
@@ -84,17 +72,6 @@ class ClickEnv(Streams, gym.Env[Any, NDArray[np.int64]]):
         n_positions: K, the length of a list; None takes that of the instance or of the parameters.
         reference: the list against which regret is measured; None takes the optimal list (see
             `ClickModel.optimal_ranking`, which refuses some large problems).
-        item_values: ``(L,)`` what a click on each item earns, at least 0 and not all 0; only for the reward ``"clicks"``. None:
-            1 for each. Where candidates change ``(N,)``, of each item of the pool: the observation then contains the values of
-            the next candidates. Rewards, regret and the best list are in the unit of the values.
-        arrival: when clicks arrive. ``"immediate"``: with their session. ``"batch:B"``: with the next session whose number is a
-            multiple of B. ``"delay:D"``: D sessions later. ``"delay:geometric:m"``: m sessions later on average. With
-            ``:lost=q`` at the end, the clicks of a share q of the sessions never arrive (see `Arrival`).
-        bots: sessions whose clicks come from bots instead of users; None: there are none. ``"random:share=p"``: in a share p of
-            the sessions a bot clicks at random. ``"farm:share=p:targets=3+7"``: a bot clicks the items 3 and 7.
-            ``"quit:first=C:target=3"``: in the first C sessions nothing but a click on item 3 is reported (see `Bots`).
-        churn: the probability that after a session one item is replaced by a new one under the same id.
-        available: how many items can be shown in a session; they are drawn at random for each session. None: all.
         render_mode: None, or what `render` returns: ``"ansi"`` (text) or ``"rgb_array"`` (a picture). With ``"human"`` every
             session is shown while it is played, in a notebook as a picture, in a terminal as text.
         **parameters: the parameters of the named model; they cannot be combined with an instance.
@@ -126,21 +103,14 @@ class ClickEnv(Streams, gym.Env[Any, NDArray[np.int64]]):
         form: str = "",
         n_positions: int | None = None,
         reference: ArrayLike | None = None,
-        item_values: ArrayLike | None = None,
-        arrival: str = "immediate",
-        bots: str | None = None,
-        churn: float = 0.0,
-        available: int | None = None,
         render_mode: str | None = None,
         **parameters: Any,
     ) -> None:
         _check_render_mode(render_mode, self.metadata["render_modes"])
         problem = Problem.of(Asked(model, form, instance, n_positions, parameters))
         self.render_mode = render_mode
-        arguments = AxesArguments(arrival, bots, churn, available)
-        self.observation_space = self._set_up([problem], 1, reward, cutoff, reference, arguments, item_values)
+        self.observation_space = self._set_up([problem], 1, reward, cutoff, reference)
         self.action_space = RankedList(self.model.n_items, self.model.n_positions)
-        self.action_space.available = self.mask
         self._forget()
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
@@ -162,7 +132,7 @@ class ClickEnv(Streams, gym.Env[Any, NDArray[np.int64]]):
         super().reset(seed=seed)
         self._restart(seed)
         nothing = np.zeros((1, self.model.n_positions), np.int8)
-        return self._of_stream(self._observe(nothing, first=True)), {
+        return self._of_stream(self._batch.observe(nothing)), {
             "optimal_ranking": self._batch.optimal_ranking[0].copy(),
             "optimal_reward": float(self._batch.optimal_reward[0]),
         }
@@ -189,17 +159,12 @@ class ClickEnv(Streams, gym.Env[Any, NDArray[np.int64]]):
         if not self._begun or self._has_left:
             when = "before the first step()" if not self._begun else "now that the user has left: the step before was the last"
             raise gym.error.ResetNeeded(f"call reset() {when}")
-        if self._masks is not None:
-            refuse_absent(ranking, self._masks[0])
-        reported, rewards, infos = self._play(ranking[None])
-        info = {name: values.item() if values.ndim == 1 else values[0] for name, values in infos.items()}
-        self._rankings, self._clicks = ranking[None].copy(), reported.copy()
-        self._rewards = infos.get("realised_reward", rewards)
-        if self.axes is not None:
-            self._notes = self.axes.notes(info.get("bot", False))
+        clicks, self._rewards, infos = self._play(ranking[None])
+        self._rankings, self._clicks = ranking[None].copy(), clicks.copy()
         if self.render_mode == HUMAN:
             self.render()
-        return self._of_stream(self._observe(reported)), rewards.item(), self._has_left, False, info
+        info = {name: values.item() for name, values in infos.items()}
+        return self._of_stream(self._batch.observe(clicks)), self._rewards.item(), self._has_left, False, info
 
     @property
     def _has_left(self) -> bool:
@@ -230,7 +195,7 @@ class ClickEnv(Streams, gym.Env[Any, NDArray[np.int64]]):
     def result_page(self) -> ResultPage:
         """The data that `render` draws: the last session, and the totals so far."""
         satisfied = bool(self._satisfied[0] >= 0) if "satisfaction" in self.model.rewards else None
-        return self._page(0, self.instance, satisfied, self._notes)
+        return self._page(0, self.instance, satisfied)
 
     def action_masks(self) -> NDArray[np.bool_]:
         """Not available here: MaskablePPO of sb3-contrib asks for masks, and lists have none. Use `ItemByItem` for masks of
@@ -249,11 +214,6 @@ class ClickEnv(Streams, gym.Env[Any, NDArray[np.int64]]):
         return html_table(type(self).__name__, [fact for fact in facts.items() if fact[1] is not None])
 
     @property
-    def mask(self) -> NDArray[np.bool_] | None:
-        """``(L,)`` booleans: which items the next list can show; None: all."""
-        return None if self._masks is None else self._masks[0]
-
-    @property
     def sessions_to_change(self) -> int:
         """How many sessions are left before the users change."""
         return self._next_change - self._steps
@@ -269,7 +229,6 @@ class ClickEnv(Streams, gym.Env[Any, NDArray[np.int64]]):
         reward: float,
     ) -> None:
         """Count ``steps`` sessions of a compiled loop, which must not pass over a change, and remember the last."""
-        self._displays += steps
         self._count(steps, regret)
         self._rankings, self._clicks, self._examined[0] = ranking[None].copy(), clicks[None].copy(), examined
         self._satisfied[0], self._rewards = satisfied, np.array([reward])
@@ -285,8 +244,7 @@ class ClickVectorEnv(Streams, VectorEnv[Any, NDArray[np.int64], Any]):
     memory are the exception: each user's episode ends after that user's own sessions.
 
     Args:
-        model, reward, cutoff, form, n_positions, reference, item_values, **parameters: as in `ClickEnv`.
-        arrival, bots, churn, available: as in `ClickEnv`, on each stream by itself.
+        model, reward, cutoff, form, n_positions, reference, **parameters: as in `ClickEnv`.
         render_mode: None, ``"ansi"`` or ``"rgb_array"``.
         num_envs: B, the number of streams.
         instance: as in `ClickEnv`; or a list of n instances with the same L and K, dealt to the streams in turn: stream b
@@ -332,11 +290,6 @@ class ClickVectorEnv(Streams, VectorEnv[Any, NDArray[np.int64], Any]):
         form: str = "",
         n_positions: int | None = None,
         reference: ArrayLike | None = None,
-        item_values: ArrayLike | None = None,
-        arrival: str = "immediate",
-        bots: str | None = None,
-        churn: float = 0.0,
-        available: int | None = None,
         render_mode: str | None = None,
         max_episode_steps: int | None = None,
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
@@ -358,14 +311,12 @@ class ClickVectorEnv(Streams, VectorEnv[Any, NDArray[np.int64], Any]):
             raise ValueError(
                 f"{len(problems)} instances cannot be distributed over {num_envs} streams: num_envs must be at least as many"
             )
-        arguments = AxesArguments(arrival, bots, churn, available)
-        self.single_observation_space = self._set_up(problems, self.num_envs, reward, cutoff, reference, arguments, item_values)
+        self.single_observation_space = self._set_up(problems, self.num_envs, reward, cutoff, reference)
         self.render_mode = render_mode
         self.max_episode_steps = max_episode_steps
         self.metadata = {**type(self).metadata, "autoreset_mode": mode}
         self.single_action_space = RankedList(self.model.n_items, self.model.n_positions)
         self.action_space = BatchedRankedList(self.num_envs, self.model.n_items, self.model.n_positions)
-        self.action_space.available = self.mask
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self._seen = np.empty(self.model.n_items, np.int64)
         self._everybody = np.ones(self.num_envs, np.bool_)
@@ -413,20 +364,18 @@ class ClickVectorEnv(Streams, VectorEnv[Any, NDArray[np.int64], Any]):
         rankings = self._checked(actions, begins)
         if not self._begun:
             raise gym.error.ResetNeeded("call reset() before the first step()")
-        if self._masks is not None:
-            self._refuse_absent(rankings, self._masks)
-        reported, rewards, infos = self._play(rankings, begins)
+        clicks, rewards, infos = self._play(rankings, begins)
         self._episode_steps += 1 if begins is None else ~begins
         if self.render_mode is not None:  # copies, since the caller may write into what it gave and got
-            self._rankings, self._clicks, self._rewards = rankings.copy(), reported.copy(), rewards.copy()
+            self._rankings, self._clicks, self._rewards = rankings.copy(), clicks.copy(), rewards.copy()
         ended = np.zeros(self.num_envs, np.bool_) if self._batch.ended is None else self._batch.ended.copy()
         infos = self._infos(infos, begins)
-        observations = self._observe(reported)
+        observations = self._batch.observe(clicks)
         truncated, some_over = self._cut_off()
         if self.metadata["autoreset_mode"] is AutoresetMode.NEXT_STEP or not some_over:
             self._truncated = self._batch.ended is None and some_over
         else:
-            observations, infos = self._begin_next(ended | truncated, observations, reported, infos)
+            observations, infos = self._begin_next(ended | truncated, observations, clicks, infos)
         return observations, rewards, ended, truncated, infos
 
     def _beginning(self) -> NDArray[np.bool_] | None:
@@ -446,7 +395,7 @@ class ClickVectorEnv(Streams, VectorEnv[Any, NDArray[np.int64], Any]):
         return truncated, bool(ended.any())
 
     def _begin_next(
-        self, over: NDArray[np.bool_], observations: Any, reported: NDArray[np.int8], infos: dict[str, Any]
+        self, over: NDArray[np.bool_], observations: Any, clicks: NDArray[np.int8], infos: dict[str, Any]
     ) -> tuple[Any, dict[str, Any]]:
         """SAME_STEP: begin the next episodes where one is over; the first observations, and infos that keep the last ones."""
         final = np.full(self.num_envs, None, object)
@@ -458,16 +407,11 @@ class ClickVectorEnv(Streams, VectorEnv[Any, NDArray[np.int64], Any]):
             observations, firsts = self._begin_episode()
         else:
             self._batch.draw(self.np_random, only_ended=True)
-            reported = reported.copy()
-            reported[over] = 0
-            observations, firsts = self._observe(reported), self._firsts(over)
+            clicks = clicks.copy()
+            clicks[over] = 0
+            observations, firsts = self._batch.observe(clicks), self._firsts(over)
             firsts = self._both({**infos, **self._only(~over, infos)}, firsts)
         return observations, finals | firsts
-
-    @property
-    def mask(self) -> NDArray[np.bool_] | None:
-        """``(B, L)`` booleans: which items the next lists can show; None: all."""
-        return self._masks
 
     def render(self) -> tuple[Any, ...] | None:
         """The result page of every stream, as `ClickEnv.render` draws it."""
@@ -520,23 +464,13 @@ class ClickVectorEnv(Streams, VectorEnv[Any, NDArray[np.int64], Any]):
         self._restart(seed)
         self._begin_count()
         nothing = np.zeros((self.num_envs, self.model.n_positions), np.int8)
-        return self._observe(nothing, first=True), self._firsts(self._everybody)
+        return self._batch.observe(nothing), self._firsts(self._everybody)
 
     def _begin_count(self) -> None:
         """Count the sessions of the episodes from 0."""
         # A number; where users have a memory, one for each stream.
         self._episode_steps: Any = 0 if self._batch.ended is None else np.zeros(self.num_envs, np.int64)
         self._truncated = False
-
-    def _refuse_absent(self, rankings: NDArray[np.int64], masks: NDArray[np.bool_]) -> None:
-        """Refuse lists with an item that is not available."""
-        there = np.take_along_axis(masks, rankings, axis=1).all(axis=1)
-        if not there.all():
-            stream = int(np.argmin(there))
-            try:
-                refuse_absent(rankings[stream], masks[stream])
-            except ValueError as error:
-                raise ValueError(f"environment {stream}: {error}") from None
 
     def _firsts(self, streams: NDArray[np.bool_]) -> dict[str, Any]:
         """The info of a reset, on some streams."""

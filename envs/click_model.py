@@ -26,7 +26,6 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections import namedtuple
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any, ClassVar, Self, cast
@@ -34,13 +33,13 @@ from typing import Any, ClassVar, Self, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.checks import check_item_values, check_kind, check_positions
+from ..core.checks import check_kind, check_positions
 from ..core.kernels import cause, kernel, specialise, static_kernels
 from ..core.notebook import html_table
 from .scan import best_scan
 from .schedule import Schedule, Task
 from .spaces import check_order, check_ranking, named_ranking
-from .users import CLICKS, REWARDS, Users, users_named
+from .users import REWARDS, Users, users_named
 
 CLICK_MODELS: dict[str, type[ClickModel]] = {}
 """The click models that have environments, by their short names."""
@@ -238,20 +237,6 @@ class ClickModel(Users, abstract=True):
                 arguments[name] = arguments[name][(slice(n_positions),) * len(shape)]
         return type(self)(**arguments, **sizes)
 
-    def with_item_values(self, item_values: ArrayLike | None) -> ClickModel:
-        """As `Users.with_item_values`: a click model whose ``expected_reward`` and ``optimal_ranking`` count values.
-
-        Example:
-            >>> from clickgym.envs import CascadeModel
-            >>> model = CascadeModel([0.5, 0.4], n_positions=2).with_item_values([1.0, 2.0])
-            >>> model.expected_reward([1, 0]), model.optimal_ranking()
-            (1.1, array([1, 0]))
-        """
-        if item_values is None:
-            return self
-        values = check_item_values(item_values, self.n_items)
-        return self if (values == 1.0).all() else valued(self, values)
-
     def _sizes(self) -> dict[str, int]:
         """Those that the constructor takes, since no parameter tells them."""
         return {name: getattr(self, name) for name in ("n_items", "n_positions") if name in _arguments(type(self))}
@@ -310,31 +295,11 @@ class ClickModel(Users, abstract=True):
         places = self._places(reward, cutoff)
         if places is not None:
             return np.argsort(-self._attraction_bounds(), kind="stable")[places]
-        weigh = self._scan(cutoff)
-        if weigh is None:
+        if self.scan_kernel is None:
             return None
         gain, continuation = np.empty((2, self.n_items))
-        weigh(self.parameters, reward, gain, continuation)
+        self.scan_kernel(self.parameters, reward, gain, continuation)
         return best_scan(gain, continuation, cutoff)
-
-    def _scan(self, cutoff: int) -> Callable[..., Any] | None:
-        """The kernel from which the best list follows by a scan; None if there is none."""
-        return self.scan_kernel
-
-    # What says which list is best where clicks have values; w is the value, and α the probability of a click once examined.
-
-    def _places_by_value(self, cutoff: int) -> NDArray[np.int64] | None:
-        """As `_places`, by decreasing ``α w``."""
-        return None
-
-    def _scan_by_value(self, cutoff: int) -> Callable[..., Any] | None:
-        """As `_scan`: the kernel of clicks without values."""
-        return self.scan_kernel
-
-    def _clicks_anywhere(self) -> NDArray[np.float64] | None:
-        """The probability of a click on each item at each position, ``(L, K)``, if no other item matters, and a best list takes
-        an assignment; else None."""
-        return None
 
     def _below_kernel(self) -> Callable[..., float]:
         """The kernel of the search that bounds how likely a user gets below the first items of a list,
@@ -425,9 +390,6 @@ def match(weights: NDArray[np.float64]) -> NDArray[np.int64]:
 # Left open in the templates below; `specialise` binds them to a model's kernels.
 expected: Callable[..., float]
 below: Callable[..., float]
-sample: Callable[..., int]
-marginals: Callable[..., None]
-weigh: Callable[..., None]
 
 
 @kernel
@@ -474,109 +436,3 @@ def _branch_and_bound(parameters, attraction, candidates, bounds, reward, scratc
                     break
         if bound > best_value:
             depth += 1
-
-
-# ------------------------------------------------------------------------------------------------------------ item values
-
-
-class ValuedModel(ClickModel, abstract=True):
-    """Base class of click models whose clicks earn the values of the items: each is a subclass of the click model itself.
-
-    Users look and click as before. The values are a further parameter of items, so that they follow their items.
-
-    Attributes:
-        base: the click model without values.
-    """
-
-    rewards = ("clicks",)
-    contextual_reward = "clicks"
-    base: ClickModel
-    item_values: NDArray[np.float64]
-
-    def __reduce__(self) -> Any:
-        return valued, (self.base, self.item_values)
-
-    def check_reward(self, reward: str, cutoff: int | None) -> tuple[int, int]:
-        code, counted = self.base.check_reward(reward, cutoff)
-        if code != CLICKS:
-            raise ValueError(f"the reward {reward!r} counts no clicks that item_values could weigh; expected reward='clicks'")
-        return code, counted
-
-    def with_item_values(self, item_values: ArrayLike | None) -> ClickModel:
-        return self.base.with_item_values(self.item_values if item_values is None else item_values)
-
-    def with_positions(self, n_positions: int) -> Any:
-        return valued(self.base.with_positions(n_positions), self.item_values)
-
-    def _attraction_bounds(self) -> NDArray[np.float64]:
-        return self.base._attraction_bounds() * self.parameters.item_values
-
-    def _places(self, reward: int, cutoff: int) -> NDArray[np.int64] | None:
-        return self.base._places_by_value(cutoff)
-
-    def _scan(self, cutoff: int) -> Callable[..., Any] | None:
-        scanned = self.base._scan_by_value(cutoff)
-        return None if scanned is None else specialise(_weigh_values, weigh=scanned)
-
-    def _optimal(self, reward: int, cutoff: int) -> NDArray[np.int64] | None:
-        clicks = self.base._clicks_anywhere()
-        if clicks is None:
-            return ClickModel._optimal(self, reward, cutoff)
-        from scipy.optimize import linear_sum_assignment  # only here, for it takes longer to import than all the rest
-
-        items, places = linear_sum_assignment(clicks[:, :cutoff] * self.parameters.item_values[:, None], maximize=True)
-        return items[np.argsort(places)]
-
-
-def valued(model: ClickModel, values: NDArray[np.float64]) -> ClickModel:
-    """A click model with checked item values, even if all are 1."""
-    made = object.__new__(_valued_class(type(model)))
-    vars(made).update(vars(model), base=model, item_values=values)
-    chances = np.empty((2, model.n_positions))  # working memory of the kernels
-    made.parameters = _valued_parameters(cast(Any, type(model.parameters)))(*model.parameters, values, chances)
-    return made
-
-
-@cache
-def _valued_class(kind: type[ClickModel]) -> type[ClickModel]:
-    """The click models of a class with values."""
-    expected_value = specialise(_expected_value, marginals=kind.marginals_kernel)
-    members = {
-        "shapes": {**kind.shapes, "item_values": "L"},
-        "expected_kernel": expected_value,
-        "session_kernel": staticmethod(specialise(_valued_session, sample=kind.sample_kernel, expected=expected_value)),
-        "__module__": kind.__module__,
-    }
-    return cast(Any, type(kind))(kind.__name__, (ValuedModel, kind), members, abstract=True)
-
-
-@cache
-def _valued_parameters(kind: Any) -> Any:
-    """The named tuple of parameters with values and working memory; it stands in this module, where the cache looks for it."""
-    name = f"{kind.__module__.rpartition('.')[2]}_{kind.__qualname__}".replace(".", "_")
-    fields = (*kind._fields, "item_values", "chances")
-    globals()[name] = namedtuple(name, fields, module=__name__)
-    return globals()[name]
-
-
-def _expected_value(parameters, ranking, reward, cutoff, scratch):  # type: ignore[no-untyped-def]
-    chances, total = parameters.chances, 0.0
-    marginals(parameters, ranking[:cutoff], chances[0], chances[1], scratch)
-    for k in range(cutoff):
-        total += chances[1, k] * parameters.item_values[ranking[k]]
-    return total
-
-
-def _valued_session(parameters, ranking, uniforms, clicks, examined, reward, cutoff, scratch):  # type: ignore[no-untyped-def]
-    """As a session without values (`clickgym.envs.session`)."""
-    satisfied, realised = sample(parameters, ranking, uniforms, clicks, examined), 0.0
-    for k in range(cutoff):
-        if clicks[k]:
-            realised += parameters.item_values[ranking[k]]
-    return realised, expected(parameters, ranking, reward, cutoff, scratch), satisfied
-
-
-def _weigh_values(parameters, reward, gain, continuation):  # type: ignore[no-untyped-def]
-    weigh(parameters, CLICKS, gain, continuation)
-    for item in range(len(gain)):
-        gain[item] *= parameters.item_values[item]

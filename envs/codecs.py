@@ -63,7 +63,6 @@ class Codec(ABC):
     Args:
         lists: the space.
         items, streams: as in `order_of_items`.
-        n_available: M, how many items are available for a list; None: all. Masks say which.
     """
 
     noun: ClassVar[str]
@@ -74,55 +73,36 @@ class Codec(ABC):
     """The kinds of NumPy's types that such an array may have."""
     space: gym.Space
 
-    def __init__(
-        self, lists: gym.Space, items: ArrayLike | None, streams: tuple[int, ...] = (), n_available: int | None = None
-    ) -> None:
+    def __init__(self, lists: gym.Space, items: ArrayLike | None, streams: tuple[int, ...] = ()) -> None:
         lists = _ranked_lists(lists, self.noun)
         self.n_items, self.n_positions, self.streams = lists.n_items, lists.n_positions, streams
-        self.n_available = lists.n_items if n_available is None else n_available
         self.items = order_of_items(items, self.n_items, streams)
-        self.sizes = self.n_available - np.arange(self.n_positions)
+        self.sizes = self.n_items - np.arange(self.n_positions)
         self.space = self._space()
 
-    def decode(self, actions: Any, mask: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:
-        """The ``(*streams, K)`` lists of some actions, from the items that a mask ``(*streams, L)`` allows; None: all items."""
+    def decode(self, actions: Any) -> NDArray[np.int64]:
+        """The ``(*streams, K)`` lists of some actions."""
         actions = as_array("actions", actions)
         shape = (*self.streams, *(self.space.shape or ()))
         if actions.shape != shape or actions.dtype.kind not in self.dtype_kinds:
             raise ValueError(f"{self.expected} of shape {shape}; got {actions.dtype} of shape {actions.shape}")
-        items = self._numbered(mask)
-        return np.take_along_axis(items, self._numbers(actions, mask), axis=-1)
+        return np.take_along_axis(self.items, self._numbers(actions), axis=-1)
 
-    def encode(self, rankings: ArrayLike, mask: NDArray[np.bool_] | None = None) -> Any:
+    def encode(self, rankings: ArrayLike) -> Any:
         """The inverse of `decode`."""
         rankings = as_array("rankings", rankings)
         if rankings.shape != (*self.streams, self.n_positions):
             raise ValueError(f"expected lists of shape {(*self.streams, self.n_positions)}, got {rankings.shape}")
         for ranking in rankings.reshape(-1, self.n_positions):
             check_ranking(ranking, self.n_items, self.n_positions)
-        items = self._numbered(mask)
-        numbers = np.full((*self.streams, self.n_items), -1)
-        np.put_along_axis(numbers, items, np.broadcast_to(np.arange(items.shape[-1]), items.shape), axis=-1)
-        chosen = np.take_along_axis(numbers, rankings, axis=-1)
-        bad = np.argwhere(chosen < 0)
-        if len(bad):
-            item = rankings[tuple(bad[0])]
-            raise ValueError(f"{_at(bad[0], self.streams)}position {bad[0][-1]} shows item {item}, which is not available")
-        return self._actions(chosen)
-
-    def _numbered(self, mask: NDArray[np.bool_] | None) -> NDArray[np.int64]:
-        """The items that numbers stand for: those of a mask, in the given order."""
-        if mask is None:
-            return self.items
-        absent = ~np.take_along_axis(mask, self.items, axis=-1)
-        return np.take_along_axis(self.items, np.argsort(absent, axis=-1, kind="stable")[..., : self.n_available], axis=-1)
+        return self._actions(np.take_along_axis(np.argsort(self.items, axis=-1), rankings, axis=-1))
 
     @abstractmethod
     def _space(self) -> gym.Space:
         """That of one action."""
 
     @abstractmethod
-    def _numbers(self, actions: NDArray[Any], mask: NDArray[np.bool_] | None) -> NDArray[np.int64]:
+    def _numbers(self, actions: NDArray[Any]) -> NDArray[np.int64]:
         """The lists as numbers of items in the given order."""
 
     @abstractmethod
@@ -138,7 +118,7 @@ class LehmerCodec(Codec):
     def _space(self) -> gym.Space:
         return MultiDiscrete(self.sizes)
 
-    def _numbers(self, actions: NDArray[Any], mask: NDArray[np.bool_] | None) -> NDArray[np.int64]:
+    def _numbers(self, actions: NDArray[Any]) -> NDArray[np.int64]:
         bad = np.argwhere((actions < 0) | (actions >= self.sizes))
         if len(bad):
             k = bad[0][-1]
@@ -161,15 +141,15 @@ class EnumerationCodec(LehmerCodec):
     space: Discrete
 
     def _space(self) -> gym.Space:
-        n_lists = math.perm(self.n_available, self.n_positions)
+        n_lists = math.perm(self.n_items, self.n_positions)
         if n_lists > MAX_LISTS:
             raise ValueError(
-                f"there are {n_lists:,} lists of {self.n_positions} out of {self.n_available} items, more than the limit of "
+                f"there are {n_lists:,} lists of {self.n_positions} out of {self.n_items} items, more than the limit of "
                 f"{MAX_LISTS:,} for a policy with an output for each; take LehmerAction, ScoresAction or ItemByItem"
             )
         return Discrete(n_lists)
 
-    def _numbers(self, actions: NDArray[Any], mask: NDArray[np.bool_] | None) -> NDArray[np.int64]:
+    def _numbers(self, actions: NDArray[Any]) -> NDArray[np.int64]:
         bad = np.argwhere((actions < 0) | (actions >= self.space.n))
         if len(bad):
             raise ValueError(f"{_at(bad[0], self.streams)}list {actions[tuple(bad[0])]} is not in 0 to {self.space.n - 1}")
@@ -187,17 +167,11 @@ class ScoresCodec(Codec):
     def _space(self) -> gym.Space:
         return Box(-1.0, 1.0, (self.n_items,), np.float32)
 
-    def _numbers(self, actions: NDArray[Any], mask: NDArray[np.bool_] | None) -> NDArray[np.int64]:
+    def _numbers(self, actions: NDArray[Any]) -> NDArray[np.int64]:
         bad = np.argwhere(np.isnan(actions))
         if len(bad):
             raise ValueError(f"{_at(bad[0], self.streams)}score {bad[0][-1]} is nan")
-        scores = actions.astype(np.float64)
-        if mask is not None:
-            scores = np.where(np.take_along_axis(mask, self.items, axis=-1), scores, -np.inf)
-        return np.argsort(-scores, axis=-1, kind="stable")[..., : self.n_positions]
-
-    def _numbered(self, mask: NDArray[np.bool_] | None) -> NDArray[np.int64]:
-        return self.items
+        return np.argsort(-actions.astype(np.float64), axis=-1, kind="stable")[..., : self.n_positions]
 
     def _actions(self, numbers: NDArray[np.int64]) -> NDArray[Any]:
         scores = np.full((*self.streams, self.n_items), -1.0, np.float32)
@@ -219,7 +193,6 @@ class Draft:
     Attributes:
         placed: ``(*streams, K, L)`` 1 where a position holds the item of a number.
         position: which position is next.
-        allowed: ``(*streams, L)`` which numbers stand for items that are available; None: all.
     """
 
     def __init__(self, lists: gym.Space, items: ArrayLike | None, streams: tuple[int, ...] = ()) -> None:
@@ -228,9 +201,8 @@ class Draft:
         self.items = order_of_items(items, self.n_items, streams)
         self.clear()
 
-    def clear(self, mask: NDArray[np.bool_] | None = None) -> None:
-        """Begin new lists, of the items of a mask ``(*streams, L)``; None: of all."""
-        self.allowed = None if mask is None else np.take_along_axis(mask, self.items, axis=-1)
+    def clear(self) -> None:
+        """Begin new lists."""
         self.placed = np.zeros((*self.streams, self.n_positions, self.n_items), np.int8)
         self.position = 0
 
@@ -249,12 +221,11 @@ class Draft:
         bad = np.argwhere(~np.take_along_axis(self.left, chosen, axis=-1)[..., 0])
         if len(bad):
             stream = tuple(bad[0])
-            choice, placed = choices[stream], self.placed[stream]
-            holder = f"position {placed[:, choice].argmax()} holds that item"
+            choice = choices[stream]
+            holder = self.placed[stream][:, choice].argmax()
             raise ValueError(
                 f"{_at(bad[0], self.streams)}choice {choice} (item {self.items[stream][choice]}) is forbidden at position "
-                f"{self.position}: {holder if placed[:, choice].any() else 'it is not available in this session'}; "
-                "action_masks() says what is left"
+                f"{self.position}: position {holder} holds that item; action_masks() says what is left"
             )
         np.put_along_axis(self.placed[..., self.position, :], chosen, 1, axis=-1)
         self.position += 1
@@ -266,9 +237,8 @@ class Draft:
 
     @property
     def left(self) -> NDArray[np.bool_]:
-        """``(*streams, L)`` which numbers are not yet placed, and can be."""
-        numbers = np.logical_not(self.placed.any(axis=-2))
-        return numbers if self.allowed is None else numbers & self.allowed
+        """``(*streams, L)`` which numbers are not yet placed."""
+        return np.logical_not(self.placed.any(axis=-2))
 
     @property
     def rankings(self) -> NDArray[np.int64]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -53,14 +53,6 @@ def expected(parameters, ranking, reward, cutoff, scratch):  # type: ignore[no-u
     if reward == CLICKS:
         return n_clicks
     return 1.0 - (no_click if reward == ANY_CLICK else looking)
-
-
-@kernel
-def weigh(parameters, reward, gain, continuation):  # type: ignore[no-untyped-def]
-    """Where all termination probabilities that matter are the first."""
-    for item in range(len(gain)):
-        gain[item] = parameters.attraction[item]
-        continuation[item] = 1.0 - parameters.termination[0] * parameters.attraction[item]
 
 
 @kernel
@@ -144,10 +136,6 @@ class DependentClickModel(ClickModel):
         # Any click: the top items in any order. Satisfaction: Σ -log(1 - v α) is supermodular in the pairs.
         weights = self.termination[:cutoff] if reward == SATISFACTION else np.ones(cutoff)
         return match(weights)
-
-    def _scan_by_value(self, cutoff: int) -> Callable[..., Any] | None:
-        # What follows the last counted click is immaterial.
-        return weigh if len(set(self.termination[: cutoff - 1].tolist())) <= 1 else None
 
     def _below_kernel(self) -> Callable[..., float]:
         return below

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.checks import check_count, check_item_values, integers, short
+from ..core.checks import check_count, integers, short
 from ..core.notebook import html_table
 from .click_model import ClickModel, click_model_of
 from .users import REWARDS
@@ -124,15 +124,6 @@ class PiecewiseStationaryModel(ClickModel):
 
     def to_dict(self) -> dict[str, Any]:
         return {"model": self.name(), "models": [model.to_dict() for model in self._epochs], "starts": list(self._starts)}
-
-    def with_item_values(self, item_values: ArrayLike | None) -> Self:
-        if item_values is None or (check_item_values(item_values, self.n_items) == 1.0).all():
-            return self
-        return type(self)([model.with_item_values(item_values) for model in self._epochs], self._starts)
-
-    @property
-    def item_values(self) -> NDArray[np.float64] | None:  # type: ignore[override]
-        return self._epochs[0].item_values
 
     def relabelled(self, order: NDArray[np.int64]) -> Self:
         return type(self)([model.relabelled(order) for model in self._epochs], self._starts)

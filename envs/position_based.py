@@ -106,9 +106,6 @@ class PositionBasedModel(ClickModel):
         # Σ χα by the rearrangement inequality; Σ -log(1 - χα) too, for its mixed derivative is positive.
         return match(self.examination[:cutoff])
 
-    def _places_by_value(self, cutoff: int) -> NDArray[np.int64]:
-        return match(self.examination[:cutoff])
-
     def position_weights(self) -> NDArray[np.float64]:
         """The examination probabilities."""
         return self.examination

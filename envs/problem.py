@@ -55,8 +55,6 @@ class Problem(NamedTuple):
     """The name of the instance."""
     initial_ranking: NDArray[np.int64] | None = None
     """All L items in the order of the production list, where the instance knows one."""
-    law: str = ""
-    """The family by whose law new items are drawn; empty where the items are given by numbers."""
 
     @classmethod
     def of(cls, asked: Asked) -> Problem:
@@ -95,7 +93,7 @@ class Problem(NamedTuple):
         chosen = load_instance(name)
         kind = next(filter(chosen.models.__contains__, kinds), next(iter(kinds)))
         initial_ranking = chosen.initial_ranking if form != "Contextual" else None
-        return cls(chosen.model(kind, n_positions), chosen.name, initial_ranking, chosen.law)
+        return cls(chosen.model(kind, n_positions), chosen.name, initial_ranking)
 
     @classmethod
     def each(cls, asked: Asked) -> list[Problem]:
@@ -155,7 +153,7 @@ def _required(users: type[Users]) -> list[str]:
     return [name for name, parameter in _parameters(users).items() if parameter.default is parameter.empty]
 
 
-OF_ENVIRONMENT = ("instance", "n_positions", "reward", "cutoff", "item_values", "arrival", "bots", "churn", "available")
+OF_ENVIRONMENT = ("instance", "n_positions", "reward", "cutoff")
 
 
 def _why_unknown(users: type[Users], form: str, name: str, value: Any, names: Sequence[str]) -> str:

@@ -45,7 +45,6 @@ class ResultPage:
         examined: (K,) 1 where the user looked, else 0.
         satisfied: whether the user left satisfied; None if the click model knows no satisfaction.
         attraction: (K,) probability in [0, 1] that the item at each position attracts; None draws no bars.
-        notes: what else there is to say of this session.
 
     Example:
         >>> page = ResultPage(title="PBMRank-v0", n_items=4, n_positions=2, step=1, regret=0.25, reward=1.0,
@@ -67,7 +66,6 @@ class ResultPage:
     examined: Sequence[int] = ()
     satisfied: bool | None = None
     attraction: Sequence[float] | None = None
-    notes: Sequence[str] = ()
 
 
 def render(page: ResultPage, mode: str) -> str | NDArray[np.uint8]:
@@ -178,7 +176,7 @@ def _summary(page: ResultPage, separator: str) -> str:
     parts = [f"session {page.step:,}", f"clicks {n_clicks}", f"reward {page.reward:g}", f"regret {page.regret:z,.2f}"]
     if page.satisfied is not None:
         parts.append("user satisfied" if page.satisfied else "user not satisfied")
-    return separator.join([*parts, *page.notes])
+    return separator.join(parts)
 
 
 # Sizes in pixels of the finished picture.

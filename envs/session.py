@@ -48,11 +48,11 @@ def bring(shared, items):  # type: ignore[no-untyped-def]
 
 
 def _sessions_of_own_items(  # type: ignore[no-untyped-def]
-    every, parameters, reward, cutoff, scratch, shared, items,
+    parameters, reward, cutoff, scratch, shared, items,
     rankings, uniforms, clicks, examined, realised, expectation, satisfied,
 ):  # fmt: skip
-    """Sessions of every n-th stream from the first on, ``every = (first, n)``, each with items of its own."""
-    for b in range(every[0], len(rankings), every[1]):
+    """A session of each stream, each with items of its own."""
+    for b in range(len(rankings)):
         bring(shared, items[b])
         realised[b], expectation[b], satisfied[b] = play_session(
             parameters, rankings[b], uniforms[b], clicks[b], examined[b], reward, cutoff, scratch
@@ -101,7 +101,10 @@ def sessions(model: Any) -> Callable[..., None]:
 
 
 def sessions_of_own_items(model: Any) -> Callable[..., None]:
-    """As `sessions` where each stream has items of its own: ``play(every, parameters, reward, cutoff, scratch, shared, items,
-    rankings, uniforms, *sessions)``, with the numbers of the first stream and of the step to the next, and the parameters of
-    items where the kernels read them, ``(P, L)``, and of each stream, ``(n, P, L)``."""
+    """As `sessions` where each stream has items of its own.
+
+    Returns:
+        ``play(parameters, reward, cutoff, scratch, shared, items, rankings, uniforms, *sessions)``, with the parameters of
+        items where the kernels read them, ``(P, L)``, and of each stream, ``(n, P, L)``.
+    """
     return specialise(_sessions_of_own_items, play_session=session(model))

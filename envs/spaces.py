@@ -137,9 +137,6 @@ class RankedList(MultiDiscrete):
         True
     """
 
-    available: NDArray[np.bool_] | None = None
-    """``(L,)`` the items that can be shown now, where an environment says so; None: all. Only `sample` heeds it."""
-
     def __init__(self, n_items: int, n_positions: int, seed: int | np.random.Generator | None = None) -> None:
         self.n_items, self.n_positions = _checked_sizes(n_items, n_positions)
         super().__init__(np.full(self.n_positions, self.n_items), np.int64, _checked_seed(seed))
@@ -154,7 +151,7 @@ class RankedList(MultiDiscrete):
     def sample(self, mask: Any = None, probability: Any = None) -> NDArray[np.int64]:
         """Draw a list.
 
-        Without arguments every list is equally likely, of the items that are `available`. With a ``mask`` every list that it
+        Without arguments every list is equally likely. With a ``mask`` every list that it
         allows is equally likely. With a ``probability`` the positions are drawn independently from it, given that their items
         are distinct: a list has probability proportional to the product of its entries. All three laws are exact.
 
@@ -172,9 +169,7 @@ class RankedList(MultiDiscrete):
                 that any position allows do not count).
         """
         if mask is None and probability is None:
-            if self.available is None:
-                return decode_lehmer(self.np_random.integers(self.n_items - np.arange(self.n_positions)))
-            mask = self.available
+            return decode_lehmer(self.np_random.integers(self.n_items - np.arange(self.n_positions)))
         return _draw_weighted(_weights(mask, probability, self.n_items, self.n_positions), self.np_random)
 
     def contains(self, x: Any) -> bool:
@@ -211,16 +206,13 @@ class BatchedRankedList(MultiDiscrete):
         BatchedRankedList(n=2, n_items=10, n_positions=3)
     """
 
-    available: NDArray[np.bool_] | None = None
-    """``(n, L)`` as in `RankedList`."""
-
     def __init__(self, n: int, n_items: int, n_positions: int, seed: int | np.random.Generator | None = None) -> None:
         self.n = check_count("n", n)
         self.n_items, self.n_positions = _checked_sizes(n_items, n_positions)
         super().__init__(np.full((self.n, self.n_positions), self.n_items), np.int64, _checked_seed(seed))
 
     def sample(self, mask: Any = None, probability: Any = None) -> NDArray[np.int64]:
-        """Draw n independent lists, without arguments of the items that are `available`.
+        """Draw n independent lists.
 
         Args:
             mask: n masks as in `RankedList.sample`.
@@ -233,10 +225,8 @@ class BatchedRankedList(MultiDiscrete):
             ValueError: as in `RankedList.sample`, or not n of them.
         """
         if mask is None and probability is None:
-            if self.available is None:
-                bounds = self.n_items - np.arange(self.n_positions)
-                return decode_lehmer(self.np_random.integers(bounds, size=self.shape))
-            mask = self.available
+            bounds = self.n_items - np.arange(self.n_positions)
+            return decode_lehmer(self.np_random.integers(bounds, size=self.shape))
         laws = zip(self._for_each(mask), self._for_each(probability), strict=True)
         return np.stack([_draw_weighted(_weights(*law, self.n_items, self.n_positions), self.np_random) for law in laws])
 

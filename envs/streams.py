@@ -1,4 +1,4 @@
-"""What the environment of one session at a time and that of many at once share: users, tasks, axes and random numbers."""
+"""What the environment of one session at a time and that of many at once share: users, tasks and random numbers."""
 
 from __future__ import annotations
 
@@ -13,12 +13,10 @@ from numpy.typing import ArrayLike, NDArray
 from ..core.checks import as_call
 from ..core.files import check_memory
 from ..core.kernels import KernelError, SessionError, cause
-from .axes import Axes, AxesArguments, attractions_of
-from .present import PresentBatch
 from .problem import Problem
 from .rendering import ResultPage
 from .schedule import DealtBatch
-from .task import AnyTask, Batch, Sessions
+from .task import Batch, Sessions
 
 
 def name_of(env: Any) -> str:
@@ -32,8 +30,6 @@ class Streams:
     np_random: Any
     _np_random: np.random.Generator | None
     spec: Any
-    axes: Axes | None
-    """What `arrival`, `bots`, `churn` and `available` ask for; None where all are at their defaults."""
     task: Any
     """What is asked of the next list, an `AnyTask`; where several instances are dealt to the streams, of that on the first."""
 
@@ -44,20 +40,14 @@ class Streams:
         reward: str | None,
         cutoff: int | None,
         reference: ArrayLike | None,
-        arguments: AxesArguments,
-        item_values: ArrayLike | None,
     ) -> gym.Space[Any]:
         """Build the courses; returns the space of what is observed on a stream."""
         self._n_streams = n_streams
-        problems = [problem._replace(model=problem.model.with_item_values(item_values)) for problem in problems]
-        self.models, self.instances, _, laws = zip(*problems, strict=True)
-        self.model, self.instance, self.initial_ranking, _ = problems[0]
+        self.models, self.instances, _ = zip(*problems, strict=True)
+        self.model, self.instance, self.initial_ranking = problems[0]
         self.reward = self.model.default_reward if reward is None else reward
         self.reference = reference
-        axes = Axes(arguments, self.model, laws, reference, n_streams)
-        self.axes = None if axes.are_default else axes
-        self.axes_arguments = arguments.beside_defaults()
-        self._courses = [users.course(self.reward, cutoff, axes.reference_of_course()) for users in self.models]
+        self._courses = [users.course(self.reward, cutoff, reference) for users in self.models]
         space = self._courses[0].observation_space
         for number, course in enumerate(self._courses):
             if course.observation_space != space:
@@ -70,33 +60,24 @@ class Streams:
         self._uniforms = np.empty((n_streams, self.model.n_positions))
         self._examined = np.zeros((n_streams, self.model.n_positions), np.int8)
         self._satisfied = np.full(n_streams, -1)
-        self._masks = None if axes.available is None else axes.mask
         self._begun = False
-        return axes.observation_space(space)
+        return space
 
     def _forget(self) -> None:
         """Begin anew; nothing is drawn."""
-        self._steps, self._displays = 0, np.zeros(self._n_streams, np.int64)
+        self._steps = 0
         self._enter()
         self._regret, self._rewards = np.zeros(self._n_streams), np.zeros(self._n_streams)
         self._rankings: NDArray[np.int64] | None = None
         self._clicks = np.zeros(self._examined.shape, np.int8)
         self._examined[:], self._satisfied[:] = 0, -1
-        self._notes: Sequence[str] = []
 
     def _enter(self) -> None:
         """Take up the tasks of the present step."""
         tasks, ends = zip(*(course.at(self._steps) for course in self._courses), strict=True)
         self._next_change = min(ends)
         size = self._n_streams
-        if self.axes is not None and self.axes.changes_items:
-            before = self._batch if self._steps > 0 and isinstance(self._batch, PresentBatch) else None
-            tasks = tuple(self.axes.present(task, number) for number, task in enumerate(tasks))
-            self._batch: Batch = PresentBatch(tasks, size, before)
-            self.axes.find(self._batch, np.ones(size, np.bool_))
-        else:
-            self._batch = tasks[0].batch(size) if len(tasks) == 1 else DealtBatch(tasks, size)
-        self._tasks: Sequence[AnyTask] = tasks
+        self._batch: Batch = tasks[0].batch(size) if len(tasks) == 1 else DealtBatch(tasks, size)
         self.task = tasks[0]
 
     def _restart(self, seed: int | None) -> None:
@@ -111,9 +92,6 @@ class Streams:
         self._begun = True
         self._forget()
         self._batch.draw(self.np_random)
-        if self.axes is not None:
-            self.axes.begin(self.np_random, attractions_of(self._tasks, self._n_streams))
-            self.axes.find(self._batch, np.ones(self._n_streams, np.bool_))
 
     def _play(
         self, rankings: NDArray[np.int64], idle: NDArray[np.bool_] | None = None
@@ -125,7 +103,7 @@ class Streams:
             idle: ``(B,)`` the streams whose users have left, so that nobody is shown a list; None: none of them.
 
         Returns:
-            The clicks that are reported, the rewards, and what infos tell.
+            The clicks, the rewards, and what infos tell.
         """
         size = self._n_streams
         uniforms = self.np_random.random(out=self._uniforms)
@@ -139,40 +117,25 @@ class Streams:
             raise
         except Exception as error:
             raise SessionError(f"{name_of(self)}, step {self._steps + 1}: {cause(error)}, in {self._culprit()}") from error
-        axes, reported, rewards = self.axes, clicks, realised
-        beside: dict[str, NDArray[Any]] = {}
-        if axes is not None:
-            self._displays += 1 if idle is None else ~idle
-            reported, rewards, beside = axes.settle(self.task, self._displays, sessions, optimum)
-            changed = axes.change_items(self._displays, self._batch)
         regret = optimum - expectation
         if idle is not None:
-            for nothing in (reported, rewards, regret, expectation):
+            for nothing in (clicks, realised, regret, expectation):
                 nothing[idle] = 0
-        entered = self._count(1, regret)
-        if axes is not None and not entered:
-            axes.find(self._batch, changed)
-        return reported, rewards, {"expected_reward": expectation, "regret": regret, "optimal_reward": optimum, **beside}
+        self._count(1, regret)
+        return clicks, realised, {"expected_reward": expectation, "regret": regret, "optimal_reward": optimum}
 
     def _culprit(self) -> str:
         """Whose code failed if a session fails."""
         return f"a {type(self.task.model).__name__}"
 
-    def _count(self, steps: int, regret: NDArray[np.float64] | float) -> bool:
-        """Count ``steps`` sessions of each stream, which must not pass over a change; whether the tasks change after them."""
+    def _count(self, steps: int, regret: NDArray[np.float64] | float) -> None:
+        """Count ``steps`` sessions of each stream, which must not pass over a change."""
         self._steps += steps
         self._regret += regret
-        changes = self._steps == self._next_change
-        if changes:
+        if self._steps == self._next_change:
             self._enter()
-        return changes
 
-    def _observe(self, clicks: NDArray[np.int8], first: bool = False) -> Any:
-        """What is observed on all streams with these clicks, or as an episode begins."""
-        observations = self._batch.observe(clicks)
-        return observations if self.axes is None else self.axes.observe(observations, self._displays, first)
-
-    def _page(self, stream: int, title: str, satisfied: bool | None = None, notes: Sequence[str] = ()) -> ResultPage:
+    def _page(self, stream: int, title: str, satisfied: bool | None = None) -> ResultPage:
         """The data that `render` draws: the last session of a stream, and its totals."""
         return ResultPage(
             title=f"{self.spec.id if self.spec else type(self.model).__name__} · {title}",
@@ -185,7 +148,6 @@ class Streams:
             examined=tuple(self._examined[stream].tolist()),
             satisfied=satisfied,
             reward=float(self._rewards[stream]),
-            notes=notes,
         )
 
     def _facts(self) -> dict[str, Any]:
@@ -197,8 +159,6 @@ class Streams:
             "n_items": self.model.n_items,
             "n_positions": self.model.n_positions,
             "reward": self.reward,
-            "item_values": None if self.model.item_values is None else self.model.item_values.tolist(),
-            **self.axes_arguments,
         }
 
     def __repr__(self) -> str:

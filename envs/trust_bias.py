@@ -162,14 +162,10 @@ class TrustBiasModel(ClickModel):
         ranking[places] = items[chosen]
         return ranking
 
-    def _clicks_anywhere(self) -> NDArray[np.float64]:
-        α, χ, relevant, irrelevant = self.parameters
-        return χ * (irrelevant + np.outer(α, relevant - irrelevant))
-
     def _examination_bounds(self) -> NDArray[np.float64]:
         raise ValueError(
-            "the best list for reward='any_click' or with item_values in a TrustBiasModel is an assignment, solved for one "
-            "list at a time; where candidates change from session to session, choose reward='clicks' without values"
+            "the best list for reward='any_click' in a TrustBiasModel is an assignment, solved for one list at a time; where "
+            "candidates change from session to session, choose reward='clicks'"
         )
 
 

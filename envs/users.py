@@ -39,9 +39,6 @@ class Users(ABC):
     """The expected reward of an episode of the default instance in which every list is the best; None where there is no such
     instance. It is the ``reward_threshold`` of the id."""
 
-    item_values: NDArray[np.float64] | None = None
-    """What a click on each item earns; None: 1 for each (see `with_item_values`)."""
-
     session_kernel: ClassVar[Callable[..., tuple[float, float, int]] | None] = None
     """One session, where it is not that of a click model (`clickgym.envs.session`)."""
 
@@ -78,23 +75,6 @@ class Users(ABC):
     @abstractmethod
     def with_positions(self, n_positions: int) -> Users:
         """The same users over the first ``n_positions`` positions."""
-
-    def with_item_values(self, item_values: ArrayLike | None) -> Users:
-        """The same users, whose clicks earn different amounts.
-
-        Args:
-            item_values: ``(L,)`` what a click on each item earns, at least 0 and not all 0; where candidates change ``(N,)``,
-                of each item of the pool. None, or 1 for each: the users themselves.
-
-        Raises:
-            ValueError: on other values; or items have no values for these users.
-        """
-        if item_values is None:
-            return self
-        raise ValueError(f"item_values cannot be given for a {type(self).__name__}: {self.instead_of_item_values}")
-
-    instead_of_item_values: ClassVar[str] = "its items have no such values"
-    """For messages, where `with_item_values` refuses: what says there what a click is worth."""
 
     def relabelled(self, order: NDArray[np.int64]) -> Users:
         """The same users and items with other item ids.
@@ -137,10 +117,10 @@ class Users(ABC):
         if not isinstance(description, Mapping) or "model" not in description:
             raise ValueError("a click model is described by a JSON object with a key 'model'")
         parameters = dict(description)
-        name, values = parameters.pop("model"), parameters.pop("item_values", None)
+        name = parameters.pop("model")
         found = users_named(name)
         try:
-            return found.described(**parameters).with_item_values(values)
+            return found.described(**parameters)
         except TypeError as error:
             raise ValueError(f"{name}: {str(error).partition(') ')[2] or error}") from None
 

@@ -54,7 +54,7 @@ def agent_class(name: str) -> type[Agent]:
         raise ValueError(f"{name} is no agent of clickgym that can serve")
     if issubclass(found, ContextualAgent | StateAgent):
         raise ValueError(f"{name} ranks by features or a state, and this service has none")
-    if found.learns_from != "any list":
+    if not found.learns_from_any_list:
         raise ValueError(f"{name} does not learn from any list, and here lists wait for their clicks")
     try:
         found(2, 1, seed=0)

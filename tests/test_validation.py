@@ -174,12 +174,8 @@ def recipes() -> dict[Any, Call]:
     add(BatchedRankedList, n=2, **SIZES, seed=0)
     calls["check_ranking"] = Call(partial(envs.check_ranking, **SIZES), {"ranking": [1, 0]})  # the sizes are its caller's
     one_session = {"reward": "clicks", "cutoff": 1, "reference": [1, 0], "render_mode": "ansi", "n_positions": 2}
-    one_session |= {"arrival": "batch:2", "bots": "random:share=0.1", "churn": 0.1, "available": 4}
     add(ClickEnv, model=PBM, **one_session)
     add(ClickVectorEnv, model=PBM, num_envs=2, max_episode_steps=5, autoreset_mode="SameStep", **one_session)
-    item_values = [3.0, 0.5, 0.0, 2.0]  # with nothing that cannot be there beside it
-    for valued in (ClickEnv, ClickVectorEnv):
-        calls[valued.__name__, "item_values"] = Call(partial(valued, model=PBM), {"item_values": item_values})
     add(envs.load_instance, name="yandex-9982")
     for wrapper in (envs.LehmerAction, envs.ScoresAction, envs.EnumeratedAction):
         add(wrapper, env=scalar(), items=[3, 1, 0, 2])
@@ -190,7 +186,6 @@ def recipes() -> dict[Any, Call]:
     history: dict[str, Any] = {"items": [3, 1, 0, 2], "per_position": True, "last": 2, "horizon": 1e4}
     add(envs.HistoryObservation, env=scalar(), **history)
     add(envs.HistoryVectorObservation, env=vector(), **history)
-    add(envs.DelayedCredit, env=scalar())
     add(envs.RecordRegret, env=scalar(), checkpoints=[1, 5])
     add(envs.RecordVectorRegret, env=vector(), checkpoints=[1, 5])
     add(Meter, checkpoints=[1, 5], n_metrics=2)
@@ -201,7 +196,6 @@ def recipes() -> dict[Any, Call]:
         if "examination" in known and agent.told["examination"] == "browsing":
             known["examination"] = VALUES["KK"]
         add(agent, **SIZES, **known)
-    calls["CascadeTS", "item_values"] = Call(partial(agents.CascadeTS, **SIZES), {"item_values": item_values})
     rewards = [[1.0, 0.5, 1.0, 1.0]] * 2
     add(agents.CascadeVI, **SIZES, n_states=2, mean_sessions=5.0, click_rewards=rewards, bonus=0.5, seed=0)
     add(agents.Range, low=0.5, high=2.0, log=True)
@@ -307,7 +301,7 @@ ELSEWHERE = {
 
 # Walked where they mean something, in the recipe of meta-learning, or where a file is read; or no number, but how many lines
 # there are by reason.
-ELSEWHERE_WALKED = {"item_values", "train_sessions", "episode"}
+ELSEWHERE_WALKED = {"train_sessions", "episode"}
 
 
 def public_names() -> dict[str, Any]:
@@ -633,17 +627,17 @@ def test_every_argument_refuses_all_that_nobody_would_mean(key):
 
 PLAIN_WRONGS = [None, 3, "x", object(), [1], {}, math.nan, math.inf, -1]
 TAKEN: dict[str, Any] = {  # what a parameter of methods takes; of one method, where that is something else
-    "ranking": [0, 1], "rankings": [[0, 1], [1, 0]], "lists": [[0, 1], [1, 0]], "order": [3, 1, 0, 2], "item": 3, "display": 1,
+    "ranking": [0, 1], "rankings": [[0, 1], [1, 0]], "lists": [[0, 1], [1, 0]], "order": [3, 1, 0, 2], "item": 3,
     "clicks": [1, 0], "observation": [0, 0], "action": [0, 1], "actions": [[0, 1], [1, 0]], "x": [0, 1], "cutoff": 1,
     "reward": "clicks", "CompiledAgent.update reward": 1.0, "FrozenPolicy.update reward": 1.0, "state": 0, "value": [0.5, 0.2],
     "rng": np.random.default_rng(0), "seed": 0, "n_positions": 1, "n_sessions": 1, "user": 0,
     "model_class": "PBM", "path": "file.json", "CompiledAgent.load path": "agent.npz", "CompiledAgent.save path": "agent.npz",
-    "Results.plot path": None, "CompiledAgent.update display": None, "CascadeMDP.course cutoff": None, "run": 0, "n": 1,
+    "Results.plot path": None, "CascadeMDP.course cutoff": None, "run": 0, "n": 1,
     "description": PBM.to_dict(), "behaviour": "perfect", "n_grades": 3,
     "items": [0, 1, 2, 3], "features": [[0.5] * 3] * 4, "best": lambda features: np.arange(2), "log": LOG,
     "Results.plot log": True, "interactions": np.zeros((0, 2), int),
     "ItemByItem.step action": 0, "ItemByItemVector.step actions": [0, 0], "reference": None,
-    "_ListAction.action action": [0, 0], "item_values": None, "ByValue.set_item_value value": 2.0,
+    "_ListAction.action action": [0, 0],
     "_ListVectorAction.actions actions": [[0, 0], [0, 0]], "step": 0,
 }  # fmt: skip
 UNWALKED_METHODS = {
@@ -767,37 +761,35 @@ INSTANCES = {
 
 
 def test_all_compiled_agents_share_their_update():
-    """So that two of them tell for all."""
+    """So that one of them tells for all."""
     shared = (agents.CompiledAgent.update, agents.ContextualAgent.update)
     assert all(agent.update in shared for agent in (AGENTS | CONTEXTUAL_AGENTS).values())
 
 
-@pytest.mark.parametrize("name", ["TopRank", "C2UCB"])
-def test_each_list_is_learned_from_once(name, tmp_path):
-    made = RECIPES[(AGENTS | CONTEXTUAL_AGENTS)[name]]
-    agent, observation = made.function(**made.arguments), {"features": np.eye(4, 3)}
-    with pytest.raises(ValueError, match="display 1 was never made"):
-        agent.update(observation, [0, 1], [0, 0], display=1)
+def test_each_list_is_learned_from_once(tmp_path):
+    made = RECIPES[AGENTS["TopRank"]]
+    agent, observation = made.function(**made.arguments), None
+    with pytest.raises(ValueError, match="no list waits for clicks; call rank before each update"):
+        agent.update(observation, [0, 1], [0, 0])
     agent.rank(observation)
     ranking = agent.rank(observation)  # may be asked again
     agent.save(tmp_path / "waiting.npz")
     agent.update(observation, ranking, [1, 0])
-    with pytest.raises(ValueError, match="display 2 is not open: its clicks came already"):
-        agent.update(observation, ranking, [1, 0], display=2)
+    with pytest.raises(ValueError, match="no list waits for clicks"):
+        agent.update(observation, ranking, [1, 0])
     agent.save(tmp_path / "done.npz")
     type(agent).load(tmp_path / "waiting.npz").update(observation, ranking, [1, 0])
-    with pytest.raises(ValueError, match="display 2 is not open: its clicks came already"):
-        type(agent).load(tmp_path / "done.npz").update(observation, ranking, [1, 0], display=2)
+    with pytest.raises(ValueError, match="no list waits for clicks"):
+        type(agent).load(tmp_path / "done.npz").update(observation, ranking, [1, 0])
 
 
 @pytest.mark.parametrize("engine", ["compiled", "python"])
 def test_after_a_run_no_list_waits_for_clicks(engine):
-    agent = agents.CascadeKLUCB(4, 2, seed=0)
+    agent = agents.TopRank(4, 2, horizon=5, seed=0)
     env = scalar()
     clickgym.run(agent, env, 5, engine=engine)
-    assert (agent.display, agent.n_open) == (5, 0)
-    with pytest.raises(ValueError, match="display 5 is not open: its clicks came already"):
-        agent.update(None, env._rankings[0], [0, 0], display=5)
+    with pytest.raises(ValueError, match="no list waits for clicks"):
+        agent.update(None, env._rankings[0], [0, 0])
 
 
 @pytest.mark.parametrize(

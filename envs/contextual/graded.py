@@ -18,7 +18,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from ...core.checks import check_count, check_positions, integers, is_sequence, short, unknown
 from ..dynamic_bayesian import DynamicBayesianModel
-from ..users import Users
 from .interactions import with_products
 from .model import LabelledModel
 
@@ -150,9 +149,6 @@ class GradedModel(LabelledModel):
         base = DynamicBayesianModel(np.zeros(n_items), np.zeros(n_items), n_positions=n_positions)
         attraction, satisfaction = ([table[given] for given in self.grades] for table in (click, stop))
         super().__init__(base, candidates, attraction, items, satisfaction=satisfaction)
-
-    with_item_values = Users.with_item_values
-    instead_of_item_values = "grades say what its documents are worth"
 
     @property
     def n_grades(self) -> int:

@@ -12,9 +12,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ...core.checks import check_item_values, check_within, integers, is_sequence, numbers, probabilities, short, unknown
+from ...core.checks import check_within, integers, is_sequence, numbers, probabilities, short, unknown
 from ...core.notebook import html_table
-from ..click_model import ClickModel, click_model_of, valued
+from ..click_model import ClickModel, click_model_of
 from ..users import Users
 from .interactions import largest_norm
 from .round import Pool, RoundTask
@@ -125,26 +125,7 @@ class ContextualModel(Users, abstract=True):
 
     @property
     def default_reward(self) -> str:  # type: ignore[override]
-        return self.base.contextual_reward if self.item_values is None else "clicks"
-
-    def with_item_values(self, item_values: ArrayLike | None) -> Users:
-        if item_values is None:
-            return self
-        values = check_item_values(item_values, len(self.items))
-        made = copy(self)
-        made.item_values = None if (values == 1.0).all() else values
-        return made
-
-    @property
-    def _valued_pool(self) -> Pool:
-        """The pool with the values as a further parameter of items."""
-        assert self.item_values is not None
-        pool = self.pool
-        of_items = np.resize(self.item_values, pool.item_others.shape[1])  # not read where users have entries
-        return pool._replace(
-            item_others=np.vstack([pool.item_others, of_items]),
-            entry_others=np.vstack([pool.entry_others, self.item_values[pool.entries]]),
-        )
+        return self.base.contextual_reward
 
     def course(self, reward: str, cutoff: int | None, reference: ArrayLike | None) -> RoundTask:
         """As `Users.course`: a round of candidates for each session, each with an optimum of its own."""
@@ -152,9 +133,7 @@ class ContextualModel(Users, abstract=True):
             raise ValueError(
                 "reference is a list of the same items in every session; here each session has candidates of its own"
             )
-        if self.item_values is None:
-            return RoundTask(self.base, self.pool, self.kind, reward, cutoff)
-        return RoundTask(valued(self.base, np.ones(self.n_items)), self._valued_pool, self.kind, reward, cutoff)
+        return RoundTask(self.base, self.pool, self.kind, reward, cutoff)
 
     def _of_items(self, others: Mapping[str, Any]) -> list[str]:
         """The names of the item parameters beyond attraction, all of which must be given."""
@@ -175,7 +154,7 @@ class ContextualModel(Users, abstract=True):
             "items": self.items.tolist(),
             "users": None if self.users is None else self.users.tolist(),
             "candidates": None if self.candidates is None else [numbers.tolist() for numbers in self.candidates],
-        } | ({} if self.item_values is None else {"item_values": self.item_values.tolist()})
+        }
 
     def _set_pool(
         self,
@@ -291,8 +270,7 @@ class LinearModel(ContextualModel):
 
     def with_positions(self, n_positions: int) -> Any:
         base = self.base.with_positions(n_positions)
-        made = LinearModel(base, self.theta, self.items, self.users, self.candidates, **self.others)
-        return made.with_item_values(self.item_values)
+        return LinearModel(base, self.theta, self.items, self.users, self.candidates, **self.others)
 
 
 class LabelledModel(ContextualModel):
@@ -412,7 +390,7 @@ class LabelledModel(ContextualModel):
     def with_positions(self, n_positions: int) -> Any:
         base = self.base.with_positions(n_positions)
         made = LabelledModel(base, self.candidates, items=self.items, users=self.users, **self.labels)
-        return made.with_interactions(self.interactions).with_item_values(self.item_values)
+        return made.with_interactions(self.interactions)
 
 
 def _numbers(user: int, values: ArrayLike, n_items: int) -> NDArray[np.int64]:

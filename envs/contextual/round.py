@@ -46,7 +46,7 @@ class Round(NamedTuple):
 
     user: Annotated[Ints, "1"]  # who meets them
     items: Annotated[Ints, "L"]  # their numbers in the pool
-    features: NDArray[np.float64]  # (L, d); where clicks have values (L, d + 1), the last of them the value
+    features: NDArray[np.float64]  # (L, d)
     attraction: NDArray[np.float64]  # (L,)
     others: NDArray[np.float64]  # (P, L) the further parameters that belong to items
     best: Annotated[Ints, "K", range]  # the best list
@@ -141,18 +141,10 @@ def _scan(drawn, parameters, reward, scratch):  # type: ignore[no-untyped-def]
     show_found(drawn)
 
 
-def search_candidates(drawn, parameters, reward, scratch):  # type: ignore[no-untyped-def]
+def _search(drawn, parameters, reward, scratch):  # type: ignore[no-untyped-def]
     """The best list by a search."""
     search(
         parameters, drawn.attraction, drawn.candidates, drawn.bounds, reward, scratch, drawn.head, drawn.choice,
-        drawn.used, drawn.found,
-    )  # fmt: skip
-    show_found(drawn)
-
-
-def _search_by_value(drawn, parameters, reward, scratch):  # type: ignore[no-untyped-def]
-    search(
-        parameters, drawn.gain, drawn.candidates, drawn.bounds, reward, scratch, drawn.head, drawn.choice,
         drawn.used, drawn.found,
     )  # fmt: skip
     show_found(drawn)
@@ -181,23 +173,11 @@ def _next_round(pool, drawn, parameters, rng, reward, scratch):  # type: ignore[
     drawn.optimum[0] = expected(parameters, drawn.best, reward, len(drawn.places), scratch)
 
 
-def _next_round_by_value(pool, drawn, parameters, rng, reward, scratch):  # type: ignore[no-untyped-def]
-    """A round in which clicks earn values: the last feature, and the last parameter of items."""
-    deal(pool, drawn, rng)
-    last, values = drawn.features.shape[1] - 1, drawn.others[len(drawn.others) - 1]
-    for a in range(len(values)):
-        drawn.features[a, last] = values[a]
-        drawn.gain[a] = drawn.attraction[a] * values[a]
-        insert(drawn.candidates, a, drawn.gain, a)
-    find_best(drawn, parameters, reward, scratch)
-    drawn.optimum[0] = expected(parameters, drawn.best, reward, len(drawn.places), scratch)
-
-
-def draw_rounds(  # type: ignore[no-untyped-def]
-    every, pool, drawn, parameters, rng, reward, scratch, features, items, best, optimum
+def _draw_rounds(  # type: ignore[no-untyped-def]
+    pool, drawn, parameters, rng, reward, scratch, features, items, best, optimum
 ):
-    """The next round of every n-th stream from the first on, ``every = (first, n)``."""
-    for b in range(every[0], len(optimum), every[1]):
+    """The next round of each stream."""
+    for b in range(len(optimum)):
         next_round(pool, drawn, parameters, rng, reward, scratch)
         for a in range(len(drawn.attraction)):
             items[b, 0, a] = drawn.attraction[a]
@@ -232,9 +212,8 @@ class RoundTask:
         self.code, self.cutoff = base.check_reward(reward, cutoff)
         n_items, m = base.n_items, self.cutoff
         # Candidates by decreasing attraction: where the best list follows from their order, it is the same for all rounds.
-        places, weigh = base._places(self.code, m), base._scan(m)
+        places, weigh = base._places(self.code, m), base.scan_kernel
         bounds = np.zeros((m, m))
-        self.has_values = base.item_values is not None
         if places is None and weigh is None:
             _check_search(base, m, f"reward={reward!r} in a {kind}")
             bounds = base._bounds_of_search(m)
@@ -243,25 +222,19 @@ class RoundTask:
         most = int(np.diff(pool.starts).max()) if len(pool.entries) else len(pool.items)
         sizes = {"L": n_items, "K": base.n_positions, "m": m, "D": most}
         arrays = first_arrays(Round, sizes) | {"bounds": bounds} | ({} if places is None else {"places": places})
-        arrays["features"] = np.zeros((n_items, n_features + self.has_values))
+        arrays["features"] = np.zeros((n_items, n_features))
         self.round = Round(attraction=self.items[0], others=self.items[1:], **arrays)
         self.parameters = base.parameters._replace(**dict(zip(base.item_parameters(), self.items, strict=True)))
-        expected = base.expected_kernel
         if places is not None:
             find = match_places
         elif weigh is not None:
             find = specialise(_scan, weigh=weigh)
         else:
-            find = specialise(_search_by_value if self.has_values else search_candidates, search=base._search_kernel())
-        template = _next_round_by_value if self.has_values else _next_round
-        self.next_round = specialise(template, find_best=find, expected=expected)
-        spaces: dict[str, Any] = {
-            "clicks": MultiBinary(base.n_positions),
-            "features": Box(-1.0, 1.0, (n_items, n_features), np.float64),
-        }
-        if self.has_values:
-            spaces["values"] = Box(0.0, np.inf, (n_items,), np.float64)
-        self.observation_space = Dict(spaces)
+            find = specialise(_search, search=base._search_kernel())
+        self.next_round = specialise(_next_round, find_best=find, expected=base.expected_kernel)
+        self.observation_space = Dict(
+            clicks=MultiBinary(base.n_positions), features=Box(-1.0, 1.0, (n_items, n_features), np.float64)
+        )
 
     def at(self, step: int) -> tuple[RoundTask, int]:
         """The task of every step."""
@@ -290,21 +263,19 @@ class _Streams(Batch):
         self._task, self._scratch = task, np.empty(task.model.n_positions + 1)
         self._features, self._items = per_stream(drawn.features, size), per_stream(task.items, size)
         self.optimal_ranking, self.optimal_reward = per_stream(drawn.best, size), per_stream(drawn.optimum, size)[:, 0]
-        self._draw = specialise(draw_rounds, next_round=task.next_round, counted=True)
+        self._draw = specialise(_draw_rounds, next_round=task.next_round, counted=True)
         self._play = sessions_of_own_items(task.model)
 
     def draw(self, rng: np.random.Generator, only_ended: bool = False) -> None:
         task = self._task
         self._draw(
-            (0, 1), task.pool, task.round, task.parameters, rng, task.code, self._scratch,
+            task.pool, task.round, task.parameters, rng, task.code, self._scratch,
             self._features, self._items, self.optimal_ranking, self.optimal_reward,
         )  # fmt: skip
 
     def play(self, sessions: Sessions) -> None:
         task = self._task
-        self._play((0, 1), task.parameters, task.code, task.cutoff, self._scratch, task.items, self._items, *sessions)
+        self._play(task.parameters, task.code, task.cutoff, self._scratch, task.items, self._items, *sessions)
 
     def observe(self, clicks: NDArray[np.int8]) -> Observation:
-        if self._task.has_values:
-            return {"clicks": clicks, "features": self._features[..., :-1].copy(), "values": self._features[..., -1].copy()}
         return {"clicks": clicks, "features": self._features.copy()}

@@ -23,7 +23,6 @@ from ...core.checks import (
     probability,
 )
 from ...core.files import check_memory, read_json
-from ..churn import NewItems
 from ..click_model import CLICK_MODELS, ClickModel
 from ..contextual.graded import GradedModel
 from ..contextual.interactions import INTERACTIONS, interaction_pairs, largest_norm
@@ -37,41 +36,14 @@ def _model(name: str, **parameters: Any) -> Any:
     return Users.from_dict({"model": name, **parameters})
 
 
-def _of_models(
-    models: Sequence[Users], origin: str, initial_ranking: NDArray[np.int64] | None = None, law: str = ""
-) -> Instance:
+def _of_models(models: Sequence[Users], origin: str, initial_ranking: NDArray[np.int64] | None = None) -> Instance:
     return Instance(
         "",
         {model.kind: model for model in models},
         models[0].n_positions,
         origin=origin,
         initial_ranking=initial_ranking,
-        law=law,
     )
-
-
-CELLS = 2**14
-"""Into so many equally likely cells the law of a parameter is divided; within each it is taken for uniform."""
-
-
-def new_items_of(law: str, model: ClickModel) -> NewItems | None:
-    """The distribution of new items of an instance that comes from a family; None if its items are given by numbers.
-
-    Args:
-        law: the name of the family; empty for none.
-        model: one of its click models.
-    """
-    names = model.item_parameters()
-    if law == "uniform":
-        return NewItems(np.tile([0.0, 1.0], (len(names), 1)), False)
-    if law in ("yandex-like", "position-bias"):
-        from scipy.special import betaincinv  # only here, for it takes longer to import than all the rest
-
-        fitted = read_json(FOLDER / "yandex-like.json")
-        shares = np.linspace(0, 1, CELLS + 1)
-        kind = model.name() if law == "yandex-like" else "PBM"
-        return NewItems(np.stack([betaincinv(*fitted[name][kind], shares) for name in names]), False)
-    return None
 
 
 @family("kveton2015")
@@ -102,7 +74,7 @@ def _position_bias(n_items: int = 10, n_positions: int = 5, eta: float = 1.0, se
     attraction = _yandex_like(n_items, n_positions, seed).model("PBM").attraction
     examination = _examined(n_positions, eta)
     models = [_model(name, attraction=attraction, examination=examination) for name in ("PBM", "TPBM")]
-    return _of_models(models, "drawn at random", law="position-bias")
+    return _of_models(models, "drawn at random")
 
 
 @family("rare-clicks")
@@ -184,7 +156,7 @@ def _uniform(n_items: int = 10, n_positions: int = 5, seed: int = 0) -> Instance
     for name in CLICK_MODELS:
         with contextlib.suppress(ValueError):  # a model of one's own may not take any numbers: it is not in the family
             models.append(_with_parameters(name, of_items, others, n_positions, seed))
-    return _of_models(models, "drawn at random", law="uniform")
+    return _of_models(models, "drawn at random")
 
 
 @family("yandex-like")
@@ -218,7 +190,7 @@ def _yandex_like(n_items: int = 10, n_positions: int = 5, seed: int = 0) -> Inst
             if name in family[parameter]
         }
         models.append(_with_parameters(name, of_items, others, n_positions, None))
-    return _of_models(models, family["origin"], law="yandex-like")
+    return _of_models(models, family["origin"])
 
 
 @family("in-production")
@@ -242,9 +214,7 @@ def _click_models(instance: Instance) -> list[ClickModel]:
     return models
 
 
-def _epochs(
-    base: Instance, n_positions: int, length: int, attractions: Callable[..., Iterable[Any]], law: str = ""
-) -> Instance:
+def _epochs(base: Instance, n_positions: int, length: int, attractions: Callable[..., Iterable[Any]]) -> Instance:
     """For each click model of an instance the same with attractions that change every ``length`` steps; without attraction it
     is the first parameter of items that changes."""
     check_count("length", length)
@@ -256,7 +226,7 @@ def _epochs(
         changing = model.item_parameters()[0]
         epochs = [first.with_items(**{changing: values}) for values in attractions(getattr(first.parameters, changing))]
         models.append(_model("PiecewiseStationaryModel", models=epochs, starts=np.arange(len(epochs)) * length))
-    return _of_models(models, base.origin, base.initial_ranking, law)
+    return _of_models(models, base.origin, base.initial_ranking)
 
 
 @family("li2019-switching")
@@ -305,7 +275,6 @@ def _abrupt(n_items: int = 10, n_positions: int = 5, n_epochs: int = 10, length:
         n_positions,
         length,
         lambda attraction: [attraction, *np.random.default_rng(rng_seed).random((n_epochs - 1, n_items))],
-        law="uniform",
     )
 
 
@@ -324,7 +293,7 @@ def _random_walk(
         walk = np.mod(attraction + moves.cumsum(axis=0), 2.0)
         return np.minimum(walk, 2.0 - walk)  # folded back into [0, 1]
 
-    return _epochs(_uniform(n_items, n_positions, seed), n_positions, length, attractions, law="uniform")
+    return _epochs(_uniform(n_items, n_positions, seed), n_positions, length, attractions)
 
 
 @family("linear")

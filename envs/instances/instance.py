@@ -56,8 +56,6 @@ class Instance:
         origin: where the parameters come from.
         initial_ranking: ``(L,)`` all item ids, best first: the list that production shows; None if there is none.
         estimation: how the parameters were estimated, and from how many sessions.
-        law: the family from which new items are drawn (see `clickgym.envs.ClickEnv`, ``churn``); empty if the items are given
-            by numbers, as in files.
 
     Raises:
         ValueError: naming the field and what was expected.
@@ -76,10 +74,9 @@ class Instance:
     origin: str = ""
     initial_ranking: NDArray[np.int64] | None = None
     estimation: Mapping[str, Any] = field(default_factory=dict)
-    law: str = ""
 
     def __post_init__(self) -> None:
-        for key in ("name", "description", "origin", "law"):
+        for key in ("name", "description", "origin"):
             if not isinstance(getattr(self, key), str):
                 raise ValueError(f"{key} is {short(getattr(self, key))}; expected text")
         _check_models(self.models)

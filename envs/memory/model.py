@@ -93,7 +93,6 @@ class CascadeMDP(Users):
     default_reward = "clicks"
     rewards = ("clicks",)
     session_kernel = staticmethod(meet)
-    instead_of_item_values = "click_rewards (S, L) say what a click on each item earns in each state"
 
     def __init__(
         self,

@@ -41,17 +41,6 @@ def recorded(values: ArrayLike | None) -> list[Any] | None:
     return None if values is None else np.asarray(values).tolist()
 
 
-def _mask_of(env: gym.Env[Any, Any] | VectorEnv[Any, Any, Any]) -> NDArray[np.bool_] | None:
-    """Which items the next list can show, ``(L,)`` or ``(B, L)``; None: all."""
-    return getattr(env.unwrapped.action_space, "available", None)
-
-
-def _n_available(env: gym.Env[Any, Any] | VectorEnv[Any, Any, Any]) -> int | None:
-    """How many items a list can be made of; None: all."""
-    mask = _mask_of(env)
-    return None if mask is None else int(mask.sum(axis=-1).max())
-
-
 # ------------------------------------------------------------------------------------------------- one action, one list
 
 
@@ -60,18 +49,18 @@ class _ListAction(gym.ActionWrapper, RecordConstructorArgs):
 
     def __init__(self, env: gym.Env, items: ArrayLike | None = None) -> None:
         check_kind("env", env, gym.Env, AN_ENV)
-        self._codec = self.codec_class(env.action_space, items, n_available=_n_available(env))
+        self._codec = self.codec_class(env.action_space, items)
         RecordConstructorArgs.__init__(self, items=recorded(items))
         gym.ActionWrapper.__init__(self, env)
         self.action_space = self._codec.space
 
     def action(self, action: ArrayLike) -> NDArray[np.int64]:
         """The ``(K,)`` list for which an action stands."""
-        return self._codec.decode(action, _mask_of(self.env))
+        return self._codec.decode(action)
 
     def encode(self, ranking: ArrayLike) -> Any:
         """An action that stands for a ``(K,)`` list, as to imitate a log or to ask a policy for the probability of a list."""
-        return self._codec.encode(ranking, _mask_of(self.env))
+        return self._codec.encode(ranking)
 
 
 class _ListVectorAction(VectorActionWrapper):
@@ -80,17 +69,17 @@ class _ListVectorAction(VectorActionWrapper):
     def __init__(self, env: VectorEnv, items: ArrayLike | None = None) -> None:
         check_kind("env", env, VectorEnv, A_VECTOR_ENV)
         super().__init__(env)
-        self._codec = self.codec_class(env.single_action_space, items, (env.num_envs,), _n_available(env))
+        self._codec = self.codec_class(env.single_action_space, items, (env.num_envs,))
         self.single_action_space = self._codec.space
         self.action_space = batch_space(self._codec.space, env.num_envs)
 
     def actions(self, actions: ArrayLike) -> NDArray[np.int64]:
         """The ``(B, K)`` lists for which the actions of B streams stand."""
-        return self._codec.decode(actions, _mask_of(self.env))
+        return self._codec.decode(actions)
 
     def encode(self, rankings: ArrayLike) -> NDArray[Any]:
         """Actions that stand for ``(B, K)`` lists."""
-        return self._codec.encode(rankings, _mask_of(self.env))
+        return self._codec.encode(rankings)
 
 
 class LehmerAction(_ListAction):
@@ -317,7 +306,7 @@ class ItemByItem(gym.Wrapper, RecordConstructorArgs):
         if self._ended or self._across_lists or seed is not None or options:
             self._observation, info = self.env.reset(seed=seed, options=options)
             self._ended = False
-        self._draft.clear(_mask_of(self.env))
+        self._draft.clear()
         self._under_way = True
         return self._observe(), info
 
@@ -340,7 +329,7 @@ class ItemByItem(gym.Wrapper, RecordConstructorArgs):
         self._ended = ended or truncated
         self._under_way = self._across_lists and not self._ended
         if self._under_way:
-            self._draft.clear(_mask_of(self.env))
+            self._draft.clear()
         return self._observe(), float(reward), ended if self._across_lists else True, truncated, info
 
     def action_masks(self) -> NDArray[np.bool_]:
@@ -408,7 +397,7 @@ class ItemByItemVector(VectorWrapper):
         if self._ended or self._across_lists or seed is not None or options:
             self._observations, infos = self.env.reset(seed=seed, options=options)
             self._ended = False
-        self._draft.clear(_mask_of(self.env))
+        self._draft.clear()
         return self._observe(), infos
 
     def step(
@@ -432,7 +421,7 @@ class ItemByItemVector(VectorWrapper):
             if self._ended:
                 self._observations, _, _, _, infos = self.env.step(self._draft.rankings)
                 self._ended = False
-            self._draft.clear(_mask_of(self.env))
+            self._draft.clear()
             return self._observe(), nothing, nobody, nobody.copy(), infos
         self._draft.place(actions)
         if not self._draft.complete:
@@ -459,7 +448,7 @@ class ItemByItemVector(VectorWrapper):
         for b in np.flatnonzero(ended):
             last = _as_dict(self.env.single_observation_space, infos["final_obs"][b])
             infos["final_obs"][b] = {**last, "placed": self._draft.placed[b].copy()}
-        self._draft.clear(_mask_of(self.env))
+        self._draft.clear()
 
     def _next_lists(self, infos: dict[str, Any]) -> dict[str, Any]:
         """Begin the next lists in the step that completed these, of which the infos tell."""
@@ -475,7 +464,7 @@ class ItemByItemVector(VectorWrapper):
             {**_as_dict(self.env.single_observation_space, observation), "placed": placed}
             for observation, placed in zip(last[0], self._draft.placed, strict=True)
         ]
-        self._draft.clear(_mask_of(self.env))
+        self._draft.clear()
         everybody = np.ones(self.num_envs, np.bool_)
         return {**infos, "final_obs": final, "_final_obs": everybody, "final_info": last[1], "_final_info": everybody.copy()}
 

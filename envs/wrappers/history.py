@@ -41,8 +41,6 @@ class _History:
             why = "put wrappers of observations outside; and where each session has other candidates, an item has no history"
             if isinstance(clicks, Dict) and "state" in clicks.spaces:
                 why = "users with a memory click otherwise in each state, so that an item has no single history"
-            if isinstance(clicks, Dict) and {"n_arrived", "replaced", "available"} & clicks.spaces.keys():
-                why = "it does not know of clicks that come late, or of items that are replaced or not available"
             raise TypeError(f"a history is kept of clicks, MultiBinary({n_positions}), but observations are {clicks}: {why}")
         last = check_count("last", last, 0)
         self._numbers = np.argsort(order_of_items(items, n_items, streams), axis=-1)

@@ -147,11 +147,7 @@ class RecordRegret(gym.Wrapper, RecordConstructorArgs):
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         observation, reward, terminated, truncated, info = self.env.step(action)
-        if "true_clicks" in info:  # what is observed are other clicks: late or false
-            clicks = 0 if info.get("bot") else int(np.sum(info["true_clicks"]))
-            self.meter.add(regret_of(info), float(info["realised_reward"]), clicks)
-        else:
-            self.meter.add(regret_of(info), float(reward), int(np.sum(clicks_of(observation))))
+        self.meter.add(regret_of(info), float(reward), int(np.sum(clicks_of(observation))))
         return observation, reward, terminated, truncated, info
 
 
@@ -181,15 +177,10 @@ class RecordVectorRegret(VectorWrapper):
             last = final if over[b] else infos
             if "regret" not in last or not last["_regret"][b]:  # the step was the reset of NEXT_STEP
                 continue
-            reward = rewards[b]
-            if "true_clicks" in last:  # what is observed are other clicks: late or false
-                is_bot = "bot" in last and last["bot"][b]
-                reward, clicks = last["realised_reward"][b], last["true_clicks"][b] * (not is_bot)
-            else:
-                clicks = clicks_of(infos["final_obs"][b]) if over[b] else reports[b]
+            clicks = clicks_of(infos["final_obs"][b]) if over[b] else reports[b]
             if self.on_session is not None and self.meter.step < self.meter.horizon:
                 self.on_session(actions[b], clicks, last["expected_reward"][b])
-            self.meter.add(last["regret"][b], reward, clicks.sum())
+            self.meter.add(last["regret"][b], rewards[b], clicks.sum())
         return observations, rewards, terminations, truncations, infos
 
 

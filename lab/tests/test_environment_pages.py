@@ -50,8 +50,7 @@ def test_the_page_of_an_id_is_complete_and_its_examples_are_true(env_id):
 @pytest.mark.parametrize("env_id", ENVIRONMENTS)
 def test_the_page_of_an_id_has_every_argument(env_id):
     text = page(env_id).partition("## Arguments")[2]
-    shared = {"instance", "n_positions", "reward", "cutoff", "reference", "item_values", "render_mode"}
-    shared |= {"arrival", "bots", "churn", "available"}
+    shared = {"instance", "n_positions", "reward", "cutoff", "reference", "render_mode"}
     given = arguments_of(env_id, 4, 2, lambda shape: np.full(shape, 0.5)).keys()
     assert set(re.findall(r"^ *\| `(\w+)` \|", text, flags=re.MULTILINE)) == shared | (given - {"n_positions"})
 

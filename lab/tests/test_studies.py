@@ -132,13 +132,6 @@ def failing(text, part=PART.name, env="PBMRank-v0", agent="BatchRank"):
         ({"statements": (failing("A", agent="BatchRnk"),)}, "the statement 'A' fails before anything is played: KeyError: "),
         ({"statements": (failing("B", part="zoghi-fig1-d"),)}, "the statement 'B' fails before anything is played: KeyError: "),
         ({"statements": (failing("C", env="CMRank-v0"),)}, "the statement 'C' fails"),
-        (
-            {
-                "parts": (replace(PART, envs=("PBMRank-v0:churn=1e-5",)),),  # which results call churn=1e-05
-                "statements": (failing("D", env="PBMRank-v0:churn=1e-5"),),
-            },
-            "the statement 'D' fails",
-        ),
         ({"parts": (replace(PART, metrics=("ndgc",)),)}, "the part 'zoghi-fig1-c' fails"),
         ({"columns": ("violations",)}, "the part 'zoghi-fig1-c' fails"),
         ({"table": lambda evidence: ("title", [[evidence["a"].horizon]])}, "the table fails"),

@@ -54,12 +54,11 @@ from clickgym.agents.kernels import (
     kl,
     kl_lower,
     kl_upper,
-    rank_available,
     rank_by_index,
     shuffle_front,
 )
 from clickgym.agents.top_rank import C, partition
-from clickgym.core.kernels import kernel, specialise
+from clickgym.core.kernels import specialise
 from clickgym.envs import CascadeModel, ClickModel, DependentClickModel, PositionBasedModel
 
 FALSE_ALARM = 1e-5
@@ -503,26 +502,3 @@ def test_toprank_orders_blocks_uniformly():
     partition(agent.state)
     draws = [tuple(agent.rank(None).tolist()) for _ in range(4000)]
     assert_uniform(draws, [(2, *pair) for pair in itertools.permutations([0, 1, 3], 2)])
-
-
-# ------------------------------------------------------------------------------------------------------------- candidates
-
-
-@kernel
-def rank_some(index, order, rng, available, count):
-    rank_available(index, order, rng, available, count)
-
-
-@pytest.mark.parametrize("n_items", [2, 3, 5, 30, 64, 65, 66, 67, 130, 1001])
-def test_many_items_are_sorted_as_few_are(n_items):
-    """By decreasing index, ties by id and those in the list at random: a longer order is sorted by its heap."""
-    rng = np.random.default_rng(n_items)
-    for ties in (2, n_items, 10**6):
-        index, available = rng.integers(ties, size=n_items).astype(float), rng.random(n_items) < 0.8
-        available[:2] = True
-        order = np.zeros(n_items, np.int64)
-        rank_some(given := index.copy(), order, np.random.default_rng(0), available, 2)
-        wanted = np.arange(n_items)
-        rank_by_index(np.where(available, index, -np.inf), wanted, np.random.default_rng(0), 2)
-        assert order.tolist() == wanted.tolist()
-        assert given[~available].tolist() == [-np.inf] * (~available).sum()

@@ -218,7 +218,7 @@ def test_nothing_is_unpickled(entry, tmp_path):
     with np.load(path) as file:
         arrays = {name: file[name] for name in file.files}
     np.savez(path, **(arrays | {entry: np.array([Evil(witness)], dtype=object)}))
-    with pytest.raises(ValueError, match=r"is not a saved agent, or damaged: .*allow_pickle"):
+    with pytest.raises(ValueError, match=r"is not a saved agent, or damaged .*allow_pickle"):
         CompiledAgent.load(path)
     assert not witness.exists()
 

@@ -94,18 +94,6 @@ def test_swucb_doubling_keeps_the_entries_of_a_growing_window():
     assert agent.state.tau[0] == schedule[1024]
 
 
-def test_what_has_left_a_window_does_not_come_back_when_the_window_grows():
-    """τ = 14 to session 31, then 22: session 17 has left at the end of 31, 18 has not. Their clicks come later."""
-    agent = CascadeSWUCB(2, 1, seed=0)
-    shown = [agent.rank() for _ in range(32)]
-    for display in (17, 18):
-        agent.update(None, shown[display - 1], [1], display=display)
-    assert agent.state.examined.sum() == 1
-    for _ in range(40 - 32):
-        agent.rank()
-    assert agent.state.examined.sum() == 0
-
-
 def test_swucb_rounds_tau_up():
     assert CascadeSWUCB(4, 2, horizon=1000).state.tau[0] == 167  # 2 sqrt(1000 ln 1000) = 166.2
     assert CascadeSWUCB(4, 2, horizon=100_000).state.tau[0] == 2146  # 2145.97

@@ -109,31 +109,17 @@ def test_dcm_klucb_of_many_items_differs_by_the_order_of_the_positions_alone():
         ordered.update(None, second, clicks)
 
 
-# ------------------------------------------------------------------------------------------------------- clicks as they come
+# ---------------------------------------------------------------------------------------------------------- lists of others
 
 
-def lockstep_as_they_come(  # type: ignore[no-untyped-def]
-    parameters, rng, n, share, old, uniforms, clicks, examined, available, a, rng_a, list_a, b, rng_b, list_b
+def lockstep_with_old_lists(  # type: ignore[no-untyped-def]
+    parameters, rng, n, old, uniforms, clicks, examined, a, rng_a, list_a, b, rng_b, list_b
 ):
-    """`lockstep` on some of the items in most sessions, if a share < 1 is given, and on clicks up to ``len(old)`` old."""
-    wait = len(old)
-    n_items, n_positions = len(available), len(list_a)
+    """`lockstep`, but what is learned are clicks on lists up to ``len(old)`` sessions old, as on those of another agent."""
+    wait, n_positions = len(old), len(list_a)
     for t in range(n):
-        masked = share < 1.0 and rng.random() < 0.9
-        if masked:
-            left = 0
-            for item in range(n_items):
-                available[item] = rng.random() < share
-                left += available[item]
-            for item in range(n_items):
-                if left < n_positions and not available[item]:
-                    available[item] = True
-                    left += 1
-            rank_available_a(a, rng_a, available, list_a)  # noqa: F821 (bound by specialise)
-            rank_available_b(b, rng_b, available, list_b)  # noqa: F821
-        else:
-            rank_a(a, rng_a, list_a)  # noqa: F821
-            rank_b(b, rng_b, list_b)  # noqa: F821
+        rank_a(a, rng_a, list_a)  # noqa: F821 (bound by specialise)
+        rank_b(b, rng_b, list_b)  # noqa: F821
         for k in range(n_positions):
             if list_a[k] != list_b[k]:
                 return t
@@ -148,28 +134,27 @@ def lockstep_as_they_come(  # type: ignore[no-untyped-def]
     return n
 
 
-def sessions_as_they_come(model: ClickModel, n: int, share: float, wait: int, seed: int) -> int:
+def sessions_with_old_lists(model: ClickModel, n: int, wait: int, seed: int) -> int:
     """How many sessions pass before the agent and its plain definition differ."""
     a, b = agents_for("CascadeKLUCB", model, seed)
     play = specialise(
-        lockstep_as_they_come, rank_a=a.rank_kernel, rank_available_a=a.rank_available_kernel, rank_b=b.rank_kernel,
-        rank_available_b=b.rank_available_kernel, update=a.update_kernel, sample=model.sample_kernel,
+        lockstep_with_old_lists, rank_a=a.rank_kernel, rank_b=b.rank_kernel, update=a.update_kernel,
+        sample=model.sample_kernel,
     )  # fmt: skip
-    sizes = model.n_items, model.n_positions
-    old, (clicks, examined) = np.zeros((wait, sizes[1]), np.int64), np.zeros((2, sizes[1]), np.int8)
+    k = model.n_positions
+    old, (clicks, examined) = np.zeros((wait, k), np.int64), np.zeros((2, k), np.int8)
     played = play(
-        model.parameters, np.random.default_rng(seed + 1000), n, share, old, np.empty(sizes[1]), clicks, examined,
-        np.empty(sizes[0], np.bool_), a.state, a.rng, a.ranking, b.state, b.rng, b.ranking,
+        model.parameters, np.random.default_rng(seed + 1000), n, old, np.empty(k), clicks, examined,
+        a.state, a.rng, a.ranking, b.state, b.rng, b.ranking,
     )  # fmt: skip
     if played == n:
         assert a.rng.bit_generator.state == b.rng.bit_generator.state
     return played
 
 
-@pytest.mark.parametrize("share", [1.0, 0.7, 0.2])
 @pytest.mark.parametrize("kind", MODELS)
-def test_lists_are_those_of_the_definition_where_clicks_are_late_and_items_absent(kind, share):
-    """Ten items, all in the front, and 60, most behind a floor; ages of clicks up to 1, 7 and 300 sessions."""
+def test_lists_are_those_of_the_definition_where_clicks_are_on_old_lists(kind):
+    """Ten items, all in the front, and 60, most behind a floor; lists up to 1, 7 and 300 sessions old."""
     for n_items, wait, n in ((10, 1, 3000), (10, 7, 3000), (60, 300, 3000)):
         model = model_of(MODELS[kind](np.random.default_rng(n_items + wait), n_items), 4, 1)
-        assert sessions_as_they_come(model, n, share, wait, n_items) == n, (n_items, wait)
+        assert sessions_with_old_lists(model, n, wait, n_items) == n, (n_items, wait)

@@ -92,14 +92,6 @@ def test_items_that_the_guard_keeps_out_do_not_move_those_that_stay():
     assert result.regret[-1] < 150
 
 
-def test_the_guard_shows_what_can_be_shown():
-    agent = MixTS(L, K, initial=[0, 1, 2], safe=True, seed=0)
-    ranking = agent.rank(None, candidates=np.arange(L) != 1)
-    assert sorted({0, 2} - set(ranking.tolist())) == []
-    assert len(set(ranking.tolist())) == K
-    assert 1 not in ranking
-
-
 @pytest.mark.parametrize(("sizes", "most"), [((20, 5), 30_000), ((1000, 10), 8_000_000)])
 def test_memory(sizes, most):
     assert sum(array.nbytes for array in MixTS(*sizes).state if isinstance(array, np.ndarray)) <= most

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from reference_agents import MODELS, follow, reference_of
-from reference_agents.late_displays import Clicks, at_random, follow_late
+from reference_agents.reference import Clicks
 from slow import slow
 
 import clickgym
@@ -13,7 +13,6 @@ from clickgym.agents import Agent
 from clickgym.agents.mix_ts import MixTS
 from clickgym.envs import ClickEnv, DependentClickModel, DynamicBayesianModel, PositionBasedModel, TrustBiasModel
 
-TROUBLE = {"cut": 0.2, "void": 0.1, "churn": 0.02, "masked": 0.3, "foreign": 0.2}
 FEW_STAY = DependentClickModel([0.9, 0.8, 0.7, 0.05, 0.6], [0.99, 0.0, 0.0])
 """Users of whom a click ends most sessions."""
 SLOW_KINDS = [kind for kind in MODELS if kind not in ("CM", "UBM")]
@@ -49,13 +48,6 @@ def test_plays_as_its_reference_with_a_guard(kind):
         follows(MODELS[kind], 100, initial=initial, safe=True, tolerance=tolerance)
 
 
-@pytest.mark.parametrize("safe", [True, False])
-@pytest.mark.parametrize("kind", ["DBN", *slow(*(kind for kind in MODELS if kind != "DBN"))])
-def test_late_void_cut_and_foreign_displays_candidates_and_new_items(kind, safe):
-    agent, right = made(MODELS[kind], initial=MODELS[kind].optimal_ranking(), safe=safe, tolerance=0.4)
-    follow_late(agent, right, MODELS[kind], 200, at_random(12), **TROUBLE)
-
-
 @pytest.mark.parametrize("kind", ["DBN", *slow("PBM", "UBM", "TPBM")])
 def test_one_position(kind):
     follows(MODELS[kind].with_positions(1), 60)
@@ -85,7 +77,7 @@ def test_changes_are_noticed_alike():
 
 
 def test_more_items_than_are_followed():
-    """Item 300 takes the source of item 0, which takes it back; the source of item 301 is released when it is replaced."""
+    """Item 300 takes the source of item 0, which takes it back."""
     rng = np.random.default_rng(0)
     agent, right = made(DynamicBayesianModel(rng.random(302), rng.random(302), 0.9, n_positions=3))
     owners = []
@@ -95,10 +87,6 @@ def test_more_items_than_are_followed():
         assert right.differences(agent.state) == {}
         owners.append(right.owner[0])
     assert owners == [300, 300, 300, 300, 0]
-    for item in (301, 3):
-        agent.replace(item)
-        right.replace(item)
-    assert right.differences(agent.state) == {}
     assert right.allows(agent.rank(None).tolist())
 
 

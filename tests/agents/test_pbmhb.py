@@ -101,7 +101,6 @@ def chain(sigma, fix_first, n_sweeps, n_samples):
     samples = []
     for _ in range(n_samples):
         agent.rank(None)
-        agent.withdraw()
         samples.append([*agent.state.theta, *agent.state.kappa])
     return np.array(samples)
 
@@ -135,7 +134,6 @@ def test_the_width_of_steps_shrinks_with_the_root_of_the_session():
         for _ in range(400):
             before = agent.state.theta.copy()
             agent.rank(None)
-            agent.withdraw()
             steps.extend(agent.state.theta - before)
         widths.append(np.std([step for step in steps if step]))
     assert widths[0] == pytest.approx(0.05, rel=0.2)

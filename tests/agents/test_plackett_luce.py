@@ -76,10 +76,9 @@ PROBABILITIES = np.array([math.exp(log_probability(SCORES, ranking)) for ranking
 # ------------------------------------------------------------------------------------------------------ the law of lists
 
 
-def distribution(scores, rows=1, kind=PlackettLuceDistribution, available=None, dtype=torch.float64):
+def distribution(scores, rows=1, kind=PlackettLuceDistribution, dtype=torch.float64):
     leaf = torch.tensor(scores, dtype=dtype, requires_grad=True)
-    mask = None if available is None else torch.tensor(available).expand(rows, -1)
-    return kind(3, len(scores)).proba_distribution(leaf.expand(rows, -1), mask), leaf
+    return kind(3, len(scores)).proba_distribution(leaf.expand(rows, -1)), leaf
 
 
 def test_log_probabilities_are_those_of_the_enumeration():
@@ -135,26 +134,10 @@ def test_samples_have_the_placement_probabilities():
         assert abs((lists[:, position] == item).mean() - p) < 5 * math.sqrt(p * (1 - p) / n)
 
 
-def test_a_mask_leaves_the_law_of_the_items_that_are_left():
-    law, _ = distribution([*SCORES, 9.0], 60, available=[True] * 5 + [False])
-    np.testing.assert_allclose(law.log_prob(torch.tensor(LISTS)).detach(), np.log(PROBABILITIES), atol=1e-9)
-    entropies = law.entropy().detach().numpy()
-    assert entropies @ PROBABILITIES == pytest.approx(3.3058, abs=1e-4)
-    law, leaf = distribution(SCORES, available=[True, False, True, True, False])
-    assert sorted(law.mode()[0].tolist()) == sorted(law.sample()[0].tolist()) == [0, 2, 3]
-    (law.log_prob(torch.tensor([[3, 0, 2]])) + law.entropy()).sum().backward()
-    assert (leaf.grad[[1, 4]] == 0).all()
-    assert leaf.grad.isfinite().all()
-
-
-def test_impossible_lists_masks_and_scores_are_refused():
-    law, _ = distribution(SCORES, available=[True, True, True, True, False])
-    with pytest.raises(ValueError, match=r"bad ranking \[0, 4, 1\]: it shows an item that is not available"):
-        law.log_prob(torch.tensor([[0, 4, 1]]))
+def test_impossible_lists_and_scores_are_refused():
+    law, _ = distribution(SCORES)
     with pytest.raises(ValueError, match=r"bad ranking \[0, 1, 0\]: .* an item twice"):
         law.log_prob(torch.tensor([[0, 1, 0]]))
-    with pytest.raises(ValueError, match="a list shows 3 items, but only 2 are available"):
-        distribution(SCORES, available=[True, True, False, False, False])
     with pytest.raises(ValueError, match="call log_prob"):
         distribution(SCORES)[0].entropy()
     with pytest.raises(ValueError, match="learning has diverged"):
@@ -188,18 +171,15 @@ def features_space(n_items=6, **others):
 
 def test_another_order_of_candidates_permutes_scores_and_leaves_the_value():
     torch.manual_seed(0)
-    network = policy(features_space(available=MultiBinary(6)), RankedList(6, 3))
-    features, available = torch.randn(5, 6, 4), torch.tensor([[1.0, 1, 0, 1, 1, 1]]).expand(5, -1)
+    network = policy(features_space(), RankedList(6, 3))
+    features = torch.randn(5, 6, 4)
     order = torch.tensor([3, 5, 0, 1, 4, 2])
-    seen = {"clicks": torch.zeros(5, 3), "features": features, "available": available}
-    again = {**seen, "features": features[:, order], "available": available[:, order]}
+    seen = {"clicks": torch.zeros(5, 3), "features": features}
+    again = {**seen, "features": features[:, order]}
     scores, permuted = (network.get_distribution(observation).scores for observation in (seen, again))
     torch.testing.assert_close(permuted, scores[:, order])
     torch.testing.assert_close(network.predict_values(again), network.predict_values(seen))
-    assert scores[:, :2].std() > 0
-    assert (scores[:, 2] == -torch.inf).all()
-    del seen["available"]  # the item that was not available then counts for the value
-    assert not torch.allclose(network.predict_values(seen), network.predict_values(again))
+    assert scores.std() > 0
 
 
 def test_candidates_can_be_of_any_number():
@@ -211,19 +191,10 @@ def test_candidates_can_be_of_any_number():
 
 
 def test_the_order_of_entries_in_an_observation_does_not_count():
-    network = policy(Dict(available=MultiBinary(4), clicks=MultiBinary(4)), RankedList(4, 2))
-    one = {"available": torch.ones(1, 4), "clicks": torch.tensor([[0.0, 1, 0, 1]])}
+    network = policy(Dict(shown=MultiBinary(4), clicks=MultiBinary(4)), RankedList(4, 2))
+    one = {"shown": torch.ones(1, 4), "clicks": torch.tensor([[0.0, 1, 0, 1]])}
     scores = network.get_distribution(one).scores
     torch.testing.assert_close(network.get_distribution(dict(reversed(one.items()))).scores, scores)
-
-
-def test_a_replaced_item_is_observed_as_one_of_all_and_not_as_a_number():
-    network = policy(Dict(clicks=MultiBinary(2), replaced=Box(-1, 3, (1,), np.int64)), RankedList(4, 2))
-    assert network.features_dim == 2 + 4
-    seen = {"clicks": torch.zeros(3, 2, dtype=torch.int8), "replaced": torch.tensor([[-1], [0], [3]])}
-    inputs, mask = network.extract_features(seen)
-    assert inputs.tolist() == [[0, 0, 0, 0, 0, 0], [0, 0, 1, 0, 0, 0], [0, 0, 0, 0, 0, 1]]
-    assert mask is None
 
 
 @pytest.mark.parametrize(
@@ -233,7 +204,6 @@ def test_a_replaced_item_is_observed_as_one_of_all_and_not_as_a_number():
         (MultiBinary(3), MultiDiscrete([6, 5, 4]), r"without a wrapper of actions; got MultiDiscrete\(\[6 5 4\]\)"),
         (MultiBinary(3), MultiDiscrete([2, 2, 2]), "draws ranked lists"),
         (Dict(clicks=MultiBinary(3), words=Text(5)), RankedList(6, 3), "cannot read the observation 'words'"),
-        (Dict(available=MultiBinary(5)), RankedList(6, 3), "'available', .*expected one entry for each of 6 items"),
         (Dict(features=Box(-1, 1, (5, 4))), RankedList(6, 3), "'features', .*expected one row for each of 6 items"),
         (Dict(rankings=Box(-1, 5, (9, 3), np.int64)), RankedList(6, 3), "'rankings', .*are no quantities"),
     ],
@@ -252,11 +222,6 @@ def test_an_extractor_of_features_is_refused():
         PPO(PlackettLuceActorCritic, ClickEnv(PositionBasedModel(**PBM)), policy_kwargs=kwargs)
 
 
-def test_clicks_that_come_late_are_refused_in_a_program_of_ones_own():
-    with pytest.raises(ValueError, match=r"clicks that come late: clickgym\.run"):
-        PPO(PlackettLuceActorCritic, gym.make("PBMRank-v0", arrival="batch:3"))
-
-
 def test_without_the_extra_the_error_says_what_to_install(monkeypatch):
     monkeypatch.delitem(sys.modules, "clickgym.agents.plackett_luce")
     monkeypatch.setitem(sys.modules, "stable_baselines3.common.distributions", None)
@@ -268,9 +233,8 @@ def test_without_the_extra_the_error_says_what_to_install(monkeypatch):
 
 
 @pytest.mark.parametrize("algorithm", [PPO, A2C])
-@pytest.mark.parametrize("env", [{}, {"available": 3}, {"churn": 0.2, "available": 2}])
-def test_the_library_learns_saves_and_loads(algorithm, env, tmp_path):
-    env = gym.make("PBMRank-v0", **PBM, **env)
+def test_the_library_learns_saves_and_loads(algorithm, tmp_path):
+    env = gym.make("PBMRank-v0", **PBM)
     model = algorithm(PlackettLuceActorCritic, env, **QUICK).learn(32)
     observation, _ = env.reset(seed=0)
     shown = model.predict(observation, deterministic=True)[0]
@@ -295,11 +259,11 @@ def test_it_learns_the_best_item_and_is_evaluated():
 
 
 def test_features_are_learned():
-    env = gym.make("ContextualPBMRank-v0", available=8)
+    env = gym.make("ContextualPBMRank-v0")
     model = PPO(PlackettLuceActorCritic, env, **QUICK).learn(32)
     observation, _ = env.reset(seed=0)
     shown = model.predict(observation, deterministic=True)[0]
-    assert observation["available"][shown].all()
+    assert shown in env.action_space
     assert model.policy.activation_fn is torch.nn.ReLU
 
 
@@ -326,8 +290,8 @@ def test_rankings_are_the_first_representation_of_ppo_and_a2c_alone():
 
 
 @pytest.mark.parametrize("name", ["PPO", "A2C"])
-def test_by_name_rankings_obey_masks_and_repeat(name):
-    env = "PBMRank-v0:available=7"
+def test_by_name_rankings_repeat(name):
+    env = "PBMRank-v0"
     first, second, default = (clickgym.run(spec, env, 256, seed=3) for spec in (f"{name}:actions=rankings",) * 2 + (name,))
     assert first.regret.tolist() == second.regret.tolist()
     assert default.regret[-1] == first.regret[-1]

@@ -83,8 +83,8 @@ def test_items_never_chosen_come_first_in_random_order():
 
 
 @kernel
-def choose_plainly(state, k, available, rng):
-    bound = exploration(state.t[0], 3.0)
+def choose_plainly(state, k, rng):
+    bound = exploration(state.t[0] + 1, 3.0)
     for item in range(state.indices.shape[1]):
         n = state.examined[k, item]
         state.indices[k, item] = kl_upper(state.clicks[k, item] / n, bound / n) if n > 0 else np.inf

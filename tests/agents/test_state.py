@@ -12,7 +12,7 @@ from typing_extensions import TypeAliasType
 
 from clickgym.agents import CompiledAgent
 from clickgym.agents.cascade_restarts import Detection, RestartingKLUCBState
-from clickgym.agents.kl_ucb import LadderedState
+from clickgym.agents.kl_ucb import KLUCBState
 from clickgym.core.state import Flags, Floats, Ints, declared, joined
 from clickgym.envs import kernel
 
@@ -98,8 +98,8 @@ def test_the_notation():
 
 
 def test_a_joined_state_declares_what_its_parts_declare():
-    assert declared(RestartingKLUCBState) == declared(LadderedState) + declared(Detection)
-    assert joined("Both", LadderedState, Detection)._fields == RestartingKLUCBState._fields
+    assert declared(RestartingKLUCBState) == declared(KLUCBState) + declared(Detection)
+    assert joined("Both", KLUCBState, Detection)._fields == RestartingKLUCBState._fields
     assert RestartingKLUCBState.__module__ == "clickgym.agents.cascade_restarts"
 
 

@@ -202,9 +202,8 @@ def test_other_numbers_of_items_change_nothing_else():
 
 
 @pytest.mark.parametrize("name", ["personal:features=outer,seed=1", "network:features=products", "personal:popularity=0.3"])
-@pytest.mark.parametrize("axes", [{}, {"available": 12}, {"arrival": "delay:3"}])
-def test_a_session_shows_the_features_and_attractions_of_its_user_and_candidates(name, axes):
-    env = gym.make("ContextualPBMRank-v0", instance=name, **axes).unwrapped
+def test_a_session_shows_the_features_and_attractions_of_its_user_and_candidates(name):
+    env = gym.make("ContextualPBMRank-v0", instance=name).unwrapped
     observation, _ = env.reset(seed=0)
     for _ in range(20):
         now, model = env.task.round, env.model
@@ -213,7 +212,7 @@ def test_a_session_shows_the_features_and_attractions_of_its_user_and_candidates
         np.testing.assert_array_equal(observation["features"], with_products(plain, model.interactions))
         np.testing.assert_array_equal(now.attraction, model.attractions[user][items])
         assert env.observation_space.contains(observation)
-        observation, *_ = env.step(np.flatnonzero(observation.get("available", np.ones(20)))[:5])
+        observation, *_ = env.step(np.arange(5))
 
 
 def test_regret_is_against_the_best_list_of_the_user():

@@ -5,33 +5,19 @@ from __future__ import annotations
 import numpy as np
 
 from clickgym.agents import CascadeKLUCB
-from clickgym.agents.kernels import exploration, kl_upper, rank_available, rank_by_index
+from clickgym.agents.kernels import exploration, kl_upper, rank_by_index
 from clickgym.agents.pbmhb import step_within
 from clickgym.agents.position_based_ts import draw_posterior
 from clickgym.core.kernels import kernel
 
 
 @kernel
-def solve_plainly(state):  # type: ignore[no-untyped-def]
-    state.t[0] += 1
-    bound = exploration(state.t[0], state.c)
+def rank_plainly(state, rng, ranking):  # type: ignore[no-untyped-def]
+    bound = exploration(state.t[0] + 1, state.c)
     for item in range(len(state.indices)):
         n = state.examined[item]
         state.indices[item] = kl_upper(state.clicks[item] / n, bound / n) if n > 0 else np.inf
-
-
-@kernel
-def rank_plainly(state, rng, ranking):  # type: ignore[no-untyped-def]
-    solve_plainly(state)
     rank_by_index(state.indices, state.order, rng, len(ranking))
-    for k in range(len(ranking)):
-        ranking[k] = state.order[k]
-
-
-@kernel
-def rank_plainly_available(state, rng, available, ranking):  # type: ignore[no-untyped-def]
-    solve_plainly(state)
-    rank_available(state.indices, state.order, rng, available, len(ranking))
     for k in range(len(ranking)):
         ranking[k] = state.order[k]
 
@@ -40,7 +26,6 @@ class KLUCBPlain(CascadeKLUCB):
     """CascadeKL-UCB by its definition: all indices solved in every session."""
 
     rank_kernel = rank_plainly
-    rank_available_kernel = rank_plainly_available
 
 
 @kernel

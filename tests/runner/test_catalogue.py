@@ -9,7 +9,7 @@ import polars
 import pytest
 
 import clickgym
-from clickgym.agents import ANY_LIST, CONTEXTUAL_AGENTS, LEARNERS, STATE_AGENTS, Agent
+from clickgym.agents import CONTEXTUAL_AGENTS, LEARNERS, STATE_AGENTS, Agent
 from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, MEMORY
 from clickgym.runner.catalogue import Catalogue
 from clickgym.runner.describe import NEEDS, describe_agent, needs, stands
@@ -83,17 +83,16 @@ class Plain(Agent):
 
 
 class Told(Plain):
-    learns_from = ANY_LIST
     told = {"examination": "examination"}  # noqa: RUF012 (as a user writes it)
-    stands = {"bots": "my_study"}  # noqa: RUF012
+    stands = {"change": "my_study"}  # noqa: RUF012
 
 
 def test_agents_of_ones_own_are_described_by_their_class():
     assert (needs(Plain), stands(Plain)) == ("features", {})
-    assert (needs(Told), stands(Told)) == ("features and examination", {"bots": "my_study", "late clicks": "its rule"})
+    assert (needs(Told), stands(Told)) == ("features and examination", {"change": "my_study"})
     described = describe_agent(f"{__name__}:Told")
     assert (described.about, described.facts["needs"]) == ("", "features and examination")
-    assert described.facts["robust to"] == "bots (my_study); late clicks (its rule)"
+    assert described.facts["robust to"] == "change (my_study)"
     assert "paper" not in described.facts
     assert [row[:2] for row in described.tables[0].rows][-1] == ("speed", "2.0")
 

@@ -22,7 +22,6 @@ GRADES = [[2, 0, 1, 1, 0, 2], [0, 0, 0, 0, 0, 0]]
 JUDGED = GradedModel("navigational", ITEMS, np.arange(12).reshape(2, 6), GRADES, n_items=5, n_positions=2)
 WORTH = LinearModel(PositionBasedModel(np.zeros(2), [1.0]), [1.0, 0.0], [[1.0, 0.0], [0.0, 1.0]])
 """One candidate is always clicked, the other never, and only features tell which; random lists lose half a click a session."""
-AXES = [{}, {"bots": "random:share=0.3"}, {"arrival": "delay:2"}, {"available": 3, "arrival": "batch:3"}]
 
 
 def quick(name, **arguments):
@@ -34,29 +33,26 @@ def quick(name, **arguments):
 class Replay(Agent):
     """Shows given lists."""
 
-    learns_from = "its displays"
-
     def __init__(self, lists):
         self.lists = iter(lists)
 
     def rank(self, observation):
         return next(self.lists)
 
-    def update(self, observation, ranking, clicks, reward, *, display=None, void=None):
+    def update(self, observation, ranking, clicks, reward):
         pass
 
 
-def streams(n, horizon, users=USERS, metrics=(), apart=False, **axes):
-    env = ContextualClickEnv(users, **axes)
+def streams(n, horizon, users=USERS, metrics=(), apart=False):
+    env = ContextualClickEnv(users)
     env.reset(seed=5)
     return InTurn(env, n, Meter(range(1, horizon + 1), len(metrics)), Metrics(metrics), apart=apart)
 
 
 @pytest.mark.parametrize("name", ["A2C", "SAC", "DQN", *slow("PPO", "TD3", "MaskablePPO", "RecurrentPPO")])
-@pytest.mark.parametrize("axes", [AXES[0], *slow(*AXES[1:3])])
-def test_a_learner_plays_up_to_the_horizon_and_a_seed_is_one_run(name, axes):
+def test_a_learner_plays_up_to_the_horizon_and_a_seed_is_one_run(name):
     def measured(seed):
-        return clickgym.run(quick(name, seed=seed), ContextualClickEnv(USERS, **axes), 203, seed=1, checkpoints=[1, 100, 203])
+        return clickgym.run(quick(name, seed=seed), ContextualClickEnv(USERS), 203, seed=1, checkpoints=[1, 100, 203])
 
     result = measured(0)
     assert result.steps.tolist() == [1, 100, 203]
@@ -79,38 +75,33 @@ def test_every_contextual_id_and_reward_is_played(env_id):
     assert "clicks" in played
 
 
-@pytest.mark.parametrize("axes", AXES)
-def test_what_a_stream_sees_are_the_candidates_of_its_next_session_and_no_clicks(axes):
-    """The environment, asked for one session at a time, shows the same candidates and masks."""
-    env = ContextualClickEnv(USERS, **axes)
+def test_what_a_stream_sees_are_the_candidates_of_its_next_session_and_no_clicks():
+    """The environment, asked for one session at a time, shows the same candidates."""
+    env = ContextualClickEnv(USERS)
     for n in (1, 4):
         observation, _ = env.reset(seed=5)
-        envs, apart = streams(n, 24, **axes), streams(n, 24, apart=True, **axes)
+        envs, apart = streams(n, 24), streams(n, 24, apart=True)
         seen, parts = envs.reset()[0], apart.reset()[0]
         for _ in range(24 // n):
             assert seen in envs.observation_space
             assert parts in apart.observation_space
-            assert parts.keys() == {"features", "available"} & observation.keys()
-            masks = parts.get("available", np.ones((n, 5)))
-            lists = np.argsort(-masks, axis=1, kind="stable")[:, :2]
+            assert parts.keys() == {"features"}
+            lists = np.tile([0, 1], (n, 1))
             for b in range(n):
-                expected = [observation[name].ravel() for name in ("features", "available") if name in observation]
-                np.testing.assert_array_equal(seen[b], np.concatenate(expected, dtype=np.float32))
+                np.testing.assert_array_equal(seen[b], observation["features"].ravel().astype(np.float32))
                 np.testing.assert_array_equal(parts["features"][b], observation["features"])
-                np.testing.assert_array_equal(masks[b], observation.get("available", np.ones(5)))
                 observation, *_ = env.step(lists[b])
             seen, parts = envs.step(lists)[0], apart.step(lists)[0]
 
 
 @pytest.mark.parametrize("n", [1, 6])
-@pytest.mark.parametrize("axes", [AXES[0], AXES[2]])
-def test_the_same_lists_have_the_regret_and_the_metrics_that_any_agent_has(n, axes):
+def test_the_same_lists_have_the_regret_and_the_metrics_that_any_agent_has(n):
     """NDCG by grade is that of the round in which a list was shown, whatever the learner has seen of later ones."""
     names = ("ndcg_by_grade", "discounted_ndcg", "any_click")
     lists = np.array([np.random.default_rng(t).permutation(5)[:2] for t in range(48)])
-    env = ContextualClickEnv(JUDGED, **axes)
+    env = ContextualClickEnv(JUDGED)
     expected = clickgym.run(Replay(lists), env, 48, seed=5, checkpoints=range(1, 49), metrics=names)
-    envs = streams(n, 48, JUDGED, names, **axes)
+    envs = streams(n, 48, JUDGED, names)
     envs.reset()
     for t in range(0, 48, n):
         envs.step(lists[t : t + n])

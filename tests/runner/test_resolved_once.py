@@ -26,8 +26,6 @@ ASKED = {
         "runner/pairs.py",
         "runner/check_agent.py",  # which checks what others rely on
     },
-    "takes_candidates": {"runner/pairs.py", "runner/describe.py"},
-    "can_replace": {"runner/pairs.py", "runner/describe.py"},
     "render_mode": {"runner/pairs.py"},
     "sizes_of": {"runner/make.py"},
 }

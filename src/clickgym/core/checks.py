@@ -340,15 +340,6 @@ def probabilities(name: str, values: Any, shape: tuple[int | str | None, ...], *
     return array
 
 
-def check_item_values(values: Any, n_items: int | None = None) -> NDArray[np.float64]:
-    """What a click on each item earns, ``(L,)``: finite, at least 0, and not all 0; read-only."""
-    array = numbers("item_values", values, (n_items,), 0.0, LARGEST, expected="a finite number from 0")
-    if not array.any():
-        raise ValueError("item_values are all 0; expected at least one above 0")
-    array.setflags(write=False)
-    return array
-
-
 def browsing_probabilities(name: str, values: ArrayLike, size: int | None = None) -> NDArray[np.float64]:
     """`probabilities` by position and last click, ``(K, K)``: what lies above the triangle that is used is stored as 0."""
     try:

@@ -99,8 +99,6 @@ def replay(agent: Agent, log: ClickLog, *, learn: bool = True, seed: int = 0) ->
             accepted.append(int(clicks.sum()))
             if learn:
                 agent.update(observation, ranking, clicks, float(clicks.sum()))
-                continue
-        agent.withdraw()
     rewards = np.array(accepted, np.int64)
     on_policy = float(log.clicks[:, :n_positions].sum(axis=1).mean())
     return Replay(len(log), rewards, *_mean(rewards), *_mean(weighted), on_policy=on_policy)

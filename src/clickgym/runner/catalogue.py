@@ -67,13 +67,13 @@ def list_agents() -> Catalogue:
     Returns:
         The names with a description, in groups by what they need. The ``rows`` also have the ``paper``, the ``click_models``
         for which an algorithm is made, what it ``needs`` beside clicks, and what the environment gives it (``told``). The
-        columns ``change``, ``bots`` and ``late_clicks`` name the evidence that it copes with them; "" where there is none.
+        column ``change`` names the evidence that it copes with users who change; "" where there is none.
 
     Example:
         >>> print(list_agents()["Random"])
         Random: show a uniformly random list in every session
-        >>> {row["name"]: row["bots"] for row in list_agents().rows if row["change"]}["GLRCascadeKLUCB"]
-        'click-farms'
+        >>> {row["name"]: row["change"] for row in list_agents().rows}["GLRCascadeKLUCB"]
+        'nonstat-detect'
     """
     agents: Mapping[str, Any] = PUBLISHED
     rows = (
@@ -84,7 +84,7 @@ def list_agents() -> Catalogue:
             "click_models": agent.click_models,
             "needs": needs(agent),
             "told": ", ".join(getattr(agent, "told", {})),
-            **{what.replace(" ", "_"): stands(agent).get(what, "") for what in STANDS},
+            **{what: stands(agent).get(what, "") for what in STANDS},
         }
         for name, agent in agents.items()
     )

@@ -13,7 +13,7 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..agents import LAST_DISPLAY, Agent, CompiledAgent, ContextualAgent, Learner, StateAgent
+from ..agents import Agent, CompiledAgent, ContextualAgent, Learner, StateAgent
 from ..agents.search_space import Range, check_search_space
 from ..core.checks import short
 from ..core.faults import Fault, expect, run_checks
@@ -85,7 +85,7 @@ def check_agent(agent: AgentLike) -> None:
         - lists: Careless, session 1: bad ranking [0, 0, 0]: position 1 shows item 0 again, ...
     """
     trial = _Trial(agent)
-    then = [trial.seeds, trial.company, trial.inputs, trial.late_clicks, trial.horizon, trial.numbers_of_items]
+    then = [trial.seeds, trial.company, trial.inputs, trial.horizon, trial.numbers_of_items]
     then += [trial.search_space, trial.whole_numbers, trial.description]
     if isinstance(trial.first, CompiledAgent):
         then += [trial.ownership, trial.kinds_of_clicks, trial.refusals, trial.hyperparameters, trial.arguments, trial.engines]
@@ -193,18 +193,6 @@ class _Trial:
             if terminated:
                 observation, _ = env.reset()
                 agent.leave()
-
-    def late_clicks(self) -> None:
-        """Clicks that come late."""
-        agent, _, observation = self.begin()
-        if agent.learns_from == LAST_DISPLAY:
-            return
-        rng, before = np.random.default_rng(0), getattr(agent, "display", 0)
-        for number in range(0, 60, 3):
-            shown = [np.array(agent.rank(observation)) for _ in range(3)]
-            for later in (2, 0):  # in another order, and never those of the second
-                display = before + number + later + 1
-                agent.update(observation, shown[later], rng.integers(0, 2, 3), 0.0, display=display, void=np.zeros(3, bool))
 
     def horizon(self) -> None:
         """Sessions after the horizon."""
@@ -328,10 +316,10 @@ class _Trial:
         ranking = agent.rank(observation)
         for clicks in ([1, 0], [1, 0, 0, 1], [2, 0, 0], [0.5, 0, 0]):
             _expect_refusal(f"update takes the clicks {clicks}", "clicks", agent.update, observation, ranking, clicks)
-        display = {} if agent.learns_from == LAST_DISPLAY else {"display": agent.display}
-        _expect_refusal("update takes another list", "list", agent.update, observation, ranking[::-1], [0, 0, 0], **display)
-        agent.update(observation, ranking, [0, 0, 0], **display)
-        _expect_refusal("update takes a list twice", "", agent.update, observation, ranking, [0, 0, 0], **display)
+        if not agent.learns_from_any_list:
+            _expect_refusal("update takes another list", "list", agent.update, observation, ranking[::-1], [0, 0, 0])
+            agent.update(observation, ranking, [0, 0, 0])
+            _expect_refusal("update takes a list twice", "", agent.update, observation, ranking, [0, 0, 0])
         for kind, key in ((ContextualAgent, "features"), (StateAgent, "state")):
             if isinstance(agent, kind):
                 _expect_refusal(f"rank takes an observation without {key}", key, agent.rank, {"clicks": [0, 0, 0]})

@@ -7,15 +7,13 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ..agents import ANY_LIST, Learner
-from ..agents.learner import OF_ITEMS
 from ..core.docstrings import entries, sections
 from ..envs import CONTEXTUAL, ENVIRONMENTS, MEMORY
 from ..envs.click_env import ClickEnv
 from ..envs.contextual.model import ContextualModel, LabelledModel
 from ..envs.registration import Environment
 from .labels import in_braces
-from .make import agent_class, kind_of, place_of, player_of
+from .make import agent_class, place_of, player_of
 from .metrics import BELIEFS, DERIVED, LEARNED, METRICS
 
 SIZES = ("self", "n_items", "n_positions", "n_features", "horizon", "seed")
@@ -33,12 +31,12 @@ OF_USERS = {
     "users": "the click model",
 }
 """What an agent needs that must be told of the users, by the source that its class names."""
-STANDS = ("change", "bots", "late clicks")
+STANDS = ("change",)
 
 
 ABSENT = {
-    "Contextual": ("reference", "churn"),
-    "Memory": ("reference", "item_values", "cutoff", "arrival", "churn", "available"),
+    "Contextual": ("reference",),
+    "Memory": ("reference", "cutoff"),
 }
 """Arguments of `ClickEnv` that environments of a kind do not have."""
 
@@ -69,21 +67,6 @@ class Description(NamedTuple):
     tables: list[TableOfWords]
 
 
-def abilities(agent: Any) -> dict[str, bool]:
-    """Whether an agent's class can learn from a log, choose among candidates (learners by their default), replace an item.
-
-    Example:
-        >>> from clickgym.agents import TopRank
-        >>> abilities(TopRank)
-        {'log': False, 'candidates': True, 'replace': True}
-    """
-    return {
-        "log": agent.learns_from == ANY_LIST,
-        "candidates": agent.representations[0] in OF_ITEMS if kind_of(agent) is Learner else agent.takes_candidates(),
-        "replace": agent.can_replace(),
-    }
-
-
 def needs(agent: Any) -> str:
     """The extra knowledge that an agent's class requires beside clicks; for published agents one of `NEEDS`.
 
@@ -106,13 +89,11 @@ def stands(agent: Any) -> dict[str, str]:
     """Which of the difficulties in `STANDS` an agent's class copes with, and the evidence; see `clickgym.agents.Agent.stands`.
 
     Example:
-        >>> from clickgym.agents import CascadeUCB1, PDGD
-        >>> stands(CascadeUCB1), stands(PDGD)
-        ({'late clicks': 'its rule'}, {})
+        >>> from clickgym.agents import CascadeDUCB
+        >>> stands(CascadeDUCB)
+        {'change': 'nonstat-detect'}
     """
-    by_rule = {"late clicks": "its rule"} if getattr(agent, "learns_from", "") == ANY_LIST else {}
-    evidence = by_rule | dict(getattr(agent, "stands", {}))
-    return {what: evidence[what] for what in STANDS if evidence.get(what)}
+    return dict(getattr(agent, "stands", {}))
 
 
 def describe_agent(name: str) -> Description:
@@ -137,7 +118,7 @@ def describe_agent(name: str) -> Description:
         "click models": getattr(agent, "click_models", ""),
         "needs": needs(agent),
         "is given": ", ".join([*getattr(agent, "told", {}), *observed]),
-        "learns from": getattr(agent, "learns_from", ""),
+        "learns from any list": "yes" if getattr(agent, "learns_from_any_list", False) else "no",
         "robust to": "; ".join(f"{what} ({shown_by})" for what, shown_by in stands(agent).items()),
         "source": _source(agent),
         "search space": ", ".join(f"{key}={in_braces(values)}" for key, values in getattr(agent, "search_space", {}).items()),

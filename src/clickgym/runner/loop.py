@@ -15,27 +15,21 @@ from ..agents import Agent, CompiledAgent
 from ..core.kernels import KernelError, SessionError, cause, only_own_frames, specialise
 from ..envs import ClickEnv, check_ranking
 from ..envs.click_env import name_of
-from ..envs.guests import regret_of
+from ..envs.guests import clicks_of, regret_of
 from ..envs.session import is_ranked_list, session
 from ..envs.wrappers.regret import Meter
-from .axes_loop import Feedback, absent_item, kernels_of_axes, state_of_axes
 from .metrics import Metrics
 from .pairs import Pair
 
 OnChunk = Callable[[int], object]
 
-# Left open in the templates below; `specialise` binds them to the kernels of a model, an agent and the axes there are.
+# Left open in the templates below; `specialise` binds them to the kernels of a model and of an agent.
 rank: Callable[..., None]
 update: Callable[..., None]
 play_session: Callable[..., tuple[float, float, int]]
 measure: Callable[..., None]
 sessions: Callable[..., tuple[int, float, int]]
 next_round: Callable[..., None]
-is_available: Callable[..., bool]
-report_clicks: Callable[..., tuple[float, bool]]
-learn: Callable[..., None]
-change_item: Callable[..., int]
-change_list: Callable[..., None]
 
 
 class AgentError(SessionError):
@@ -75,77 +69,50 @@ class UsersState(NamedTuple):
     cutoff: int
     pool: Any
     round: Any
-    observed: NDArray[Any]  # of which the agent ranks: (L, d) features, those of the state, or (L,) which items are available
     uniforms: NDArray[np.float64]  # (K,)
     clicks: NDArray[np.int8]  # (K,)
     examined: NDArray[np.int8]  # (K,)
     scratch: NDArray[np.float64]  # (K + 1,)
 
 
-def _sessions(users, env_rng, state, agent_rng, ranking, seen, axes, contexts, before, n_sessions, totals):  # type: ignore[no-untyped-def]
-    """``n_sessions`` rounds of rank, session, update; returns how many were played before a bad list.
-
-    What happens in a session, and in which order, says `envs/axes.py`. Which axes there are is known as this is compiled, so
-    that those which are not cost nothing; ``axes`` is None where there is none. ``before`` counts the sessions of the stream.
-    """
+def _sessions(users, env_rng, state, agent_rng, ranking, seen, contexts, n_sessions, totals):  # type: ignore[no-untyped-def]
+    """``n_sessions`` rounds of rank, session, update; returns how many were played before a bad list."""
     parameters, reward, cutoff, scratch = users.parameters, users.reward, users.cutoff, users.scratch
     drawn, uniforms, clicks, examined = users.round, users.uniforms, users.clicks, users.examined
     n_positions = len(ranking)
     regret, rewards, n_clicks = totals[0], totals[1], totals[2]
     satisfied, realised, played = -1, 0.0, np.int64(0)  # no literal, for which numba would compile `is_ranked_list` once more
     while played < n_sessions:
-        rank(state, agent_rng, users.observed, ranking)
+        rank(state, agent_rng, drawn.features, ranking)
         if not is_ranked_list(ranking, seen, played):
-            break
-        if axes is not None and not is_available(axes, ranking):
             break
         for k in range(n_positions):
             uniforms[k] = env_rng.random()
         realised, expectation, satisfied = play_session(
             parameters, ranking, uniforms, clicks, examined, reward, cutoff, scratch
         )
-        paid_for, is_bot = realised, False
-        if axes is not None:
-            paid_for, is_bot = report_clicks(axes, before + played + 1, ranking, clicks, realised, reward, cutoff)
-        if is_bot:
-            realised = 0.0
-        else:
-            regret += drawn.optimum[0] - expectation
-            rewards += realised
-            for k in range(n_positions):
-                n_clicks += clicks[k]
-            measure(contexts, ranking, clicks, expectation, totals, 3)
-        if axes is None:
-            update(state, drawn.features, ranking, clicks)
-        else:
-            learn(state, drawn.features, ranking, before + played + 1, paid_for, axes)
-            item = change_item(state, agent_rng, before + played + 1, axes)
+        regret += drawn.optimum[0] - expectation
+        rewards += realised
+        for k in range(n_positions):
+            n_clicks += clicks[k]
+        measure(contexts, ranking, clicks, expectation, totals, 3)
+        update(state, drawn.features, ranking, clicks)
         next_round(users.pool, drawn, parameters, env_rng, reward, scratch)
-        if axes is not None:
-            change_list(axes, item, parameters, reward, cutoff, scratch)
         played += 1
     totals[0], totals[1], totals[2] = regret, rewards, n_clicks
     return played, realised, satisfied
 
 
-def _play(users, env_rng, state, agent_rng, ranking, seen, axes, contexts, before, n_sessions, totals):  # type: ignore[no-untyped-def]
-    return sessions(users, env_rng, state, agent_rng, ranking, seen, axes, contexts, before, n_sessions, totals)
+def _play(users, env_rng, state, agent_rng, ranking, seen, contexts, n_sessions, totals):  # type: ignore[no-untyped-def]
+    return sessions(users, env_rng, state, agent_rng, ranking, seen, contexts, n_sessions, totals)
 
 
 def _rank_blindly(state, rng, features, ranking):  # type: ignore[no-untyped-def]
     rank(state, rng, ranking)
 
 
-def _rank_without_values(state, rng, features, ranking):  # type: ignore[no-untyped-def]
-    rank(state, rng, features[:, : features.shape[1] - 1], ranking)
-
-
 def _update_blindly(state, features, ranking, clicks):  # type: ignore[no-untyped-def]
     update(state, ranking, clicks)
-
-
-def _update_without_values(state, features, ranking, clicks):  # type: ignore[no-untyped-def]
-    update(state, features[:, : features.shape[1] - 1], ranking, clicks)
 
 
 def loop(pair: Pair, measure: Any) -> Callable[..., Any]:
@@ -155,11 +122,6 @@ def loop(pair: Pair, measure: Any) -> Callable[..., Any]:
     if pair.kind is CompiledAgent:  # which sees neither features nor a state
         kernels["rank"] = specialise(_rank_blindly, rank=agent.rank_kernel)
         kernels["update"] = specialise(_update_blindly, update=agent.update_kernel)
-    elif env.model.item_values is not None and not agent.observes_values:
-        kernels["rank"] = specialise(_rank_without_values, rank=agent.rank_kernel)
-        kernels["update"] = specialise(_update_without_values, update=agent.update_kernel)
-    if env.axes is not None:
-        kernels |= kernels_of_axes(agent, env, kernels["update"])
     kernels |= {"play_session": session(env.task.model), "measure": measure, "next_round": env.task.next_round}
     return specialise(_play, sessions=specialise(_sessions, **kernels), counted=True)
 
@@ -188,16 +150,13 @@ def play_compiled(pair: Pair, meter: Meter, metrics: Metrics, on_chunk: OnChunk 
     clicks, examined = np.zeros(n_positions, np.int8), np.zeros(n_positions, np.int8)
     seen = np.empty(click_env.model.n_items, np.int64)
     task: Any = None
-    axes: Any = None
 
     def play(size: int) -> tuple[int, float, int]:
         users = UsersState(
-            task.parameters, task.code, task.cutoff, task.pool, task.round, observed,
-            uniforms, clicks, examined, scratch,
+            task.parameters, task.code, task.cutoff, task.pool, task.round, uniforms, clicks, examined, scratch,
         )  # fmt: skip
         return compiled(
-            users, click_env.np_random, agent.state, agent.rng, agent.ranking, seen,
-            axes, contexts, click_env._steps, size, meter.totals,
+            users, click_env.np_random, agent.state, agent.rng, agent.ranking, seen, contexts, size, meter.totals,
         )  # fmt: skip
 
     def found_guilty(error: Exception) -> Exception:
@@ -213,14 +172,11 @@ def play_compiled(pair: Pair, meter: Meter, metrics: Metrics, on_chunk: OnChunk 
             error = SessionError(f"{name_of(click_env)}, step {meter.step + count}: {what}")
         return session_error(agent, click_env, f"after the list of step {meter.step + count}", error)
 
-    agent.keep_open()
     chunk, seconds = 1000, 0.0
     while meter.step < meter.horizon:
         if task is not click_env.task:  # at the start, and where the users change
             task, contexts = click_env.task, metrics.contexts(click_env)
-            compiled, axes = loop(pair, metrics.kernel), state_of_axes(pair, axes)
-            there = click_env.axes
-            observed = task.round.features if there is None or there.available is None else there.mask[0]
+            compiled = loop(pair, metrics.kernel)
             play(0)  # compiles
         seen.fill(-1)
         size = min(chunk, meter.next_checkpoint - meter.step, click_env.sessions_to_change)
@@ -232,20 +188,15 @@ def play_compiled(pair: Pair, meter: Meter, metrics: Metrics, on_chunk: OnChunk 
             raise found_guilty(error) from error
         lasted = time.perf_counter() - before
         if played < size:
-            step = meter.step + played + 1
-            check_list(agent, agent.ranking, click_env.model.n_items, n_positions, "step", step)
-            raise session_error(agent, click_env, f"step {step}", absent_item(agent.ranking, click_env))
+            check_list(agent, agent.ranking, click_env.model.n_items, n_positions, "step", meter.step + played + 1)
         click_env._record(size, meter.totals[0] - regret, agent.ranking, clicks, examined, satisfied, realised)
         agent.ranking[0] = -1  # its clicks are learned
-        agent.display += size
         meter.advance(size)
         seconds += lasted
         if size == chunk:  # not cut short: its time tells the speed
             chunk = int(np.clip(chunk * 0.05 / max(lasted, 1e-6), chunk / 4, chunk * 4)) + 1
         if on_chunk is not None:
             on_chunk(size)
-    if axes is not None:
-        agent.close_displays()
     return seconds
 
 
@@ -267,22 +218,23 @@ def play_python(
     click_env, guest = pair.place.core, pair.place.is_guest
     n_items, n_positions, *_ = pair.place.sizes
     entered, contexts = None, metrics.contexts(click_env) if guest else ()
-    feedback, progress = Feedback(pair), _Progress(on_chunk)
+    progress = _Progress(on_chunk)
     agent.leave()
     while meter.step < meter.horizon:
         try:
-            ranking = feedback.rank(observation)
+            ranking = agent.rank(observation)
             check_list(agent, ranking, n_items, n_positions, "step", meter.step + 1)
             if not guest and click_env.task is not entered:
                 entered, contexts = click_env.task, metrics.contexts(click_env)
             round_contexts = metrics.as_shown(contexts)
             last, (observation, reward, terminated, truncated, info) = observation, env.step(ranking)
-            clicks, reward = feedback.learn(last, ranking, observation, float(reward), info)
+            clicks, reward = clicks_of(observation), float(reward)
+            if guest:
+                clicks = np.array(clicks, np.int8)  # a copy: the environment may write into its own
+            agent.update(last, ranking, clicks, reward)
         except Exception as error:
             raise session_error(agent, env, f"step {meter.step + 1}", error) from error
-        if info.get("bot", False):
-            clicks = np.zeros_like(clicks)
-        elif metrics.summed:
+        if metrics.summed:
             expectation = float(info.get("expected_reward", math.nan))
             metrics.kernel(round_contexts, np.asarray(ranking, np.int64), clicks, expectation, meter.totals, 3)
         meter.add(regret_of(info), reward, int(clicks.sum()))
@@ -290,7 +242,6 @@ def play_python(
             observation, _ = env.reset()
             agent.leave()
         progress.add(meter.step == meter.horizon)
-    feedback.close()
 
 
 class _Progress:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import operator
 import sys
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -17,7 +16,6 @@ import numpy as np
 from gymnasium.envs.registration import EnvSpec
 
 from ..agents import LEARNERS, Agent, CompiledAgent, ContextualAgent, Learner, StateAgent
-from ..agents.agent import class_by_value
 from ..agents.generic_rl import adopt
 from ..agents.search_space import SearchSpace
 from ..core.checks import AN_ENV, check_horizon, check_kind, short, unknown
@@ -321,10 +319,7 @@ class Player:
         self._check_hyperparameters()
         horizon = None if horizon is None else check_horizon(horizon)
         filled_in = dict(self._filled_in(place, horizon))
-        given = self.hyperparameters
-        if given.get("item_values", True) in (None, False):  # of an agent that takes values, and is not to
-            given = {key: value for key, value in given.items() if key != "item_values"}
-        made: Any = self.maker(**filled_in, **given, seed=seed)
+        made: Any = self.maker(**filled_in, **self.hyperparameters, seed=seed)
         if not isinstance(made, (Agent, Learner)):
             raise TypeError(f"{self.name} returned {made!r}; expected an agent")
         setattr(made, "filled_in", filled_in)  # noqa: B010 (for type checkers no agent has it)
@@ -334,7 +329,7 @@ class Player:
         for key in self.hyperparameters:
             if key in SET_BY:
                 raise ValueError(f"{self.name}: {key} is set by {SET_BY[key]}; it is no hyper-parameter")
-            if not self.takes(key) and not (key == "item_values" and class_by_value(self.maker)):
+            if not self.takes(key):
                 own = [other for other in list(self.parameters)[2:] if other not in SET_BY]
                 raise TypeError(f"{self.name}: " + unknown("hyper-parameter", key, own))
 
@@ -350,9 +345,6 @@ class Player:
                 if not getattr(place.sizes, key):
                     raise UnsuitedError(f"{self.name} ranks by {what}, which only {where} have")
                 yield key, getattr(place.sizes, key)
-        values = getattr(users, "item_values", None)
-        if values is not None and "item_values" not in self.hyperparameters:
-            yield from self._values_of(users, values)
         if "horizon" in self.parameters and horizon is not None:
             yield "horizon", horizon
         elif "horizon" in self.required:
@@ -365,15 +357,6 @@ class Player:
         for key, source in self.asks.items():
             if key in self.required or has_list or (has_weights and source == "examination"):
                 yield key, fact(self.name, key, source, place.core)
-
-    def _values_of(self, users: Any, values: Any) -> Iterator[tuple[str, Any]]:
-        """The item values for an agent that takes them; of one that maximises clicks the warning says so."""
-        changing = isinstance(users, ContextualModel)
-        if class_by_value(self.maker) and changing == (self.kind is ContextualAgent):
-            yield "item_values", changing or values
-        elif self.kind not in (None, Agent, Learner) and learns(self.maker):
-            text = f"{self.name} maximises clicks, not their item_values, so that its regret may grow linearly"
-            warnings.warn(text, stacklevel=2)
 
 
 def player_of(agent: AgentLike | Player) -> Player:

@@ -31,7 +31,7 @@ class Metric(NamedTuple):
     """A metric: its description, its kernel, and the function that builds the kernel's context.
 
     Further fields say whether it is defined where candidates or states change from session to session, and which fields of the
-    context are arrays of the present round, so that it is defined where items change.
+    context are arrays of the present round, which ``env.step`` overwrites.
     """
 
     description: str
@@ -363,8 +363,6 @@ def _check_stays(name: str, env: Any) -> None:
     """Refuse an environment in which there are other candidates, items or users in other sessions."""
     if isinstance(env.model, ContextualModel):
         raise ValueError(f"the metric {name!r} needs the same candidates in every session; {env} has others")
-    if env.axes is not None and env.axes.changes_items and not METRICS[name].of_the_round:
-        raise ValueError(f"the metric {name!r} needs the same items in every session; those of {env} come and go")
     if isinstance(env.model, CascadeMDP):
         raise ValueError(f"the metric {name!r} needs the same users in every session; those of {env} have a memory")
 

@@ -9,8 +9,7 @@ from typing import Any, Literal
 import gymnasium as gym
 from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker
 
-from ..agents import ITS_DISPLAYS, LAST_DISPLAY, Agent, CompiledAgent, Learner
-from ..agents.learner import OF_ITEMS
+from ..agents import Agent, CompiledAgent, Learner
 from ..core.checks import check_choice
 from ..envs import CascadeMDP, ClickEnv, ContextualModel, EnumeratedAction
 from ..envs.registration import is_limit_of_id
@@ -65,15 +64,11 @@ def pair_of(
             raise ValueError(f"engine={engine!r} cannot serve {name or pair.name}: {agent.engine} has its own loop")
         engine = agent.engine
     else:
-        _check_axes(agent, place)
         obstacle = _why_not_compiled(pair)
         if engine == "compiled" and obstacle:
             raise ValueError(f"engine='compiled' cannot serve {both}: {obstacle}")
         engine = "python" if engine == "python" or obstacle else "compiled"
     _check_built_for(agent, place)
-    users = getattr(place.core, "model", None)
-    if getattr(agent, "observes_values", False) and getattr(users, "item_values", None) is None:
-        raise UnsuitedError(f"{type(agent).__name__} ranks by the values of candidates, and the environment has no item_values")
     return Pair(agent, place, pair.kind, engine)
 
 
@@ -81,10 +76,10 @@ def why_not(agent: Agent | Learner, place: Place) -> str:
     """The reason why an agent cannot play in a place; empty if it can.
 
     Example:
-        >>> from clickgym.agents import RankedExp3
+        >>> from clickgym.agents import TopRank
         >>> from clickgym.runner.make import place_of
-        >>> why_not(RankedExp3(10, 5, horizon=100), place_of("PBMRank-v0:available=7"))
-        'RankedExp3 cannot choose from a subset of the items (available=7)'
+        >>> why_not(TopRank(9, 5, horizon=100), place_of("PBMRank-v0"))
+        'the agent was built with n_items = 9, but the environment has 10'
     """
     try:
         pair_of(agent, place)
@@ -112,8 +107,6 @@ def _why_not_compiled(pair: Pair) -> str:
         return f"{type(layer).__name__} is no ClickEnv: what its users do is known to its own step only"
     if type(layer).step is not ClickEnv.step:
         return f"{type(layer).__name__} has a step of its own"
-    if getattr(layer.axes, "changes_items", False) and getattr(layer.task, "find_kernel", None) is None:
-        return f"the best list of some of the items of a {type(layer.model).__name__} is found in Python"
     return ""
 
 
@@ -134,22 +127,6 @@ def _check_built_for(agent: Agent | Learner, place: Place) -> None:
             raise ValueError(f"the agent was built with {size} = {have}, but the environment has {want}")
 
 
-def _check_axes(agent: Agent, place: Place) -> None:
-    """Refuse an agent that cannot play the axes of an environment, naming the axis and what it would need."""
-    axes, name = None if place.is_guest else place.core.axes, type(agent).__name__
-    if axes is None:
-        return
-    if axes.arrival is not None and agent.learns_from == LAST_DISPLAY:
-        raise UnsuitedError(
-            f"{name} learns from {LAST_DISPLAY}, and cannot be run with late clicks (arrival={axes.arrival.text!r}); an "
-            f"agent that can says learns_from = {ITS_DISPLAYS!r}, and its update takes display="
-        )
-    if axes.available is not None and not agent.takes_candidates():
-        raise UnsuitedError(f"{name} cannot choose from a subset of the items (available={axes.available})")
-    if axes.churn and not agent.can_replace():
-        raise UnsuitedError(f"{name} cannot replace an item (churn={axes.churn:g})")
-
-
 def _check_learner(agent: Learner, place: Place) -> None:
     """Refuse a learner that cannot play its own streams of an environment instead, naming what stands in the way."""
     layer, name = _within_harmless(place.env), type(agent).__name__
@@ -157,44 +134,17 @@ def _check_learner(agent: Learner, place: Place) -> None:
         raise UnsuitedError(f"{name} learns on streams of its own, which would bypass {type(layer).__name__}")
     meta, contextual = agent.training is not None, isinstance(layer.model, ContextualModel)
     history = "protocol='meta' reads the history of items, and where every session has other candidates an item has none"
-    earned = "protocol='meta' trains on users whose clicks earn 1 each, and cannot be run with item_values"
     clocks = (
         f"{name} learns on parallel streams, each with a clock of its own, so that it cannot be run with users who change at"
     )
     memory = "protocol='meta' trains on users without a memory, and cannot be run with others"
     _refuse(
         (meta and contextual, history),
-        (meta and not contextual and layer.model.item_values is not None, earned),
         (not contextual and layer.task.model is not layer.model, f"{clocks} given steps ({type(layer.model).__name__})"),
         (meta and isinstance(layer.model, CascadeMDP), memory),
     )
-    if layer.axes is not None:
-        _check_axes_of_learner(agent, layer)
     if agent.actions == "lists":
         EnumeratedAction(layer)  # raises if there are too many
-
-
-def _check_axes_of_learner(agent: Learner, env: ClickEnv) -> None:
-    """Refuse a learner that cannot play the axes of an environment."""
-    axes: Any = env.axes
-    name, meta = type(agent).__name__, agent.training is not None
-    given = ", ".join(f"{name}={value!r}" for name, value in env.axes_arguments.items())
-    way = next((way for way in getattr(agent, "representations", OF_ITEMS) if way in OF_ITEMS), OF_ITEMS[0])
-    order = f"{name} learns from sequences of sessions in their order, and cannot be run with late clicks ({given}); PPO can"
-    first = f"{name} learns on parallel streams of users with a memory, of which no sessions are the first ({given})"
-    subset = (
-        f"{name} with actions={agent.actions!r} cannot choose from a subset of the items ({given}), because its actions would"
-    )
-    stays = f"protocol='meta' reads clicks that come at once, on items that stay, and cannot be run with {given}"
-    _refuse(
-        (axes.arrival is not None and agent.learns_from == LAST_DISPLAY, order),
-        (isinstance(env.model, CascadeMDP) and axes.bots.first, f"{first}; bots of a share= can be there"),
-        (
-            axes.available is not None and not agent.takes_candidates(),
-            f"{subset} mean other items in every session; with actions={way!r} they do not",
-        ),
-        (meta and (axes.arrival is not None or axes.changes_items), stays),
-    )
 
 
 def _refuse(*rules: tuple[bool, str]) -> None:

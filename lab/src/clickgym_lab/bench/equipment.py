@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clickgym.agents import ANY_LIST, Agent, Learner
+from clickgym.agents import Agent, Learner
 from clickgym.envs import Users
 from clickgym.runner import AgentLike, Player, player_of
 
@@ -63,7 +63,7 @@ class Equipped:
         facts = {key: examination(users, production) for key in self._asks}
         given = {**self._player.hyperparameters, **facts, **others}
         agent = self._player.maker(n_items=n_items, n_positions=n_positions, seed=seed, **given)
-        if self._log and isinstance(agent, Agent) and agent.learns_from == ANY_LIST:
+        if self._log and isinstance(agent, Agent) and agent.learns_from_any_list:
             learner: Any = agent
             learner.learn(log_of_production(users, production, self._log, np.random.SeedSequence(seed, spawn_key=(0x106,))))
         return agent

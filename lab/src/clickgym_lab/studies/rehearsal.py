@@ -29,7 +29,7 @@ def invented(
         runs: of each pair.
         rng: draws the rates.
     """
-    # By the labels of a sweep, which writes numbers in one way: churn=1e-05 for churn=1e-5.
+    # By the labels of a sweep, which writes numbers in one way: delta=1e-05 for delta=1e-5.
     keys = product(by_label("environment", part.envs), instances, by_label("agent", part.agents), range(runs))
     pairs = polars.DataFrame(list(keys), ["env", "instance", "agent", "run"], orient="row")
     table = pairs.join(polars.DataFrame({"step": steps}), how="cross")

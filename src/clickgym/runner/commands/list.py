@@ -32,7 +32,7 @@ def _agents() -> list[Row]:
 
 def _stands(row: Row) -> str:
     """The difficulties that an agent is robust to, with conditions, without the evidence."""
-    shown_by = {what: row[what.replace(" ", "_")].partition(", ") for what in STANDS}
+    shown_by = {what: row[what].partition(", ") for what in STANDS}
     return ", ".join(f"{what} {condition}".strip() for what, (study, _, condition) in shown_by.items() if study)
 
 
@@ -56,7 +56,7 @@ def list_(
     """List the environments, instances, agents and metrics.
 
     [bold]clickgym show NAME[/] describes one of them in detail. Agents are grouped by what they need besides clicks. The column
-    "robust to" says which difficulties an agent copes with: changes of the users, bots, late clicks.
+    "robust to" says whether an agent copes with changes of the users.
     """
     if what not in ["", *KINDS]:
         raise ValueError(unknown("kind", what, KINDS))

@@ -41,8 +41,7 @@ def play_learner(pair: Pair, meter: Meter, metrics: Metrics, on_chunk: OnChunk |
     """Let a learner play up to the meter's horizon; the environment must have been reset.
 
     It plays streams of its own: a `ClickVectorEnv` of the environment's click model, seeded from the environment's generator.
-    If clicks come late or from bots, or if items or candidates change, it plays the sessions of the environment itself in turn
-    (`InTurn`); but users with a memory, who come back, have streams of their own among bots, too.
+    If candidates change, it plays the sessions of the environment itself in turn (`InTurn`).
     Sessions are counted step by step, and within a step stream by stream. The last step may play up to ``n_envs - 1`` sessions
     beyond the horizon, which do not count. A learner that was trained before (`train`) plays one stream, with frozen weights.
 
@@ -58,8 +57,7 @@ def play_learner(pair: Pair, meter: Meter, metrics: Metrics, on_chunk: OnChunk |
     agent: Learner = pair.agent
     click_env: ClickEnv = pair.place.core
     n_envs = agent.n_envs if agent.training is None else 1
-    users = click_env.model
-    if isinstance(users, CascadeMDP) or (click_env.axes is None and not isinstance(users, ContextualModel)):
+    if not isinstance(click_env.model, ContextualModel):
         envs = _streams(agent, _recorded(agent, click_env, n_envs, meter, metrics))
         envs.seed(int(click_env.np_random.integers(2**31)))
     else:
@@ -96,7 +94,6 @@ def _recorded(agent: Learner, click_env: ClickEnv, n_envs: int, meter: Meter, me
             REWARDS[task.code],
             task.cutoff,
             reference=None if remembers else task.optimal_ranking,
-            bots=click_env.axes_arguments.get("bots"),
             autoreset_mode=AutoresetMode.SAME_STEP,
         )
     )

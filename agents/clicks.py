@@ -1,8 +1,4 @@
-"""Codes of clicks in kernels: 0 or 1, plus `VOID` if the click must not count for the item, or `NOT_SHOWN`.
-
-A kernel skips codes greater than 1. It finds by ``code & 1`` whether there was a click, because a void click still shows how
-far the user looked.
-"""
+"""Clicks in kernels: 0 or 1 for each position, and -1 from the position on where a list ended."""
 
 from __future__ import annotations
 
@@ -13,18 +9,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..core.checks import as_array, short
 
-VOID = 2
-"""The item was replaced since the list was shown."""
-NOT_SHOWN = 4
-"""The list ended above this position."""
 
-
-def codes_of(clicks: ArrayLike, void: ArrayLike | None, n_positions: int, cut_off: bool) -> NDArray[np.int8]:
-    """Return the codes of a session.
+def checked_clicks(clicks: ArrayLike, n_positions: int, cut_off: bool) -> NDArray[np.int8]:
+    """Return the checked clicks of a session.
 
     Args:
         clicks: ``(K,)`` 0 or 1 for each position; -1 from the first one on that was not shown.
-        void: ``(K,)`` booleans, or None.
         n_positions: K.
         cut_off: whether a list may end before its last position.
 
@@ -38,9 +28,7 @@ def codes_of(clicks: ArrayLike, void: ArrayLike | None, n_positions: int, cut_of
             f"clicks are {clicks!r}; expected 0 or 1 for each of the {n_positions} positions"
             + (", or -1 from the first one that was not shown to the last" if cut_off else "")
         )
-    codes = array.astype(np.int8)
-    codes[codes < 0] = NOT_SHOWN
-    return codes if void is None else with_void(codes, flags("void", void, n_positions))
+    return array.astype(np.int8)
 
 
 def _are_of_prefix(clicks: list[int]) -> bool:
@@ -48,21 +36,8 @@ def _are_of_prefix(clicks: list[int]) -> bool:
     return set(clicks[: len(clicks) - clicks.count(-1)]) <= {0, 1}
 
 
-def with_void(codes: NDArray[np.int8], void: NDArray[np.bool_]) -> NDArray[np.int8]:
-    """Return codes of clicks in which some shown positions are marked as void."""
-    return np.where(void & (codes < NOT_SHOWN), codes | VOID, codes).astype(np.int8)
-
-
-def flags(name: str, values: ArrayLike, length: int) -> NDArray[np.bool_]:
-    """Check an array of booleans, and return it."""
-    checked = as_array(name, values)
-    if checked.shape != (length,) or checked.dtype != np.bool_:
-        raise ValueError(f"{name} is {short(values)}; expected {length} booleans")
-    return checked
-
-
-def codes_of_log(log: Any, n_items: int | None, n_positions: int) -> tuple[NDArray[np.int64], NDArray[np.int8]]:
-    """Return the lists and codes ``(n, K)`` of a log; a list has a 0 without meaning where nothing was shown.
+def sessions_of_log(log: Any, n_items: int | None, n_positions: int) -> tuple[NDArray[np.int64], NDArray[np.int8]]:
+    """Return the lists and clicks ``(n, K)`` of a log; a list has a 0 without meaning where nothing was shown.
 
     Args:
         log: as for `CompiledAgent.learn`.
@@ -94,8 +69,8 @@ def codes_of_log(log: Any, n_items: int | None, n_positions: int) -> tuple[NDArr
         if len(rows):
             raise ValueError(f"session {rows[0]} of the log {why}: {rankings[rows[0]]}, clicks {clicks[rows[0]]}")
     lists = np.zeros((len(rankings), n_positions), np.int64)
-    codes = np.full(lists.shape, NOT_SHOWN, np.int8)
+    seen = np.full(lists.shape, -1, np.int8)
     columns = rankings.shape[1]
     lists[:, :columns] = np.where(mask, rankings, 0)
-    codes[:, :columns] = np.where(mask, clicks, NOT_SHOWN)
-    return lists, codes
+    seen[:, :columns] = np.where(mask, clicks, -1)
+    return lists, seen
