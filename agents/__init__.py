@@ -10,10 +10,18 @@ from .agent import ContextualAgent as ContextualAgent
 from .agent import StateAgent as StateAgent
 from .cascade_vi import CascadeVI as CascadeVI
 from .frozen_policy import FrozenPolicy as FrozenPolicy
-from .learner import Learner as Learner
 from .published import *  # noqa: F403
-from .published import AGENTS, CONTEXTUAL_AGENTS, LEARNERS
+from .published import AGENTS, CONTEXTUAL_AGENTS
 from .search_space import Range as Range
+from .stable_baselines import A2C as A2C
+from .stable_baselines import DQN as DQN
+from .stable_baselines import LEARNERS as LEARNERS
+from .stable_baselines import PPO as PPO
+from .stable_baselines import SAC as SAC
+from .stable_baselines import TD3 as TD3
+from .stable_baselines import Learner as Learner
+from .stable_baselines import MaskablePPO as MaskablePPO
+from .stable_baselines import RecurrentPPO as RecurrentPPO
 
 if TYPE_CHECKING:
     from .plackett_luce import PlackettLuceActorCritic as PlackettLuceActorCritic

@@ -14,18 +14,17 @@ from ..core.checks import as_call, check_count, check_flag, check_positions, gen
 from ..envs.codecs import CODECS, Codec, Draft, flat_draft, next_left, order_of_items
 from ..envs.spaces import RankedList, check_ranking
 from .agent import Agent, Seed
-from .learner import Actions
+from .stable_baselines import Actions
 
 
 class FrozenPolicy(Agent):
     """An agent that ranks by a trained policy and does not learn: a model of stable-baselines3 or sb3-contrib, or any function.
 
-    The policy observes what the environment returns. A policy that was trained on a wrapper of observations
-    (`HistoryObservation`) needs the environment in the same wrapper: ``clickgym.run(agent, HistoryObservation(env, items))``.
-    A policy that chooses items one by one is called K times for each list. It observes what `ItemByItem` returns, or, if its
-    observation space is an array, one array, as the algorithms of this package do. Where every session has other candidates, a
-    policy that observes an array is given their features, candidate by candidate, as these algorithms are. The state of a
-    recurrent policy is kept from session to session, or from item to item if an episode was one list.
+    The policy observes what the environment returns. A policy that chooses items one by one is called K times for each list. It
+    observes what `ItemByItem` returns, or, if its observation space is an array, one array, as the algorithms of this package
+    do. Where every session has other candidates, a policy that observes an array is given their features, candidate by
+    candidate, as these algorithms are. The state of a recurrent policy is kept from session to session, or from item to item if
+    an episode was one list.
 
     Args:
         n_items: L.

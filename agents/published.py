@@ -1,4 +1,4 @@
-"""Registries of the agents by name: published algorithms, contextual ones, and generic reinforcement learning."""
+"""Registries of the agents by name: published algorithms, and those that rank by features."""
 
 from .agent import CompiledAgent, ContextualAgent
 from .baselines import EpsilonGreedy as EpsilonGreedy
@@ -12,14 +12,6 @@ from .cascade import CascadeUCB1 as CascadeUCB1
 from .cascade_nonstationary import CascadeDUCB as CascadeDUCB
 from .cascade_nonstationary import CascadeSWUCB as CascadeSWUCB
 from .cascade_restarts import GLRCascadeKLUCB as GLRCascadeKLUCB
-from .generic_rl import A2C as A2C
-from .generic_rl import DQN as DQN
-from .generic_rl import PPO as PPO
-from .generic_rl import SAC as SAC
-from .generic_rl import TD3 as TD3
-from .generic_rl import MaskablePPO as MaskablePPO
-from .generic_rl import RecurrentPPO as RecurrentPPO
-from .generic_rl import StableBaselines as StableBaselines
 from .grab import GRAB as GRAB
 from .kl_ucb import DCMKLUCB as DCMKLUCB
 from .kl_ucb import CascadeKLUCB as CascadeKLUCB
@@ -85,8 +77,3 @@ CONTEXTUAL_AGENTS: dict[str, type[ContextualAgent]] = {
     )
 }
 """The published algorithms that rank by features, by their names; they need a contextual environment."""
-
-LEARNERS: dict[str, type[StableBaselines]] = {
-    learner.__name__: learner for learner in (PPO, A2C, DQN, SAC, TD3, MaskablePPO, RecurrentPPO)
-}
-"""Generic reinforcement learning by name; each needs ``pip install "clickgym[rl]"``."""

@@ -31,7 +31,6 @@ from .wrappers.actions import (
     ScoresAction,
     ScoresVectorAction,
 )
-from .wrappers.history import HistoryObservation, HistoryVectorObservation
 from .wrappers.regret import RecordRegret, RecordVectorRegret
 
 # Every click model imported above has registered itself: to add one is to import it.
@@ -43,7 +42,7 @@ __all__ = [
     "CLICK_MODELS", "CONTEXTUAL", "DEFAULT_INSTANCE", "ENVIRONMENTS", "GRADED_USERS", "MAX_SEARCH", "MEMORY", "REWARDS",
     "CascadeMDP", "ClickEnv", "ClickModel", "ClickVectorEnv", "ContextualClickEnv", "ContextualClickVectorEnv",
     "ContextualModel", "DocumentClickThroughModel", "EnumeratedAction", "EnumeratedVectorAction",
-    "GradedModel", "HistoryObservation", "HistoryVectorObservation", "Instance", "ItemByItem", "ItemByItemVector",
+    "GradedModel", "Instance", "ItemByItem", "ItemByItemVector",
     "KernelError", "LabelledModel", "LehmerAction", "LehmerVectorAction", "LinearModel", "PiecewiseStationaryModel",
     "RandomClickModel", "RankClickThroughModel", "RankedList", "RecordRegret", "RecordVectorRegret", "ScoresAction",
     "ScoresVectorAction", "SessionError", "Users", "check_ranking", "graded_model", "kernel", "list_instances", "load_instance",

@@ -32,9 +32,7 @@ MAY = {
     "offline": ("offline.estimation",),
 }
 LATER = {
-    ("agents.generic_rl", "agents.delayed_credit"): "loads torch, which is optional",
-    ("agents.generic_rl", "agents.item_policy"): "loads torch, which is optional",
-    ("agents.generic_rl", "agents.plackett_luce"): "loads torch, which is optional",
+    ("agents.stable_baselines", "agents.plackett_luce"): "loads torch, which is optional",
     ("runner.run", "runner.learners.play"): "loads torch, which is optional",
     ("runner.sweep", "runner.learners.play"): "loads torch, which is optional",
     ("runner.run", "runner.reports.figures"): "loads matplotlib, for those who draw a result",

@@ -14,7 +14,6 @@ from gymnasium.wrappers import (
     Autoreset,
     ClipReward,
     DtypeObservation,
-    FilterObservation,
     FlattenObservation,
     FrameStackObservation,
     NormalizeObservation,
@@ -34,11 +33,8 @@ import clickgym
 from clickgym.envs import (
     ENVIRONMENTS,
     EnumeratedAction,
-    HistoryObservation,
-    HistoryVectorObservation,
     ItemByItem,
     LehmerAction,
-    LehmerVectorAction,
     RecordVectorRegret,
     ScoresAction,
     ScoresVectorAction,
@@ -138,10 +134,7 @@ def test_observations_are_normalised(n_envs):
         lambda env: DtypeObservation(env, np.float32),
         lambda env: TransformObservation(env, lambda clicks: 1 - clicks, env.observation_space),
         lambda env: TransformAction(env, lambda ranking: ranking[::-1], env.action_space),
-        lambda env: FilterObservation(HistoryObservation(env), ["click_rate", "displays"]),
-        lambda env: FlattenObservation(HistoryObservation(env, last=2)),
-        lambda env: FrameStackObservation(HistoryObservation(env), 2),
-        lambda env: DtypeObservation(FlattenObservation(LehmerAction(HistoryObservation(env))), np.float32),
+        lambda env: DtypeObservation(LehmerAction(env), np.float32),
         lambda env: RescaleAction(ScoresAction(env), np.float32(0), np.float32(1)),
         lambda env: FrameStackObservation(FlattenObservation(ItemByItem(env)), 4),
     ],
@@ -186,11 +179,11 @@ def test_frames_are_collected():
 
 @pytest.mark.parametrize("kind", ["sync", "async"])
 def test_gymnasium_vectorises_wrapped_environments(kind):
-    envs = gym.make_vec("PBMRank-v0", num_envs=3, vectorization_mode=kind, wrappers=[HistoryObservation, EnumeratedAction])
+    envs = gym.make_vec("PBMRank-v0", num_envs=3, vectorization_mode=kind, wrappers=[EnumeratedAction])
     try:
         envs.reset(seed=0)
         envs.action_space.seed(0)
-        one = EnumeratedAction(HistoryObservation(gym.make("PBMRank-v0")))
+        one = EnumeratedAction(gym.make("PBMRank-v0"))
         one.reset(seed=1)  # the seed of the second stream
         for _ in range(10):
             actions = envs.action_space.sample()
@@ -198,8 +191,7 @@ def test_gymnasium_vectorises_wrapped_environments(kind):
             expected, reward, *_, info = one.step(actions[1])
             assert rewards[1] == reward
             assert infos["regret"][1] == info["regret"]
-            for name, values in expected.items():
-                assert observations[name][1].tolist() == values.tolist()
+            assert observations[1].tolist() == expected.tolist()
     finally:
         envs.close()
 
@@ -213,18 +205,6 @@ def test_infos_as_a_list_of_streams(mode):
     lists = np.tile(np.arange(5), (3, 1))
     listed, infos = envs.step(lists)[-1], plain.step(lists)[-1]
     assert [info["regret"] for info in listed] == infos["regret"].tolist()
-
-
-def test_streams_are_transformed_with_a_history():
-    history = HistoryVectorObservation(gym.make_vec("PBMRank-v0", 3, max_episode_steps=4))
-    envs = vector.RecordEpisodeStatistics(vector.FlattenObservation(LehmerVectorAction(history)))
-    observations, _ = envs.reset(seed=0)
-    envs.action_space.seed(0)
-    for step in range(1, 11):
-        assert observations in envs.observation_space
-        observations, *_, infos = envs.step(envs.action_space.sample())
-        assert observations.any() == (step % 5 != 0), "the fifth step is the reset"
-        assert ("episode" in infos) == (step % 5 == 4)
 
 
 def test_gymnasiums_observation_wrappers_of_streams_want_next_step():
@@ -247,9 +227,8 @@ def test_the_code_of_the_page_runs(block, tmp_path, monkeypatch):
     exec(code, {})
 
 
-def test_the_page_names_every_wrapper_and_key():
-    names = [name for name in clickgym.envs.__all__ if name.startswith(("Lehmer", "Scores", "Enumerated", "ItemBy", "History"))]
-    assert len(names) == 10
-    keys = HistoryObservation(gym.make("PBMRank-v0"), last=1).observation_space
-    for name in [*names, *keys, RecordVectorRegret.__name__]:
+def test_the_page_names_every_wrapper():
+    names = [name for name in clickgym.envs.__all__ if name.startswith(("Lehmer", "Scores", "Enumerated", "ItemBy"))]
+    assert len(names) == 8
+    for name in [*names, RecordVectorRegret.__name__]:
         assert f"`{name}" in PAGE, name

@@ -183,9 +183,6 @@ def recipes() -> dict[Any, Call]:
         add(wrapper, env=vector(), items=[3, 1, 0, 2])
     add(envs.ItemByItem, env=scalar(), items=[3, 1, 0, 2], across_lists=True)
     add(envs.ItemByItemVector, env=vector(), items=[3, 1, 0, 2], across_lists=True)
-    history: dict[str, Any] = {"items": [3, 1, 0, 2], "per_position": True, "last": 2, "horizon": 1e4}
-    add(envs.HistoryObservation, env=scalar(), **history)
-    add(envs.HistoryVectorObservation, env=vector(), **history)
     add(envs.RecordRegret, env=scalar(), checkpoints=[1, 5])
     add(envs.RecordVectorRegret, env=vector(), checkpoints=[1, 5])
     add(Meter, checkpoints=[1, 5], n_metrics=2)
@@ -202,10 +199,7 @@ def recipes() -> dict[Any, Call]:
     add(FrozenPolicy, **SIZES, model=policy, actions="codes", items=[3, 1, 0, 2], deterministic=True, seed=0)
     if find_spec("sb3_contrib") is not None:
         for learner in LEARNERS.values():
-            add(learner, **SIZES, seed=0, **{name: setting.default for name, setting in learner.settings.items()})
-        for name in ("PPO", "A2C"):
-            meta = {"protocol": "meta", "family": "uniform", "train_sessions": 1000, "episode": 10, "seed": 0}
-            calls[name, "meta"] = Call(LEARNERS[name], SIZES | meta)
+            add(learner, **SIZES, seed=0, **learner.defaults)
     add(
         offline.ClickLog,
         items=[[0, 1]],
@@ -297,11 +291,6 @@ ELSEWHERE = {
         "read_log", "read_ratings", "read_yandex", "register", "sessions", "write_tidy",
     },
 }  # fmt: skip
-
-
-# Walked where they mean something, in the recipe of meta-learning, or where a file is read; or no number, but how many lines
-# there are by reason.
-ELSEWHERE_WALKED = {"train_sessions", "episode"}
 
 
 def public_names() -> dict[str, Any]:
@@ -437,7 +426,7 @@ def test_every_public_name_is_walked():
         for name, parameter in inspect.signature(call.function).parameters.items():
             kind = re.search(r"\b(int|float|bool|ArrayLike|Seed)\b", str(parameter.annotation))
             known = isinstance(call.function, partial) or parameter.kind is inspect.Parameter.VAR_KEYWORD
-            if kind and not known and name not in call.arguments and name not in ELSEWHERE_WALKED:
+            if kind and not known and name not in call.arguments:
                 lacking.append(f"{name_of(key)}: {name}")
     assert not lacking, "a recipe lacks an argument"
 
@@ -553,7 +542,7 @@ KINDS: dict[str, tuple[Any, ...]] = {
 }  # fmt: skip
 UNCHECKED = {
     "shipped results are sealed with the checks of these constructors": {
-        "PPO", "RecurrentPPO", "A2C", "DQN", "MaskablePPO", "QRDQN", "TD3", "SAC", "DDPG", "PPO meta", "A2C meta",
+        "PPO", "RecurrentPPO", "A2C", "DQN", "MaskablePPO", "QRDQN", "TD3", "SAC", "DDPG",
     },
     "takes a second for each call": {"sweep"},
 }  # fmt: skip
@@ -652,10 +641,10 @@ ALWAYS_REFUSED = {"Users.relabelled": "candidates change", "GradedModel.held_out
 
 def methods() -> Iterator[tuple[Any, str, Call]]:
     """Each public method of what the recipes make, but for logs: the object, the name, and how it is called rightly."""
-    left_out = {"sweep", "tune", *LEARNERS, *(f"{name} meta" for name in LEARNERS)}
+    left_out = {"sweep", "tune", *LEARNERS}
     things = [call.function(**call.arguments) for key, call in RECIPES.items() if name_of(key) not in left_out]
     things.append(clickgym.sweep(["PBMRank-v0"], ["Random"], 4, 2, n_jobs=1, progress=False))
-    things.append(clickgym.tune("EpsilonGreedy:epsilon={0.1,0.5}", ["PBMRank-v0"], 900, horizon=50, n_jobs=1, progress=False))
+    things.append(clickgym.tune("EpsilonGreedy", ["PBMRank-v0"], 8, horizon=50, n_jobs=1, progress=False))
     seen = set().union(*UNWALKED_METHODS.values())
     for thing in things:
         for name, member in inspect.getmembers_static(type(thing)):

@@ -139,14 +139,6 @@ def test_ppo_against_batchrank(tmp_path):
 
 
 @needs_rl
-def test_a_policy_is_trained_once_and_plays_all_queries(tmp_path):
-    words = ["--queries", "2", "--runs", "1", "--horizon", "100", "--train-sessions", "512"]
-    out = example("train_once.py", *words, cwd=tmp_path)
-    assert out.count("512 sessions of training") == 2  # of two families, before six queries
-    row = re.search(r"^PPO:protocol=meta +(.*)", out, flags=re.MULTILINE)
-    assert len(re.findall(r"\d+ ± \d+ %", row[1])) == 3
-
-
 def test_documentation_pages_are_up_to_date():
     script = runpy.run_path(str(ROOT / "docs" / "make_pages.py"))
     pages = script["pages"]()

@@ -22,7 +22,6 @@ from clickgym.envs import (
     ClickVectorEnv,
     EnumeratedAction,
     EnumeratedVectorAction,
-    HistoryObservation,
     ItemByItem,
     ItemByItemVector,
     LehmerAction,
@@ -217,7 +216,7 @@ def test_the_spec_makes_the_wrapped_environment_again(wrapper):
     assert str(first) == str(second)
 
 
-@pytest.mark.parametrize("wrapper", [LehmerAction, ScoresAction, EnumeratedAction, ItemByItem, HistoryObservation])
+@pytest.mark.parametrize("wrapper", [LehmerAction, ScoresAction, EnumeratedAction, ItemByItem])
 def test_specs_with_an_order_drawn_by_numpy_are_compared_and_written(wrapper):
     recorded = RecordRegret(gym.make("PBMRank-v0", n_positions=3), np.array([5, 10]))
     env = wrapper(recorded, np.random.default_rng(0).permutation(10))

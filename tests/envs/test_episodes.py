@@ -17,8 +17,6 @@ from clickgym.envs import (
     ClickEnv,
     EnumeratedAction,
     EnumeratedVectorAction,
-    HistoryObservation,
-    HistoryVectorObservation,
     ItemByItem,
     ItemByItemVector,
     LehmerAction,
@@ -272,7 +270,7 @@ def test_item_by_item_goes_on_over_the_end_of_the_streams():
     ("env_id", "wrapper"),
     [
         *itertools.product([STATIONARY, CHANGING, FEATURES, USERS], [LehmerAction, ScoresAction, clickgym.RecordRegret]),
-        *itertools.product([STATIONARY, CHANGING], [EnumeratedAction, HistoryObservation]),
+        *itertools.product([STATIONARY, CHANGING], [EnumeratedAction]),
     ],
 )
 def test_episodes_end_through_every_wrapper(env_id, wrapper):
@@ -287,7 +285,7 @@ def test_episodes_end_through_every_wrapper(env_id, wrapper):
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(
     "wrapper",
-    [LehmerVectorAction, ScoresVectorAction, EnumeratedVectorAction, HistoryVectorObservation, RecordVectorRegret],
+    [LehmerVectorAction, ScoresVectorAction, EnumeratedVectorAction, RecordVectorRegret],
 )
 def test_episodes_of_streams_end_through_every_wrapper(wrapper, mode):
     envs = RecordVectorEpisodeStatistics(wrapper(gym.make_vec(STATIONARY, 2, max_episode_steps=4, autoreset_mode=mode)))

@@ -1,4 +1,4 @@
-"""The learners: each of those known by name, classes of one's own, what a run costs, logs, and training on a family."""
+"""The learners: each of those known by name, classes of one's own, and what a run costs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import math
 import re
 import tempfile
 import time
-from functools import partial
 from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,13 +13,12 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
-import polars
 import pytest
 from slow import slow
 
 import clickgym
-from clickgym.agents import LEARNERS, PPO, SAC, Learner
-from clickgym.agents.generic_rl import Setting, StableBaselines, adopt
+from clickgym.agents import LEARNERS, Learner
+from clickgym.agents.stable_baselines import adopt
 from clickgym.command_line import main
 from clickgym.envs import ClickEnv, ClickVectorEnv, PositionBasedModel, RecordVectorRegret
 from clickgym.envs.wrappers.regret import Meter
@@ -38,11 +36,11 @@ SEEDED = ("A2C", "DQN", "PPO", "SAC")
 """Whose seeds the quick tests try; classes of sb3_contrib are played twice below."""
 
 
-def quick(name: str, **arguments: Any) -> StableBaselines:
+def quick(name: str, **arguments: Any) -> Learner:
     """With fewer streams, and learning from the start."""
-    settings = LEARNERS[name].settings
+    defaults = LEARNERS[name].defaults
     small = {"n_envs": 8, "learning_starts": 16, "batch_size": 8, "n_steps": 4, "n_epochs": 2}
-    chosen = {key: value for key, value in small.items() if key in settings}
+    chosen = {key: value for key, value in small.items() if key in defaults}
     if name == "MaskablePPO":
         chosen["n_steps"] = 6
     return LEARNERS[name](4, 3, **chosen | arguments)
@@ -99,7 +97,7 @@ def test_the_horizon_is_reached_though_learning_ends_in_mid_list(
     assert sum(reported) == horizon
 
 
-@pytest.mark.parametrize("way", sorted({way for learner in LEARNERS.values() for way in learner.representations}))
+@pytest.mark.parametrize("way", sorted({learner.actions for learner in LEARNERS.values()}))
 def test_actions_cover_every_list(way: Any) -> None:
     """Random policies of 8 streams show each of the 24 lists in 3200 sessions; one is missing by chance with probability below
     24 (1 - 1/200)^3200 = 3e-6, were no list rarer than 1 in 200."""
@@ -128,16 +126,6 @@ def test_learns_a_trivial_problem(name: str) -> None:
 
 
 @by_name
-def test_every_setting_has_a_reason_and_stands_in_the_docstring(name: str) -> None:
-    learner = LEARNERS[name]
-    for argument, setting in learner.settings.items():
-        assert isinstance(setting, Setting)
-        assert setting.why
-        assert f"| `{argument}` | {setting.default!r} | {setting.why} |" in learner.__doc__
-        setting.check(argument, setting.default)  # raises if the default is refused
-
-
-@by_name
 def test_hyperparameters_that_do_not_exist_are_refused(name: str) -> None:
     with pytest.raises(TypeError, match=f"{name}: unknown hyper-parameter 'learing_rate'; did you mean 'learning_rate'"):
         LEARNERS[name](4, 3, learing_rate=0.1)
@@ -151,14 +139,6 @@ def test_further_arguments_of_the_library_reach_it() -> None:
     agent = quick("SAC", seed=0)
     clickgym.run(agent, ClickEnv(SMALL), 32, seed=0)
     assert agent.model.replay_buffer.n_envs == 8
-
-
-def test_other_ways_to_name_lists() -> None:
-    agent = quick("DQN", actions="lists", seed=0)
-    clickgym.run(agent, ClickEnv(SMALL), 64, seed=0)
-    assert agent.model.action_space.n == 24
-    with pytest.raises(ValueError, match=r"unknown actions 'codes'; .* \(there is: scores\)"):
-        SAC(4, 3, actions="codes")
 
 
 def test_masks_of_each_stream_reach_the_library() -> None:
@@ -210,10 +190,14 @@ class Sleeper(Learner):
     """Takes 5 ms for a step, after 10 steps that take none."""
 
     engine = "none"
+    model = None
     n_items, n_positions, n_envs, actions = 4, 3, 8, "codes"
     items = np.arange(4)
 
-    def learn(self, envs: Any, sessions: int, on_step: Any, log: Path | None = None) -> None:
+    def __init__(self) -> None:
+        pass
+
+    def learn(self, envs: Any, sessions: int, on_step: Any) -> None:
         envs.reset()
         step, going_on = 0, True
         while going_on:
@@ -221,9 +205,6 @@ class Sleeper(Learner):
             envs.step(np.zeros((8, 3), np.int64))
             going_on = on_step()
             step += 1
-
-    def act(self, observations: Any) -> Any:
-        raise NotImplementedError
 
 
 def test_the_cost_is_that_of_later_sessions() -> None:
@@ -241,7 +222,7 @@ def test_the_cost_has_the_gradient_steps_that_follow_a_rollout() -> None:
     class Gatherer(Sleeper):
         model = SimpleNamespace(n_steps=40)
 
-        def learn(self, envs: Any, sessions: int, on_step: Any, log: Path | None = None) -> None:
+        def learn(self, envs: Any, sessions: int, on_step: Any) -> None:
             envs.reset()
             for step in count(1):
                 envs.step(np.zeros((8, 3), np.int64))
@@ -254,8 +235,8 @@ def test_the_cost_has_the_gradient_steps_that_follow_a_rollout() -> None:
 
 def test_a_learner_that_ends_early_has_no_result() -> None:
     class Quitter(Sleeper):
-        def learn(self, envs: Any, sessions: int, on_step: Any, log: Path | None = None) -> None:
-            super().learn(envs, sessions, lambda: on_step() and False, log)
+        def learn(self, envs: Any, sessions: int, on_step: Any) -> None:
+            super().learn(envs, sessions, lambda: on_step() and False)
 
     with pytest.raises(RuntimeError, match="Quitter ended after 8 of 100 sessions"):
         clickgym.run(Quitter(), ClickEnv(SMALL), 100, seed=0)
@@ -276,49 +257,6 @@ def test_nothing_is_written_to_the_folder_of_temporary_files(tmp_path: Path, mon
     clickgym.run(quick("PPO", seed=0), ClickEnv(SMALL), 100, seed=0)
     clickgym.run(quick("DQN", seed=0), ClickEnv(SMALL), 100, seed=0)
     assert not list(tmp_path.iterdir())
-
-
-# -------------------------------------------------------------------------------------------------------- tuned settings
-
-
-@by_name
-def test_tuned_settings_go_by_name(name: str) -> None:
-    env = gym.make("PBMRank-v0")
-    agent = clickgym.make_agent(f"{name}:settings=tuned", env, seed=0)
-    tuned, defaults = dict(LEARNERS[name].tuned), clickgym.make_agent(name, env, seed=0).hyperparameters
-    assert agent.actions == tuned.pop("actions", LEARNERS[name].representations[0])  # by codes, if it was tuned by them
-    assert set(tuned) <= set(LEARNERS[name].search_space)
-    assert agent.hyperparameters == {**defaults, **{key: agent.hyperparameters[key] for key in tuned}}
-    assert repr(agent) == repr(LEARNERS[name](10, 5, seed=0, **tuned))
-    assert (repr(agent) == repr(LEARNERS[name](10, 5, seed=0))) == (not tuned)  # where no trial was better
-
-
-def test_what_is_given_beside_tuned_settings_stays() -> None:
-    agent = clickgym.make_agent("A2C", gym.make("PBMRank-v0"), settings="tuned", n_envs=3, actions="scores")
-    assert (agent.n_envs, agent.actions) == (3, "scores")
-    assert agent.hyperparameters["learning_rate"] == LEARNERS["A2C"].tuned["learning_rate"]
-
-
-def test_tuned_settings_in_a_sweep(tmp_path: Path) -> None:
-    spec = "A2C:settings=tuned,n_envs=4"
-    by_name = clickgym.sweep(["PBMRank-v0"], [spec, "Random"], 40, 1, out=tmp_path, n_jobs=1).frame
-    as_object = clickgym.sweep(["PBMRank-v0"], [partial(LEARNERS["A2C"], settings="tuned", n_envs=4)], 40, 1, n_jobs=1).frame
-    assert as_object["agent"].unique().to_list() == [spec]
-    assert as_object["regret"].to_list() == by_name.filter(agent=spec)["regret"].to_list()
-
-
-@pytest.mark.parametrize(
-    ("spec", "words"),
-    [
-        ("A2C:settings=best", r"A2C: unknown settings 'best' \(there is: tuned\); without settings it has its defaults"),
-        ("PPO:settings=tuned,protocol=meta", "PPO: settings='tuned' are for protocol='online'; with 'meta' leave them out"),
-        ("TopRank:settings=tuned", "TopRank: unknown hyper-parameter 'settings'"),
-        ("sb3_contrib:TRPO:settings=tuned", "TRPO: unknown hyper-parameter 'settings'"),
-    ],
-)
-def test_tuned_settings_that_there_are_not(spec: str, words: str) -> None:
-    with pytest.raises((TypeError, ValueError), match=words):
-        clickgym.make_agent(spec, gym.make("PBMRank-v0"), horizon=100, seed=0)
 
 
 # --------------------------------------------------------------------------------------------------- classes of one's own
@@ -402,127 +340,7 @@ def test_adopting_twice_gives_the_same_class() -> None:
         adopt(stable_baselines3.PPO)(4, 3, n_step=3)
 
 
-# -------------------------------------------------------------------------------------------- trained on a family before
-
-META: dict[str, Any] = {"protocol": "meta", "n_envs": 4, "n_steps": 8, "train_sessions": 64, "episode": 5}
-
-
-@pytest.mark.parametrize("name", ["PPO", "A2C"])
-def test_training_is_not_counted_and_weights_stand_still_afterwards(name: str) -> None:
-    def result(seed: int) -> tuple[Any, clickgym.Result]:
-        env = gym.make("PBMRank-v0")
-        agent = clickgym.make_agent(
-            name, env, seed=seed, **META, **({"batch_size": 16, "n_epochs": 2} if name == "PPO" else {})
-        )
-        return agent, clickgym.run(agent, env, 40, seed=seed)
-
-    agent, first = result(0)
-    assert (first.training_sessions, first.steps[-1], agent.model.num_timesteps) == (64, 40, 64)
-    assert first.training_seconds > 0
-    assert result(0)[1].regret.tolist() == first.regret.tolist()
-    assert result(1)[1].regret.tolist() != first.regret.tolist()
-    weights = [parameter.detach().clone() for parameter in agent.model.policy.parameters()]
-    again = clickgym.run(agent, gym.make("CMRank-v0"), 40, seed=0)
-    assert again.training_sessions == 0
-    assert all((a == b).all() for a, b in zip(weights, agent.model.policy.parameters(), strict=True))
-
-
-def test_results_of_a_sweep_say_what_training_took(tmp_path: Path) -> None:
-    spec = "PPO:protocol=meta,n_envs=4,n_steps=8,batch_size=16,train_sessions=64,episode=5"
-    clickgym.sweep(["PBMRank-v0"], [spec, "Random"], 40, 1, out=tmp_path, n_jobs=1)
-    timings = polars.read_parquet(tmp_path / "timings.parquet").sort("agent")
-    assert timings["training_sessions"].to_list() == [64, 0]
-    assert timings["agent"].to_list() == [spec, "Random"]
-
-
-def test_every_episode_has_new_users_and_new_labels() -> None:
-    from clickgym.runner.learners.family import FamilyVectorEnv, family
-
-    evaluated = clickgym.envs.load_instance("uniform:n_items=4,n_positions=3,seed=1").model("PBM")
-    envs = FamilyVectorEnv(family("uniform", evaluated), 3, 2)
-    envs.reset(seed=0)
-    seen = {model.attraction.tobytes() for model in envs.models}
-    orders = set()
-    for step in range(1, 201):
-        clicks, rewards, terminations, truncations, infos = envs.step(np.tile([0, 1, 2], (3, 1)))
-        seen |= {model.attraction.tobytes() for model in envs.models}
-        orders |= {tuple(order) for order in envs._labels.tolist()}
-        assert not terminations.any()
-        assert truncations.all() == (step % 2 == 0)
-        last = np.stack(infos["final_obs"]) if truncations.all() else clicks
-        assert rewards.tolist() == last.sum(axis=1).tolist()
-    assert len(seen) == 3 * 101
-    assert evaluated.attraction.tobytes() not in seen
-    assert len(orders) == math.factorial(4)  # one of 24 is missing among 303 by chance with probability 24 (23/24)^303 = 6e-5
-
-
-def test_the_instance_at_hand_is_never_trained_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    from clickgym.runner.learners import family
-
-    evaluated = clickgym.envs.load_instance("uniform:n_items=4,n_positions=3,seed=1").model("PBM")
-    drawn: list[str] = []
-
-    def load(name: str) -> Any:
-        drawn.append(name)
-        return clickgym.envs.load_instance(f"uniform:n_items=4,n_positions=3,seed={min(len(drawn), 2)}")
-
-    monkeypatch.setattr(family, "load_instance", load)
-    model = family.family("uniform", evaluated)(np.random.default_rng(0))
-    assert len(drawn) == 2  # the first was the instance at hand
-    assert model.to_dict() != evaluated.to_dict()
-    assert all(int(name.rpartition("=")[2]) >= 2**32 for name in drawn)
-
-
-def test_sessions_of_a_family_follow_the_click_model() -> None:
-    """Null: position k of a fixed list is clicked with its marginal probability. 4000 sessions for each of 3 positions; a
-    difference of 4.5 standard deviations in any has probability 2e-5 (fixed seed)."""
-    from clickgym.runner.learners.family import FamilyVectorEnv
-
-    envs = FamilyVectorEnv(lambda rng: SMALL, 4, 5000)
-    envs.reset(seed=0)
-    clicks = np.array([envs.step(np.tile([2, 0, 1], (4, 1)))[0] for _ in range(1000)])  # (1000, 4, 3)
-    for b, labels in enumerate(envs._labels):
-        expected = SMALL.attraction[labels[[2, 0, 1]]] * SMALL.examination
-        deviation = np.sqrt(expected * (1 - expected) / 1000)
-        assert (np.abs(clicks[:, b].mean(axis=0) - expected) < 4.5 * deviation).all()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"protocol": "offline"}, r"unknown protocol 'offline'.*\(there is: online, meta\)"),
-        ({"protocol": "meta", "family": "normal"}, r"unknown family 'normal'"),
-        ({"protocol": "meta", "episode": 0}, "episode is 0; expected a positive integer"),
-        ({"protocol": "meta", "train_sessions": 0.5}, "train_sessions is 0.5; expected a positive integer"),
-        ({"protocol": "meta", "actions": "codes"}, "with protocol='meta' a policy scores items: expected 'scores'"),
-        ({"family": "uniform"}, "family is only for protocol='meta'"),
-    ],
-)
-def test_bad_words_about_training_are_refused(arguments: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        PPO(4, 3, **arguments)
-
-
-@pytest.mark.slow
-def test_a_trained_policy_explores_and_exploits() -> None:
-    """Trained on 10⁵ sessions of small instances, it has less than half of random lists' regret in the first 300 sessions on 4
-    instances it has not met, and in the last 100 of these less per session than in the first 100."""
-    early, late, random = 0.0, 0.0, 0.0
-    env = gym.make("PBMRank-v0", instance="uniform:n_items=5,n_positions=2,seed=0")
-    agent = clickgym.make_agent("PPO", env, seed=0, protocol="meta", family="uniform", train_sessions=100_000, episode=300)
-    for seed in range(4):
-        env = gym.make("PBMRank-v0", instance=f"uniform:n_items=5,n_positions=2,seed={seed}")
-        regret = clickgym.run(agent, env, 300, seed=seed, checkpoints=[100, 200]).regret
-        early, late = early + regret[0], late + regret[2] - regret[1]
-        random += clickgym.run(clickgym.make_agent("Random", env, seed=seed), env, 300, seed=seed).regret[-1]
-    assert late < early < random / 3  # a third of 300 sessions
-    assert early + late < random / 3
-
-
 def test_what_a_learner_cannot_face_is_said_before_a_sweep_starts(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="PPO learns on parallel streams"):
         clickgym.sweep(["PBMRank-v0", "NonStationaryPBMRank-v0"], ["PPO"], 100, 1, out=tmp_path / "out")
-    many = "uniform:n_items=20,n_positions=10,seed=0"
-    with pytest.raises(ValueError, match="more than the limit of 100,000"):
-        clickgym.sweep(["PBMRank-v0"], ["DQN:actions=lists"], 100, 1, out=tmp_path / "out", instances=[many])
     assert not (tmp_path / "out").exists()

@@ -81,8 +81,3 @@ def test_metrics_of_users_who_stay_the_same_are_refused_before_it_learns():
     with pytest.raises(ValueError, match="'ndcg' needs the same users in every session"):
         play_learner(pair_of(agent, place_of(env)), Meter([100]), Metrics(["ndcg"]))
     assert agent.model is None
-
-
-def test_training_on_a_family_is_refused():
-    with pytest.raises(ValueError, match="protocol='meta' trains on users without a memory"):
-        clickgym.run(PPO(12, 4, protocol="meta", seed=0), ENV, 100, seed=0)

@@ -164,17 +164,15 @@ def test_the_statement_says_null_samples_and_level():
 
 @pytest.mark.usefixtures("undrawn")
 def test_what_some_agents_were_told_is_said(tmp_path):
-    pytest.importorskip("stable_baselines3")
-    agents = ["TopRank", "Oracle", "PPO:protocol=meta,train_sessions=512,episode=8,n_envs=32"]
+    agents = ["TopRank", "Oracle"]
     clickgym.sweep(["PBMRank-v0"], agents, 40, 1, out=tmp_path)
     printed = Console(file=StringIO(), width=300)
     write_report(tmp_path, printed, ["html", "md", "tex"])
     page = html.unescape((tmp_path / "report.html").read_text(encoding="utf-8"))
     for text in (printed.file.getvalue(), page, (tmp_path / "report.md").read_text(), (tmp_path / "report.tex").read_text()):
         assert "Given the optimum, and shown only for comparison: Oracle." in text
-        assert "was trained before each run on 512 sessions of other instances" in text
     _, timings, config = read_results(tmp_path)
-    assert what_is_told(timings, config).count("trained") == 1
+    assert "Oracle" in what_is_told(timings, config)
     clickgym.sweep(["PBMRank-v0"], ["TopRank"], 40, 1, out=tmp_path / "plain")
     _, timings, config = read_results(tmp_path / "plain")
     assert what_is_told(timings, config) == ""

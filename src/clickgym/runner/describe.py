@@ -122,7 +122,6 @@ def describe_agent(name: str) -> Description:
         "robust to": "; ".join(f"{what} ({shown_by})" for what, shown_by in stands(agent).items()),
         "source": _source(agent),
         "search space": ", ".join(f"{key}={in_braces(values)}" for key, values in getattr(agent, "search_space", {}).items()),
-        "settings=tuned": ", ".join(f"{key}={_default(value)}" for key, value in (getattr(agent, "tuned", None) or {}).items()),
         "run it": f"clickgym run ENV --agents {name} ...",
     }
     tables = [TableOfWords(f"Hyper-parameters (--agents {name}:NAME=VALUE)", _HEADINGS, _hyperparameters(agent))]

@@ -16,8 +16,8 @@ import numpy as np
 from gymnasium.envs.registration import EnvSpec
 
 from ..agents import LEARNERS, Agent, CompiledAgent, ContextualAgent, Learner, StateAgent
-from ..agents.generic_rl import adopt
 from ..agents.search_space import SearchSpace
+from ..agents.stable_baselines import adopt
 from ..core.checks import AN_ENV, check_horizon, check_kind, short, unknown
 from ..core.modules import looking_in, module_of
 from ..envs import CONTEXTUAL, ENVIRONMENTS, MEMORY, ClickEnv, ContextualModel, Instance, Users
@@ -225,7 +225,7 @@ class Player:
     Attributes:
         given: as it was passed.
         maker: the class or function that makes agents.
-        hyperparameters: those that were passed; ``settings="tuned"`` is replaced by the values.
+        hyperparameters: those that were passed.
     """
 
     given: AgentLike
@@ -301,7 +301,7 @@ class Player:
 
     @property
     def defaults(self) -> dict[str, Any]:
-        """The default hyper-parameters: of the constructor, of a learner's settings, of the library's class.
+        """The default hyper-parameters: of the constructor, of a learner, of the library's class.
 
         Example:
             >>> player_of("CascadeKLUCB").defaults
@@ -312,7 +312,7 @@ class Player:
         for parameters in ({} if adopted is None else inspect.signature(adopted).parameters, self.parameters):
             own = {key: parameter.default for key, parameter in parameters.items() if key not in GIVEN}
             values |= {key: default for key, default in own.items() if default is not inspect.Parameter.empty}
-        return values | {key: setting.default for key, setting in getattr(self.maker, "settings", {}).items()}
+        return values | dict(getattr(self.maker, "defaults", {}))
 
     def make(self, place: Place, horizon: int | None = None, seed: Seed = None) -> Agent | Learner:
         """Make an agent; arguments and errors are those of `make_agent`."""
@@ -372,23 +372,7 @@ def player_of(agent: AgentLike | Player) -> Player:
         return agent
     thing, hyperparameters = split(agent)
     maker = agent_class(thing) if isinstance(thing, str) else _as_maker(thing)
-    return Player(agent, maker, _with_settings(maker, hyperparameters))
-
-
-def _with_settings(maker: Any, hyperparameters: dict[str, Any]) -> dict[str, Any]:
-    """Hyper-parameters with those that ``settings="tuned"`` stands for in its place; any that is given beside it stays."""
-    tuned = getattr(maker, "tuned", None)
-    if "settings" not in hyperparameters or tuned is None:
-        return hyperparameters
-    own = dict(hyperparameters)
-    settings = own.pop("settings")
-    if settings != "tuned":
-        raise ValueError(f"{maker.__name__}: {unknown('settings', settings, ('tuned',))}; without settings it has its defaults")
-    if own.get("protocol", "online") != "online":
-        raise ValueError(
-            f"{maker.__name__}: settings='tuned' are for protocol='online'; with {own['protocol']!r} leave them out"
-        )
-    return {**tuned, **own}
+    return Player(agent, maker, hyperparameters)
 
 
 def agent_class(name: str) -> Callable[..., Agent | Learner]:
@@ -474,8 +458,7 @@ def make_agent(
         env: the environment that the agent will play.
         horizon: T, the number of sessions; passed only to agents that take it.
         seed: of the agent's own generator.
-        **hyperparameters: of the agent, beside those that ``agent`` brings. For generic RL known by name, ``settings="tuned"``
-            stands for those that `clickgym tune` proposed, ``PPO.tuned``.
+        **hyperparameters: of the agent, beside those that ``agent`` brings.
 
     Returns:
         The agent; its attribute ``filled_in`` says what was filled in from the environment and the horizon.

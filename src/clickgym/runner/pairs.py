@@ -11,7 +11,7 @@ from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker
 
 from ..agents import Agent, CompiledAgent, Learner
 from ..core.checks import check_choice
-from ..envs import CascadeMDP, ClickEnv, ContextualModel, EnumeratedAction
+from ..envs import ClickEnv, ContextualModel
 from ..envs.registration import is_limit_of_id
 from .labels import UnsuitedError
 from .make import Place, kind_of
@@ -132,23 +132,8 @@ def _check_learner(agent: Learner, place: Place) -> None:
     layer, name = _within_harmless(place.env), type(agent).__name__
     if not isinstance(layer, ClickEnv) or type(layer).step is not ClickEnv.step:
         raise UnsuitedError(f"{name} learns on streams of its own, which would bypass {type(layer).__name__}")
-    meta, contextual = agent.training is not None, isinstance(layer.model, ContextualModel)
-    history = "protocol='meta' reads the history of items, and where every session has other candidates an item has none"
-    clocks = (
-        f"{name} learns on parallel streams, each with a clock of its own, so that it cannot be run with users who change at"
-    )
-    memory = "protocol='meta' trains on users without a memory, and cannot be run with others"
-    _refuse(
-        (meta and contextual, history),
-        (not contextual and layer.task.model is not layer.model, f"{clocks} given steps ({type(layer.model).__name__})"),
-        (meta and isinstance(layer.model, CascadeMDP), memory),
-    )
-    if agent.actions == "lists":
-        EnumeratedAction(layer)  # raises if there are too many
-
-
-def _refuse(*rules: tuple[bool, str]) -> None:
-    """Raise the reason of the first rule that holds."""
-    for holds, reason in rules:
-        if holds:
-            raise UnsuitedError(reason)
+    if not isinstance(layer.model, ContextualModel) and layer.task.model is not layer.model:
+        raise UnsuitedError(
+            f"{name} learns on parallel streams, each with a clock of its own, so that it cannot be run with users who change "
+            f"at given steps ({type(layer.model).__name__})"
+        )

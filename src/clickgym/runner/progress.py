@@ -146,14 +146,12 @@ class Progress(Callback):
         by = ["env", "instance", "agent"] if self._several_instances else ["env", "agent"]
         runs = frame.unique("run")
         row = summary(frame, runs, by).row(0, named=True)
-        sessions, training = runs.select("training_sessions", "training_seconds").sum().row(0)
         return [
             *(row[name] for name in by),
             f"regret {regret_text(row['regret'], row['regret_ci95'])}"
             if row["regret"] is not None
             else f"reward {row['reward']:.4f} / session",
             f"{runs['seconds'].sum():.1f} s",
-            *([f"(before that {training:.1f} s of training on {sessions:,} sessions)"] if sessions else []),
             f"{duration(row['ns_per_session'])} / session",
             row["engine"],
         ]

@@ -39,7 +39,7 @@ from ..core.files import (
 
 CONFIG, TABLE, TIMINGS, TRIALS = "config.json", "results.parquet", "timings.parquet", "cells"
 COLUMNS = ("env", "instance", "agent", "run", "step", "regret", "reward", "clicks")
-TIMED = ("env", "instance", "agent", "run", "engine", "seconds", "training_sessions", "training_seconds")
+TIMED = ("env", "instance", "agent", "run", "engine", "seconds")
 
 SHARED = ("horizon", "seed", "checkpoints", "engine", "metrics")
 """What all parts of a folder have in common."""

@@ -59,8 +59,6 @@ class Result:
     metrics: dict[str, NDArray[np.float64]]
     seconds: float
     engine: str
-    training_sessions: int = 0
-    training_seconds: float = 0.0
 
     def __repr__(self) -> str:
         words = ", ".join(f"{name}={text}" for name, text in self._in_short().items())
@@ -199,9 +197,8 @@ def play(
         meter = metrics.meter(steps, pair)
         observation, _ = env.reset(seed=seed)
         metrics.contexts(pair.place.core)  # what an environment lacks is said before any work starts
-        training_sessions, training_seconds = 0, 0.0
         if pair.kind is Learner:
-            training_sessions, training_seconds, seconds = _play_learner(pair, meter, metrics, on_chunk)
+            seconds = _play_learner(pair, meter, metrics, on_chunk)
         else:
             seconds = play_agent(pair, env, meter, metrics, observation, on_chunk)
     return Result(
@@ -216,8 +213,6 @@ def play(
         metrics=metrics.columns(meter),
         seconds=seconds,
         engine=pair.engine,
-        training_sessions=training_sessions,
-        training_seconds=training_seconds,
     )
 
 
@@ -237,18 +232,13 @@ def _note(on_chunk: OnChunk | None) -> AbstractContextManager[object]:
     return CompilationNote() if on_chunk is None else nullcontext()
 
 
-def _play_learner(pair: Pair, meter: Meter, metrics: Metrics, on_chunk: OnChunk | None) -> tuple[int, float, float]:
-    """Train a learner if it is to be, and let it play: the sessions and the seconds of its training, the seconds of the run."""
-    from .learners.play import play_learner, train  # imports torch: before the clock starts, and only for those who need it
+def _play_learner(pair: Pair, meter: Meter, metrics: Metrics, on_chunk: OnChunk | None) -> float:
+    """Let a learner play; the seconds are returned."""
+    from .learners.play import play_learner  # imports torch: before the clock starts, and only for those who need it
 
-    agent: Learner = pair.agent
-    sessions, before = 0, time.perf_counter()
-    if agent.training is not None and agent.model is None:
-        train(pair, on_chunk)
-        sessions = agent.training.sessions
-    between = time.perf_counter()
+    before = time.perf_counter()
     play_learner(pair, meter, metrics, on_chunk)
-    return sessions, between - before if sessions else 0.0, time.perf_counter() - between
+    return time.perf_counter() - before
 
 
 def checkpoint_steps(horizon: int, checkpoints: ArrayLike | None = None) -> NDArray[np.int64]:

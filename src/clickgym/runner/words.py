@@ -292,7 +292,7 @@ def what_is_tested(config: dict[str, Any]) -> str:
 
 
 def what_is_told(timings: polars.DataFrame, config: dict[str, Any]) -> str:
-    """What some agents of a table had that the others had not: the optimum, training before, or other instances; empty if none
+    """What some agents of a table had that the others had not: the optimum, or other instances; empty if none
     had.
 
     Args:
@@ -300,13 +300,6 @@ def what_is_told(timings: polars.DataFrame, config: dict[str, Any]) -> str:
     """
     oracles = ", ".join(filter(partial(is_told_optimum, config), config["agents"]))
     notes = [f"Given the optimum, and shown only for comparison: {oracles}."] if oracles else []
-    with_training = timings.filter(polars.col("training_sessions") > 0)
-    for (agent,), runs in with_training.group_by("agent", maintain_order=True):
-        sessions, seconds = runs.select(polars.col("training_sessions").max(), polars.col("training_seconds").mean()).row(0)
-        notes.append(
-            f"{agent} was trained before each run on {sessions:,} sessions of other instances, for {seconds:.0f} s, which its "
-            "regret does not include: it had more information than the others."
-        )
     instances = timings.group_by("env", "agent").agg(polars.col("instance").unique().sort().str.join("\n"))
     if instances.n_unique(["env", "instance"]) > instances.n_unique("env"):
         notes.append("Not all agents were run on the same instances: those on others are not compared.")

@@ -14,16 +14,14 @@ import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 from numpy.typing import NDArray
 
-from ...agents.learner import Actions, Learner
+from ...agents.stable_baselines import Actions, Learner
 from ...envs import REWARDS, CascadeMDP, ClickEnv, ClickVectorEnv, ContextualModel, RecordVectorRegret
-from ...envs.wrappers.actions import EnumeratedVectorAction, LehmerVectorAction, ScoresVectorAction
-from ...envs.wrappers.history import HistoryVectorObservation
+from ...envs.wrappers.actions import LehmerVectorAction, ScoresVectorAction
 from ...envs.wrappers.item_choices import ItemChoices
 from ...envs.wrappers.regret import Meter
 from ..loop import OnChunk
 from ..metrics import Metrics
 from ..pairs import Pair
-from .family import FamilyVectorEnv, family
 from .in_turn import InTurn
 from .observed_state import ObservedState
 from .vec_env import StableBaselinesVecEnv
@@ -32,7 +30,6 @@ WRAPPERS: dict[Actions, Callable[..., VectorEnv]] = {
     "rankings": lambda envs, items: envs,  # their actions are lists of ids
     "codes": LehmerVectorAction,
     "scores": ScoresVectorAction,
-    "lists": EnumeratedVectorAction,
     "items": ItemChoices,
 }
 
@@ -43,7 +40,7 @@ def play_learner(pair: Pair, meter: Meter, metrics: Metrics, on_chunk: OnChunk |
     It plays streams of its own: a `ClickVectorEnv` of the environment's click model, seeded from the environment's generator.
     If candidates change, it plays the sessions of the environment itself in turn (`InTurn`).
     Sessions are counted step by step, and within a step stream by stream. The last step may play up to ``n_envs - 1`` sessions
-    beyond the horizon, which do not count. A learner that was trained before (`train`) plays one stream, with frozen weights.
+    beyond the horizon, which do not count.
 
     Args:
         pair: the learner, which goes on from what it has learned, and its environment.
@@ -56,12 +53,11 @@ def play_learner(pair: Pair, meter: Meter, metrics: Metrics, on_chunk: OnChunk |
     """
     agent: Learner = pair.agent
     click_env: ClickEnv = pair.place.core
-    n_envs = agent.n_envs if agent.training is None else 1
     if not isinstance(click_env.model, ContextualModel):
-        envs = _streams(agent, _recorded(agent, click_env, n_envs, meter, metrics))
+        envs = _streams(agent, _recorded(agent, click_env, agent.n_envs, meter, metrics))
         envs.seed(int(click_env.np_random.integers(2**31)))
     else:
-        envs = _streams(agent, InTurn(click_env, n_envs, meter, metrics, apart=agent.actions == "rankings"))
+        envs = _streams(agent, InTurn(click_env, agent.n_envs, meter, metrics, apart=agent.actions == "rankings"))
     reported = 0
 
     def on_step() -> bool:
@@ -71,14 +67,9 @@ def play_learner(pair: Pair, meter: Meter, metrics: Metrics, on_chunk: OnChunk |
         reported = meter.step
         return meter.step < meter.horizon
 
-    if agent.training is None:
-        agent.learn(envs, meter.horizon, on_step)
-        if meter.step < meter.horizon:  # its regret would pass for that of the whole horizon
-            raise RuntimeError(f"{pair.name} ended after {meter.step} of {meter.horizon} sessions")
-    else:
-        observations = envs.reset()
-        while on_step():
-            observations, *_ = envs.step(agent.act(observations))
+    agent.learn(envs, meter.horizon, on_step)
+    if meter.step < meter.horizon:  # its regret would pass for that of the whole horizon
+        raise RuntimeError(f"{pair.name} ended after {meter.step} of {meter.horizon} sessions")
 
 
 def _recorded(agent: Learner, click_env: ClickEnv, n_envs: int, meter: Meter, metrics: Metrics) -> RecordVectorRegret:
@@ -107,33 +98,8 @@ def _recorded(agent: Learner, click_env: ClickEnv, n_envs: int, meter: Meter, me
     return recorded
 
 
-def train(pair: Pair, on_chunk: OnChunk | None = None) -> None:
-    """Train a learner on the family of instances that its ``training`` names, before it plays the environment.
-
-    Args:
-        pair: a learner with a ``training``, that has not learned yet; and an environment, which tells size, click model and
-            reward, and is not played.
-        on_chunk: called after each step with 0, for no session counts; what it raises ends the training.
-    """
-    agent: Learner = pair.agent
-    assert agent.training is not None
-    task = pair.place.core.task
-    draw = family(agent.training.family, task.model)
-    envs = _streams(agent, FamilyVectorEnv(draw, agent.n_envs, agent.training.episode, REWARDS[task.code], task.cutoff))
-    envs.seed(int(agent.rng.integers(2**31)))
-
-    def on_step() -> bool:
-        if on_chunk is not None:
-            on_chunk(0)
-        return True
-
-    agent.learn(envs, agent.training.sessions, on_step)
-
-
 def _streams(agent: Learner, envs: VectorEnv) -> StableBaselinesVecEnv:
-    """What the library plays on: with actions of the learner's kind, and histories where it was trained to read them."""
-    if agent.training is not None:
-        envs = HistoryVectorObservation(envs, agent.items, per_position=True, horizon=agent.training.episode)
+    """What the library plays on, with actions of the learner's kind."""
     if agent.discount is None:
         return StableBaselinesVecEnv(WRAPPERS[agent.actions](envs, agent.items))
     options = {"across_lists": True} if agent.actions == "items" else {}
@@ -156,12 +122,8 @@ def expected_seconds(pair: Pair, horizon: int, seconds: float = 1.5) -> float:
     agent: Learner = pair.agent
     pair.place.env.reset(seed=0)
     meter = Meter([horizon])
-    total = 0.0
-    if agent.training is not None:
-        per_step, _ = _seconds_per_step(agent, lambda on_chunk: train(pair, on_chunk), seconds)
-        total += per_step * agent.training.sessions / agent.n_envs
     per_step, steps = _seconds_per_step(agent, lambda on_chunk: play_learner(pair, meter, Metrics(), on_chunk), seconds)
-    return total + per_step * steps / max(meter.step, 1) * horizon
+    return per_step * steps / max(meter.step, 1) * horizon
 
 
 def _seconds_per_step(agent: Learner, play: Callable[[OnChunk], None], seconds: float) -> tuple[float, int]:

@@ -1,7 +1,6 @@
 """Generic reinforcement learning: algorithms of stable-baselines3 and sb3-contrib, and any class in their style.
 
-Nothing here imports stable-baselines3 or torch before an algorithm learns; both come with ``pip install "clickgym[rl]"``. The
-defaults of every algorithm stand in its ``settings``, each with the reason; docstrings and ``docs/rl.md`` are made from these.
+Nothing here imports stable-baselines3 or torch before an algorithm learns; both come with ``pip install "clickgym[rl]"``.
 """
 
 from __future__ import annotations
@@ -11,59 +10,63 @@ import importlib
 import inspect
 import math
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache, partial
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import gymnasium as gym
 import numpy as np
 from gymnasium.spaces import Box, Discrete, MultiBinary, MultiDiscrete
 
-from ..core.checks import (
-    as_call,
-    check_at_least,
-    check_count,
-    check_positions,
-    generator,
-    probability,
-    unknown,
-)
+from ..core.checks import as_call, check_count, check_positions, generator, unknown
 from .agent import Seed
-from .learner import Actions, Learner, Training
 from .search_space import Range, SearchSpace
 
 if TYPE_CHECKING:
     from stable_baselines3.common.vec_env import VecEnv
 
+Actions = Literal["rankings", "codes", "scores", "items", "lists"]
+"""How the actions of a policy name a list.
 
-class Setting(NamedTuple):
-    """A hyper-parameter: its default, the check of other values, and the reason for the default."""
+| actions | one of them is | its space | wrapper | who takes them |
+|---|---|---|---|---|
+| `rankings` | the list itself | `RankedList` | none | PPO, A2C (`PlackettLuceActorCritic`) |
+| `codes` | K numbers, each counts the items left | `MultiDiscrete` | `LehmerVectorAction` | RecurrentPPO |
+| `scores` | L numbers that sort the items | `Box` | `ScoresVectorAction` | SAC, TD3 |
+| `items` | one item; a list takes K steps | `Discrete` | `ItemByItemVector` | DQN, MaskablePPO (masks) |
+| `lists` | the number of a list among all | `Discrete` | `EnumeratedVectorAction` | programs of your own |
+"""
 
-    default: Any
-    check: Callable[[str, Any], Any]
-    why: str
+_PPO = {
+    "n_envs": 64, "n_steps": 4, "batch_size": 128, "n_epochs": 4, "learning_rate": 1e-3, "ent_coef": 0.0, "clip_range": 0.2,
+    "net_arch": (64, 64),
+}  # fmt: skip
+_SCORES = {"n_envs": 64, "batch_size": 256, "learning_starts": 1000, "buffer_size": 100_000, "net_arch": (64, 64)}
+DEFAULTS: dict[str, dict[str, Any]] = {
+    "PPO": _PPO,
+    "A2C": {"n_envs": 64, "n_steps": 1, "learning_rate": 1e-3, "ent_coef": 0.0, "net_arch": (64, 64)},
+    "RecurrentPPO": _PPO | {"lstm_hidden_size": 32},
+    "MaskablePPO": _PPO | {"n_steps": 20, "batch_size": 320},
+    "DQN": {
+        "n_envs": 64, "n_steps": 5, "train_freq": 5, "gradient_steps": 5, "batch_size": 256, "learning_rate": 1e-3,
+        "learning_starts": 1000, "buffer_size": 100_000, "target_update_interval": 640, "exploration_fraction": 0.1,
+        "exploration_final_eps": 0.01, "net_arch": (64, 64),
+    },
+    "SAC": _SCORES | {"gradient_steps": 4, "learning_rate": 1e-3, "ent_coef": 0.01},
+    "TD3": _SCORES | {"gradient_steps": 4, "learning_rate": 1e-3, "noise": 0.2},
+}  # fmt: skip
+"""The hyper-parameters of the learners known by name where they are not the library's. ``n_envs`` streams are stepped at once,
+because one pass through the network serves all of them, and an update follows after few sessions."""
 
-
-def _sizes(name: str, values: Any) -> list[int]:
-    return [check_count(name, size) for size in (values if isinstance(values, list | tuple) else [values])]
-
-
-def _whole(name: str, value: Any) -> int:
-    return check_count(name, int(value) if isinstance(value, float) and value.is_integer() else value)  # 1e6 is one
-
-
-class Measured(NamedTuple):
-    """Regret and time of the defaults in 10⁵ sessions of ``PBMRank-v0``: two runs in each of ``uniform:seed=0`` to ``2``."""
-
-    regret: float
-    """The mean regret, in percent of that of random lists."""
-    seconds: float
-    """The time of the fastest run on one core, because other work on the machine can only add time."""
-
-
-_at_least_0 = partial(check_at_least, least=0)
-_above_0 = partial(check_at_least, least=0, strictly=True)
+_SEARCHED: dict[str, Any] = {
+    "n_envs": (32, 64, 128, 256),
+    "learning_rate": Range(1e-4, 1e-2, log=True),
+    "net_arch": ((32,), (64, 64)),
+}
+"""What `clickgym.tune` may search of every algorithm known by name: nothing that costs many times as much as the defaults."""
+_OF_POLICY = ("net_arch", "lstm_hidden_size", "log_std_init")
+"""Hyper-parameters that the library's policies take, not its algorithms."""
 
 
 class _EnoughError(Exception):
@@ -83,15 +86,14 @@ def one_thread() -> Iterator[None]:
         torch.set_num_threads(threads)
 
 
-_OF_POLICY = ("net_arch", "lstm_hidden_size", "log_std_init")
-"""Hyper-parameters that the library's policies take, not its algorithms."""
+class Learner:
+    """An algorithm of stable-baselines3, or one in its style, on the stream of sessions; `clickgym.run` runs it like an agent.
 
+    An `Agent` is asked for one list at a time, but a learner is given the environment, and runs its own training loop over
+    parallel streams of sessions.
 
-class StableBaselines(Learner):
-    """Base class of learners that run an algorithm of stable-baselines3, or one in its style, on the stream of sessions.
-
-    A subclass defines the class of the library, how its actions name lists, and its `settings`. Other hyper-parameters are
-    passed to the class unchanged. These rules hold for all subclasses:
+    A subclass defines the class of the library, how its actions name lists, and its defaults. Other hyper-parameters are passed
+    to the class unchanged. These rules hold for all subclasses:
 
     1. The discount is 0. Sessions are independent of one another: a list changes the reward of its own session and of no
        other, so rewards of later sessions would only add noise to its value. Where a list is chosen item by item, the
@@ -113,12 +115,17 @@ class StableBaselines(Learner):
     Args:
         n_items: L.
         n_positions: K.
-        actions: one of ``representations``; None takes the first.
         seed: seeds the network's weights, the actions, and the order of items.
         **hyperparameters: those of the class, and ``n_envs`` and ``net_arch``, the sizes of the hidden layers.
 
     Attributes:
+        n_envs: the number of parallel streams.
+        items: ``(L,)`` a random order of the items, in which its actions number them. The ids of items therefore contain no
+            information, even if an instance is stored in order of attraction. Rankings hold the ids themselves (``0..L-1``):
+            that policy treats all ids alike, because the initial weights of its outputs are exchangeable.
         model: the library's object; None before it has learned.
+        discount: None if sessions are independent; otherwise the probability that a session is followed by another of the same
+            user, set by the code that runs the learner.
 
     Raises:
         ImportError: the library is not installed.
@@ -129,31 +136,24 @@ class StableBaselines(Learner):
     implementations*, JMLR 2021.
     """
 
-    engine = "stable-baselines3"
-    click_models = "any"
+    engine: ClassVar[str] = "stable-baselines3"
+    click_models: ClassVar[str] = "any"
     paper: ClassVar[str]
     """The paper and the library of the algorithm."""
     package: ClassVar[str] = "stable_baselines3"
     """The module that has a class of the same name."""
-    representations: ClassVar[tuple[Actions, ...]]
-    """The ways in which its policy can name lists; the first is the default."""
-    settings: ClassVar[Mapping[str, Setting]]
+    actions: Actions
+    """How its policy names lists."""
+    defaults: ClassVar[Mapping[str, Any]]
     """The hyper-parameters with their defaults."""
     with_features: ClassVar[Mapping[str, Any]] = {}
     """Other defaults where candidates have features."""
-    tuned: ClassVar[Mapping[str, Any] | None] = None
-    """What ``settings=tuned`` stands for, as in ``PPO:settings=tuned``: values that `clickgym tune` proposed."""
-    measured: ClassVar[Measured]
+    search_space: ClassVar[SearchSpace] = {}
+    """The search space of `clickgym.tune`, as of `clickgym.agents.Agent`."""
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        if cls.__doc__ and "settings" in vars(cls):
-            rows = [f"| `{name}` | {default!r} | {why} |" for name, (default, _, why) in cls.settings.items()]
-            cls.__doc__ += "\n\n    ".join(["", "\n    ".join(["| argument | default | why |", "|---|---|---|", *rows]), ""])
+    discount: float | None = None
 
-    def __init__(
-        self, n_items: int, n_positions: int, *, actions: Actions | None = None, seed: Seed = None, **hyperparameters: Any
-    ) -> None:
+    def __init__(self, n_items: int, n_positions: int, *, seed: Seed = None, **hyperparameters: Any) -> None:
         for module in ("stable_baselines3", self.package):
             if find_spec(module) is None:
                 raise ImportError(
@@ -161,33 +161,26 @@ class StableBaselines(Learner):
                 )
         self.n_items = check_count("n_items", n_items)
         self.n_positions = check_positions(n_positions, self.n_items)
-        others = [name for name in hyperparameters if name not in self.settings]
-        if others:
-            self._check_names(others)
-        self.hyperparameters: dict[str, Any] = {
-            name: check(name, hyperparameters.get(name, default)) for name, (default, check, _) in self.settings.items()
-        } | {name: hyperparameters[name] for name in others}
+        self._check_names(hyperparameters.keys() - self.defaults.keys())
+        self.hyperparameters = {**self.defaults, **hyperparameters}
         self._of_features = {name: value for name, value in self.with_features.items() if name not in hyperparameters}
-        self.n_envs = self.hyperparameters["n_envs"]
-        representations = self.representations
-        if actions is not None and actions not in representations:
-            raise ValueError(unknown("actions", actions, representations))
-        self.actions = actions or representations[0]
+        self.n_envs = check_count("n_envs", self.hyperparameters["n_envs"])
         self.rng = generator(seed)
         order = self.rng.permutation(self.n_items)
         self.items = np.arange(self.n_items) if self.actions == "rankings" else order
         self.model: Any = None
-        if "n_epochs" in self.settings:
-            rollout, batch_size = self.n_envs * self.hyperparameters["n_steps"], self.hyperparameters["batch_size"]
-            if batch_size == 1 or rollout % batch_size:
-                raise ValueError(f"batch_size is {batch_size}; expected a divisor of n_envs * n_steps = {rollout} above 1")
 
-    def _check_names(self, names: Sequence[str]) -> None:
+    @property
+    def choices(self) -> int:
+        """How many steps choose a list."""
+        return self.n_positions if self.actions == "items" else 1
+
+    def _check_names(self, names: Iterable[str]) -> None:
         """Raise TypeError on hyper-parameters that the library's class does not take."""
-        taken = self._taken()
+        taken = self._taken() if names else None
         if taken is not None:
             set_here = ("self", "env", "seed", "verbose", "tensorboard_log", "_init_setup_model")
-            choices = dict.fromkeys([*self.settings, *_OF_POLICY, *(name for name in taken if name not in set_here)])
+            choices = dict.fromkeys([*self.defaults, *_OF_POLICY, *(name for name in taken if name not in set_here)])
             for name in names:
                 if name not in choices:
                     raise TypeError(f"{type(self).__name__}: " + unknown("hyper-parameter", name, choices))
@@ -207,9 +200,9 @@ class StableBaselines(Learner):
         arguments = dict(self.hyperparameters)
         del arguments["n_envs"]
         policy_kwargs = dict(arguments.pop("policy_kwargs", {}))
-        for name in _OF_POLICY:
-            if name in arguments:
-                policy_kwargs[name] = arguments.pop(name)
+        policy_kwargs |= {name: arguments.pop(name) for name in _OF_POLICY if name in arguments}
+        if "net_arch" in policy_kwargs:
+            policy_kwargs["net_arch"] = np.atleast_1d(policy_kwargs["net_arch"]).tolist()  # the library wants a list
         if policy_kwargs:
             arguments["policy_kwargs"] = policy_kwargs
         policy, taken = next(iter(self.algorithm().policy_aliases), "MlpPolicy"), self._taken()
@@ -222,6 +215,13 @@ class StableBaselines(Learner):
         return {name: value for name, value in always.items() if taken is None or name in taken} | arguments
 
     def learn(self, envs: VecEnv, sessions: int, on_step: Callable[[], bool]) -> None:
+        """Learn from sessions, and continue from what was learned before.
+
+        Args:
+            envs: ``n_envs`` streams that take the learner's actions; their attribute ``meter`` measures regret.
+            sessions: the number of sessions over all streams together.
+            on_step: the function to call after each step of the streams; learning ends when it returns False.
+        """
         from stable_baselines3.common.logger import Logger
         from stable_baselines3.common.utils import set_random_seed
 
@@ -251,91 +251,11 @@ class StableBaselines(Learner):
             if going_on and short > 0:  # it ended in the middle of the last lists
                 self.model.learn(short, after_step, log_interval=None, reset_num_timesteps=False)
 
-    def act(self, observations: Any) -> np.ndarray:
-        with one_thread():
-            return self.model.predict(observations)[0]
-
     def __repr__(self) -> str:
         return as_call(self, n_items=self.n_items, n_positions=self.n_positions, **self.hyperparameters)
 
 
-FAMILIES = ("yandex-like", "uniform")
-
-
-class _CanTrainBefore(StableBaselines):
-    """Base class of learners that, with ``protocol="meta"``, are trained on many random instances before they are measured.
-
-    In training, every stream has an instance of its own, and a new one after every ``episode`` sessions, with the items
-    labelled at random. The policy observes the history of the episode (`HistoryVectorObservation`, by position) and scores
-    items by one network for all (`ItemwisePolicy`). Then its weights are frozen, and one stream of sessions is played and
-    observed in the same way. Only these sessions are counted. It knows more than a bandit algorithm: the distribution of
-    such instances.
-
-    Args:
-        protocol: ``"online"`` or ``"meta"``.
-        family: with ``"meta"``, the family: ``"yandex-like"`` (None) or ``"uniform"``.
-        train_sessions: with ``"meta"``, over how many sessions it is trained; None is 400,000.
-        episode: with ``"meta"``, sessions of an episode; None is 500.
-    """
-
-    meta: ClassVar[Mapping[str, Any]]
-    """Other defaults with ``protocol="meta"``."""
-
-    def __init__(
-        self,
-        n_items: int,
-        n_positions: int,
-        *,
-        protocol: str = "online",
-        family: str | None = None,
-        train_sessions: int | None = None,
-        episode: int | None = None,
-        actions: Actions | None = None,
-        seed: Seed = None,
-        **hyperparameters: Any,
-    ) -> None:
-        if protocol not in ("online", "meta"):
-            raise ValueError(unknown("protocol", protocol, ("online", "meta")))
-        training = {"family": family, "train_sessions": train_sessions, "episode": episode}
-        for name, value in training.items():
-            if protocol == "online" and value is not None:
-                raise ValueError(f"{name} is only for protocol='meta'")
-        if protocol == "meta":
-            if family not in (None, *FAMILIES):
-                raise ValueError(unknown("family", family, FAMILIES))
-            self.training = Training(
-                family or FAMILIES[0],
-                400_000 if train_sessions is None else _whole("train_sessions", train_sessions),
-                check_count("episode", 500 if episode is None else episode),
-            )
-            if actions not in (None, "scores"):
-                raise ValueError(f"actions is {actions!r}; with protocol='meta' a policy scores items: expected 'scores'")
-            actions, hyperparameters = "scores", {**self.meta, **hyperparameters}
-        super().__init__(n_items, n_positions, actions=actions, seed=seed, **hyperparameters)
-
-    def arguments(self) -> dict[str, Any]:
-        arguments = super().arguments()
-        if self.training is not None:
-            from .item_policy import ItemwisePolicy
-
-            arguments["policy"] = ItemwisePolicy
-        return arguments
-
-
-_SEARCHED: dict[str, Any] = {
-    "n_envs": (32, 64, 128, 256),
-    "learning_rate": Range(1e-4, 1e-2, log=True),
-    "net_arch": ((32,), (64, 64)),
-}
-"""What `clickgym.tune` may search of every algorithm known by name: nothing that costs many times as much as the defaults, for
-the budget of a tuning is one of sessions."""
-
-_STREAMS = "streams stepped at once: one pass through the network serves all of them"
-_THE_SAME = "the library's"
-_EXPLORATION = "the library's: exploration costs regret"
-
-
-class PPO(_CanTrainBefore):
+class PPO(Learner):
     """Proximal policy optimisation (stable-baselines3) on the stream of sessions.
 
     Idea:
@@ -344,7 +264,7 @@ class PPO(_CanTrainBefore):
         drawn from the top down: each item in proportion to exp(score), among those that are left (`PlackettLuceActorCritic`).
         After every few sessions of many parallel streams, gradient steps make lists more likely that earned more than expected.
         The change is clipped, so the same sessions can serve for several gradient steps before they are out of date. It works
-        with any reward and click model, but needs many more sessions than a bandit algorithm, and may settle on
+        with any reward and click model, and with masks, but needs many more sessions than a bandit algorithm, and may settle on
         a suboptimal list.
 
     Algorithm:
@@ -362,34 +282,14 @@ class PPO(_CanTrainBefore):
                     ρ = π(a|o) / π_old,  ρ' = clip(ρ, 1 − ε, 1 + ε)        (ε: clip_range)
                     step of Adam up mean min(ρ Â, ρ' Â) + ent_coef entropy(π) − ½ (r − V(o))²
 
-    ``actions="codes"`` is what version 2.0 played: K numbers, drawn independently, each of which selects one of the items that
-    are left (a Lehmer code). The percentages in the table are with codes, of random lists' total regret in 10⁵ sessions, over
-    three random position-based models (L = 10, K = 5) on which the defaults had 7.1 %. Cheaper, and with codes hardly worse, is
-    one gradient step on one session of each of many streams (``n_envs=256, n_steps=1, batch_size=256, n_epochs=1,
-    learning_rate=3e-3``): 10.8 % in 2.0 s where the defaults had 9.7 % in 8.2 s (9 runs each, in ``uniform:seed=0`` to ``2``).
-
     Source: Schulman, Wolski, Dhariwal, Radford, Klimov, *Proximal policy optimization algorithms*, arXiv 2017; implemented as
     for `StableBaselines`.
     """
 
     paper = "Schulman et al. 2017; stable-baselines3"
-    representations = ("rankings", "codes", "scores", "items")
-    measured = Measured(4.4, 5.7)
-    settings: ClassVar = {
-        "n_envs": Setting(64, check_count, _STREAMS),
-        "n_steps": Setting(4, check_count, "an update every 64 · 4 = 256 sessions; every 1024: 23 %, every 2048: 43 %"),
-        "batch_size": Setting(128, check_count, "two gradient steps per pass; 256: 8.3 %, 64 (with 32 streams, 8 steps): 13 %"),
-        "n_epochs": Setting(4, check_count, "passes over a rollout; of 1024, 10 raised 23 % to 28 % at 3 times the cost"),
-        "learning_rate": Setting(
-            1e-3,
-            _above_0,
-            "three times the library's; on rollouts of 1024, 3e-3 raised 23 % to 31 %; 3e-4 where candidates have features, "
-            "because 1e-3 collapses late there",
-        ),
-        "ent_coef": Setting(0.0, _at_least_0, f"{_EXPLORATION}; 0.01: 8.3 %"),
-        "clip_range": Setting(0.2, _above_0, "of the paper"),
-        "net_arch": Setting((64, 64), _sizes, f"{_THE_SAME}; one layer of 32, at batches of 256, raised 8.3 % to 14 %"),
-    }
+    actions = "rankings"
+    defaults = DEFAULTS["PPO"]
+    with_features: ClassVar = {"learning_rate": 3e-4}  # 1e-3 collapses late there
     search_space: ClassVar = _SEARCHED | {
         "n_steps": (1, 2, 4, 8),
         "batch_size": (64, 128, 256, 512),
@@ -397,20 +297,9 @@ class PPO(_CanTrainBefore):
         "ent_coef": (0.0, 0.001, 0.003, 0.01, 0.03),
         "clip_range": (0.1, 0.2, 0.3),
     }
-    tuned: ClassVar = {
-        "actions": "codes",
-        "n_envs": 32,
-        "learning_rate": 0.00467,
-        "n_steps": 8,
-        "n_epochs": 5,
-        "ent_coef": 0.01,
-        "clip_range": 0.3,
-    }
-    with_features: ClassVar = {"learning_rate": 3e-4}
-    meta: ClassVar = {"n_steps": 8, "batch_size": 256, "net_arch": (32,), "log_std_init": -3.0, "gamma": 0.8}
 
 
-class A2C(_CanTrainBefore):
+class A2C(Learner):
     """Advantage actor-critic (stable-baselines3) on the stream of sessions.
 
     Idea:
@@ -439,24 +328,12 @@ class A2C(_CanTrainBefore):
     """
 
     paper = "Mnih et al. 2016; stable-baselines3"
-    representations = ("rankings", "codes", "scores", "items")
-    measured = Measured(3.4, 3.1)
-    settings: ClassVar = {
-        "n_envs": Setting(64, check_count, f"{_STREAMS}; the sessions of a gradient step"),
-        "n_steps": Setting(1, check_count, "a gradient step every 64 sessions; with codes, 2 at three times the rate: 11.1 %"),
-        "learning_rate": Setting(1e-3, _above_0, "near the library's 7e-4"),
-        "ent_coef": Setting(0.0, _at_least_0, _EXPLORATION),
-        "net_arch": Setting((64, 64), _sizes, _THE_SAME),
-    }
+    actions = "rankings"
+    defaults = DEFAULTS["A2C"]
     search_space: ClassVar = _SEARCHED | {"n_steps": (1, 2, 4, 8), "ent_coef": (0.0, 0.001, 0.003, 0.01, 0.03)}
-    tuned: ClassVar = {"actions": "codes", "n_envs": 32, "learning_rate": 0.00647, "net_arch": (32,), "ent_coef": 0.003}
-    meta: ClassVar = {"n_steps": 4, "net_arch": (32,), "log_std_init": -3.0, "gamma": 0.8}
 
 
-_AS_PPO = {name: setting._replace(why="as for PPO, and not tried otherwise") for name, setting in PPO.settings.items()}
-
-
-class RecurrentPPO(StableBaselines):
+class RecurrentPPO(Learner):
     """`PPO` with a recurrent network (sb3-contrib), which can remember clicks of earlier sessions.
 
     Idea:
@@ -489,25 +366,12 @@ class RecurrentPPO(StableBaselines):
 
     paper = "Schulman et al. 2017, with an LSTM; sb3-contrib"
     package = "sb3_contrib"
-    representations = ("codes", "scores")
-    measured = Measured(8.4, 15.8)
-    settings: ClassVar = _AS_PPO | {
-        "lstm_hidden_size": Setting(32, check_count, "the library's 256 would take most of the time"),
-    }
+    actions = "codes"
+    defaults = DEFAULTS["RecurrentPPO"]
     search_space: ClassVar = PPO.search_space | {"lstm_hidden_size": (16, 32)}
-    tuned: ClassVar = {
-        "n_envs": 32,
-        "learning_rate": 0.00212,
-        "n_steps": 2,
-        "batch_size": 64,
-        "n_epochs": 3,
-        "ent_coef": 0.001,
-        "clip_range": 0.1,
-        "lstm_hidden_size": 16,
-    }
 
 
-class MaskablePPO(StableBaselines):
+class MaskablePPO(Learner):
     """`PPO` over one item per step (sb3-contrib), with the items that are on the list already masked.
 
     Idea:
@@ -541,17 +405,12 @@ class MaskablePPO(StableBaselines):
 
     paper = "Huang and Ontañón 2022; sb3-contrib"
     package = "sb3_contrib"
-    representations = ("items",)
-    measured = Measured(3.7, 18.0)
-    settings: ClassVar = _AS_PPO | {
-        "n_steps": Setting(20, check_count, "choices: 4 sessions of each stream where K = 5, as for PPO"),
-        "batch_size": Setting(320, check_count, "four gradient steps per pass"),
-    }
+    actions = "items"
+    defaults = DEFAULTS["MaskablePPO"]
     search_space: ClassVar = PPO.search_space | {"n_steps": (5, 10, 20, 40), "batch_size": (160, 320, 640, 1280)}
-    tuned: ClassVar = {}
 
 
-class DQN(StableBaselines):
+class DQN(Learner):
     """Deep Q-learning (stable-baselines3) on the stream of sessions.
 
     Idea:
@@ -579,34 +438,13 @@ class DQN(StableBaselines):
                 every target_update_interval choices: Q' = Q
                 ε falls to exploration_final_eps in the first exploration_fraction of the choices
 
-    ``actions="lists"`` has an output for each list instead (30,240 where L = 10 and K = 5), and learns nothing of one from
-    another: after 20,000 sessions it had 61 % of random lists' regret, where items had 24 % and took a tenth of the time.
-
     Source: Mnih et al., *Human-level control through deep reinforcement learning*, Nature 2015; implemented as for
     `StableBaselines`.
     """
 
     paper = "Mnih et al. 2015; stable-baselines3"
-    representations = ("items", "lists")
-    measured = Measured(17.0, 10.2)
-    settings: ClassVar = {
-        "n_envs": Setting(64, check_count, _STREAMS),
-        "n_steps": Setting(
-            5,
-            check_count,
-            "returns of 5 choices: rewards come with the K-th item; in the last tenth 10 %, of 1 choice: 13 %",
-        ),
-        "train_freq": Setting(5, check_count, "it learns after each session where K = 5"),
-        "gradient_steps": Setting(5, check_count, "one for each choice of all 64 streams; the library's is one for four"),
-        "batch_size": Setting(256, check_count, "four choices of each stream"),
-        "learning_rate": Setting(1e-3, _above_0, "ten times the library's, for there are fewer gradient steps"),
-        "learning_starts": Setting(1000, check_count, "200 sessions of random lists where K = 5; the library's is 100 steps"),
-        "buffer_size": Setting(100_000, check_count, "the last 20,000 sessions where K = 5"),
-        "target_update_interval": Setting(640, check_count, "every ten choices; the library's 10,000 would be 10 % of it all"),
-        "exploration_fraction": Setting(0.1, probability, "the library's: random lists ever more seldom in the first tenth"),
-        "exploration_final_eps": Setting(0.01, probability, "the library's is 0.05: random choices cost regret for good"),
-        "net_arch": Setting((64, 64), _sizes, _THE_SAME),
-    }
+    actions = "items"
+    defaults = DEFAULTS["DQN"]
     search_space: ClassVar = _SEARCHED | {
         "n_steps": (1, 3, 5, 10),
         "gradient_steps": (1, 2, 5),
@@ -615,30 +453,9 @@ class DQN(StableBaselines):
         "exploration_fraction": Range(0.02, 0.5, log=True),
         "exploration_final_eps": Range(0.001, 0.1, log=True),
     }
-    tuned: ClassVar = {
-        "n_envs": 32,
-        "learning_rate": 0.00217,
-        "net_arch": (32,),
-        "n_steps": 10,
-        "gradient_steps": 2,
-        "batch_size": 512,
-        "target_update_interval": 1447,
-        "exploration_fraction": 0.115,
-        "exploration_final_eps": 0.0037,
-    }
 
 
-_SCORING = {
-    "n_envs": Setting(64, check_count, _STREAMS),
-    "batch_size": Setting(256, check_count, _THE_SAME),
-    "learning_starts": Setting(1000, check_count, "sessions of random lists; the library's is 100"),
-    "buffer_size": Setting(100_000, check_count, "sessions"),
-    "net_arch": Setting((64, 64), _sizes, "the library's wider ones would take most of the time"),
-}
-_SCORING_SEARCHED: dict[str, Any] = _SEARCHED | {"gradient_steps": (1, 2, 4), "batch_size": (64, 128, 256, 512)}
-
-
-class SAC(StableBaselines):
+class SAC(Learner):
     """Soft actor-critic (stable-baselines3) on the stream of sessions: a score for each item.
 
     Idea:
@@ -670,18 +487,16 @@ class SAC(StableBaselines):
     """
 
     paper = "Haarnoja et al. 2018; stable-baselines3"
-    representations = ("scores",)
-    measured = Measured(9.3, 17.6)
-    settings: ClassVar = _SCORING | {
-        "gradient_steps": Setting(4, check_count, "every 64 sessions; 2: 10.8 % in 12 s, 4: 8.5 % in 30 s"),
-        "learning_rate": Setting(1e-3, _above_0, "three times the library's, for there are fewer gradient steps"),
-        "ent_coef": Setting(0.01, _at_least_0, "0.001: 12.8 %; tuned by the library (with one gradient step): 82 %"),
+    actions = "scores"
+    defaults = DEFAULTS["SAC"]
+    search_space: ClassVar = _SEARCHED | {
+        "gradient_steps": (1, 2, 4),
+        "batch_size": (64, 128, 256, 512),
+        "ent_coef": Range(1e-4, 0.1, log=True),
     }
-    search_space: ClassVar = _SCORING_SEARCHED | {"ent_coef": Range(1e-4, 0.1, log=True)}
-    tuned: ClassVar = {}
 
 
-class TD3(StableBaselines):
+class TD3(Learner):
     """Twin delayed deterministic policy gradient (stable-baselines3) on the stream of sessions: a score for each item.
 
     Idea:
@@ -713,15 +528,13 @@ class TD3(StableBaselines):
     """
 
     paper = "Fujimoto et al. 2018; stable-baselines3"
-    representations = ("scores",)
-    measured = Measured(18.9, 11.3)
-    settings: ClassVar = _SCORING | {
-        "gradient_steps": Setting(4, check_count, "every 64 sessions; 1: 31 % in 4 s, 4: 21 % in 19 s"),
-        "learning_rate": Setting(1e-3, _above_0, _THE_SAME),
-        "noise": Setting(0.2, _at_least_0, "Gaussian, on scores between -1 and 1; 0.5: 31 %; the library adds none by itself"),
+    actions = "scores"
+    defaults = DEFAULTS["TD3"]
+    search_space: ClassVar = _SEARCHED | {
+        "gradient_steps": (1, 2, 4),
+        "batch_size": (64, 128, 256, 512),
+        "noise": Range(0.02, 1.0, log=True),
     }
-    search_space: ClassVar = _SCORING_SEARCHED | {"noise": Range(0.02, 1.0, log=True)}
-    tuned: ClassVar = {}
 
     def arguments(self) -> dict[str, Any]:
         from stable_baselines3.common.noise import NormalActionNoise
@@ -731,28 +544,37 @@ class TD3(StableBaselines):
         return arguments | {"action_noise": NormalActionNoise(np.zeros(self.n_items), spread)}
 
 
-class _Adopted(StableBaselines):
+LEARNERS: dict[str, type[Learner]] = {
+    learner.__name__: learner for learner in (PPO, A2C, DQN, SAC, TD3, MaskablePPO, RecurrentPPO)
+}
+"""Generic reinforcement learning by name; each needs ``pip install "clickgym[rl]"``."""
+
+
+class _Adopted(Learner):
     """A user's class in the style of stable-baselines3, with its own defaults."""
 
     paper = "your own"
-    settings: ClassVar = {"n_envs": Setting(8, check_count, "")}
+    actions = "codes"  # until the action space is known
+    defaults: ClassVar = {"n_envs": 8}
     adopted: ClassVar[Any]
+
+    def __init__(self, n_items: int, n_positions: int, *, seed: Seed = None, **hyperparameters: Any) -> None:
+        super().__init__(n_items, n_positions, seed=seed, **hyperparameters)
+        self.actions = self._accepted()
 
     def algorithm(self) -> Any:
         return self.adopted
 
-    @property
-    def representations(self) -> tuple[Actions, ...]:  # type: ignore[override]
-        """The ways to name lists whose action space the class accepts, found by trying."""
+    def _accepted(self) -> Actions:
+        """The first way to name lists whose action space the class accepts, found by trying."""
         # Masks are of items; and what learns from whole episodes, as ARS does, would wait for ever for a stream to end.
         if {"use_masking", "async_eval"} & set(inspect.signature(self.adopted.learn).parameters):
-            return ("items",)
+            return "items"
         spaces: dict[Actions, gym.Space] = {
             "codes": MultiDiscrete(self.n_items - np.arange(self.n_positions)),
             "scores": Box(-1, 1, (self.n_items,)),
             "items": Discrete(self.n_items),
         }
-        found: list[Actions] = []
         for self.actions, space in spaces.items():
             env: gym.Env = gym.Env()
             env.action_space, env.observation_space = space, MultiBinary(self.n_positions)
@@ -764,27 +586,25 @@ class _Adopted(StableBaselines):
                 if "only supports" not in str(error):
                     raise
             else:
-                found.append(self.actions)
-        if not found:
-            raise ValueError(
-                f"{type(self).__name__} takes none of the action spaces in which ranked lists can be written: MultiDiscrete "
-                "(codes), Box (scores), Discrete (items)"
-            )
-        return tuple(found)
-
-
-_ADOPTED_SEARCHED: SearchSpace = {"n_envs": (8, 16, 32, 64), "learning_rate": Range(1e-5, 1e-1, log=True)}
+                return self.actions
+        raise ValueError(
+            f"{type(self).__name__} takes none of the action spaces in which ranked lists can be written: MultiDiscrete "
+            "(codes), Box (scores), Discrete (items)"
+        )
 
 
 def _adopted_space(algorithm: Any) -> SearchSpace:
     """Return the search space of an adopted class: ``n_envs``, and the learning rate if its default is a number."""
+    space: dict[str, Any] = {"n_envs": (8, 16, 32, 64)}
     parameters = inspect.signature(algorithm.__init__).parameters
-    rate = parameters["learning_rate"].default if "learning_rate" in parameters else None
-    return {name: values for name, values in _ADOPTED_SEARCHED.items() if name == "n_envs" or rate in values}
+    learning_rate = Range(1e-5, 1e-1, log=True)
+    if "learning_rate" in parameters and parameters["learning_rate"].default in learning_rate:
+        space["learning_rate"] = learning_rate
+    return space
 
 
 @cache
-def adopt(algorithm: type) -> type[StableBaselines]:
+def adopt(algorithm: type) -> type[Learner]:
     """Return a learner class for an algorithm class in the style of stable-baselines3.
 
     Its hyper-parameters are the arguments of the algorithm's constructor, with their defaults, and ``n_envs``. Only the
@@ -796,7 +616,7 @@ def adopt(algorithm: type) -> type[StableBaselines]:
         algorithm: a subclass of ``stable_baselines3.common.base_class.BaseAlgorithm``.
 
     Returns:
-        A subclass of `StableBaselines` of the same name.
+        A subclass of `Learner` of the same name.
 
     Example:
         >>> import stable_baselines3
