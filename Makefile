@@ -16,7 +16,7 @@ PYTHON ?= $(shell for python in python3.11 python3; do \
 help:  ## what there is to make
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
 
-$(INSTALLED): pyproject.toml lab/pyproject.toml constraints.txt
+$(INSTALLED): pyproject.toml lab/pyproject.toml logs/pyproject.toml constraints.txt
 	@test -n "$(PYTHON)" || { echo "clickgym needs Python 3.11 or newer: neither python3.11 nor python3 is (PYTHON=... names another)" >&2; exit 1; }
 	@echo "Making $(VENV) with the versions of constraints.txt (once, a few minutes) ..."
 	$(PYTHON) -m venv --clear $(VENV)
@@ -24,7 +24,7 @@ $(INSTALLED): pyproject.toml lab/pyproject.toml constraints.txt
 	@touch $@
 
 $(LAB): $(INSTALLED)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ./lab
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ./logs -e ./lab
 	@touch $@
 
 run: $(INSTALLED)  ## compare algorithms on real search queries; results and figures in results/first
@@ -39,8 +39,8 @@ export PYTHONDONTWRITEBYTECODE :=
 # the same time (groups by mark, --dist loadgroup, do nothing under pytest 9.2 with pytest-xdist 3.8).
 PYTEST := $(BIN)/python -m pytest -q -n 2 --dist loadfile
 
-test: $(INSTALLED)  ## the tests, without those of test-lab and test-slow
-	$(PYTEST) -m "not slow" tests
+test: $(LAB)  ## the tests, without those of test-lab and test-slow
+	$(PYTEST) -m "not slow" tests logs/tests
 
 test-lab: $(LAB)  ## tests of studies, scorecard, shipped results, website, examples and notebooks
 	$(PYTEST) -m "not slow" lab/tests
@@ -65,7 +65,8 @@ types: $(LAB)  ## mypy
 	@rm -rf $(TYPES) && mkdir -p $(TYPES)
 	@ln -s $(foreach name,$(wildcard src/clickgym/*) envs agents,../../../$(name)) $(TYPES)
 	@ln -sfn ../../lab/src/clickgym_lab build/types/clickgym_lab
-	$(BIN)/mypy $(TYPES) build/types/clickgym_lab
+	@ln -sfn ../../logs/src/clickgym_logs build/types/clickgym_logs
+	$(BIN)/mypy $(TYPES) build/types/clickgym_logs build/types/clickgym_lab
 
 check: lint types test test-lab  ## ruff, mypy and the tests
 

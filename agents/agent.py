@@ -335,7 +335,7 @@ class CompiledAgent(_Sized):
         """Learn from a log, sessions in which something else chose the lists.
 
         Args:
-            log: any object with ``rankings (n, K)`` and ``clicks (n, K)``, such as `clickgym.offline.ClickLog`; they may have
+            log: any object with ``rankings (n, K)`` and ``clicks (n, K)``, such as a click log in memory; they may have
                 fewer columns. Items or clicks are -1 from the position where a list ends or was not seen any further. Agents
                 that rank by features also need ``context (n, K, d)``, the features of the item at each position.
 

@@ -24,8 +24,8 @@ import numpy as np
 from estimation import HELD_OUT, SESSIONS, simulated
 from report import publish, table
 
-from clickgym.offline import CCMEstimator, ClickLog, DBNEstimator, DCMEstimator, PBMEstimator, UBMEstimator, hold_out, read_log
-from clickgym.offline.estimation.estimator import EMEstimator
+from clickgym_logs import CCMEstimator, ClickLog, DBNEstimator, DCMEstimator, PBMEstimator, UBMEstimator, hold_out, read_log
+from clickgym_logs.estimation.estimator import EMEstimator
 
 TOL, CHUNK = 1e-7, 100
 ESTIMATORS: dict[str, Callable[..., EMEstimator]] = {

@@ -12,7 +12,7 @@ from timeit import repeat, timeit
 import numpy as np
 from report import publish, table
 
-from clickgym.offline import ClickLog, DBNEstimator, DCMEstimator, PBMEstimator, UBMEstimator
+from clickgym_logs import ClickLog, DBNEstimator, DCMEstimator, PBMEstimator, UBMEstimator
 
 SESSIONS, HELD_OUT, QUERIES, ITEMS, POSITIONS = 1_000_000, 100_000, 20_000, 20, 10
 REPEATS = 3

@@ -15,7 +15,8 @@ import gymnasium as gym
 import numpy as np
 
 import clickgym
-from clickgym.offline import write_decisions
+import clickgym_logs
+from clickgym_logs import write_decisions
 
 
 class Production(clickgym.agents.Agent):
@@ -41,8 +42,8 @@ def main() -> None:
     users = env.unwrapped.model
     production = np.asarray(env.unwrapped.initial_ranking)
     lists = [production[:5], users.optimal_ranking(), production[[1, 0, 2, 3, 4]], production[5:10]]
-    log = clickgym.record(Production(lists), env, arguments.sessions, seed=0)
-    decision = clickgym.decide(log)
+    log = clickgym_logs.record(Production(lists), env, arguments.sessions, seed=0)
+    decision = clickgym_logs.decide(log)
     print(decision.sentence)
     for each in decision.measured:
         truth = users.expected_reward([int(item) for item in each.labels]) - users.expected_reward(production[:5])

@@ -15,21 +15,19 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]["package-dir"]
 
-ROOMS = ("core", "envs", "agents", "runner", "offline", "")
+ROOMS = ("core", "envs", "agents", "runner", "")
 """From left to right: a room imports from those to its left; the last is the package itself, with the command line."""
 OF_ENVS = ("envs.codecs", "envs.scan", "envs.spaces")
 """What agents may know of environments."""
 INSIDE = {
     "envs": ("envs.wrappers", "envs.instances", "envs.memory", "envs.contextual"),
     "runner": ("runner.commands", "runner.reports", "runner.learners"),
-    "offline": ("offline.commands", "offline.estimation"),
 }
 """The folders of a room from right to left: none imports from one before it, and the files beside them import from none but
 those of `MAY`."""
 MAY = {
     "envs": ("envs.instances", "envs.contextual", "envs.memory", "envs.wrappers"),
     "runner": (),
-    "offline": ("offline.estimation",),
 }
 LATER = {
     ("agents.stable_baselines", "agents.plackett_luce"): "loads torch, which is optional",
@@ -173,8 +171,8 @@ def test_imports_point_one_way():
         ("src/clickgym/runner/labels.py", "from .run import run\n", "circle"),
         ("src/clickgym/runner/loop.py", "from .reports.exports import to_latex\n", "do not import its folder"),
         ("agents/grab.py", "from ..envs.cascade import CascadeModel\n", "agents know of envs only"),
-        ("src/clickgym/offline/log.py", "from . import ClickLog\n", "the __init__ of its own room"),
-        ("src/clickgym/offline/log.py", "def f():\n    import json\n", "inside a function"),
+        ("agents/grab.py", "from . import CascadeTS\n", "the __init__ of its own room"),
+        ("agents/grab.py", "def f():\n    import json\n", "inside a function"),
     ],
 )
 def test_a_planted_import_is_noticed(tmp_path, file, line, fault):
@@ -225,3 +223,9 @@ def test_what_is_public_exists_and_is_documented(module):
             assert not text.startswith(f"{public}("), f"{name}.{public} has only a generated docstring"
         elif inspect.isroutine(value):
             assert inspect.getdoc(value), f"{name}.{public} has no docstring"
+
+
+def test_the_library_names_no_other_distribution():
+    """Not even in its words: others plug in by entry points."""
+    texts = {path: path.read_text(encoding="utf-8") for _, path in modules(ROOT)}
+    assert [path for path, text in texts.items() if "clickgym_logs" in text or "clickgym_lab" in text] == []

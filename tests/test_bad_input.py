@@ -10,6 +10,7 @@ import gymnasium as gym
 import pytest
 
 import clickgym
+import clickgym_logs
 from clickgym.command_line import main
 from clickgym.envs import ClickEnv, ClickModel, PositionBasedModel
 
@@ -205,7 +206,7 @@ def agent(**arguments):
     return clickgym.make_agent("BatchRank", ClickEnv(MODEL), horizon=100, seed=0, **arguments)
 
 
-LOG = clickgym.offline.ClickLog([[0, 1], [1, 0]] * 500, [[1, 0], [0, 1]] * 500, [0] * 1000, ("a", "b"), ("q",))
+LOG = clickgym_logs.ClickLog([[0, 1], [1, 0]] * 500, [[1, 0], [0, 1]] * 500, [0] * 1000, ("a", "b"), ("q",))
 
 
 # What is called, with the error it raises and what that says.
@@ -230,8 +231,8 @@ CALLS = [
     (lambda: ClickModel.from_dict(ENDLESS), ValueError, r"^models.0.: it is a PiecewiseStationaryModel; expected"),
     (lambda: clickgym.agents.Random(3, 2).learn([1]), TypeError, r"log is \[1\]; expected an object with rankings and clicks"),
     (lambda: clickgym.agents.Random(3, 2).save(None), TypeError, "path is None; expected a path"),
-    (lambda: clickgym.decide(None), TypeError, "log is None; expected a ClickLog"),
-    (lambda: clickgym.offline.compare(LOG, "fixed:a,b", ["pbm"]).lists([1]), ValueError, "unknown policy"),
+    (lambda: clickgym_logs.decide(None), TypeError, "log is None; expected a ClickLog"),
+    (lambda: clickgym_logs.compare(LOG, "fixed:a,b", ["pbm"]).lists([1]), ValueError, "unknown policy"),
 ]  # fmt: skip
 
 

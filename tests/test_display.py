@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 import clickgym
-from clickgym import offline
+import clickgym_logs as logs
 from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS, Agent, FrozenPolicy
 from clickgym.core.notebook import html_table
 from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, Instance, PositionBasedModel, list_instances, load_instance
-from clickgym.offline.estimation.estimator import MODEL_ESTIMATORS
+from clickgym_logs.estimation.estimator import MODEL_ESTIMATORS
 
 IDS = [env_id for env_id, env in (ENVIRONMENTS | CONTEXTUAL).items() if env.default_instance]
-LOG = offline.ClickLog([[0, 1], [1, 0], [0, 2]], [[1, 0], [0, 0], [1, 1]], [0] * 3, ("a", "b", "c"), ("q",))
+LOG = logs.ClickLog([[0, 1], [1, 0], [0, 2]], [[1, 0], [0, 0], [1, 1]], [0] * 3, ("a", "b", "c"), ("q",))
 
 
 def text_of(shown):
@@ -76,7 +76,7 @@ def test_instances(name):
 
 def test_logs(tmp_path):
     assert short(LOG) == "ClickLog(n_sessions=3, n_positions=2, n_queries=1, n_items=3, n_clicks=3)"
-    rated = offline.Ratings([0, 0, 1], [0, 1, 1], [5, 3, 4], ("ann", "bob"), ("Heat", "Jumanji"))
+    rated = logs.Ratings([0, 0, 1], [0, 1, 1], [5, 3, 4], ("ann", "bob"), ("Heat", "Jumanji"))
     assert short(rated) == "Ratings(n_ratings=3, n_users=2, n_items=2)"
 
 
@@ -88,15 +88,19 @@ def test_estimators(name):
 
 
 def test_what_a_fit_and_a_replay_return_is_short():
-    assert len(repr(offline.fit_models(LOG, ["PBM"], n_items=3, test_share=0.0))) < 1000
+    assert len(repr(logs.fit_models(LOG, ["PBM"], n_items=3, test_share=0.0))) < 1000
     env = gym.make("ContextualPBMRank-v0")
-    log = clickgym.record(clickgym.make_agent("Random", env, seed=0), env, 50, seed=0)
+    log = logs.record(clickgym.make_agent("Random", env, seed=0), env, 50, seed=0)
     agent = clickgym.agents.LinearTS(5, 2, n_features=log.context.shape[2], seed=0)
-    assert short(clickgym.replay(agent, log)).startswith("Replay(n_sessions=50, n_accepted=")
+    assert short(logs.replay(agent, log)).startswith("Replay(n_sessions=50, n_accepted=")
 
 
 def test_policies():
-    policies = (offline.UniformPolicy(4, 2), offline.ListPolicy([[3, 7], [7, 3]], [0.9, 0.1]), offline.FixedPolicy([2, 0]))
+    policies = (
+        logs.UniformPolicy(4, 2),
+        logs.ListPolicy([[3, 7], [7, 3]], [0.9, 0.1]),
+        logs.FixedPolicy([2, 0]),
+    )
     assert [short(policy) for policy in policies] == [
         "UniformPolicy(n_items=4, n_positions=2)",
         "ListPolicy(n_items=2, n_positions=2, n_lists=2)",

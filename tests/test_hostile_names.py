@@ -16,7 +16,7 @@ from clickgym.core.console import errors
 from clickgym.core.formats import HIDDEN, to_csv, visible
 from clickgym.core.terminal import Column, print_table, say
 from clickgym.envs import Instance, PositionBasedModel
-from clickgym.offline import ClickLog, write_tidy
+from clickgym_logs import ClickLog, write_tidy
 
 ESCAPE, CONTROL, TURN, LINE = "\x1b]0;owned\x07", "\x9b31m", "\u202egnp.exe", "\u2028next"
 NAME = f"=HYPERLINK({ESCAPE}{CONTROL}{TURN}{LINE}\u2066)"

@@ -189,11 +189,12 @@ def test_the_version_is_the_same_everywhere(file):
 TYPED = """
 import gymnasium as gym
 import clickgym
+import clickgym_logs
 
 table = clickgym.sweep(["PBMRank-v0"], ["Random"], 100, 1).frame
-log: clickgym.offline.ClickLog = clickgym.record(clickgym.agents.Random(10, 5, seed=0), gym.make("PBMRank-v0"), 5)
+log: clickgym_logs.ClickLog = clickgym_logs.record(clickgym.agents.Random(10, 5, seed=0), gym.make("PBMRank-v0"), 5)
 env = clickgym.envs.ClickEnv(clickgym.envs.PositionBasedModel([0.5], [1.0]))
-clickgym.replay(clickgym.agents.C2UCB(4, 2, n_features=5, seed=0), log)
+clickgym_logs.replay(clickgym.agents.C2UCB(4, 2, n_features=5, seed=0), log)
 clickgym.nonsense(3)
 """
 

@@ -38,7 +38,8 @@ from numpy.random import SeedSequence
 from scipy import sparse
 
 import clickgym
-from clickgym import agents, envs, offline
+import clickgym_logs as logs
+from clickgym import agents, envs
 from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS, Agent, FrozenPolicy
 from clickgym.core.checks import short
 from clickgym.envs import CLICK_MODELS, ClickEnv, ClickVectorEnv, PositionBasedModel
@@ -46,14 +47,14 @@ from clickgym.envs.instances.instance import FAMILIES
 from clickgym.envs.scan import best_scan
 from clickgym.envs.spaces import BatchedRankedList
 from clickgym.envs.wrappers.regret import Meter
-from clickgym.offline.estimation.estimator import MODEL_ESTIMATORS
+from clickgym_logs.estimation.estimator import MODEL_ESTIMATORS
 
 HUGE = 10**30
 
 # ------------------------------------------------------------------------------------------------------- what is called
 
 PBM = PositionBasedModel([0.5, 0.4, 0.3, 0.2], [1.0, 0.6])
-LOG = offline.ClickLog([[0, 1], [1, 0]] * 6, [[1, 0], [0, 1]] * 6, [0] * 12, ("a", "b"), ("q",), propensities=[[0.5] * 2] * 12)
+LOG = logs.ClickLog([[0, 1], [1, 0]] * 6, [[1, 0], [0, 1]] * 6, [0] * 12, ("a", "b"), ("q",), propensities=[[0.5] * 2] * 12)
 SIZES = {"n_items": 4, "n_positions": 2}
 VALUES: dict[str, Any] = {  # what a parameter of a click model is, by its shape
     "L": [0.5, 0.4, 0.3, 0.2],
@@ -108,10 +109,10 @@ def policy(observation: Any) -> list[int]:
 
 
 @cache
-def contextual_log() -> offline.ClickLog:
+def contextual_log() -> logs.ClickLog:
     """Sessions that `replay` takes."""
     env = gym.make("ContextualUBMRank-v0", instance="linear:n_items=3,n_positions=3,n_features=3,n_pool=5,n_users=2")
-    return clickgym.record(clickgym.make_agent("Random", env, seed=0), env, 5, seed=0)
+    return logs.record(clickgym.make_agent("Random", env, seed=0), env, 5, seed=0)
 
 
 MDP = envs.CascadeMDP([[0.5, 0.4, 0.3]] * 2, [[[0.5, 0.5]] * 4] * 2, n_positions=2)
@@ -201,7 +202,7 @@ def recipes() -> dict[Any, Call]:
         for learner in LEARNERS.values():
             add(learner, **SIZES, seed=0, **learner.defaults)
     add(
-        offline.ClickLog,
+        logs.ClickLog,
         items=[[0, 1]],
         clicks=[[1, 0]],
         queries=[0],
@@ -213,19 +214,23 @@ def recipes() -> dict[Any, Call]:
         off_list_clicks=1,
         times=[3.5],
     )
-    add(offline.Ratings, **RATINGS)
-    add(offline.ListPolicy, lists=[[0, 1], [1, 0]], probabilities=[0.5, 0.5])
-    add(offline.FixedPolicy, ranking=[1, 0])
-    add(offline.PlackettLucePolicy, scores=[0.5, 0.0, -1.0], n_positions=2, items=[2, 0, 1])
-    add(offline.UniformPolicy, items=[0, 1, 2], n_positions=2)
-    calls["UniformPolicy", "of a number"] = Call(offline.UniformPolicy, {"items": 3, "n_positions": 2})
-    add(offline.ItemPositionPolicy, action_dist=[[0.5, 0.5], [0.5, 0.5]], items=[1, 0])
-    add(offline.MixturePolicy, policies=[offline.FixedPolicy([1, 0]), offline.UniformPolicy(2, 2)], probabilities=[0.5, 0.5])
-    add(offline.TruncatedSVD, n_components=2, n_iterations=1, seed=0)
+    add(logs.Ratings, **RATINGS)
+    add(logs.ListPolicy, lists=[[0, 1], [1, 0]], probabilities=[0.5, 0.5])
+    add(logs.FixedPolicy, ranking=[1, 0])
+    add(logs.PlackettLucePolicy, scores=[0.5, 0.0, -1.0], n_positions=2, items=[2, 0, 1])
+    add(logs.UniformPolicy, items=[0, 1, 2], n_positions=2)
+    calls["UniformPolicy", "of a number"] = Call(logs.UniformPolicy, {"items": 3, "n_positions": 2})
+    add(logs.ItemPositionPolicy, action_dist=[[0.5, 0.5], [0.5, 0.5]], items=[1, 0])
+    add(
+        logs.MixturePolicy,
+        policies=[logs.FixedPolicy([1, 0]), logs.UniformPolicy(2, 2)],
+        probabilities=[0.5, 0.5],
+    )
+    add(logs.TruncatedSVD, n_components=2, n_iterations=1, seed=0)
     for estimator in MODEL_ESTIMATORS.values():
         known = {"iterations": 2, "tol": 0.1, "per_query": False, "method": "em"}
         add(estimator, **{name: known[name] for name in inspect.signature(estimator).parameters})
-    add(offline.hold_out, log=LOG, share=0.5, seed=0)
+    add(logs.hold_out, log=LOG, share=0.5, seed=0)
     fit: dict[str, Any] = {
         "n_items": 2,
         "test_share": 0.2,
@@ -235,15 +240,15 @@ def recipes() -> dict[Any, Call]:
         "seed": 0,
         "bootstrap": 2,
     }
-    add(offline.fit_models, log=LOG, models=["PBM"], queries=["q"], **fit)
-    add(offline.query_instance, log=LOG, query="q", estimators={"CM": offline.CMEstimator().fit(LOG)}, n_items=2)
+    add(logs.fit_models, log=LOG, models=["PBM"], queries=["q"], **fit)
+    add(logs.query_instance, log=LOG, query="q", estimators={"CM": logs.CMEstimator().fit(LOG)}, n_items=2)
     bootstrap = {"bootstrap": 2, "level": 0.9, "seed": 0}
     what: dict[str, Any] = {"estimator": "item-position", "reward": "clicks", "cutoff": 1}
-    target = offline.UniformPolicy(2, 2)
-    add(offline.evaluate, log=LOG, target=target, **what, **bootstrap)
-    add(offline.contributions, log=LOG, target=target, **what)
-    add(offline.compare, log=LOG, policies="uniform", estimators=["item-position"], reward="clicks", cutoff=1, **bootstrap)
-    add(offline.label_attraction, labels=[0.0, 1.0], floor=0.1)
+    target = logs.UniformPolicy(2, 2)
+    add(logs.evaluate, log=LOG, target=target, **what, **bootstrap)
+    add(logs.contributions, log=LOG, target=target, **what)
+    add(logs.compare, log=LOG, policies="uniform", estimators=["item-position"], reward="clicks", cutoff=1, **bootstrap)
+    add(logs.label_attraction, labels=[0.0, 1.0], floor=0.1)
     data: dict[str, Any] = {
         "n_items": 3,
         "n_positions": 2,
@@ -252,7 +257,7 @@ def recipes() -> dict[Any, Call]:
         "dimension": 1,
         "seed": 0,
     }
-    add(offline.contextual_instance, ratings=offline.Ratings(**RATINGS), models=["PBM"], most_rated=4, **data)
+    add(logs.contextual_instance, ratings=logs.Ratings(**RATINGS), models=["PBM"], most_rated=4, **data)
     session = {"horizon": 4, "seed": 0, "checkpoints": [2], "engine": "python", "metrics": ["ndcg"]}
     add(best_scan, gain=[0.6, 0.5, 0.1], continuation=[0.4, 1.0, 0.2], n_chosen=2, terminal=0.5)
     calls["relabelled"] = Call(PBM.relabelled, {"order": [3, 1, 0, 2]})
@@ -261,9 +266,9 @@ def recipes() -> dict[Any, Call]:
     calls["policy_value"] = Call(MDP.policy_value, {"lists": [[0, 1], [1, 0]]})
     calls["sample"] = Call(PBM.sample, {"ranking": [0, 1], "rng": np.random.default_rng(0)})
     calls["expected_reward"] = Call(PBM.expected_reward, {"ranking": [0, 1], "reward": "clicks", "cutoff": 1})
-    add(offline.read_policy, spec="uniform", log=LOG, reward="clicks", cutoff=1)
-    add(offline.empirical_policies, log=LOG)
-    add(offline.check_models, log=LOG[np.arange(120) % 12], models=["PBM"], least_sessions=10, bootstrap=2, seed=0)
+    add(logs.read_policy, spec="uniform", log=LOG, reward="clicks", cutoff=1)
+    add(logs.empirical_policies, log=LOG)
+    add(logs.check_models, log=LOG[np.arange(120) % 12], models=["PBM"], least_sessions=10, bootstrap=2, seed=0)
     add(clickgym.run, agent=Clumsy(4, 2), env=scalar(), **session)
     sweep: dict[str, Any] = {"envs": ["PBMRank-v0"], "agents": ["Random"], "instances": ["yandex-9"]}
     add(clickgym.sweep, **sweep, runs=1, n_jobs=1, progress=False, **session)
@@ -284,7 +289,7 @@ ELSEWHERE = {
     },
     "the library's algorithms call it: tests/agents/test_plackett_luce.py has its wrong arguments": {"PlackettLuceActorCritic"},
     "takes what ClickEnv takes": {"ContextualClickEnv", "ContextualClickVectorEnv"},
-    "tests/offline/test_decide.py has their wrong arguments": {"decide", "decide_all", "write_decisions"},
+    "logs/tests/test_decide.py has their wrong arguments": {"decide", "decide_all", "write_decisions"},
     "takes names, files, or objects of its own": {
         "Results", "check_agent", "check_click_model",
         "grid", "kernel", "list_agents", "list_environments", "list_instances", "list_metrics",
@@ -294,7 +299,7 @@ ELSEWHERE = {
 
 
 def public_names() -> dict[str, Any]:
-    found = {name: getattr(module, name) for module in (clickgym, envs, agents, offline) for name in module.__all__}
+    found = {name: getattr(module, name) for module in (clickgym, envs, agents, logs) for name in module.__all__}
     return {name: thing for name, thing in found.items() if callable(thing)}
 
 
@@ -370,7 +375,7 @@ def is_taken(call: Call, name: str, value: Any) -> bool:
     documented: dict[str, Any] = {"n_jobs": -1, "net_arch": [], "max_episode_steps": -1, "terminal": -1.0}
     if call.function in (clickgym.run, clickgym.sweep):
         documented["checkpoints"] = []  # the horizon alone
-    if call.function in (offline.ClickLog, offline.ListPolicy) and name in ("items", "lists") and isinstance(value, list):
+    if call.function in (logs.ClickLog, logs.ListPolicy) and name in ("items", "lists") and isinstance(value, list):
         return value[-1:] in ([[0, -1]], [[1, -1]])  # below the end of a list
     return name in documented and type(value) is type(documented[name]) and value == documented[name]
 
@@ -491,7 +496,7 @@ def junk() -> list[Any]:
     ]  # fmt: skip
     mappings = [{}, {1: 2}, {"a": 1}, {"model": "CM"}, {"a": None}, {None: "a"}, {"x": [1]}]
     calls = [object, int, str, list, type, len, print, lambda: 0, lambda *_, **__: None, np.int64, ValueError, agents.TopRank]
-    ours = [PBM, LOG, scalar(), Clumsy(4, 2), offline.FixedPolicy([0, 1]), offline.CMEstimator()]
+    ours = [PBM, LOG, scalar(), Clumsy(4, 2), logs.FixedPolicy([0, 1]), logs.CMEstimator()]
     others = [
         None, 1j, complex(math.nan, 0), np.complex64(1j), Fraction(1, 2), Decimal("NaN"), Decimal("0.5"), b"", b"3", set(), {1},
         bytearray(b"ab"), frozenset(), object(), Ellipsis, NotImplemented, slice(3), Path("x"), Path("a", "b"), timedelta(1),
@@ -504,7 +509,7 @@ def junk() -> list[Any]:
         clickgym,
         agents,
         envs,
-        offline,
+        logs,
         np,
         np.linalg,
         gym,
@@ -536,7 +541,7 @@ KINDS: dict[str, tuple[Any, ...]] = {
     ),
     "Mapping|dict": (dict,),
     "Callable|OnChunk|AgentLike|EnvLike|AnyInstance|Any": (Callable, type),
-    "ClickLog": (offline.ClickLog,), "Estimator": (offline.CMEstimator,), "Polic": (offline.FixedPolicy,),
+    "ClickLog": (logs.ClickLog,), "Estimator": (logs.CMEstimator,), "Polic": (logs.FixedPolicy,),
     "Users|ClickModel|EnvLike": (PositionBasedModel,), "Env": (ClickEnv,), "Agent": (Clumsy,),
     "None": (type(None),),
 }  # fmt: skip
@@ -652,7 +657,7 @@ def methods() -> Iterator[tuple[Any, str, Call]]:
             home = f"{getattr(function, '__module__', '')}."
             if name.startswith("_") or not inspect.isfunction(function) or function.__qualname__ in seen:
                 continue
-            if home.startswith("clickgym.") and not home.startswith("clickgym.offline."):
+            if home.startswith("clickgym."):
                 label, method = function.__qualname__, getattr(thing, name)
                 seen.add(label)
                 known = {

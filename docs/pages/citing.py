@@ -13,11 +13,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from clickgym import agents, envs, offline
+import clickgym_logs
+from clickgym import agents, envs
 from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS, STATE_AGENTS
 from clickgym.core.formats import markdown_table
 from clickgym.envs import ClickModel, Users
-from clickgym.offline.estimation.estimator import MODEL_ESTIMATORS
+from clickgym_logs.estimation.estimator import MODEL_ESTIMATORS
 
 TABLE = Path(__file__).with_name("references.toml")
 ACCENTS = {"\u0300": "`", "\u0301": "'", "\u0303": "~", "\u0308": '"'}  # combining marks as LaTeX writes them
@@ -155,7 +156,7 @@ def _sourced() -> dict[str, Any]:
     """Every class and function of agents, environments and offline estimation that has a source, by its name."""
     return {
         name: thing
-        for package in (agents, envs, offline)
+        for package in (agents, envs, clickgym_logs)
         for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
         for module in [importlib.import_module(found.name)]
         for name, thing in vars(module).items()

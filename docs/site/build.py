@@ -24,13 +24,14 @@ from pages.environments import page as environment_page
 from places import ROOT, pages, places_of, relinked
 
 import clickgym
-from clickgym import agents, envs, offline
+import clickgym_logs
+from clickgym import agents, envs
 from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, MEMORY
 from clickgym.runner import PUBLISHED
 from clickgym_lab.studies import STUDIES
 
 HERE = Path(__file__).parent
-SOURCES = ("agents", "envs", "src")
+SOURCES = ("agents", "envs", "src", "logs/src")
 """The folders of what notebooks import."""
 BESIDE = {
     "course/checks.py": "examples/course/checks.py",
@@ -115,7 +116,7 @@ def write(source: Path) -> None:
         (source / "studies" / f"{name}.md").write_text(text, encoding="utf-8")
     for name, figure in study_figures():
         figure.savefig(source / "studies" / f"{name}.png", dpi=110)
-    for package in (clickgym, envs, agents, offline):
+    for package in (clickgym, envs, agents, clickgym_logs):
         (source / "api" / f"{package.__name__}.md").write_text(api_page(package.__name__), encoding="utf-8")
     for kind, names in (("environments", environments), ("agents", PUBLISHED), ("studies", STUDIES)):
         _list_pages(source / f"{kind}.md", kind, names)

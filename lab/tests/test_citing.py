@@ -9,7 +9,7 @@ from pages.citing import bibtex, cited, citing_page, parts, references, source
 
 from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS, STATE_AGENTS
 from clickgym.envs import CLICK_MODELS, CONTEXTUAL, ENVIRONMENTS, MEMORY
-from clickgym.offline.estimation.estimator import MODEL_ESTIMATORS
+from clickgym_logs.estimation.estimator import MODEL_ESTIMATORS
 
 ROOT = Path(__file__).resolve().parents[2]
 THINGS = {name: thing for things in parts().values() for name, thing in things.items()}
@@ -36,7 +36,7 @@ def test_everything_that_is_registered_is_on_the_page():
 
 def test_every_source_in_a_docstring_is_found():
     """As many as there are lines that begin with the word, in the packages that are searched."""
-    files = [file for room in ("agents", "envs", "src/clickgym/offline") for file in (ROOT / room).rglob("*.py")]
+    files = [file for room in ("agents", "envs", "logs/src") for file in (ROOT / room).rglob("*.py")]
     lines = re.findall(r"^ +Sources?:", "\n".join(file.read_text(encoding="utf-8") for file in files), flags=re.MULTILINE)
     assert len(lines) == sum(bool(source(thing)) for thing in THINGS.values())
 

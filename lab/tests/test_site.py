@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import clickgym
+import clickgym_logs
 from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS, STATE_AGENTS
 from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, MEMORY, load_instance
 
@@ -66,7 +67,7 @@ def test_every_agent_and_every_environment_has_a_page(source):
 
 
 def test_every_public_name_is_in_the_interface(source):
-    for package in (clickgym, clickgym.envs, clickgym.agents, clickgym.offline):
+    for package in (clickgym, clickgym.envs, clickgym.agents, clickgym_logs):
         page = (source / "api" / f"{package.__name__}.md").read_text(encoding="utf-8")
         for name in package.__all__:
             thing = getattr(package, name)
@@ -127,10 +128,10 @@ def given(folder):
     """What the pages speak of as yours: a log, judged documents, a results folder."""
     rng = np.random.default_rng(0)
     env = gym.make("PBMRank-v0")
-    log = clickgym.record(clickgym.make_agent("Random", env, seed=0), env, 2000, seed=0)
-    clickgym.offline.write_tidy(log, folder / "log.csv")
-    relabelled = clickgym.offline.ClickLog(log.items, log.clicks, np.zeros(len(log.items), int), log.item_labels, ("shoes",))
-    clickgym.offline.write_tidy(relabelled, folder / "shoes.csv")
+    log = clickgym_logs.record(clickgym.make_agent("Random", env, seed=0), env, 2000, seed=0)
+    clickgym_logs.write_tidy(log, folder / "log.csv")
+    relabelled = clickgym_logs.ClickLog(log.items, log.clicks, np.zeros(len(log.items), int), log.item_labels, ("shoes",))
+    clickgym_logs.write_tidy(relabelled, folder / "shoes.csv")
     lines = [
         f"{rng.integers(3)} qid:{query} " + " ".join(f"{k}:{value:.3f}" for k, value in enumerate(rng.random(30), 1))
         for query in range(1, 11)

@@ -14,11 +14,7 @@ from .envs import register as register
 
 if TYPE_CHECKING:
     from . import agents as agents
-    from . import offline as offline
     from .envs.check_click_model import check_click_model as check_click_model
-    from .offline.decide import decide as decide
-    from .offline.record import record as record
-    from .offline.replay import replay as replay
     from .runner.catalogue import list_agents as list_agents
     from .runner.catalogue import list_environments as list_environments
     from .runner.catalogue import list_instances as list_instances
@@ -45,16 +41,12 @@ _LATER = {
     "agents": ".agents",
     "check_agent": ".runner.check_agent",
     "check_click_model": ".envs.check_click_model",
-    "decide": ".offline.decide",
     "grid": ".runner.labels",
     "list_agents": ".runner.catalogue",
     "list_environments": ".runner.catalogue",
     "list_instances": ".runner.catalogue",
     "list_metrics": ".runner.catalogue",
     "make_agent": ".runner.make",
-    "offline": ".offline",
-    "record": ".offline.record",
-    "replay": ".offline.replay",
     "run": ".runner.run",
     "runner": ".runner",
     "sweep": ".runner.sweep",

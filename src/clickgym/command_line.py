@@ -44,15 +44,6 @@ COMMANDS = {
         "Search for the hyper-parameters that give an agent the lowest regret, within a budget of sessions.",
     ),
     "merge": ("runner:merge", "Merge several results folders into a new one, and write its table and its figure."),
-    "record": ("offline:record", "Write the click log of an agent in an environment."),
-    "evaluate": (
-        "offline:evaluate",
-        "Estimate from a click log the reward of another ranking policy, by named estimators.",
-    ),
-    "decide": ("offline:decide", "Recommend a list for a query of a click log, if one was measured to be better."),
-    "fit": ("offline:fit", "Fit click models to a click log, report how well they predict clicks, and write an instance file."),
-    "check-models": ("offline:check", "Check whether simulations of a click log can be trusted to order lists."),
-    "features": ("offline:features", "Make a contextual instance (items with features) from ratings."),
     "report": ("runner:report", "Write the table, the figure and reports of the results in a folder."),
 }
 """The commands in the order of the help text: the room and the function of each, in ``commands/NAME.py`` of the room; and the

@@ -338,9 +338,7 @@ def test_li2019_switching_of_another_query():
 
 def test_abrupt_starts_with_the_stationary_instance_and_draws_afresh():
     table = attractions("abrupt:n_items=200,n_positions=3,n_epochs=4,length=5,seed=7")
-    np.testing.assert_array_equal(
-        table[0], load_instance("uniform:n_items=200,n_positions=3,seed=7").model("CM").attraction
-    )
+    np.testing.assert_array_equal(table[0], load_instance("uniform:n_items=200,n_positions=3,seed=7").model("CM").attraction)
     assert np.abs(np.corrcoef(table) - np.eye(4)).max() < 0.35
     for row in table:
         assert 0.4 < row.mean() < 0.6
@@ -349,9 +347,7 @@ def test_abrupt_starts_with_the_stationary_instance_and_draws_afresh():
 
 def test_random_walk_is_reflected_at_0_and_1():
     table = attractions("random-walk:n_items=50,n_positions=3,n_epochs=400,length=1,step=0.05,seed=7")
-    np.testing.assert_array_equal(
-        table[0], load_instance("uniform:n_items=50,n_positions=3,seed=7").model("CM").attraction
-    )
+    np.testing.assert_array_equal(table[0], load_instance("uniform:n_items=50,n_positions=3,seed=7").model("CM").attraction)
     assert 0 <= table.min() < 0.01 < 0.99 < table.max() <= 1
     moves = np.diff(table, axis=0)
     inside = (table[:-1] > 0.25) & (table[:-1] < 0.75)  # five standard deviations from the walls

@@ -170,9 +170,7 @@ def test_the_module_is_the_command(help_of_a_process):
 def test_help_loads_neither_agents_nor_a_command(help_of_a_process):
     loaded = help_of_a_process[1]
     assert "clickgym.command_line" in loaded
-    assert [
-        name for name in loaded if name.startswith(tuple(f"clickgym.{room}" for room in ("agents", "runner", "offline", "lab")))
-    ] == []
+    assert [name for name in loaded if name.startswith(tuple(f"clickgym.{room}" for room in ("agents", "runner", "lab")))] == []
 
 
 # ------------------------------------------------------------------------------------------------------- report and table

@@ -15,10 +15,10 @@ from terminal_output import asking
 import clickgym
 from clickgym.command_line import main
 from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, MEMORY, list_instances
-from clickgym.offline import ClickLog, compare, fit_models, read_log, write_tidy
 from clickgym.runner.metrics import DERIVED, LEARNED, METRICS
 from clickgym.runner.results import read_results
 from clickgym.runner.summaries import summary
+from clickgym_logs import ClickLog, compare, fit_models, read_log, write_tidy
 
 
 @pytest.fixture(scope="module")

@@ -14,6 +14,7 @@ from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete
 from gymnasium.wrappers import TimeLimit
 
 import clickgym
+import clickgym_logs
 from clickgym.agents import AGENTS
 from clickgym.envs import RankedList
 from clickgym.envs.guests import sizes_of
@@ -187,7 +188,7 @@ def with_spaces(lists=None, clicks=None):
 def test_other_spaces_are_refused_by_what_is_expected(door, env, words):
     doors = {
         "run": lambda: clickgym.run(agent(), env, 10),
-        "record": lambda: clickgym.record(agent(), env, 10),
+        "record": lambda: clickgym_logs.record(agent(), env, 10),
         "make_agent": lambda: clickgym.make_agent("Random", env),
     }
     with pytest.raises(ValueError, match=words):
@@ -221,7 +222,7 @@ def test_record_regret_measures_a_guest():
 
 
 def test_what_a_guest_showed_is_recorded():
-    log = clickgym.record(clickgym.agents.Random(N_ITEMS, K, seed=0), Shop(clicks="mapping"), 30, seed=0)
+    log = clickgym_logs.record(clickgym.agents.Random(N_ITEMS, K, seed=0), Shop(clicks="mapping"), 30, seed=0)
     assert log.items.shape == log.clicks.shape == (30, K)
     assert log.clicks.sum() > 0
     assert log.item_labels == ("0", "1", "2", "3")

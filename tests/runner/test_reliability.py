@@ -20,11 +20,12 @@ from markdown_it import MarkdownIt
 from polars.testing import assert_frame_equal
 
 import clickgym
+import clickgym_logs
 from clickgym.__main__ import main
 from clickgym.core.files import HOST, FileError
-from clickgym.offline import read_log
 from clickgym.runner.reports.exports import to_latex, to_markdown
 from clickgym.runner.results import merge, read_results
+from clickgym_logs import read_log
 
 ROOT = Path(__file__).resolve().parents[2]
 ARGUMENTS = {"horizon": 200, "checkpoints": [10, 200], "seed": 3, "n_jobs": 1}
@@ -182,7 +183,7 @@ import gymnasium as gym
 import clickgym
 from clickgym.__main__ import main
 from clickgym.envs.instances import load_instance
-from clickgym.offline import write_tidy
+from clickgym_logs import write_tidy
 
 warnings.simplefilter("ignore")  # compiled kernels cannot be kept either
 resource.setrlimit(resource.RLIMIT_FSIZE, (2500, resource.RLIM_INFINITY))
@@ -190,7 +191,7 @@ for words in sys.stdin:
     print("code", main(words.split()), file=sys.stderr)
 env = gym.make("PBMRank-v0")
 agent = clickgym.make_agent("TopRank", env, horizon=100, seed=0)
-log = clickgym.record(agent, env, 500, seed=0)
+log = clickgym_logs.record(agent, env, 500, seed=0)
 for write in (
     lambda: agent.save("agent.npz"), lambda: load_instance("yandex-9982").save("instance.json"),
     lambda: write_tidy(log, "log.csv"), lambda: write_tidy(log, "log.csv.gz"), lambda: write_tidy(log, "log.parquet"),
@@ -394,7 +395,10 @@ def test_absurd_sizes_are_refused_at_once_with_what_they_would_take(here, capsys
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda env: clickgym.record(clickgym.agents.Random(10, 5, seed=0), env, 10**15), "a log of 1,000,000,000,000,000 s"),
+        (
+            lambda env: clickgym_logs.record(clickgym.agents.Random(10, 5, seed=0), env, 10**15),
+            "a log of 1,000,000,000,000,000 s",
+        ),
         (lambda env: gym.make_vec("PBMRank-v0", num_envs=10**12), r"1,000,000,000,000 streams would take .* TB of memory"),
         (
             lambda env: clickgym.run("TopRank", env, 10**18),

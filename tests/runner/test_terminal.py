@@ -21,9 +21,9 @@ import clickgym
 from clickgym.core import compiling
 from clickgym.core.compiling import CompilationNote, Compiling
 from clickgym.core.terminal import Column, print_table, say
-from clickgym.offline import ClickLog, write_tidy
 from clickgym.runner.progress import Progress
 from clickgym.runner.results import Trial
+from clickgym_logs import ClickLog, write_tidy
 
 
 @pytest.fixture(scope="module")

@@ -77,7 +77,7 @@ MAX_AGE = 90
 """Days after which a compiled function that nobody uses is removed."""
 DAY = 86400
 """Seconds."""
-ROOMS = ("core", "envs", "agents", "runner", "offline")
+ROOMS = ("core", "envs", "agents", "runner")
 """The parts of the package that may hold kernels."""
 LIBRARIES = ("builtins", "math", "numba", "numpy")
 """Those whose functions numba knows."""

@@ -1,0 +1,59 @@
+"""``clickgym check-models``: can the users of a log be simulated?"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from clickgym.core.console import Json, bold, compiling_told, errors, output, print_json
+from clickgym.core.terminal import Column, print_table, say
+
+from ..left_out import MODELS, check_models
+from ..readers import log_name, read_log
+from .logs import Columns, Log, names
+
+
+def check(
+    log: Log,
+    model: Annotated[list[str] | None, typer.Option(
+        "--model", "-m", metavar="MODEL...", help=f"One or more of {', '.join(map(bold, MODELS))}.", show_default="all of them",
+    )] = None,
+    least_sessions: Annotated[int, typer.Option(metavar="N", help="Sessions of a list that is left out, at least.")] = 100,
+    columns: Columns = "",
+    seed: Annotated[int, typer.Option(metavar="N", help="The same seed gives the same intervals.")] = 0,
+    as_json: Json = False,
+) -> None:  # fmt: skip
+    """Check whether simulations of a click log can be trusted to order lists.
+
+    Each query with two or more lists leaves out one list at a time, and click models foretell its click rates by position from
+    all other lists. [bold]error[/] is the root of their mean squared error, [bold]noise[/] that of a model that knows the
+    truth. [bold]foretold[/] is the share of the differences between lists that a model foretells, without noise: 1 is all, 0 is
+    what the click rates of positions foretell, below 0 is worse. Intervals (0.95) are from resampled queries.
+
+    [bold]Examples[/]
+
+      clickgym check-models log.csv
+
+      clickgym check-models log.csv --model PBM UBM
+    """
+    with compiling_told(errors()):
+        sessions = read_log(log, columns=names(columns))
+        checked = check_models(sessions, model or MODELS, least_sessions=least_sessions, seed=seed)
+    rows = [
+        [row["model"], f"{row['error']:.4f}", f"{row['error_low']:.4f} to {row['error_high']:.4f}", f"{row['noise']:.4f}",
+         f"{row['foretold']:.3f}", f"{row['low']:.3f} to {row['high']:.3f}"]
+        for row in checked.table.iter_rows(named=True)
+    ]  # fmt: skip
+    heads = (Column(name, right=True) for name in ("error", "interval", "noise", "foretold", "interval"))
+    print_table(output(as_json), [Column("model"), *heads], rows)
+    say(output(as_json), checked.sentence, "bold")
+    if as_json:
+        print_json(
+            {
+                "log": log_name(log),
+                "models": checked.table.to_dicts(),
+                "verdict": checked.verdict,
+                "sentence": checked.sentence,
+            }
+        )

@@ -1,0 +1,62 @@
+"""``clickgym record``: the log of an agent in an environment, as a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from clickgym.core.checks import check_horizon
+from clickgym.core.console import compiling_told, errors, output
+from clickgym.core.terminal import say
+from clickgym.runner.commands.names import agents, environments, instances
+from clickgym.runner.commands.run import number
+from clickgym.runner.make import make_agent, make_env
+
+from ..log import write_tidy
+from ..record import record as record_
+
+
+def record(
+    env: Annotated[str, typer.Argument(
+        metavar="ENV", autocompletion=environments, show_default=False,
+        help="The environment, before the options, as after [bold]clickgym run[/].",
+    )],
+    agent: Annotated[str, typer.Option(
+        "--agent", "-a", metavar="AGENT", autocompletion=agents, show_default=False,
+        help="The agent that shows the lists, as [bold]TopRank[/], [bold]Random[/], or your own [bold]module:Class[/].",
+    )],
+    sessions: Annotated[str, typer.Option(
+        metavar="N", show_default=False, help="Sessions, as [bold]100000[/] or [bold]1e5[/].",
+    )],
+    out: Annotated[Path, typer.Option(
+        metavar="FILE", show_default=False,
+        help="The table, [bold].csv[/], [bold].csv.gz[/] or [bold].parquet[/].",
+    )],
+    instance: Annotated[str | None, typer.Option(
+        "--instance", "-i", metavar="NAME|FILE", autocompletion=instances, show_default="a real search query",
+        help="The instance: a name, or your own JSON file.",
+    )] = None,
+    seed: Annotated[int, typer.Option(metavar="N", help="The same seed gives the same log.")] = 0,
+) -> None:  # fmt: skip
+    """Write the click log of an agent in an environment: its lists, and the clicks of the simulated users.
+
+    [bold]Examples[/]
+
+      clickgym record PBMRank-v0 --agent Random --sessions 1e5 --out log.csv
+
+    The commands [bold]fit[/], [bold]evaluate[/], [bold]decide[/] and [bold]check-models[/] read it.
+    """
+    if not out.name.endswith((".csv", ".csv.gz", ".parquet")) or not out.absolute().parent.is_dir():
+        raise ValueError(f"--out is {out}; expected a file that ends with .csv, .csv.gz or .parquet, in a folder that exists")
+    n = check_horizon(number(sessions), name="sessions")
+    with compiling_told(errors()):
+        try:
+            place = make_env(env, instance)
+            learner: Any = make_agent(agent, place, horizon=n, seed=seed)
+            log = record_(learner, place, n, seed=seed)
+        except TypeError as error:  # of an argument that was typed
+            raise ValueError(str(error)) from None
+    write_tidy(log, out)
+    say(output(), f"{out}: {len(log):,} sessions, {log.clicks.sum():,} clicks")

@@ -1,0 +1,238 @@
+"""Compare policies by several estimators; policies are named as on the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clickgym.core.checks import check_between, check_choice, check_count, check_kind, check_labels, check_seed, unknown
+from clickgym.core.files import read_arrays, reading
+from clickgym.envs import CLICK_MODELS, Instance, load_instance
+from clickgym.envs.users import REWARDS
+
+from .evaluation import Evaluation, Policies, check_cutoff, check_estimator, evaluate
+from .log import ClickLog
+from .policies import FixedPolicy, ItemPositionPolicy, PlackettLucePolicy, UniformPolicy, empirical_policies, sessions_by_query
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Estimates of the rewards of several policies, by several estimators, from one log.
+
+    Attributes:
+        log: the sessions.
+        policies: the evaluated policies, by their specs.
+        by_policy: the estimates of each policy, in the order of the estimators; refused estimates are left out.
+        refused: the reason why there is no estimate, by policy and estimator; empty unless another estimate exists.
+    """
+
+    log: ClickLog
+    policies: dict[str, Policies]
+    by_policy: dict[str, tuple[Evaluation, ...]]
+    refused: dict[tuple[str, str], str]
+
+    @property
+    def evaluations(self) -> tuple[Evaluation, ...]:
+        """All estimates, one policy after the other."""
+        return tuple(result for results in self.by_policy.values() for result in results)
+
+    def lists(self, policy: str) -> dict[str, tuple[str, ...]]:
+        """The list that a policy shows for each query, as labels.
+
+        Queries for which it shows several lists are left out.
+
+        Args:
+            policy: a key of ``policies``.
+
+        Example:
+            >>> log = ClickLog([[0, 1], [1, 0]], [[1, 0], [0, 1]], [0, 0], ("a", "b"), ("q",))
+            >>> compare(log, "fixed:b,a", ["pbm"]).lists("fixed:b,a")
+            {'q': ('b', 'a')}
+        """
+        policies, log = self.policies[check_choice("policy", policy, self.policies)], self.log
+        queries = [query for query, _ in sessions_by_query(log)]
+        by_query = policies if isinstance(policies, Mapping) else dict.fromkeys(queries, policies)
+        return {
+            query: tuple(log.item_labels[item] for item in of_query.ranking)
+            for query in queries
+            if isinstance(of_query := by_query.get(query), FixedPolicy)
+        }
+
+
+def compare(
+    log: ClickLog,
+    policies: str | Sequence[str],
+    estimators: Sequence[str],
+    *,
+    logging: str | None = None,
+    reward: str = "clicks",
+    cutoff: int | None = None,
+    bootstrap: int = 1000,
+    level: float = 0.95,
+    seed: int = 0,
+) -> Comparison:
+    """Estimate what several policies would have earned, and how much more than the logged policy.
+
+    Args:
+        log: a log that another policy made.
+        policies: one or several specs, as in `read_policy`.
+        estimators: names of `ESTIMATORS`.
+        logging: the policy that made the log, as a spec; None takes the probabilities that the log recorded.
+        reward, cutoff, bootstrap, level, seed: as for `evaluate`.
+
+    Raises:
+        ValueError, OSError: on wrong input; where an estimate is refused, and no other can be made.
+
+    Example:
+        >>> log = ClickLog([[0, 1], [1, 0]] * 5, [[1, 0], [0, 1]] * 5, [0] * 10, ("a", "b"), ("q",))
+        >>> compare(log, "fixed:a,b", ["ips", "pbm"], logging="uniform").evaluations[0].value
+        1.0
+    """
+    check_kind("log", log, ClickLog, "a ClickLog")
+    policies = some_labels("policies", [policies] if isinstance(policies, str) else policies)
+    check_choice("reward", reward, REWARDS)
+    estimators = some_labels("estimators", estimators)
+    for name in estimators:
+        check_estimator(name, reward)
+    targets = {spec: read_policy(spec, log, reward, cutoff) for spec in policies}
+    source = None if logging is None else read_policy(logging, log)
+    settings: dict[str, Any] = {
+        "reward": reward, "cutoff": cutoff, "bootstrap": check_count("bootstrap", bootstrap),
+        "level": check_between("level", level, 0.0, 1.0), "seed": check_seed(seed),
+    }  # fmt: skip
+    by_policy: dict[str, tuple[Evaluation, ...]] = dict.fromkeys(targets, ())
+    refused = {}
+    for spec, name in product(targets, estimators):
+        try:
+            by_policy[spec] += (evaluate(log, targets[spec], name, logging=source, **settings),)
+        except ValueError as error:
+            refused[spec, name] = str(error)
+    if not any(by_policy.values()):
+        raise ValueError(next(iter(refused.values())))
+    return Comparison(log, targets, by_policy, refused)
+
+
+def some_labels(name: str, words: Sequence[str]) -> tuple[str, ...]:
+    """Distinct words, at least one."""
+    checked = check_labels(name, words)
+    if not checked:
+        raise ValueError(f"{name} is empty; expected at least one")
+    return checked
+
+
+def of_query(log: ClickLog, query: str | None) -> ClickLog:
+    """The sessions of a query of the log; None: all."""
+    if query is None:
+        return log
+    check_choice("query", query, log.query_labels)
+    return log[log.queries == log.query_labels.index(query)]
+
+
+def read_policy(spec: str, log: ClickLog, reward: str = "clicks", cutoff: int | None = None) -> Policies:
+    """The policy of a spec, or one policy for each query.
+
+    Args:
+        spec: ``uniform`` (every list of a query's logged items alike), ``empirical`` (as often as logged),
+            ``fixed:<item>,<item>,...`` (the items by label), an ``.npz`` file with ``action_dist`` (items × positions) or
+            ``scores`` (items; a Plackett-Luce policy), and optionally the labels in ``items`` (by default 0, 1, ...); or
+            what ``clickgym fit`` wrote, a file or a folder of several, ``<path>:<model>``: the best list of each query under
+            that click model (which need not be named where there is but one).
+        log: the log whose items the policy ranks.
+        reward, cutoff: for which a list of a click model is best.
+
+    Raises:
+        ValueError: if nothing is called so, or if the file or an item does not fit.
+    """
+    check_kind("policy", spec, str, "words such as uniform or fixed:a,b, or a file")
+    check_kind("log", log, ClickLog, "a ClickLog")
+    check_choice("reward", reward, REWARDS)
+    check_cutoff(cutoff, log)
+    if spec == "empirical":
+        return empirical_policies(log)
+    if spec == "uniform":
+        return _uniform(log)
+    path, _, model = (spec, "", "") if ":" not in spec or Path(spec).exists() else spec.rpartition(":")
+    if not spec.startswith("fixed:") and (path.endswith(".json") or Path(path).is_dir()):
+        return _best_lists(Path(path), model, log, reward, cutoff)
+    return _of_one_query(spec, log)
+
+
+def _of_one_query(spec: str, log: ClickLog) -> Policies:
+    if len(np.unique(log.queries)) > 1:
+        raise ValueError(f"the policy {spec!r} ranks the items of one query, and the log has several; choose one with --query")
+    if spec.startswith("fixed:"):
+        return FixedPolicy(_numbers(spec.removeprefix("fixed:").split(","), log))
+    return _from_arrays(spec, log)
+
+
+def _uniform(log: ClickLog) -> Policies:
+    return {
+        query: UniformPolicy(np.setdiff1d(log.items[sessions], -1), log.n_positions)
+        for query, sessions in sessions_by_query(log)
+    }
+
+
+def _from_arrays(spec: str, log: ClickLog) -> Policies:
+    """The policy of an ``.npz`` file."""
+    if not spec.endswith(".npz"):
+        raise ValueError(
+            f"unknown policy {spec!r}; expected uniform, empirical, fixed:<item>,..., an .npz file or what clickgym fit wrote"
+        )
+    if not Path(spec).exists():
+        raise ValueError(f"cannot read the policy {spec}: there is no such file")
+    with reading(spec, "cannot be read as a policy", "expected what np.savez writes; restore it from a backup"):
+        arrays = read_arrays(spec)
+    name = next((name for name in ("action_dist", "scores") if name in arrays), None)
+    if name is None:
+        raise ValueError(f"{spec} holds neither 'action_dist' nor 'scores', but {', '.join(arrays) or 'nothing'}")
+    values = arrays[name]
+    labels = arrays.get("items", np.arange(len(np.atleast_1d(values))))
+    try:
+        items = _numbers(list(map(str, labels.ravel().tolist())), log)
+        return PlackettLucePolicy(values, log.n_positions, items) if name == "scores" else ItemPositionPolicy(values, items)
+    except ValueError as error:
+        raise ValueError(f"{spec}: {error}") from None
+
+
+def _best_lists(path: Path, model: str, log: ClickLog, reward: str, cutoff: int | None) -> Policies:
+    """For each query of the instance file, or of those in the folder, the best list under a click model of the file."""
+    policies: dict[str, FixedPolicy] = {}
+    for file in sorted(path.glob("*.json")) if path.is_dir() else [path]:
+        instance = load_instance(file)
+        query, items = instance.estimation.get("query"), instance.estimation.get("items")
+        if not isinstance(query, str) or not isinstance(items, list) or len(items) != instance.n_items:
+            raise ValueError(f"{file} has no query and no labels of items; expected a file that clickgym fit wrote")
+        if query in policies:
+            raise ValueError(f"{file} is a second file of the query {query!r} in {path}; expected one for each query")
+        best = instance.model(_kind(instance, model, file, path), log.n_positions).optimal_ranking(reward, cutoff)
+        policies[query] = FixedPolicy(_numbers(items, log)[best])
+    for query, _ in sessions_by_query(log):
+        if query not in policies:
+            raise ValueError(f"{path} has no list for the query {query!r} of the log; choose a query with --query")
+    return policies
+
+
+def _kind(instance: Instance, model: str, file: Path, path: Path) -> str:
+    """The click model of an instance that has this name, or that it has alone."""
+    kinds = [kind for kind in instance.models if kind in CLICK_MODELS]
+    if not kinds:
+        raise ValueError(f"{file} has no click model of {', '.join(CLICK_MODELS)}; it has {', '.join(instance.models)}")
+    matches = [kind for kind in kinds if model.upper() in ("", kind)]
+    if len(matches) != 1:
+        raise ValueError(f"{file} has the click models {', '.join(kinds)}; choose one, as in {path}:{kinds[0]}")
+    return matches[0]
+
+
+def _numbers(labels: Sequence[str], log: ClickLog) -> NDArray[np.int64]:
+    """How the log numbers the items with these labels."""
+    number = {label: index for index, label in enumerate(log.item_labels)}
+    for label in labels:
+        if label not in number:
+            raise ValueError(unknown("item", label, number))
+    return np.array([number[label] for label in labels])

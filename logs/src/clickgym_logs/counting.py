@@ -1,0 +1,324 @@
+"""Compiled passes over the sessions of a log: numbering its (query, item) pairs, and what the estimators count.
+
+Where a list ends before the last position, its items are followed by -1, and so are the numbers of its pairs: nothing is
+counted there. The sessions are taken in the order of their queries. A pair belongs to one query, so whatever is summed by
+pair can be summed for several ranges of queries at once, with no lock and in the same order for any number of workers.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clickgym.core.kernels import inner, kernel
+
+Long = NDArray[np.int64]
+Ints = NDArray[np.int32]
+
+
+def by_query(queries: Ints, items: Ints, n_items: int) -> tuple[Long, Long, Ints]:
+    """Sort the sessions by query and number the pairs.
+
+    Args:
+        queries: ``(N,)``.
+        items: ``(N, K)``, -1 below the end of a list.
+        n_items: items are numbered below this.
+
+    Returns:
+        ``(N,)`` the sessions in the order of their queries; ``(P,)`` the code ``query * n_items + item`` of each pair,
+        ascending; ``(N, K)`` int32 the number of the pair at each position, -1 where there is none, sessions in that order.
+    """
+    order = np.argsort(queries, kind="stable")
+    codes = np.empty(0, np.int64)
+    codes = np.empty(find_pairs(queries, items, order, np.full(n_items, -1, np.int32), codes), np.int64)
+    find_pairs(queries, items, order, np.full(n_items, -1, np.int32), codes)
+    codes.sort()
+    numbers = np.empty(items.shape, np.int32)
+    number_pairs(queries, items, order, codes, np.empty(n_items, np.int32), numbers)
+    return order, codes, numbers
+
+
+@inner
+def list_length(row):  # type: ignore[no-untyped-def]
+    """How many positions of a list there are, of its items or the numbers of its pairs; at least one."""
+    n = len(row)
+    while n > 1 and row[n - 1] < 0:
+        n -= 1
+    return n
+
+
+@kernel
+def faulty_list(items, clicks):  # type: ignore[no-untyped-def]
+    """The first session whose list has an item twice, and the item; -1 for the item where there is none at a position that
+    has one below it or a click, or at the first; twice -1 where all is well.
+    """
+    for session in range(len(items)):
+        n = list_length(items[session])
+        for k in range(n):
+            item = items[session, k]
+            if item < 0:
+                return session, -1
+            for below in range(k + 1, n):
+                if item == items[session, below]:
+                    return session, item
+        for k in range(n, items.shape[1]):
+            if clicks[session, k]:
+                return session, -1
+    return -1, -1
+
+
+@kernel
+def find_pairs(queries, items, order, seen_for, codes):  # type: ignore[no-untyped-def]
+    """Write the code of each pair where there is room for it, and return how many pairs there are."""
+    n_pairs = 0
+    for session in order:
+        for k in range(items.shape[1]):
+            item = items[session, k]
+            if item >= 0 and seen_for[item] != queries[session]:
+                seen_for[item] = queries[session]
+                if n_pairs < len(codes):
+                    codes[n_pairs] = np.int64(queries[session]) * len(seen_for) + item
+                n_pairs += 1
+    return n_pairs
+
+
+@kernel
+def number_pairs(queries, items, order, codes, number_of, numbers):  # type: ignore[no-untyped-def]
+    """Replace the items of each session, in the given order, by the numbers of their pairs."""
+    n_items, next_pair, query = len(number_of), 0, -1
+    for row in range(len(order)):
+        session = order[row]
+        if queries[session] != query:
+            query = queries[session]
+            while next_pair < len(codes) and codes[next_pair] // n_items == query:
+                number_of[codes[next_pair] % n_items] = next_pair
+                next_pair += 1
+        for k in range(items.shape[1]):
+            item = items[session, k]
+            numbers[row, k] = number_of[item] if item >= 0 else -1
+
+
+def last_clicks(clicks: NDArray[np.int8]) -> Ints:
+    """``(N,)`` the position of each session's last click, -1 without clicks."""
+    last = np.full(len(clicks), -1, np.int32)
+    for k, clicked in enumerate(clicks.T):
+        last[clicked > 0] = k
+    return last
+
+
+@kernel
+def count_examined(pairs, clicks, until_first, examined, clicked, last_of_pair, last_at, clicked_at):  # type: ignore[no-untyped-def]
+    """Count what the models that scan from the top take for certain.
+
+    Examined is what stands down to the first click, or to the last one; everything, if there is no click. Clicks below that
+    do not count. The last clicks are counted by pair and by position.
+    """
+    for session in range(len(pairs)):
+        end = -1
+        for k in range(pairs.shape[1]):
+            if clicks[session, k] and not (until_first and end >= 0):
+                end = k
+        for k in range(list_length(pairs[session]) if end < 0 else end + 1):
+            pair = pairs[session, k]
+            examined[pair] += 1
+            if clicks[session, k]:
+                clicked[pair] += 1
+                clicked_at[k] += 1
+        if end >= 0:
+            last_of_pair[pairs[session, end]] += 1
+            last_at[end] += 1
+
+
+@kernel
+def count_certain(pairs, clicks, last, by_pair, displays, clicked, skipped, passed, clicked_in_group):  # type: ignore[no-untyped-def]
+    """What exact EM need not count again: displays and clicks of each pair, the skips above a last click (or on the first
+    position), and of each group all clicks and those that were not the last. A group is a pair, or a position.
+    """
+    for session in range(len(pairs)):
+        certain = max(last[session], 0)
+        for k in range(list_length(pairs[session])):
+            pair = pairs[session, k]
+            group = pair if by_pair else k
+            displays[pair] += 1
+            if clicks[session, k]:
+                clicked[pair] += 1
+                clicked_in_group[group] += 1
+                if k < last[session]:
+                    passed[group] += 1
+            elif k <= certain:
+                skipped[pair] += 1
+
+
+def merge_tails(pairs: Ints, last: Ints, first: Long) -> tuple[Ints, Ints, Ints]:
+    """Merge the sessions of which exact EM sees the same: the last click, the item that it was on, and all items below.
+
+    Args:
+        pairs: ``(N, K)``, sorted by query; its memory is used again for the result.
+        last: ``(N,)`` as from `last_clicks`.
+        first: the first session of each block of whole queries, and N; a block is the work of one thread.
+
+    Returns:
+        ``(M, K)`` pairs and ``(M,)`` last clicks of the first session of each kind, in their order, and ``(M,)`` how many
+        sessions there are of each.
+    """
+    weights = np.empty(len(pairs), np.int32)
+
+    def merge(block: int) -> None:
+        start, stop = first[block], first[block + 1]
+        slots = np.full(1 << int(2 * (stop - start)).bit_length(), -1, np.int32)
+        count_tails(start, stop, pairs, last, slots, weights)
+
+    in_parallel(merge, len(first) - 1)
+    n_kinds = keep_counted(pairs, last, weights)
+    return pairs[:n_kinds], last[:n_kinds], weights[:n_kinds]
+
+
+@kernel
+def count_tails(start, stop, pairs, last, slots, weights):  # type: ignore[no-untyped-def]
+    """Count the sessions of each kind at the first of them; the others count nothing.
+
+    ``slots``, -1 everywhere, a power of two and more than twice the number of sessions, is a hash table of the first ones.
+    """
+    n_positions, mask = pairs.shape[1], len(slots) - 1
+    for session in range(start, stop):
+        certain = max(last[session], 0)
+        begin = certain if last[session] >= 0 else 1  # without a click all is known of the first position
+        code = last[session] + 1
+        for k in range(begin, n_positions):
+            code = (code ^ pairs[session, k]) * 0x1E3779B97F4A7C15
+            code ^= (code >> 32) & 0xFFFFFFFF
+        slot = code & mask
+        while True:
+            other = slots[slot]
+            if other < 0:
+                slots[slot], weights[session] = session, 1
+                break
+            same = last[other] == last[session]
+            for k in range(begin, n_positions):
+                same = same and pairs[other, k] == pairs[session, k]
+            if same:
+                weights[other] += 1
+                weights[session] = 0
+                break
+            slot = (slot + 1) & mask
+
+
+@kernel
+def keep_counted(pairs, last, weights):  # type: ignore[no-untyped-def]
+    """Move the sessions that count up to the front, and return how many there are."""
+    n_counted = 0
+    for session in range(len(pairs)):
+        if weights[session]:
+            for k in range(pairs.shape[1]):
+                pairs[n_counted, k] = pairs[session, k]
+            last[n_counted], weights[n_counted] = last[session], weights[session]
+            n_counted += 1
+    return n_counted
+
+
+def count_cells(pairs: Ints, clicks: NDArray[np.int8], n_pairs: int, after_click: bool) -> tuple[Long, Ints, Ints, Ints]:
+    """Displays and clicks of each pair in each context, without the contexts in which it never stood.
+
+    Args:
+        pairs, clicks: ``(N, K)``.
+        n_pairs: P.
+        after_click: the context is the position k and the last click above it, numbered ``k * K + last`` with ``last`` as in
+            `UserBrowsingModel`; else it is the position alone.
+
+    Returns:
+        ``(P + 1,)`` the first cell of each pair; then for each cell the context, the clicks, and the displays without click.
+    """
+    n_contexts = pairs.shape[1] ** 2 if after_click else pairs.shape[1]
+    first_event = np.zeros(n_pairs + 1, np.int64)
+    count_displays(pairs, first_event[1:])
+    first_event.cumsum(out=first_event)
+    events = np.empty(first_event[-1], np.int32)
+    collect_events(pairs, clicks, after_click, first_event[:-1].copy(), events)
+    counts, contexts = np.zeros(2 * n_contexts, np.int64), np.empty(n_contexts, np.int64)
+    first_cell = np.zeros(n_pairs + 1, np.int64)
+    nothing = np.empty(0, np.int32)
+    merge_events(events, first_event, counts, contexts, first_cell, nothing, nothing, nothing)
+    context, clicked, skipped = (np.empty(first_cell[-1], np.int32) for _ in range(3))
+    merge_events(events, first_event, counts, contexts, first_cell, context, clicked, skipped)
+    return first_cell, context, clicked, skipped
+
+
+@kernel
+def count_displays(pairs, displays):  # type: ignore[no-untyped-def]
+    """Add the displays of each pair."""
+    for session in range(len(pairs)):
+        for k in range(list_length(pairs[session])):
+            displays[pairs[session, k]] += 1
+
+
+@kernel
+def collect_events(pairs, clicks, after_click, position, events):  # type: ignore[no-untyped-def]
+    """Sort the displays by pair; an event is twice the context, plus one if there was a click."""
+    n_positions = pairs.shape[1]
+    for session in range(len(pairs)):
+        last = 0
+        for k in range(list_length(pairs[session])):
+            pair = pairs[session, k]
+            context = k * n_positions + last if after_click else k
+            events[position[pair]] = 2 * context + clicks[session, k]
+            position[pair] += 1
+            if clicks[session, k]:
+                last = k + 1
+
+
+@kernel
+def merge_events(events, first_event, counts, contexts, first_cell, context, clicked, skipped):  # type: ignore[no-untyped-def]
+    """Count equal events of each pair. Where there is no room for the cells yet, only find where those of a pair begin."""
+    cell = 0
+    for pair in range(len(first_event) - 1):
+        n_met = 0
+        for event in events[first_event[pair] : first_event[pair + 1]]:
+            here = event // 2
+            if counts[2 * here] + counts[2 * here + 1] == 0:
+                contexts[n_met] = here
+                n_met += 1
+            counts[event] += 1
+        for i in range(n_met):
+            here = contexts[i]
+            if len(context):
+                context[cell], skipped[cell], clicked[cell] = here, counts[2 * here], counts[2 * here + 1]
+            counts[2 * here] = counts[2 * here + 1] = 0
+            cell += 1
+        first_cell[pair + 1] = cell
+
+
+def cut(first: Long, size: int) -> Long:
+    """Cut a row of groups into blocks of whole groups, about ``size`` elements each.
+
+    Args:
+        first: ``(n + 1,)`` ascending, the first element of each group, and the number of elements.
+        size: elements of a block, unless a single group is larger.
+
+    Returns:
+        The group with which each block begins, and n.
+    """
+    marks = np.searchsorted(first, np.arange(0, max(int(first[-1]), 1), size))
+    return np.unique(np.append(marks, len(first) - 1)).astype(np.int64)
+
+
+def in_parallel(work: Callable[[int], None], n_blocks: int) -> None:
+    """Call ``work`` with the number of each block, in as many threads as there are processors."""
+    if n_blocks == 1:
+        work(0)
+        return
+    with ThreadPoolExecutor(n_processors()) as pool:
+        list(pool.map(work, range(n_blocks)))
+
+
+def n_processors() -> int:
+    """How many processors there are for this process."""
+    return (os.process_cpu_count() if hasattr(os, "process_cpu_count") else os.cpu_count()) or 1
+
+
+Input = TypeVar("Input")
+Output = TypeVar("Output")

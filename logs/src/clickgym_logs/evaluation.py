@@ -1,0 +1,363 @@
+"""Off-policy evaluation: estimate the reward of a ranking policy from a log that another policy made.
+
+The value of a policy is its expected reward per list, by default the number of clicks. Every estimator here weighs the
+logged clicks,
+
+    V = mean over sessions of Σ_k weight(n, k) c(n, k),
+
+and they differ in what the weight compares between the target policy Φ and the logging policy π, hence in what they
+assume about users, and in variance:
+
+| estimator | weight of a click on the item a_k at position k | unbiased if |
+|---|---|---|
+| `ips` | Φ(list) / π(list) | always |
+| `cascade` | Φ(first k items) / π(first k items) | what is below does not influence a click: every model below |
+| `item-position` | Φ(a_k at k) / π(a_k at k) | a click depends on the item and its position: PBM |
+| `pbm`, `cm`, `dcm`, `ubm`, `sdbn`, `dbn` | examinations of a_k per list under Φ / under π | that click model |
+
+*Click-model estimators.* In each of these models a click is an examination times an attraction α(a), whatever the
+list. So the value is ``Σ_a α(a) X_Φ(a)`` with X(a) the expected number of examinations of item a per list, and clicks
+weighed by ``X_Φ(a) / X_π(a)`` estimate it. For the PBM ``X_Φ(a) = Σ_k χ_k Φ(a at k)``; for the UBM ``X_Φ(a) =
+Σ_{k,k'} γ_{k,k'} Φ(a, k, k')``, which makes this the inner product ``<W, Φ(a,·,·)>`` of He et al. 2020, equation 10.
+
+1. Equation 10 sums k' from 0 to k; the last click above position k is at most at k - 1, as the paper's own W says.
+2. Φ(a, k, k') and π(a, k, k') depend on the users' clicks, so outside the PBM a policy alone does not determine X. With
+   a ``logging`` policy, both are computed from the click model (unbiased if its parameters are right). Without one,
+   X_π is that of the log's own lists.
+3. `ubm` without a ``logging`` policy is the paper's procedure (its equation 11 and what follows): π(a, k, k') is
+   counted in the log, the attraction of an item is its clicks over the sum of its examination weights, and Φ(a, k, k')
+   follows from these attractions. The paper draws the clicks under Φ one position after the other; here their
+   expectation is taken, which has the same mean and no noise. An estimated attraction above 1 counts as 1 in
+   Φ(a, k, k'); the paper cuts its product with the weight off at 1.
+
+*Self-normalised* estimates divide by the weights' sum instead of their expectation: Σ of the weights for `ips`, the
+same at each position for `cascade` and `item-position`, and for a click model the weighted examinations, ``Σ_k χ_k weight /
+Σ_a X_Φ(a)``. They are biased by O(1/N) and usually vary less.
+
+*Other rewards.* With a ``cutoff`` m only the first m positions count. ``any_click`` is 1 for a list with a click; `ips` and
+`cascade` count the first click alone (for the others it is not a sum over clicks).
+``satisfaction`` is 1 for a user who left satisfied, which no log tells: `dcm`, `sdbn` and `dbn` multiply the examinations
+under Φ by the model's probability of leaving after a click.
+
+*Lists of unequal length.* How many results there are belongs to the session, as the query does: a policy is a law over lists
+given a length, and the propensities of a list, a prefix or an item-position are those among the sessions of its length. Nothing
+below the end is examined: a whole list, or a prefix, is as long as the session's, an item-position below has the weight 1, and
+X counts the positions by the share of the query's sessions that have them.
+
+*Infinite weights*, and those above 1e100, are refused: a list (prefix, item at a position, examined item) that the target
+shows and the logging policy never does, or with unknown probability; and a log in which no session has a positive weight.
+Recorded propensities tell only of what was logged: a ``mean_weight`` far below 1 shows that something was not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clickgym.core.checks import check_between, check_choice, check_count, check_kind, check_seed, short
+from clickgym.envs import ClickModel
+
+from .bootstrap import Resampling, in_units
+from .estimation.estimator import Estimator
+from .log import ClickLog
+from .model_weights import MODEL_BASED, ModelWeights
+from .policies import Policy, empirical_policies, sessions_by_query
+from .weights import WEIGHTS, Contributions, Floats, QuerySessions, Weigh
+
+ESTIMATORS = (*WEIGHTS, *MODEL_BASED)
+"""The names of the estimators."""
+
+SATISFYING = tuple(name for name, estimator in MODEL_BASED.items() if "satisfaction" in estimator.model_class.rewards)
+CAN_ESTIMATE = {"clicks": ESTIMATORS, "any_click": ("ips", "cascade"), "satisfaction": SATISFYING}
+
+LEAST_SESSIONS = 100
+"""An effective sample size below it is worth a caution: the interval of so few is itself uncertain."""
+MOST_OFF = 0.1
+"""A mean weight that is farther than this from 1 is worth a caution, also within its interval."""
+ROUNDING = 1e-9
+"""How far a mean weight may be beyond its interval by rounding alone."""
+
+Policies: TypeAlias = Policy | Mapping[str, Policy]
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """An off-policy estimate.
+
+    Attributes:
+        estimator: its name.
+        value: the estimated expected reward per session.
+        standard_error: of ``value``, from the variance between sessions; NaN for a single session, which has none.
+        interval: bootstrap confidence interval of ``value``; NaN for a single session.
+        self_normalised, self_normalised_interval: the same with self-normalised weights.
+        on_policy: the logged reward per session, which is the value of the logging policy; None for satisfaction, which logs do
+            not contain.
+        on_policy_interval: bootstrap confidence interval of ``on_policy``.
+        difference: ``value`` minus ``on_policy``, or minus the value of the other policy by the same estimator. None if there
+            is neither.
+        difference_interval: its bootstrap confidence interval. Sessions are resampled as a whole, with both sides of the
+            difference, so that what they share cancels.
+        probability_better: the share of these resamplings in which the difference is positive (0 counts half).
+        n_sessions: N.
+        effective_sample_size: ``(Σw)²/Σw²``, how many sessions of equal weight would vary as much (at the worst position,
+            where weights are normalised by position).
+        mean_weight: 1 in expectation; far below 1, the log rarely shows what the target policy would show.
+        mean_weight_interval: its confidence interval, from the variance between sessions; NaN for a single session.
+        max_weight: the largest weight of a session.
+    """
+
+    estimator: str
+    value: float
+    standard_error: float
+    interval: tuple[float, float]
+    self_normalised: float
+    self_normalised_interval: tuple[float, float]
+    on_policy: float | None
+    on_policy_interval: tuple[float, float] | None
+    difference: float | None
+    difference_interval: tuple[float, float] | None
+    probability_better: float | None
+    n_sessions: int
+    effective_sample_size: float
+    mean_weight: float
+    mean_weight_interval: tuple[float, float]
+    max_weight: float
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """Reasons to distrust the estimate, one sentence each.
+
+        There is one if the mean weight differs from 1 by more than 0.1, or its interval excludes 1. There is another if the
+        effective sample size is below 100 sessions.
+        """
+        sentences = []
+        low, high = self.mean_weight_interval
+        if abs(self.mean_weight - 1.0) > MOST_OFF or low > 1.0 + ROUNDING or high < 1.0 - ROUNDING:
+            sentences.append(
+                f"the mean weight of {self.estimator} is {self.mean_weight:.3f}, where 1 is expected"
+                f"{f' (interval {low:.3f} to {high:.3f})' if np.isfinite(low) else ''}: the log is too short for this policy, "
+                f"lacks what it shows, or records other propensities than it had."
+            )
+        if self.effective_sample_size < LEAST_SESSIONS:
+            sentences.append(
+                f"the effective size of {self.estimator} is {self.effective_sample_size:.0f}, below {LEAST_SESSIONS}: little "
+                f"of the log ({self.n_sessions:,}) tells of this policy, and the intervals of so few are rough."
+            )
+        return tuple(sentences)
+
+
+def evaluate(
+    log: ClickLog,
+    target: Policies,
+    estimator: str = "ips",
+    *,
+    logging: Policies | None = None,
+    model: ClickModel | Estimator | None = None,
+    against: Policies | None = None,
+    reward: str = "clicks",
+    cutoff: int | None = None,
+    bootstrap: int = 1000,
+    level: float = 0.95,
+    seed: int = 0,
+) -> Evaluation:
+    """Estimate the value of a policy from the log of another policy.
+
+    Args:
+        log, target, estimator, logging, model, reward, cutoff: as in `contributions`.
+        against: the policy that the target is to be compared with, in the same form; None compares with what was logged.
+        bootstrap: resamplings of the sessions. Estimated parameters are held fixed: their uncertainty is not in the
+            intervals.
+        level: confidence level of the percentile intervals.
+        seed: of the bootstrap.
+
+    Returns:
+        The estimate, plain and self-normalised, with intervals, the difference that the target makes, and diagnostics.
+
+    Raises:
+        ValueError: as `contributions`; on a bad number; if no session has a positive weight.
+
+    Source: Li, Abbasi-Yadkori, Kveton, Muthukrishnan, Vinay, Wen, *Offline evaluation of ranking policies with click models*,
+    KDD 2018 (lists, item-positions, PBM); McInerney, Brost, Chandar, Mehrotra, Carterette, *Counterfactual evaluation of slate
+    recommendations with sequential reward interactions*, KDD 2020 (prefixes); He, An, Li, Chen, Guo, Li, Wang, *Contextual user
+    browsing bandits for large-scale online mobile recommendation*, RecSys 2020 (UBM).
+
+    Example:
+        >>> from clickgym_logs import ClickLog, FixedPolicy, UniformPolicy
+        >>> log = ClickLog([[0, 1], [1, 0]], [[1, 0], [0, 0]], [0, 0], ("a", "b"), ("q",))
+        >>> result = evaluate(log, FixedPolicy([0, 1]), "ips", logging=UniformPolicy(2, n_positions=2))
+        >>> result.value, result.on_policy, result.difference
+        (1.0, 0.5, 0.5)
+    """
+    check_count("bootstrap", bootstrap)
+    check_between("level", level, 0.0, 1.0)
+    resampling = Resampling(bootstrap, level, check_seed(seed))
+    settings: dict[str, Any] = {"logging": logging, "model": model, "reward": reward, "cutoff": cutoff}
+    values, weights = contributions(log, target, estimator, **settings)
+    logged = None if reward == "satisfaction" else earnings(log, reward, cutoff).astype(np.float64)
+    base = logged if against is None else contributions(log, against, estimator, **settings)[0]
+    diagnostics = _diagnostics(weights, level)
+    per_session = values.sum(axis=1)
+    plain, normalised = resampling.estimates(values, weights)
+    spread, unit = in_units(per_session)
+    return Evaluation(
+        estimator=estimator,
+        value=float(per_session.mean()),
+        standard_error=float(spread.std() / np.sqrt(len(log)) * unit) if len(log) > 1 else np.nan,
+        interval=resampling.interval(plain, len(log)),
+        self_normalised=float((values.sum(axis=0) / weights.sum(axis=0)).sum()),
+        self_normalised_interval=resampling.interval(normalised, len(log)),
+        on_policy=logged_reward(log, reward, cutoff),
+        on_policy_interval=None if logged is None else resampling.interval(resampling.means(logged), len(log)),
+        n_sessions=len(log),
+        **_difference(None if base is None else per_session - base.sum(axis=1), resampling),
+        **diagnostics,
+    )
+
+
+def _difference(differences: Floats | None, resampling: Resampling) -> dict[str, Any]:
+    """The fields of `Evaluation` about what the target makes a difference of in each session."""
+    if differences is None:
+        return {"difference": None, "difference_interval": None, "probability_better": None}
+    gains = resampling.means(differences)
+    return {
+        "difference": float(differences.mean()),
+        "difference_interval": resampling.interval(gains, len(differences)),
+        "probability_better": float((gains > 0).mean() + 0.5 * (gains == 0).mean()),
+    }
+
+
+def _diagnostics(weights: Floats, level: float) -> dict[str, Any]:
+    """The fields of `Evaluation` about weights, of which some must be positive."""
+    sums = weights.sum(axis=0)
+    if not (sums > 0).all():
+        where = f" at position {np.argmin(sums > 0) + 1}" if len(sums) > 1 else ""
+        raise ValueError(f"no session of the log shows what the target policy would{where}: there is nothing to estimate from")
+    small, unit = in_units(weights)
+    least, n = int(sums.argmin()), len(weights)
+    mean = float(sums[least] / n)
+    half = NormalDist().inv_cdf((1 + level) / 2) * float(small[:, least].std() / np.sqrt(n) * unit[least]) if n > 1 else np.nan
+    return {
+        "effective_sample_size": float(((sums / unit) ** 2 / (small**2).sum(axis=0)).min()),
+        "mean_weight": mean,
+        "mean_weight_interval": (mean - half, mean + half),
+        "max_weight": float(weights.max()),
+    }
+
+
+def contributions(
+    log: ClickLog,
+    target: Policies,
+    estimator: str = "ips",
+    *,
+    logging: Policies | None = None,
+    model: ClickModel | Estimator | None = None,
+    reward: str = "clicks",
+    cutoff: int | None = None,
+) -> Contributions:
+    """The contribution of each session to an estimate.
+
+    Args:
+        log: the logged sessions.
+        target: the policy to evaluate, over the log's item indices; or one for each query label.
+        estimator: one of `ESTIMATORS`.
+        logging: the policy that made the log, in the same form. None: `ips` and `item-position` use the propensities that
+            the log recorded, the click-model estimators the log's own lists (`empirical_policies`), and `cascade` refuses.
+        model: the click model of a click-model estimator: a `ClickModel` over the log's item indices, a fitted `Estimator`,
+            or None to fit one to this log.
+        reward: ``"clicks"`` (their number), ``"any_click"`` (1 if there is one) or ``"satisfaction"`` (1 if the user left
+            satisfied); see the module's docstring for which estimators can tell.
+        cutoff: count only the first ``cutoff`` positions, in ``1..K``; None counts all.
+
+    Returns:
+        Values and weights, each ``(N, G)``; G is 1, or K (the cutoff) where weights are normalised at each position. The
+        estimate is the mean over sessions of the values' sum, the self-normalised one the sum of ``values.sum(0) /
+        weights.sum(0)``; the expectation of every weight is 1.
+
+    Raises:
+        ValueError: on what does not fit together, and where a weight would be infinite, naming the session or the item.
+    """
+    check_kind("log", log, ClickLog, "a ClickLog")
+    check_estimator(estimator, reward)
+    if model is not None and estimator in WEIGHTS:
+        raise ValueError(f"model is {short(model)}, but {estimator} takes none")
+    if not len(log):
+        raise ValueError("the log has no sessions")
+    check_cutoff(cutoff, log)
+    earned = earnings(log, reward, cutoff)
+    weigh = _weigher(log, estimator, model, reward, counted=logging is None)
+    if estimator in MODEL_BASED and logging is None:
+        logging = empirical_policies(log)
+    parts = [(each.rows, *weigh(each)) for each in _by_length(log, target, logging, earned, apart=estimator not in MODEL_BASED)]
+    values, weights = np.empty((2, len(log), parts[0][1].shape[1]))
+    for rows, *of_rows in parts:
+        values[rows], weights[rows] = of_rows
+    return values, weights
+
+
+def _by_length(
+    log: ClickLog, target: Policies, logging: Policies | None, earned: NDArray[Any], apart: bool
+) -> Iterator[QuerySessions]:
+    """The sessions of each query by the lengths of their lists, with the laws of these; or not ``apart``, all together: for a
+    click model an item's attraction is the same in lists of every length."""
+    for query, rows in sessions_by_query(log):
+        laws = policy_of("target", target, query, log), None if logging is None else policy_of("logging", logging, query, log)
+        if not apart:
+            yield QuerySessions(log, query, rows, *laws, earned[rows])
+            continue
+        lengths = log.lengths[rows]
+        for length in np.unique(lengths).tolist():
+            part, of_length = rows[lengths == length], (laws[0].of_length(length), laws[1] and laws[1].of_length(length))
+            yield QuerySessions(log, query, part, *of_length, earned[part])
+
+
+def check_cutoff(cutoff: int | None, log: ClickLog) -> None:
+    """Refuse a cutoff beyond the positions of the log."""
+    if cutoff is not None and check_count("cutoff", cutoff) > log.n_positions:
+        raise ValueError(f"cutoff is {cutoff}, but the log has {log.n_positions} positions")
+
+
+def _weigher(log: ClickLog, estimator: str, model: ClickModel | Estimator | None, reward: str, counted: bool) -> Weigh:
+    if estimator in MODEL_BASED:
+        return ModelWeights(log, estimator, model, reward, counted)
+    return WEIGHTS[estimator]
+
+
+def check_estimator(estimator: str, reward: str = "clicks") -> None:
+    """Check the names of an estimator and a reward, and that the estimator supports the reward."""
+    check_choice("estimator", estimator, ESTIMATORS)
+    check_choice("reward", reward, CAN_ESTIMATE)
+    if estimator not in CAN_ESTIMATE[reward]:
+        raise ValueError(f"the estimator {estimator!r} cannot tell {reward!r}; {', '.join(CAN_ESTIMATE[reward])} can")
+
+
+def logged_reward(log: ClickLog, reward: str = "clicks", cutoff: int | None = None) -> float | None:
+    """The logged reward per session; None for satisfaction, which logs do not contain."""
+    return None if reward == "satisfaction" else float(earnings(log, reward, cutoff).sum() / len(log))
+
+
+def earnings(log: ClickLog, reward: str, cutoff: int | None) -> NDArray[Any]:
+    """What each logged click counts, ``(N, cutoff)``: itself, or for ``any_click`` only the first of its list."""
+    counted = log.clicks[:, :cutoff]
+    return counted * (counted.cumsum(axis=1) == 1) if reward == "any_click" else counted
+
+
+def policy_of(name: str, policies: Policies, query: str, log: ClickLog) -> Policy:
+    """The policy of one query."""
+    if isinstance(policies, Mapping):
+        if query not in policies:
+            raise ValueError(f"no {name} policy for query {query!r}")
+        policies = policies[query]
+    check_kind(name, policies, Policy, "a policy, or one for each query label")
+    if policies.n_positions != log.n_positions:
+        raise ValueError(f"the {name} policy fills {policies.n_positions} positions; the log has {log.n_positions}")
+    if not 0 <= policies.items[0] <= policies.items[-1] < len(log.item_labels):
+        raise ValueError(
+            f"the {name} policy has items from {policies.items[0]} to {policies.items[-1]}; those of the log are numbered 0 to "
+            f"{len(log.item_labels) - 1}"
+        )
+    return policies

@@ -1,0 +1,421 @@
+"""From a click log to instances: choice of estimators, held-out sessions, and one query as a ranking problem."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clickgym.core.checks import (
+    check_at_least,
+    check_between,
+    check_callable,
+    check_choice,
+    check_count,
+    check_flag,
+    check_kind,
+    check_labels,
+    check_seed,
+    check_share,
+    check_text,
+)
+from clickgym.envs import ClickModel, DependentClickModel
+from clickgym.envs.instances import Instance
+
+from .distinct import sorted_distinct
+from .estimation.cascading import CMEstimator
+from .estimation.estimator import MODEL_ESTIMATORS, Estimator
+from .estimation.settings import ITERATIONS, TOL, FitSettings
+from .log import ClickLog
+
+REFIT_SESSIONS = 20_000
+"""A refit draws a quarter of the sessions, but not fewer than these, if there are so many."""
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """Click models fitted to a log.
+
+    Attributes:
+        train, test: the sessions that the models to be scored were fitted to, and those held out for their scores; all
+            sessions and none, if none are held out.
+        scored: the estimators fitted to ``train``, by the short names of their models.
+        estimators: those fitted to the whole log.
+        instances: what the latter say of each query, by its label. With a ``bootstrap`` ``estimation["standard_errors"]`` has
+            the standard error of each parameter by model and name, None where clicks do not tell it (see `fit_models`).
+        variety: by query how many lists the log shows, and the share of displays in which an item is at its most frequent
+            position.
+    """
+
+    train: ClickLog
+    test: ClickLog
+    scored: dict[str, Estimator]
+    estimators: dict[str, Estimator]
+    instances: dict[str, Instance]
+    variety: dict[str, tuple[int, float]]
+
+    @property
+    def n_train(self) -> int:
+        """How many sessions the scored models were fitted to."""
+        return len(self.train)
+
+    @property
+    def n_test(self) -> int:
+        """How many sessions were held out."""
+        return len(self.test)
+
+
+def fit_models(
+    log: ClickLog,
+    models: Sequence[str],
+    queries: Sequence[str] = (),
+    *,
+    n_items: int = 10,
+    test_share: float = 0.2,
+    iterations: int = ITERATIONS,
+    tol: float = TOL,
+    per_query: bool = False,
+    seed: int = 0,
+    bootstrap: int = 0,
+    origin: str = "estimated by clickgym from a click log",
+    on_step: Callable[[str], object] = lambda text: None,
+) -> Fitted:
+    """Fit click models to a log, score them on held-out sessions, and make instances of queries.
+
+    The instances contain parameters estimated from all sessions. The scores come from estimators that were fitted without the
+    held-out sessions. EM on all sessions starts from the result without the held-out sessions. Up to ``tol`` it ends where EM
+    from 0.5 would, in far fewer steps.
+
+    Args:
+        log: the sessions.
+        models: short names of their estimators: CM, DCM, SDBN, PBM, UBM, DBN and what others name a ``model_class``; or
+            ``["all"]``. Where two estimate one click model, as SDBN and DBN, an instance holds the one that predicts better.
+        queries: labels of the queries that become instances; without any, the most frequent one.
+        n_items: L.
+        test_share: the share of sessions that are held out; 0 for none.
+        iterations, tol: of the EM algorithms.
+        per_query: estimate examination probabilities for each query separately, which PBM and UBM support; else all queries
+            share them.
+        seed: of the split and of the bootstrap.
+        bootstrap: refits to resampled sessions, from which the instances have standard errors; 0 for none. Clicks do not tell
+            what no session has shown, leaving after the last position (DCM), and the common factor of attraction and
+            examination (PBM, UBM): there the errors hold for the examination at position 1 as it is in the instance.
+        origin: where the instances say that they come from.
+        on_step: is called with one line for each finished step.
+
+    Raises:
+        ValueError: on wrong input, before any model is fitted.
+
+    Warns:
+        ConvergenceWarning: as `Estimator.fit`.
+
+    Example:
+        >>> log = ClickLog([[0, 1], [1, 0]] * 5, [[1, 0], [0, 1]] * 5, [0] * 10, ("a", "b"), ("q",))
+        >>> fitted = fit_models(log, ["CM", "SDBN"], n_items=2)
+        >>> fitted.instances["q"].model("CM").attraction.round(2), fitted.scored["SDBN"].score(fitted.test) < 0
+        (array([0.92, 0.14]), True)
+    """
+    models, queries = _check_fitting(models, queries, n_items, iterations, tol, per_query, on_step)
+    test_share = check_share("test_share", test_share)
+    check_kind("log", log, ClickLog, "a ClickLog")
+    check_seed(seed)
+    if check_count("bootstrap", bootstrap, 0) == 1:
+        raise ValueError("bootstrap is 1; expected 0 or at least 2 refits, as one has no spread")
+    check_text("origin", origin)
+    labels = list(queries) or [log.query_labels[int(np.bincount(log.queries).argmax())]]
+    quick = {"CM": CMEstimator().fit(log)}
+    for label in labels:  # what is wrong with a query is said before the work
+        query_instance(log, label, quick, n_items)
+
+    train, test = _hold_out(log, test_share, seed, on_step)
+    settings = FitSettings(iterations, tol, per_query)
+    scored, estimators = _fit_each(models, settings, train, log, on_step)
+    names = _one_of_each(scored, test if len(test) else train, on_step)
+    best = {name: estimators[name] for name in names}
+    method = _method_of(len(log), per_query, best, models)
+    instances = {label: query_instance(log, label, best, n_items, origin=origin, estimation=method) for label in labels}
+    if bootstrap:
+        start = time.perf_counter()
+        instances = _with_standard_errors(instances, best, log, settings, bootstrap, seed)
+        on_step(f"fitted {bootstrap} times to resampled sessions in {time.perf_counter() - start:.1f} s")
+    return Fitted(train, test, scored, estimators, instances, {label: _variety(log, label) for label in labels})
+
+
+def _hold_out(log: ClickLog, share: float, seed: int, on_step: Callable[[str], object]) -> tuple[ClickLog, ClickLog]:
+    """The sessions to learn from, and those held out: none, if the share is 0."""
+    if not share:
+        return log, log[:0]
+    start = time.perf_counter()
+    train, test = hold_out(log, share, seed)
+    on_step(f"held out {len(test):,} sessions in {time.perf_counter() - start:.1f} s")
+    return train, test
+
+
+def _fit_each(
+    models: Sequence[str],
+    settings: FitSettings,
+    train: ClickLog,
+    log: ClickLog,
+    on_step: Callable[[str], object],
+) -> tuple[dict[str, Estimator], dict[str, Estimator]]:
+    """The estimators fitted to a part of the sessions of a log, and those fitted to all."""
+    scored: dict[str, Estimator] = {}
+    estimators: dict[str, Estimator] = {}
+    for name in models:
+        start = time.perf_counter()
+        estimators[name] = scored[name] = settings.fit(MODEL_ESTIMATORS[name], train)
+        if train is not log:
+            estimators[name] = settings.fit(MODEL_ESTIMATORS[name], log, start=scored[name])
+        on_step(f"fitted {name} in {time.perf_counter() - start:.1f} s")
+    return scored, estimators
+
+
+def _variety(log: ClickLog, query: str) -> tuple[int, float]:
+    """How many lists the log shows for a query, and the share of displays in which an item is at its most frequent position."""
+    lists, _, counts = sorted_distinct(log.items[log.queries == log.query_labels.index(query)])
+    displays = np.zeros((lists.max() + 1, log.n_positions))
+    rows, positions = np.nonzero(lists >= 0)
+    np.add.at(displays, (lists[rows, positions], positions), counts[rows])
+    return len(lists), float(displays.max(axis=1).sum() / displays.sum())
+
+
+def _method_of(n_sessions: int, per_query: bool, best: Mapping[str, Estimator], models: Sequence[str]) -> dict[str, Any]:
+    """How all parameters are estimated, as instances tell it."""
+    return {
+        "sessions_of_all_queries": n_sessions,
+        "smoothing": "(1 + successes) / (2 + trials)",
+        "position_parameters": "of each query by itself" if per_query else "shared by all queries of the log",
+        "steps": {name: getattr(best[name], "n_iter_", None) for name in models if name in best},
+    }
+
+
+def _with_standard_errors(
+    instances: Mapping[str, Instance],
+    estimators: Mapping[str, Estimator],
+    log: ClickLog,
+    settings: FitSettings,
+    n: int,
+    seed: int,
+) -> dict[str, Instance]:
+    """The instances of queries with the standard errors of their parameters, by click model and parameter, from n refits."""
+    errors: dict[str, dict[str, Any]] = defaultdict(dict)
+    size = _refit_size(log)
+    for name, estimator in estimators.items():
+        kind = estimator.model_class.short
+        models = {label: instance.model(kind) for label, instance in instances.items()}
+        draws: dict[str, list[dict[str, Any]]] = defaultdict(list)
+        for _, drawn in settings.refits(estimator, log, n, seed, size):
+            for label, instance in instances.items():
+                (model,) = _models({name: drawn}, label, instance.estimation["items"], unseen=True).values()
+                draws[label].append(_parameters(model, models[label]))
+        for label, instance in instances.items():
+            displays = _displays(log, label, instance.estimation["items"])
+            of_query = {key: np.std([draw[key] for draw in draws[label]], axis=0, ddof=1) for key in draws[label][0]}
+            errors[label][kind] = {
+                key: _told(models[label], key, spread * np.sqrt(size / len(log)), displays) for key, spread in of_query.items()
+            }
+    return {
+        label: replace(instance, estimation={**instance.estimation, "refits": n, "standard_errors": errors[label]})
+        for label, instance in instances.items()
+    }
+
+
+def _refit_size(log: ClickLog) -> int:
+    return max(len(log) // 4, min(len(log), REFIT_SESSIONS))
+
+
+def _displays(log: ClickLog, query: str, labels: Sequence[str]) -> NDArray[np.int64]:
+    """How often a query's lists show each item."""
+    lists = log.items[log.queries == log.query_labels.index(query)]
+    return np.array([(lists == log.item_labels.index(label)).sum() for label in labels])
+
+
+def _parameters(model: ClickModel, like: ClickModel) -> dict[str, Any]:
+    """Its parameters, those of PBM and UBM with the examination at position 1 of another."""
+    values = {name: np.asarray(getattr(model.parameters, name)) for name in model.shapes}
+    if "examination" in values:
+        factor = values["examination"].flat[0] / like.parameters.examination.flat[0]
+        values |= {"attraction": values["attraction"] * factor, "examination": values["examination"] / factor}
+    return values
+
+
+def _told(model: ClickModel, name: str, errors: Any, displays: Any) -> Any:
+    """Standard errors as an instance holds them: None where clicks do not tell the parameter."""
+    values = np.asarray(getattr(model.parameters, name))
+    untold = (errors == 0.0) & (values == 0.5)  # nothing has moved it from where EM starts
+    if name in ("examination", "termination"):
+        untold.flat[0 if name == "examination" else -1] = True
+    if name in model.item_parameters():  # no item is known better than from its displays under a Beta(1, 1) prior
+        errors = np.maximum(errors, np.sqrt(values * (1 - values) / (displays + 3)))
+    told: Any = np.where(untold, None, errors.round(6))
+    return told.tolist()
+
+
+def _check_fitting(
+    models: Any, queries: Any, n_items: Any, iterations: Any, tol: Any, per_query: Any, on_step: Any
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The models to fit, and the labels of queries; models that cannot be fitted so are refused, and other wrong settings."""
+    models, queries = check_labels("models", models), check_labels("queries", queries)
+    models = tuple(MODEL_ESTIMATORS) if models == ("all",) else models
+    check_flag("per_query", per_query)
+    for name in models:
+        check_choice("model", name, MODEL_ESTIMATORS)
+        if per_query and not MODEL_ESTIMATORS[name].offers_per_query:
+            offered = [other for other, estimator in MODEL_ESTIMATORS.items() if estimator.offers_per_query]
+            raise ValueError(f"{name} has no examination probabilities per query; {' and '.join(offered)} have")
+    check_count("n_items", n_items)
+    check_count("iterations", iterations)
+    check_at_least("tol", tol, 0, strictly=True)
+    check_callable("on_step", on_step)
+    return models, queries
+
+
+def _one_of_each(scored: Mapping[str, Estimator], log: ClickLog, on_step: Callable[[str], object]) -> list[str]:
+    """Of the estimators of one click model the one that predicts a log better, for an instance has room for one."""
+    rivals: dict[type[ClickModel], list[str]] = {}
+    for name, estimator in scored.items():
+        rivals.setdefault(estimator.model_class, []).append(name)
+    best = [max(names, key=lambda name: scored[name].score(log)) if len(names) > 1 else names[0] for names in rivals.values()]
+    for names, name in zip(rivals.values(), best, strict=True):
+        if len(names) > 1:
+            on_step(f"{' and '.join(names)} estimate one click model: the instance holds {name}, which predicts better")
+    return best
+
+
+def hold_out(log: ClickLog, share: float, seed: int = 0) -> tuple[ClickLog, ClickLog]:
+    """Split a log at random.
+
+    Args:
+        log: at least two sessions.
+        share: of the sessions, how many are held out; at least one is, and at least one is not.
+        seed: the same seed gives the same split.
+
+    Returns:
+        The sessions to learn from and those held out, both in the order of the log.
+
+    Raises:
+        ValueError: on a share that is not in (0, 1), or fewer than two sessions.
+
+    Example:
+        >>> log = ClickLog([[0]] * 5, [[1]] * 5, [0] * 5, ("a",), ("q",))
+        >>> [len(part) for part in hold_out(log, 0.2)]
+        [4, 1]
+    """
+    check_kind("log", log, ClickLog, "a ClickLog")
+    share = check_between("share", share, 0, 1)
+    check_seed(seed)
+    if len(log) < 2:
+        raise ValueError(f"a log of {len(log)} sessions cannot be split")
+    size = min(max(round(share * len(log)), 1), len(log) - 1)
+    held_out = np.zeros(len(log), bool)
+    held_out[np.random.default_rng(seed).choice(len(log), size, replace=False)] = True
+    return log[~held_out], log[held_out]
+
+
+def query_instance(
+    log: ClickLog,
+    query: str,
+    estimators: Mapping[str, Estimator],
+    n_items: int = 10,
+    *,
+    name: str | None = None,
+    origin: str = "",
+    estimation: Mapping[str, Any] | None = None,
+) -> Instance:
+    """Make an instance of one query of a log.
+
+    Its items are the documents that were displayed in most sessions, numbered in the order of their labels. So the numbers say
+    nothing about positions and clicks; ``estimation["items"]`` lists the labels. The initial ranking is the most frequent list,
+    without documents that are not items. Items that this list lacks follow, most displayed first.
+
+    Args:
+        log: the log that the estimators were fitted to, or a part of it.
+        query: label of the query.
+        estimators: by the short names of their models; fitted.
+        n_items: L; fewer, if the query has fewer.
+        name: of the instance; None takes the label of the query.
+        origin: where the log comes from.
+        estimation: further facts about the estimation.
+
+    Raises:
+        ValueError: on a query that the log lacks or that has fewer items than positions, and on two estimators of one model.
+    """
+    check_kind("log", log, ClickLog, "a ClickLog")
+    check_text("query", query)
+    check_kind("estimation", estimation, Mapping | None, "a mapping")
+    _check_estimators(estimators)
+    if query not in log.query_labels:
+        frequent = [log.query_labels[index] for index in np.argsort(-np.bincount(log.queries), kind="stable")[:10]]
+        raise ValueError(f"the log has no query {query!r}; its most frequent ones are {', '.join(frequent)}")
+    if check_count("n_items", n_items) < log.n_positions:
+        raise ValueError(f"n_items is {n_items}, but the log has {log.n_positions} positions")
+    sessions = log[log.queries == log.query_labels.index(query)]
+    displays = np.bincount(sessions.items[sessions.items >= 0], minlength=len(log.item_labels))
+    displayed = np.flatnonzero(displays).tolist()
+    if len(displayed) < log.n_positions:
+        raise ValueError(f"the query {query!r} has {len(displayed)} items, but the log has {log.n_positions} positions")
+    lists, _, counts = sorted_distinct(sessions.items)
+    most_frequent = [log.item_labels[item] for item in lists[counts.argmax()].tolist() if item >= 0]
+    shown = {log.item_labels[item]: int(displays[item]) for item in displayed}
+    instance = make_instance(query, shown, most_frequent, len(sessions), log.n_positions, estimators, n_items)
+    return replace(
+        instance, name=query if name is None else name, origin=origin, estimation={**instance.estimation, **(estimation or {})}
+    )
+
+
+def make_instance(
+    query: str,
+    displays: Mapping[str, int],
+    production: Sequence[str],
+    n_sessions: int,
+    n_positions: int,
+    estimators: Mapping[str, Estimator],
+    n_items: int,
+) -> Instance:
+    """The instance that `query_instance` describes.
+
+    Args:
+        query: its label.
+        displays: of each item.
+        production: the list that the initial ranking begins with.
+        n_sessions, n_positions: of the query, and of its lists.
+        estimators, n_items: as for `query_instance`.
+    """
+    by_displays = sorted(displays, key=lambda item: (-displays[item], item))[:n_items]
+    items = sorted(by_displays)
+    initial = dict.fromkeys([*filter(set(items).__contains__, production), *by_displays])
+    return Instance(
+        name=query,
+        models=_models(estimators, query, items),
+        n_positions=n_positions,
+        description=f"query {query}, {n_sessions} sessions, {len(items)} items ({', '.join(estimators)})",
+        initial_ranking=np.array([items.index(item) for item in initial]),
+        estimation={"query": query, "items": items, "sessions": n_sessions},
+    )
+
+
+def _check_estimators(estimators: Any) -> None:
+    check_kind("estimators", estimators, Mapping, "fitted estimators by the short names of their models")
+    for name, estimator in estimators.items():
+        check_kind(f"estimators[{name!r}]", estimator, Estimator, "a fitted estimator")
+
+
+def _models(
+    estimators: Mapping[str, Estimator], query: str, labels: list[str], *, unseen: bool = False
+) -> dict[str, ClickModel]:
+    """What the estimators say of a query's items, by kinds of models."""
+    models: dict[str, ClickModel] = {}
+    for estimator in estimators.values():
+        model = estimator.click_model(query, labels, unseen=unseen)
+        if isinstance(model, DependentClickModel) and model.n_positions > 1:
+            # No log tells whether a user left after a click at the last position: it repeats the position above.
+            model = DependentClickModel(model.attraction, [*model.termination[:-1], model.termination[-2]])
+        if model.kind in models:
+            raise ValueError(f"two estimates of the {model.kind} ({', '.join(estimators)}); an instance holds one of each kind")
+        models[model.kind] = model
+    return models

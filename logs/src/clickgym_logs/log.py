@@ -1,0 +1,260 @@
+"""Click logs in memory, and as tidy tables."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable
+from copy import copy
+from dataclasses import dataclass
+from functools import partial
+from os import PathLike
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from clickgym.core.checks import (
+    as_call,
+    check_count,
+    check_kind,
+    check_labels,
+    check_path,
+    integers,
+    numbers,
+    short,
+)
+from clickgym.core.files import sealed, write_whole
+
+from .counting import by_query, faulty_list
+from .distinct import repeated_sessions
+from .times import check_times
+
+BLOCKS = 20
+"""Blocks of time, within which what changes with time can be told from what the lists do."""
+
+
+@dataclass(frozen=True, eq=False)
+class ClickLog:
+    """A click log: the ranked lists of many sessions, and which positions were clicked.
+
+    A click vector says *which* positions were clicked. The log does not keep how often or in which order. If a list has fewer
+    than K items, nothing is examined below its end.
+
+    Args:
+        items: ``(N, K)`` integers, the list of each session as distinct indices into ``item_labels``, at least one; below its
+            end -1.
+        clicks: ``(N, K)`` 0 or 1, 1 where the position was clicked; or a mask of booleans.
+        queries: ``(N,)`` integers, the query of each session as an index into ``query_labels``.
+        item_labels, query_labels: what the indices stand for, distinct strings. Logs are matched by these labels, so a model
+            fitted to one log can be scored on another.
+        off_list_clicks: how many clicks the reader found on items that the session's list does not contain.
+        propensities: ``(N, K)`` in (0, 1], the probability with which the logging policy shows this item at this position, and
+            1 below the end of a list; None if unknown.
+        list_propensities: ``(N,)`` in (0, 1], the probability of the whole list; None if unknown.
+        context: ``(N, K, d)`` features of the item at each position, including those of the user, as an agent would have seen
+            them; None without features.
+        times: ``(N,)`` when each session was, any numbers that can be sorted; or texts in ISO 8601, which become seconds since
+            1970 (without an offset they are taken for UTC); None if unknown.
+
+    Raises:
+        ValueError: naming the array and what was expected.
+
+    Example:
+        >>> log = ClickLog([[0, 1], [1, -1]], [[1, 0], [0, 0]], [0, 0], ("a", "b"), ("q",))
+        >>> len(log), log.n_positions, log[[0]].clicks.tolist()
+        (2, 2, [[1, 0]])
+        >>> log.lengths
+        array([2, 1])
+    """
+
+    items: NDArray[np.int32]
+    clicks: NDArray[np.int8]
+    queries: NDArray[np.int32]
+    item_labels: tuple[str, ...]
+    query_labels: tuple[str, ...]
+    off_list_clicks: int = 0
+    propensities: NDArray[np.float64] | None = None
+    list_propensities: NDArray[np.float64] | None = None
+    context: NDArray[np.float64] | None = None
+    times: NDArray[np.float64] | NDArray[np.int64] | None = None
+
+    def __post_init__(self) -> None:
+        checked = partial(set_checked, self)
+        n_labels = {name: len(checked(name, check_labels)) for name in ("item_labels", "query_labels")}
+        options: dict[str, Any] = {"dtype": np.int32, "empty": True, "whole": True}
+        shape = checked("items", integers, ("sessions", "positions"), -1, n_labels["item_labels"], **options).shape
+        checked("clicks", _check_clicks, shape)
+        checked("queries", integers, shape[:1], 0, n_labels["query_labels"], **options)
+        session, item = faulty_list(self.items, self.clicks)
+        if item >= 0:
+            raise ValueError(f"items[{session}] shows the item {item} twice; expected distinct items in a list")
+        if session >= 0:
+            expected = "expected one item or more, then -1 for the rest, without clicks"
+            row = f"{short(self.items[session].tolist())} with the clicks {short(self.clicks[session].tolist())}"
+            raise ValueError(f"items[{session}] is {row}; {expected}")
+        if self.propensities is not None:
+            checked("propensities", check_propensities, shape)
+        if self.list_propensities is not None:
+            checked("list_propensities", check_propensities, shape[:1])
+        if self.context is not None:
+            checked("context", numbers, (*shape, "features"), empty=True, copy=False)
+        if self.times is not None:
+            checked("times", check_times, shape[:1])
+        checked("off_list_clicks", check_count, 0)
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __repr__(self) -> str:
+        labels = {"n_queries": len(self.query_labels), "n_items": len(self.item_labels)}
+        return as_call(self, n_sessions=len(self), n_positions=self.n_positions, **labels, n_clicks=int(self.clicks.sum()))
+
+    @property
+    def n_positions(self) -> int:
+        """K, the number of positions of the longest lists."""
+        return self.items.shape[1]
+
+    @property
+    def rankings(self) -> NDArray[np.int64]:
+        """``(N, K)`` the list of each session, as `Agent.learn` takes it: `items`."""
+        return self.items.astype(np.int64)
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """The length of each list, ``(N,)``."""
+        return (self.items >= 0).sum(axis=1)
+
+    @property
+    def order(self) -> NDArray[np.int64]:
+        """The sessions in the order of their times, ``(N,)`` indices; those of one time, and all without times, as they stand.
+
+        Example:
+            >>> ClickLog([[0]] * 3, [[1]] * 3, [0] * 3, ("a",), ("q",), times=["2026-02-01", "2026-01-01", "2026-02-01"]).order
+            array([1, 0, 2])
+        """
+        return np.arange(len(self)) if self.times is None else np.argsort(self.times, kind="stable")
+
+    @property
+    def repeated(self) -> NDArray[np.bool_]:
+        """Which sessions repeat one above them, ``(N,)``: of the same time, query, list and clicks.
+
+        Where times are coarse, users who meet the same list at one time would also be alike. So sessions count as repeated only
+        if those that share time, query and list hardly ever differ in their clicks: at least four times as many pairs are alike
+        as chance would make alike, which follows from the pairs that differ and from how often sessions of different times with
+        the same list have the same clicks. Else, and without times, none is.
+
+        Example:
+            >>> ClickLog([[0, 1]] * 3, [[1, 0]] * 3, [0] * 3, ("a", "b"), ("q",), times=[5, 7, 5]).repeated
+            array([False, False, False])
+        """
+        return repeated_sessions(self.times, self.queries, self.items, self.clicks)
+
+    def __getitem__(self, sessions: Any) -> ClickLog:
+        """The log of some sessions: a boolean mask, a slice or a sequence of indices."""
+        part = copy(self)
+        for name in ("items", "clicks", "queries", "propensities", "list_propensities", "context", "times"):
+            values = getattr(self, name)
+            if values is not None:
+                object.__setattr__(part, name, values[sessions])  # which needs no further checks
+        if part.items.ndim != 2:
+            raise ValueError(f"the part {short(sessions)} is one row; expected a mask, a slice or a sequence of indices")
+        object.__setattr__(part, "off_list_clicks", 0)
+        return part
+
+    def pairs(self) -> tuple[NDArray[np.int32], list[tuple[str, str]]]:
+        """The (query, item) pairs of the log.
+
+        Returns:
+            ``(N, K)`` indices of the pair at each position, -1 below the end of a list, and the labels of the pairs.
+        """
+        order, codes, numbers = by_query(self.queries, self.items, len(self.item_labels))
+        index = np.empty_like(numbers)
+        index[order] = numbers
+        return index, self.pair_labels(codes)
+
+    def pair_labels(self, codes: NDArray[np.int64]) -> list[tuple[str, str]]:
+        """The labels of pairs that are given as ``query * len(item_labels) + item``."""
+        queries, items = (part.tolist() for part in np.divmod(codes, len(self.item_labels)))
+        return [(self.query_labels[query], self.item_labels[item]) for query, item in zip(queries, items, strict=True)]
+
+    def to_frame(self) -> pl.DataFrame:
+        """The log as a tidy data frame with one row per session and position.
+
+        Returns:
+            Columns ``session`` (from 0), ``query``, ``position`` (from 1), ``item``, ``clicked``, and where they are known
+            ``propensity``, ``list_propensity``, ``time``, and the context as ``feature_1``, ``feature_2``, ...
+
+        Example:
+            >>> ClickLog([[1, 0]], [[1, 0]], [0], ("a", "b"), ("q",)).to_frame().rows()
+            [(0, 'q', 1, 'b', 1), (0, 'q', 2, 'a', 0)]
+        """
+        n_positions = self.n_positions
+        # Only an empty log has no labels, and then there is nothing to take.
+        items, queries = (pl.Series(labels, dtype=pl.String) for labels in (self.item_labels, self.query_labels))
+        columns: dict[str, Any] = {
+            "session": np.repeat(np.arange(len(self)), n_positions),
+            "query": queries.gather(np.repeat(self.queries, n_positions)),
+            "position": np.tile(np.arange(1, n_positions + 1, dtype=np.int32), len(self)),
+            "item": items.gather(self.items.ravel().clip(0)),
+            "clicked": self.clicks.ravel(),
+        }
+        for name, values in (
+            ("propensity", self.propensities),
+            ("list_propensity", self.list_propensities),
+            ("time", self.times),
+        ):
+            if values is not None:
+                columns[name] = values.ravel() if values.ndim == 2 else np.repeat(values, n_positions)
+        if self.context is not None:
+            for j in range(self.context.shape[2]):
+                columns[f"feature_{j + 1}"] = self.context[:, :, j].ravel()
+        frame = pl.DataFrame(columns)
+        filled = self.items.ravel() >= 0
+        return frame if filled.all() else frame.filter(filled)
+
+
+def time_blocks(log: ClickLog, n_blocks: int = BLOCKS) -> NDArray[np.int64]:
+    """``(N,)`` the block of time of each session, in blocks of equal numbers of sessions."""
+    blocks = np.empty(len(log), np.int64)
+    blocks[log.order] = n_blocks * np.arange(len(log)) // len(log)
+    return blocks
+
+
+def set_checked(record: Any, name: str, check: Callable[..., Any], *arguments: Any, **keywords: Any) -> Any:
+    """Set a field of a frozen record to what a check makes of it, and return that."""
+    value = check(name, getattr(record, name), *arguments, **keywords)
+    object.__setattr__(record, name, value)
+    return value
+
+
+def check_propensities(name: str, values: Any, shape: tuple[int, ...]) -> NDArray[np.float64]:
+    """``values`` as an array of probabilities above 0; the message of the ValueError names the array."""
+    return numbers(name, values, shape, most=1.0, above=0.0, expected="a probability in (0, 1]", empty=True, copy=False)
+
+
+def _check_clicks(name: str, values: Any, shape: tuple[int, ...]) -> NDArray[np.int8]:
+    """0 and 1; an array of booleans is a mask, and means the same."""
+    clicks = values.view(np.int8) if isinstance(values, np.ndarray) and values.dtype == np.bool_ else values
+    return integers(name, clicks, shape, 0, 2, dtype=np.int8, empty=True, whole=True)
+
+
+def write_tidy(log: ClickLog, path: str | PathLike[str]) -> None:
+    """Write a log as a table, which `read_log` reads back; no half-written file is left.
+
+    Args:
+        log: the sessions; see `ClickLog.to_frame` for the columns.
+        path: a file whose name ends with ``.csv``, ``.csv.gz`` or ``.parquet``.
+
+    Raises:
+        ValueError: on another ending.
+    """
+    path = check_path("path", path)
+    check_kind("log", log, ClickLog, "a ClickLog")
+    if path.name.endswith(".parquet"):
+        write_whole(path, sealed(log.to_frame()))
+    elif path.name.endswith((".csv", ".csv.gz")):
+        text = log.to_frame().write_csv().encode()
+        write_whole(path, gzip.compress(text) if path.suffix == ".gz" else text)
+    else:
+        raise ValueError(f"{path} must end with .csv, .csv.gz or .parquet")

@@ -1,0 +1,401 @@
+"""Ranking policies as probability distributions over lists, for off-policy evaluation.
+
+How many results there are is given to a policy, as the query is: a policy is a law over lists *given* a length (`of_length`).
+It shows its lists of this length; where it has none, the first items of its longer ones.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from clickgym.core.checks import (
+    as_array,
+    as_call,
+    check_count,
+    check_kind,
+    check_positions,
+    integers,
+    is_sequence,
+    numbers,
+    short,
+)
+
+from .distinct import grouped, sorted_distinct
+from .log import ClickLog
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+MAX_LISTS = 200_000
+"""The most lists that `Policy.support` enumerates."""
+
+LISTS_UNKNOWN = (
+    "only the item-position probabilities of this policy are known, not those of whole lists; the estimators "
+    "'item-position' and 'pbm' need no more"
+)
+
+
+class Policy(ABC):
+    """Base class of ranking policies: probability distributions over ranked lists of K out of L candidates.
+
+    Attributes:
+        items: ``(L,)`` the ids of the candidates, increasing: the items that the policy ever shows.
+        n_positions: K, the length of a list.
+    """
+
+    items: Integers
+    n_positions: int
+
+    def __repr__(self) -> str:
+        return as_call(self, n_items=len(self.items), n_positions=self.n_positions)
+
+    @abstractmethod
+    def prefix_probabilities(self, lists: NDArray[np.integer]) -> Floats:
+        """The probability that the policy's list begins as given.
+
+        Args:
+            lists: ``(N, K)`` item ids.
+
+        Returns:
+            ``(N, K)``: column k for the first ``k + 1`` positions, so that the last column is that of the whole list. Where a
+            list has ended (-1), it may be anything.
+        """
+
+    @abstractmethod
+    def support(self) -> tuple[Integers, Floats]:
+        """Every list of positive probability, ``(M, K)``, -1 below the end of a list, and the probabilities, ``(M,)``.
+
+        Raises:
+            ValueError: if there are more than `MAX_LISTS`, or only item-position probabilities are known.
+        """
+
+    def of_length(self, length: int) -> Policy:
+        """The policy for sessions that show so many items; it is the policy itself unless its lists differ in length."""
+        return self
+
+    @cached_property
+    def item_positions(self) -> Floats:
+        """``(L, K)`` probabilities that each candidate stands at each position, among the lists that have the position."""
+        lists, probabilities = self.support()
+        result = np.zeros((len(self.items), self.n_positions))
+        rows, positions = np.nonzero(lists >= 0)
+        weights = given_length(lists, probabilities)[rows, positions]
+        np.add.at(result, (np.searchsorted(self.items, lists[rows, positions]), positions), weights)
+        return result
+
+    def item_position_probabilities(self, items: NDArray[np.integer], positions: NDArray[np.integer]) -> Floats:
+        """The probability that each item stands at the position beside it (counted from 0); the arrays broadcast."""
+        index = np.searchsorted(self.items, items).clip(max=len(self.items) - 1)
+        return np.where(self.items[index] == items, self.item_positions[index, positions], 0.0)
+
+
+def given_length(lists: Integers, probabilities: Floats) -> Floats:
+    """The probabilities of lists at each position, among those that have it: ``(M, K)``, 0 below the end of a list."""
+    filled = lists >= 0
+    each: Floats = np.where(filled, probabilities[:, None], 0.0)
+    return each if filled.all() else each / np.maximum(each.sum(axis=0), np.finfo(np.float64).tiny)
+
+
+class ListPolicy(Policy):
+    """A policy that draws one of a few lists.
+
+    Args:
+        lists: ``(M, K)`` item ids, distinct within each list; below the end of a list -1.
+        probabilities: ``(M,)`` non-negative, with sum 1.
+
+    Raises:
+        ValueError: naming what was expected.
+
+    Example:
+        >>> ListPolicy([[3, 7], [7, 3]], [0.9, 0.1]).item_positions
+        array([[0.9, 0.1],
+               [0.1, 0.9]])
+    """
+
+    def __init__(self, lists: ArrayLike, probabilities: ArrayLike) -> None:
+        self._lists = integers("lists", lists, (None, None), -1)
+        ended = self._lists < 0
+        if ended[:, 0].any() or (ended[:, :-1] & ~ended[:, 1:]).any():
+            raise ValueError("lists has -1 at the first position, or above an item; expected it below the end of a list")
+        ascending = np.sort(self._lists)
+        if ((np.diff(ascending) == 0) & (ascending[:, 1:] >= 0)).any():
+            raise ValueError("lists shows an item twice in one list")
+        self._probabilities = _distribution("probabilities", probabilities, (len(self._lists),))
+        possible = self._probabilities > 0
+        self._lists, self._probabilities = self._lists[possible], self._probabilities[possible]
+        self.items = np.unique(self._lists[self._lists >= 0])
+        self.n_positions = self._lists.shape[1]
+
+    def prefix_probabilities(self, lists: NDArray[np.integer]) -> Floats:
+        return sums_by_beginning(self._lists, given_length(self._lists, self._probabilities), lists)
+
+    def support(self) -> tuple[Integers, Floats]:
+        return self._lists, self._probabilities
+
+    def of_length(self, length: int) -> Policy:
+        lengths = (self._lists >= 0).sum(axis=1)
+        if (lengths == self.n_positions).all():
+            return self
+        rows = lengths == length if (lengths == length).any() else lengths > length
+        if not rows.any():
+            raise ValueError(f"the policy shows no list of {length} items; its longest has {lengths.max()}")
+        return ListPolicy(self._lists[rows], self._probabilities[rows] / self._probabilities[rows].sum())
+
+    def __repr__(self) -> str:
+        return as_call(self, n_items=len(self.items), n_positions=self.n_positions, n_lists=len(self._lists))
+
+
+class FixedPolicy(ListPolicy):
+    """A policy that always shows one list.
+
+    Args:
+        ranking: ``(K,)`` distinct item ids; an attribute of the policy, too.
+
+    Raises:
+        ValueError: naming what was expected.
+
+    Example:
+        >>> FixedPolicy([2, 0]).prefix_probabilities(np.array([[2, 0], [2, 1]]))
+        array([[1., 1.],
+               [1., 0.]])
+    """
+
+    def __init__(self, ranking: ArrayLike) -> None:
+        self.ranking = integers("ranking", ranking, (None,))
+        super().__init__(self.ranking[None], [1.0])
+
+    def __repr__(self) -> str:
+        return as_call(self, ranking=self._lists[0].tolist())
+
+
+class PlackettLucePolicy(Policy):
+    """A policy that fills positions from the top: it draws a remaining item with probability proportional to ``exp(score)``.
+
+    Args:
+        scores: ``(L,)`` numbers; minus infinity (and what is more than about 700 below the largest) is never shown.
+        n_positions: K.
+        items: ``(L,)`` the ids of the items; None stands for ``0..L-1``.
+
+    Raises:
+        ValueError: naming what was expected.
+
+    Example:
+        >>> policy = PlackettLucePolicy(np.log([2, 1, 1]), n_positions=2)
+        >>> policy.prefix_probabilities(np.array([[0, 1]]))
+        array([[0.5 , 0.25]])
+    """
+
+    def __init__(self, scores: ArrayLike, n_positions: int, items: ArrayLike | None = None) -> None:
+        values = as_array("scores", scores)
+        never = values == -np.inf if values.dtype.kind == "f" else np.zeros(values.shape, np.bool_)
+        if never.all():
+            raise ValueError("scores must be a vector of numbers or minus infinity, at least one of them finite")
+        scores = numbers("scores", np.where(never, 0.0, values) if never.any() else scores, (None,))
+        scores[never] = -np.inf
+        items = np.arange(len(scores)) if items is None else _items(items, len(scores))
+        weights = np.exp(scores - scores.max())
+        order = np.argsort(items)
+        order = order[weights[order] > 0]
+        self.items, self._weights = items[order], weights[order]
+        self.n_positions = check_positions(n_positions, len(self.items))
+
+    def prefix_probabilities(self, lists: NDArray[np.integer]) -> Floats:
+        result = np.empty(lists.shape)
+        index = np.searchsorted(self.items, lists).clip(max=len(self.items) - 1)
+        candidate = self.items[index] == lists
+        block = 1 + 2**22 // len(self.items)
+        for start in range(0, len(lists), block):
+            part = slice(start, start + block)
+            rows = np.arange(len(lists[part]))
+            remaining = np.tile(self._weights, (len(rows), 1))  # of the items not yet shown; a running difference would cancel
+            probability = np.ones(len(rows))
+            for k in range(lists.shape[1]):
+                weight = np.where(candidate[part, k], remaining[rows, index[part, k]], 0.0)
+                probability = probability * weight / remaining.sum(axis=1)
+                result[part, k] = probability
+                remaining[rows[weight > 0], index[part, k][weight > 0]] = 0.0
+        return result
+
+    def support(self) -> tuple[Integers, Floats]:
+        n_lists = math.perm(len(self.items), self.n_positions)
+        if n_lists > MAX_LISTS:
+            raise ValueError(
+                f"this estimator needs every list the policy may show, and {n_lists:.3g} lists of {self.n_positions} out of "
+                f"{len(self.items)} items are more than the limit of {MAX_LISTS}"
+            )
+        lists = np.array(list(itertools.permutations(self.items.tolist(), self.n_positions)))
+        return lists, self.prefix_probabilities(lists)[:, -1]
+
+
+class UniformPolicy(PlackettLucePolicy):
+    """A policy that shows every list of distinct items with the same probability.
+
+    Args:
+        items: the number L of items ``0..L-1``, or their ids.
+        n_positions: K.
+
+    Raises:
+        ValueError: naming what was expected.
+
+    Example:
+        >>> UniformPolicy(4, n_positions=2).prefix_probabilities(np.array([[0, 3]])).round(4)
+        array([[0.25  , 0.0833]])
+    """
+
+    def __init__(self, items: int | ArrayLike, n_positions: int) -> None:
+        number = isinstance(items, int | float | np.number)
+        ids = np.arange(check_count("items", items)) if number else integers("items", items, (None,))
+        super().__init__(np.zeros(ids.shape), n_positions, ids)
+
+    @cached_property
+    def item_positions(self) -> Floats:
+        """``(L, K)`` probabilities that each candidate stands at each position: all ``1/L``."""
+        return np.full((len(self.items), self.n_positions), 1.0 / len(self.items))
+
+
+class ItemPositionPolicy(Policy):
+    """A policy of which only the item-position probabilities are known.
+
+    Args:
+        action_dist: ``(L, K)`` probability of each item at each position; every column sums to 1.
+        items: ``(L,)`` the ids of the items; None stands for ``0..L-1``.
+
+    Raises:
+        ValueError: naming what was expected.
+
+    Example:
+        >>> policy = ItemPositionPolicy([[0.9, 0.1], [0.1, 0.9]])
+        >>> policy.item_position_probabilities(np.array([0, 0, 5]), np.array([0, 1, 0]))
+        array([0.9, 0.1, 0. ])
+    """
+
+    def __init__(self, action_dist: ArrayLike, items: ArrayLike | None = None) -> None:
+        action_dist = numbers("action_dist", action_dist, ("items", "positions"))
+        for k, column in enumerate(action_dist.T):
+            _distribution(f"action_dist at position {k + 1}", column, column.shape)
+        items = np.arange(len(action_dist)) if items is None else _items(items, len(action_dist))
+        order = np.argsort(items)
+        order = order[(action_dist[order] > 0).any(axis=1)]
+        self.items, self.n_positions = items[order], action_dist.shape[1]
+        self.item_positions = action_dist[order]
+
+    def prefix_probabilities(self, lists: NDArray[np.integer]) -> Floats:
+        raise ValueError(LISTS_UNKNOWN)
+
+    def support(self) -> tuple[Integers, Floats]:
+        raise ValueError(LISTS_UNKNOWN)
+
+
+class MixturePolicy(Policy):
+    """A policy that follows one of several policies, drawn anew for each list: production with a share of random lists.
+
+    Args:
+        policies: of the same length of lists.
+        probabilities: one for each, with sum 1.
+
+    Raises:
+        ValueError: naming what was expected.
+
+    Example:
+        >>> MixturePolicy([FixedPolicy([1, 0]), UniformPolicy(3, 2)], [0.7, 0.3]).item_positions.round(3)
+        array([[0.1, 0.8],
+               [0.8, 0.1],
+               [0.1, 0.1]])
+    """
+
+    def __init__(self, policies: Sequence[Policy], probabilities: ArrayLike) -> None:
+        if not is_sequence(policies) or not len(policies) or not all(isinstance(each, Policy) for each in policies):
+            raise ValueError(f"policies is {short(policies)}; expected one or more policies")
+        if len({each.n_positions for each in policies}) > 1:
+            raise ValueError("policies fill different numbers of positions; expected lists of one length")
+        self.parts = [*zip(policies, _distribution("probabilities", probabilities, (len(policies),)).tolist(), strict=True)]
+        self.items = np.unique(np.concatenate([each.items for each, share in self.parts if share > 0]))
+        self.n_positions = policies[0].n_positions
+
+    def prefix_probabilities(self, lists: NDArray[np.integer]) -> Floats:
+        return sum((share * each.prefix_probabilities(lists) for each, share in self.parts), np.zeros(lists.shape))
+
+    def support(self) -> tuple[Integers, Floats]:
+        supports = [each.support()[0] for each, share in self.parts if share > 0]
+        lists = np.unique(np.concatenate(supports), axis=0)
+        return lists, self.prefix_probabilities(lists)[:, -1]
+
+    @cached_property
+    def item_positions(self) -> Floats:
+        """``(L, K)`` probabilities that each candidate stands at each position."""
+        result = np.zeros((len(self.items), self.n_positions))
+        for each, share in self.parts:
+            if share > 0:
+                result += share * each.item_position_probabilities(self.items[:, None], np.arange(self.n_positions))
+        return result
+
+
+def empirical_policies(log: ClickLog) -> dict[str, Policy]:
+    """The logging policy as estimated from frequencies: for each query, it draws the list of one of its sessions.
+
+    Args:
+        log: sessions of any queries.
+
+    Returns:
+        The policies by query label.
+
+    Example:
+        >>> log = ClickLog([[0, 1], [1, 0], [0, 1], [0, 1]], np.zeros((4, 2)), [0] * 4, ("a", "b"), ("q",))
+        >>> empirical_policies(log)["q"].item_positions[0]
+        array([0.75, 0.25])
+    """
+    policies: dict[str, Policy] = {}
+    for query, sessions in sessions_by_query(log):
+        lists, _, counts = sorted_distinct(log.items[sessions])
+        policies[query] = ListPolicy(lists, counts / len(sessions))
+    return policies
+
+
+def sums_by_beginning(lists: NDArray[np.integer], values: Floats, beginnings: NDArray[np.integer]) -> Floats:
+    """The sum of values over the lists that begin as others do.
+
+    Args:
+        lists: ``(M, K)`` item ids.
+        values: ``(M, K)`` of each list, a column for each length of a beginning.
+        beginnings: ``(N, K)`` item ids.
+
+    Returns:
+        ``(N, K)``: column k sums ``values[:, k]`` over the lists whose first ``k + 1`` items are those of the given list.
+    """
+    n_lists = len(lists)
+    both = np.concatenate([lists, beginnings])
+    beginning = np.zeros(len(both), np.int64)  # lists with the same number have begun alike so far
+    result = np.empty(beginnings.shape)
+    for k in range(beginnings.shape[1]):
+        item = np.unique(both[:, k], return_inverse=True)[1]
+        beginning = np.unique(beginning * (item.max() + 1) + item, return_inverse=True)[1]
+        result[:, k] = np.bincount(beginning[:n_lists], values[:, k], beginning.max() + 1)[beginning[n_lists:]]
+    return result
+
+
+def sessions_by_query(log: ClickLog) -> Iterator[tuple[str, Integers]]:
+    """Each query of the log that has sessions: its label and the indices of those sessions."""
+    check_kind("log", log, ClickLog, "a ClickLog")
+    for query, sessions in zip(*grouped(log.queries), strict=True):
+        yield log.query_labels[query], sessions
+
+
+def _items(values: ArrayLike, size: int) -> Integers:
+    items = integers("items", values, (size,))
+    if len(np.unique(items)) != size:
+        raise ValueError(f"items must be {size} distinct ids")
+    return items
+
+
+def _distribution(name: str, values: ArrayLike, shape: tuple[int, ...]) -> Floats:
+    array = numbers(name, values, shape)
+    if not (array >= 0).all() or not abs(array.sum() - 1.0) <= 1e-6:
+        raise ValueError(f"{name} must be non-negative with sum 1; the sum is {array.sum():.8g}, the least {array.min():.8g}")
+    return array

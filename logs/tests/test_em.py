@@ -1,0 +1,215 @@
+"""EM: equal sessions are counted once, convergence is reached on a shorter way, and one fit may begin where another ended."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from slow import slow
+from test_offline import ALL, EM, TRUTH, penalised, simulated, small_log
+
+from clickgym_logs import (
+    ClickLog,
+    CMEstimator,
+    DBNEstimator,
+    DCMEstimator,
+    PBMEstimator,
+    SDBNEstimator,
+    UBMEstimator,
+    fit_models,
+)
+from clickgym_logs.counting import by_query, last_clicks, merge_tails
+from clickgym_logs.estimation import cascading
+
+PER_QUERY = {
+    "PBM per query": lambda *n: PBMEstimator(*n, per_query=True),
+    "UBM per query": lambda *n: UBMEstimator(*n, per_query=True),
+}
+MAKERS = {name: ALL[name] for name in EM} | PER_QUERY
+LONG = ("DCM EM", "PBM per query", "UBM per query")
+"""Of which the real log takes a second each, as of others that stand for them."""
+
+
+# --------------------------------------------------------------------------------------------------- equal sessions
+
+
+def test_sessions_with_the_same_last_click_and_the_same_items_from_there_are_merged():
+    log = small_log(7, 500)
+    order, _, pairs = by_query(log.queries, log.items, len(log.item_labels))
+    last = last_clicks(log.clicks[order])
+    expected: dict[tuple[int, ...], int] = {}
+    for end, row in zip(last.tolist(), pairs.tolist(), strict=True):
+        kind = (end, *row[end if end >= 0 else 1 :])
+        expected[kind] = expected.get(kind, 0) + 1
+    blocks = np.array([0, int((log.queries == 0).sum()), len(log)])
+    merged, last, weights = merge_tails(pairs, last, blocks)
+    kinds = [(end, *row[end if end >= 0 else 1 :]) for end, row in zip(last.tolist(), merged.tolist(), strict=True)]
+    assert dict(zip(kinds, weights.tolist(), strict=True)) == expected
+    assert len(kinds) == len(expected) < 200
+
+
+# The sums are taken in another order: the last digits of a float may differ, by some 1e-13 of the value after 50 steps.
+@pytest.mark.parametrize("name", ["DCM EM", "DBN", "CCM"])
+def test_merging_changes_nothing(name, monkeypatch):
+    log = small_log(8, 400)
+    merged = ALL[name](50).fit(log)
+    monkeypatch.setattr(cascading, "merge_tails", lambda pairs, last, first: (pairs, last, np.ones(len(pairs), np.int32)))
+    each = ALL[name](50).fit(log)
+    np.testing.assert_allclose(merged.attraction_, each.attraction_, rtol=1e-11)
+    np.testing.assert_allclose(merged.log_posterior_, each.log_posterior_, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["DCM EM", "DBN", "CCM"])
+def test_lists_of_a_single_position(name):
+    log = ClickLog([[0], [1], [0]] * 4, [[1], [0], [0]] * 4, [0, 1, 0] * 4, ("a", "b"), ("p", "q"))
+    np.testing.assert_allclose(ALL[name]().fit(log).attraction_, [5 / 10, 1 / 6, 0.5])
+
+
+# ---------------------------------------------------------------------------------------------------- the shorter way
+
+
+def plain(make, log, tol):
+    """The penalised likelihood where plain EM first gains less than ``tol`` per session, and the steps to there."""
+    heights, estimator = [-np.inf], None
+    while True:
+        estimator = make(500).fit(log, start=estimator)
+        heights += estimator.log_posterior_[len(heights) > 1 :]
+        small = np.diff(heights) < tol * len(log)
+        if small.any():
+            steps = int(small.argmax())
+            return heights[steps + 1], steps
+
+
+def check_shorter(make, log):
+    height, steps = plain(make, log, 1e-12)
+    fitted = make(10_000, 1e-12).fit(log)
+    assert fitted.converged_
+    assert min(np.diff(fitted.log_posterior_)[:-1]) >= -1e-9  # a plain step may fall by rounding
+    assert fitted.log_posterior_[-1] >= height - 1e-9
+    assert fitted.n_iter_ < steps
+    return fitted, steps
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("name", MAKERS)
+def test_extrapolation_ends_no_lower_than_plain_em_and_takes_fewer_steps(name, seed):
+    log = small_log(seed, 200)
+    fitted, _ = check_shorter(MAKERS[name], log)
+    if name in EM:
+        assert fitted.log_posterior_[-1] == pytest.approx(penalised(fitted, log), abs=1e-8)
+
+
+@pytest.mark.parametrize("name", [name for name in EM if name in TRUTH])
+def test_extrapolation_on_simulated_logs(name):
+    check_shorter(ALL[name], simulated(TRUTH[name], 2000, seed=4))
+
+
+@pytest.mark.parametrize("name", [name for name in MAKERS if name not in LONG] + slow(*LONG))
+def test_extrapolation_on_the_real_log(yandex, name):
+    fitted, steps = check_shorter(MAKERS[name], yandex[0])
+    assert fitted.n_iter_ < steps / 3
+
+
+@pytest.mark.parametrize("steps", range(1, 9))
+def test_any_number_of_steps_ends_with_a_plain_one(steps):
+    log = small_log(3)
+    with pytest.warns(match="has not converged"):
+        fitted = UBMEstimator(steps, 1e-15).fit(log)
+    assert fitted.n_iter_ == steps
+    height = fitted.log_posterior_[-1]
+    assert height == pytest.approx(penalised(fitted, log), abs=1e-9)
+    assert UBMEstimator(1).fit(log, start=fitted).log_posterior_[0] == height
+
+
+# -------------------------------------------------------------------------------------------------------------- start
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_a_fit_goes_on_where_another_ended(name):
+    log = small_log(9, 150)
+    through = MAKERS[name](7).fit(log)
+    half = MAKERS[name](3).fit(log)
+    on = MAKERS[name](4).fit(log, start=half)
+    assert on.log_posterior_ == through.log_posterior_[3:]
+    assert on.attraction_.tolist() == through.attraction_.tolist()
+    renumbered = ClickLog(4 - log.items, log.clicks, 1 - log.queries, tuple("edcba"), ("q", "p"))
+    other = MAKERS[name](4).fit(renumbered, start=half)
+    np.testing.assert_allclose(other.log_posterior_, on.log_posterior_, rtol=1e-12)
+    half.iterations = 4
+    assert half.fit(log, start=half).log_posterior_ == on.log_posterior_
+
+
+def test_what_the_start_does_not_know_begins_at_one_half():
+    start = PBMEstimator().fit(small_log(1))
+    log = ClickLog([[0, 1, 2], [2, 0, 1]], [[1, 0, 0], [0, 0, 0]], [0, 1], ("x", "b", "c"), ("p", "elsewhere"))
+    fitted = PBMEstimator(1).fit(log, start=start)
+    known = [start.attraction_[start.pairs_.index(("p", item))] for item in "bc"]
+    prior = np.array([*known, *[0.5] * (len(fitted.attraction_) - 2), *start.examination_])
+    height = start.log_likelihood(log).sum() + np.log(prior * (1 - prior)).sum()
+    assert fitted.log_posterior_[0] == pytest.approx(height, abs=1e-12)
+    per_query = UBMEstimator(per_query=True).fit(small_log(1))
+    fitted = UBMEstimator(1, per_query=True).fit(log, start=per_query)
+    assert fitted.examination_.shape == (3, 3, 3)
+    assert np.isfinite(fitted.log_posterior_).all()
+
+
+@pytest.mark.parametrize(
+    ("estimator", "start", "message"),
+    [
+        (PBMEstimator(), UBMEstimator().fit(small_log(0)), "start is a UBMEstimator; expected a PBMEstimator"),
+        (DBNEstimator(), SDBNEstimator().fit(small_log(0)), "start is a SDBNEstimator; expected a DBNEstimator"),
+        (PBMEstimator(), PBMEstimator(), "start is a PBMEstimator that was not fitted by EM"),
+        (DCMEstimator("em"), DCMEstimator().fit(small_log(0)), "start is a DCMEstimator that was not fitted by EM"),
+        (PBMEstimator(), PBMEstimator(per_query=True).fit(small_log(0)), "start has per_query=True; expected False"),
+        (PBMEstimator(), PBMEstimator().fit(simulated(TRUTH["PBM"], 9, 0)), "fitted to 4 positions; the log has 3"),
+    ],
+)
+def test_a_start_of_another_kind_is_refused(estimator, start, message):
+    with pytest.raises(ValueError, match=message):
+        estimator.fit(small_log(0), start=start)
+
+
+def test_a_closed_form_needs_no_start():
+    log = small_log(2)
+    assert CMEstimator().fit(log, start=CMEstimator().fit(log)).score(log[:1]) == CMEstimator().fit(log).score(log[:1])
+
+
+@pytest.mark.parametrize("name", ["PBM", "UBM", "DBN", "CCM"])
+def test_the_fit_for_the_file_begins_at_the_scored_one_and_ends_as_well(name):
+    log = simulated(TRUTH[name], 4000, seed=5)
+    fitted = fit_models(log, [name], n_items=6, tol=1e-9)
+    scored, filed = fitted.scored[name], fitted.estimators[name]
+    alone = type(filed).create(1000, 1e-9).fit(log)
+    assert filed.n_iter_ < alone.n_iter_
+    assert filed.log_posterior_[-1] == pytest.approx(alone.log_posterior_[-1], abs=1e-7 * len(log))
+    assert filed.score(log) != scored.score(log)
+
+
+# ------------------------------------------------------------------------------------------ conditional perplexity
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_conditional_perplexity_is_that_of_each_click_given_those_above(name):
+    log = small_log(0)
+    estimator = MAKERS[name]().fit(log)
+    vectors = np.array(list(itertools.product([0, 1], repeat=3)), np.int8)
+    every = ClickLog([[4, 0, 2]] * 8, vectors, [1] * 8, log.item_labels, log.query_labels)
+    joint = np.exp(estimator.log_likelihood(every))
+    for k, value in enumerate(estimator.conditional_perplexity_by_rank(every)):
+        above, down_to = ([joint[(vectors[:, :n] == v[:n]).all(axis=1)].sum() for v in vectors] for n in (k, k + 1))
+        assert value == pytest.approx(2 ** -np.log2(np.divide(down_to, above)).mean(), rel=1e-9)
+    by_rank = estimator.conditional_perplexity_by_rank(log)
+    assert np.log(by_rank).sum() == pytest.approx(-estimator.score(log))
+    assert estimator.conditional_perplexity(log) == by_rank.mean()
+    if name.startswith("PBM"):  # clicks are independent
+        assert by_rank.tolist() == estimator.perplexity_by_rank(log).tolist()
+
+
+def test_conditional_perplexity_of_the_cascade_model_is_infinite_below_a_first_click():
+    log = ClickLog([[0, 1, 2]] * 4, [[1, 0, 0], [0, 1, 0], [1, 0, 1], [0, 0, 0]], [0] * 4, ("a", "b", "c"), ("q",))
+    estimator = CMEstimator().fit(log)
+    by_rank = estimator.conditional_perplexity_by_rank(log)
+    assert np.isfinite(by_rank).tolist() == [True, True, False]
+    assert estimator.conditional_perplexity(log) == np.inf
+    assert np.isfinite(estimator.conditional_perplexity(log[[0, 1, 3]]))

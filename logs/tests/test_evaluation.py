@@ -1,0 +1,735 @@
+"""Off-policy evaluation: exact expectations by enumeration, refusals, intervals, real logs, and the command."""
+
+import itertools
+import json
+import re
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click_stories import exact_law, make_model, marginal
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from slow import slow
+
+from clickgym.command_line import main
+from clickgym.envs import (
+    CascadeModel,
+    DependentClickModel,
+    DynamicBayesianModel,
+    PositionBasedModel,
+    UserBrowsingModel,
+)
+from clickgym.envs.instances import load_instance
+from clickgym_logs import (
+    ClickLog,
+    FixedPolicy,
+    ItemPositionPolicy,
+    ListPolicy,
+    PBMEstimator,
+    PlackettLucePolicy,
+    UBMEstimator,
+    UniformPolicy,
+    contributions,
+    empirical_policies,
+    evaluate,
+    write_tidy,
+)
+from clickgym_logs.model_weights import MODEL_BASED
+
+L, K = 5, 3
+LISTS = np.array(list(itertools.permutations(range(L), K)))
+MODELS = {
+    "cm": CascadeModel,
+    "pbm": PositionBasedModel,
+    "dcm": DependentClickModel,
+    "ubm": UserBrowsingModel,
+    "dbn": DynamicBayesianModel,
+}
+# Which estimators are unbiased for users of which model: the statement of the module's table.
+HOLDS = {name: {"ips", "cascade", name} | ({"sdbn"} if name == "dbn" else set()) for name in MODELS}
+HOLDS["pbm"] |= {"item-position"}
+
+
+def click_log(items, clicks, **more):
+    return ClickLog(items, clicks, np.zeros(len(items)), tuple("abcdefgh"[: np.max(items) + 1]), ("q",), **more)
+
+
+def users(name):
+    return make_model(MODELS[name], L, K, np.random.default_rng(7).random)
+
+
+def logging_policy():
+    return PlackettLucePolicy(np.random.default_rng(1).normal(size=L), K)
+
+
+def every_session(model, policy):
+    """Every pair of a list and a click vector once, and the probability of each."""
+    items, clicks, probabilities = [], [], []
+    for ranking, shown in zip(*policy.support(), strict=True):
+        for vector, probability in marginal(exact_law(model, ranking), lambda clicks, *_: clicks).items():
+            items.append(ranking)
+            clicks.append(vector)
+            probabilities.append(shown * probability)
+    return click_log(items, clicks), np.array(probabilities)
+
+
+@cache
+def logged(name):
+    """The sessions of some users who are shown what the logging policy draws."""
+    return every_session(users(name), logging_policy())
+
+
+def model_of(name, estimator):
+    """The users themselves for the estimators that need to know them."""
+    return users(name) if estimator in (name, "sdbn") else None
+
+
+def value(model, policy, *reward_and_cutoff):
+    return sum(p * model.expected_reward(ranking, *reward_and_cutoff) for ranking, p in zip(*policy.support(), strict=True))
+
+
+TARGETS = {
+    "fixed": FixedPolicy([3, 0, 4]),
+    "uniform": UniformPolicy(L, K),
+    "plackett-luce": PlackettLucePolicy([0.0, 2.0, -1.0, 1.0, 0.5], K),
+    "lists": ListPolicy([[0, 1, 2], [4, 2, 0], [1, 0, 2]], [0.5, 0.3, 0.2]),
+    "four items": PlackettLucePolicy([0.0, 2.0, -np.inf, 1.0, 0.5], K),
+}
+
+
+def moments(name, estimator, target, model=None, **reward_and_cutoff):
+    """Exact expectation and standard deviation per session of an estimate, and the expectations of its weights."""
+    log, probabilities = logged(name)
+    values, weights = contributions(log, target, estimator, logging=logging_policy(), model=model, **reward_and_cutoff)
+    values = values.sum(axis=1)
+    mean = probabilities @ values
+    return mean, np.sqrt(probabilities @ (values - mean) ** 2), probabilities @ weights
+
+
+# ---------------------------------------------------------------------------------------------------------- expectations
+
+
+@pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS)
+@pytest.mark.parametrize(("name", "estimator"), [(name, estimator) for name in MODELS for estimator in sorted(HOLDS[name])])
+def test_the_expectation_is_the_value_where_the_model_holds(name, estimator, target):
+    mean, _, weights = moments(name, estimator, target, model_of(name, estimator))
+    assert mean == pytest.approx(value(users(name), target), abs=1e-10)
+    assert weights == pytest.approx(1.0, abs=1e-10)
+
+
+REWARDED = {
+    ("clicks", 2): {name: HOLDS[name] for name in MODELS},
+    ("any_click", 3): {name: {"ips", "cascade"} for name in MODELS},
+    ("any_click", 2): {name: {"ips", "cascade"} for name in MODELS},
+    ("satisfaction", 3): {"dcm": {"dcm"}, "dbn": {"dbn", "sdbn"}},
+    ("satisfaction", 1): {"dcm": {"dcm"}, "dbn": {"dbn", "sdbn"}},
+}
+
+
+@pytest.mark.parametrize("target", ["fixed", "four items"])
+@pytest.mark.parametrize(
+    ("reward", "cutoff", "name", "estimator"),
+    [
+        (*what, name, estimator)
+        for what, names in REWARDED.items()
+        for name, estimators in names.items()
+        for estimator in sorted(estimators)
+    ],
+)
+def test_the_expectation_is_the_value_of_other_rewards_too(reward, cutoff, name, estimator, target):
+    model = model_of(name, estimator)
+    mean, _, weights = moments(name, estimator, TARGETS[target], model, reward=reward, cutoff=cutoff)
+    assert mean == pytest.approx(value(users(name), TARGETS[target], reward, cutoff), abs=1e-10)
+    assert weights == pytest.approx(1.0, abs=1e-10)
+
+
+def test_what_was_logged_is_the_reward_asked_for():
+    log = click_log([[0, 1, 2]] * 3, [[1, 1, 0], [0, 0, 1], [0, 0, 0]], list_propensities=[1.0] * 3)
+    shown = FixedPolicy([0, 1, 2])
+    for words, logged in (
+        ({}, 1.0),
+        ({"cutoff": 2}, 2 / 3),
+        ({"reward": "any_click"}, 2 / 3),
+        ({"reward": "any_click", "cutoff": 2}, 1 / 3),
+    ):
+        result = evaluate(log, shown, "ips", bootstrap=1, **words)
+        assert result.on_policy == result.value == pytest.approx(logged)
+    assert evaluate(log, shown, "dcm", reward="satisfaction", bootstrap=1).on_policy is None
+
+
+def test_positions_below_the_cutoff_need_not_be_logged():
+    log = click_log([[0, 1, 2], [0, 2, 1]] * 10, [[1, 0, 0], [0, 1, 0]] * 10)
+    target, logging = FixedPolicy([0, 1, 3]), ListPolicy([[0, 1, 2], [0, 2, 1]], [0.5, 0.5])
+    wider = ClickLog(log.items, log.clicks, log.queries, tuple("abcd"), log.query_labels)
+    for estimator in ("cascade", "item-position"):
+        with pytest.raises(ValueError, match="infinite"):
+            evaluate(wider, target, estimator, logging=logging)
+        assert evaluate(wider, target, estimator, logging=logging, cutoff=2).value == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("estimator", ["item-position", "pbm"])
+@pytest.mark.parametrize("name", [name for name in MODELS if name != "pbm"])
+def test_estimates_that_assume_a_position_based_model_are_biased_for_other_users(name, estimator):
+    model = PositionBasedModel(users(name).attraction, [1.0, 0.7, 0.5]) if estimator == "pbm" else None
+    mean, _, _ = moments(name, estimator, TARGETS["fixed"], model)
+    assert abs(mean - value(users(name), TARGETS["fixed"])) > 0.005
+
+
+def test_stronger_assumptions_vary_less():
+    deviation = {
+        estimator: moments("pbm", estimator, TARGETS["fixed"], users("pbm") if estimator == "pbm" else None)[1]
+        for estimator in ("ips", "cascade", "item-position", "pbm")
+    }
+    assert deviation["ips"] > deviation["cascade"] > deviation["item-position"] > deviation["pbm"]
+
+
+def table():
+    """The bias and deviation of each estimator for each kind of user, as in the documentation."""
+    names = ["ips", "cascade", "item-position", *MODELS]
+    rows = [["users", "value", *names], ["---"] * (2 + len(names))]
+    for name in MODELS:
+        truth = value(users(name), TARGETS["fixed"])
+        cells = []
+        for estimator in names:
+            # Where another model is assumed, its parameters are those that fit these users best.
+            model = None
+            if estimator in MODELS:
+                model = users(name) if estimator == name else fitted(name, estimator)
+            mean, deviation, _ = moments(name, estimator, TARGETS["fixed"], model)
+            bias = round(mean - truth, 3) + 0.0
+            cells.append(f"{bias:+.3f} ± {deviation:.2f}")
+        rows.append([name, f"{truth:.3f}", *cells])
+    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+
+
+def fitted(name, estimator):
+    """Another model's parameters for users of a model, from the exact law as if from a huge log."""
+    log, probabilities = logged(name)
+    sample = np.repeat(np.arange(len(log)), np.round(probabilities * 200_000).astype(int))
+    return MODEL_BASED[estimator].create().fit(log[sample])
+
+
+def test_the_documented_table_is_what_the_code_gives():
+    page = Path(__file__).parents[2] / "docs" / "off_policy.md"
+    if not page.exists():
+        pytest.skip("the documentation is not part of an installed package")
+    made = table()
+    documented = re.search(r"^\| users .*?^$", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)[0]
+    # EM stops where rounding lets it, so the last digits are free.
+    numbers = [np.array(re.findall(r"[+-]?\d+\.\d+", text), float) for text in (documented, made)]
+    assert numbers[0] == pytest.approx(numbers[1], abs=0.011), f"docs/off_policy.md should hold\n{made}"
+
+
+# --------------------------------------------------------------------------------------------------------------- samples
+
+
+def simulate(model, policy, n, seed):
+    rng = np.random.default_rng(seed)
+    lists, probabilities = policy.support()
+    items = lists[rng.choice(len(lists), n, p=probabilities)]
+    clicks = np.array([model.sample(ranking, rng) for ranking in items])
+    return items, clicks
+
+
+@pytest.mark.parametrize("estimator", ["ips", "cascade", "ubm"])
+def test_a_sampled_log_gives_the_value_within_its_interval(estimator):
+    model, target = users("ubm"), TARGETS["plackett-luce"]
+    log = click_log(*simulate(model, logging_policy(), 20_000, seed=3))
+    known = {"model": model} if estimator == "ubm" else {}
+    result = evaluate(log, target, estimator, logging=logging_policy(), level=0.999, seed=0, **known)
+    truth = value(model, target)
+    assert result.interval[0] < truth < result.interval[1]
+    assert result.self_normalised_interval[0] < truth < result.self_normalised_interval[1]
+    assert abs(result.value - truth) < 4 * result.standard_error
+    assert result.mean_weight == pytest.approx(1.0, abs=0.1)
+
+
+@pytest.mark.parametrize("n", [200, *slow(400)])
+def test_ninety_five_percent_intervals_cover_ninety_five_percent(n):
+    log, probabilities = logged("pbm")
+    truth, rng, covered = value(users("pbm"), TARGETS["uniform"]), np.random.default_rng(0), 0
+    for seed in range(n):
+        sample = rng.choice(len(log), 300, p=probabilities)
+        low, high = evaluate(
+            log[sample], TARGETS["uniform"], "item-position", logging=logging_policy(), bootstrap=300, seed=seed
+        ).interval
+        covered += low < truth < high
+    assert 0.91 < covered / n < 0.985
+
+
+def test_the_grouped_bootstrap_is_the_ordinary_one():
+    rng = np.random.default_rng(5)
+    log = click_log(*simulate(users("pbm"), logging_policy(), 250, seed=4))
+    values, weights = contributions(log, TARGETS["uniform"], "ips", logging=logging_policy())
+    resampled = rng.integers(len(log), size=(20_000, len(log)))
+    result = evaluate(log, TARGETS["uniform"], "ips", logging=logging_policy(), bootstrap=20_000)
+    plain = values[resampled, 0].mean(axis=1)
+    normalised = values[resampled, 0].sum(axis=1) / weights[resampled, 0].sum(axis=1)
+    assert result.interval == pytest.approx(np.percentile(plain, [2.5, 97.5]), rel=0.01)
+    assert result.self_normalised_interval == pytest.approx(np.percentile(normalised, [2.5, 97.5]), rel=0.01)
+
+
+def test_the_seed_decides_the_interval_and_nothing_else_does():
+    log = click_log(*simulate(users("pbm"), logging_policy(), 300, seed=4))
+    first, again, other = (evaluate(log, UniformPolicy(L, K), "ips", logging=logging_policy(), seed=seed) for seed in (1, 1, 2))
+    assert first == again
+    assert first.interval != other.interval
+    assert first.value == other.value
+
+
+# ------------------------------------------------------------------------------------------------- weights, written anew
+
+
+def small_log(seed=0, n=200):
+    items, clicks = simulate(users("ubm"), logging_policy(), n, seed)
+    return click_log(items, clicks)
+
+
+def test_list_and_item_position_weights_from_recorded_propensities():
+    log = small_log()
+    probability = logging_policy().prefix_probabilities(log.items)[:, -1]
+    propensity = logging_policy().item_position_probabilities(log.items, np.arange(K))
+    recorded = click_log(log.items, log.clicks, list_propensities=probability, propensities=propensity)
+    for estimator in ("ips", "item-position"):
+        for one, other in zip(
+            contributions(recorded, TARGETS["uniform"], estimator),
+            contributions(log, TARGETS["uniform"], estimator, logging=logging_policy()),
+            strict=True,
+        ):
+            np.testing.assert_allclose(one, other, rtol=1e-12)
+    target = TARGETS["lists"]
+    by_hand = [
+        sum(row)
+        * dict(zip(map(tuple, [[0, 1, 2], [4, 2, 0], [1, 0, 2]]), [0.5, 0.3, 0.2], strict=True)).get(tuple(ranking), 0)
+        / p
+        for ranking, row, p in zip(log.items.tolist(), log.clicks.tolist(), probability, strict=True)
+    ]
+    assert evaluate(recorded, target, "ips").value == pytest.approx(np.mean(by_hand), rel=1e-12)
+
+
+def he_2020(log, weights, ranking, rng, repeats):
+    """The paper's procedure for one list: equation 11 and the drawn clicks that follow it, averaged over the draws."""
+    clicks_of, weight_of = np.zeros(L), np.zeros(L)
+    for shown, clicks in zip(log.items, log.clicks, strict=True):
+        last = 0
+        for k in range(K):
+            weight_of[shown[k]] += weights[k][last]
+            clicks_of[shown[k]] += clicks[k]
+            last = k + 1 if clicks[k] else last
+    total = 0.0
+    for _ in range(repeats):
+        last = 0
+        for k, item in enumerate(ranking):
+            reward = weights[k][last] * clicks_of[item] / weight_of[item]
+            total += reward
+            if reward >= 1 or rng.random() < reward:
+                last = k + 1
+    return total / repeats
+
+
+def test_ubm_without_a_logging_policy_is_the_procedure_of_he_2020():
+    model, log = users("ubm"), small_log(n=2000)
+    result = evaluate(log, TARGETS["fixed"], "ubm", model=model, bootstrap=10)
+    drawn = he_2020(log, model.examination, [3, 0, 4], np.random.default_rng(0), 100_000)
+    assert result.value == pytest.approx(drawn, abs=0.004)
+    assert result.value == pytest.approx(result.self_normalised, rel=1e-12)  # weights from the log itself are normalised
+    blind = UserBrowsingModel(np.full(L, 0.5), model.examination)
+    assert evaluate(log, TARGETS["fixed"], "ubm", model=blind, bootstrap=10) == evaluate(
+        log, TARGETS["fixed"], "ubm", model=model, bootstrap=10
+    )
+
+
+def test_an_attraction_above_one_counts_as_one():
+    log = click_log([[0, 1]] * 2, [[1, 0], [1, 1]])
+    model = UserBrowsingModel([0.5, 0.5], [[0.5, 0.0], [1.0, 0.25]])
+    # Item 0 is always clicked at weight 1/2: its reward stays 1, while a click on it is drawn with probability 1/2. Item 1
+    # has one click at weights 1/4 + 1/4, so its attraction is 2 and its examination (1 + 1/4) / 2 in the estimate.
+    assert evaluate(log, FixedPolicy([0, 1]), "ubm", model=model, bootstrap=10).value == pytest.approx(1.0 + 2.0 * 0.625)
+
+
+def test_ubm_of_he_2020_finds_the_value_in_a_large_log():
+    log, probabilities = logged("ubm")
+    large = log[np.repeat(np.arange(len(log)), np.round(probabilities * 50_000).astype(int))]
+    for target in TARGETS.values():
+        result = evaluate(large, target, "ubm", model=users("ubm"), bootstrap=10)
+        assert result.value == pytest.approx(value(users("ubm"), target), abs=2e-3)
+
+
+def test_a_click_model_may_be_fitted_to_the_log():
+    log = small_log(n=3000)
+    own = evaluate(log, TARGETS["uniform"], "pbm", bootstrap=10)
+    assert own == evaluate(log, TARGETS["uniform"], "pbm", model=PBMEstimator().fit(log), bootstrap=10)
+
+
+@pytest.mark.parametrize("estimator", ["item-position", "pbm"])
+def test_item_position_probabilities_are_enough_for_some_estimators(estimator):
+    log, target = small_log(), TARGETS["plackett-luce"]
+    model = PositionBasedModel(np.full(L, 0.5), [1.0, 0.7, 0.5]) if estimator == "pbm" else None
+    whole = evaluate(log, target, estimator, logging=logging_policy(), model=model, bootstrap=10)
+    order = np.random.default_rng(0).permutation(L)
+    part = ItemPositionPolicy(target.item_positions[order], items=order)
+    again = evaluate(log, part, estimator, logging=logging_policy(), model=model, bootstrap=10)
+    assert again.value == pytest.approx(whole.value, rel=1e-12)
+
+
+def test_queries_have_policies_and_parameters_of_their_own():
+    logs = {"x": small_log(1, 400), "y": small_log(2, 300)}
+    both = ClickLog(
+        np.concatenate([logs["y"].items[:100], logs["x"].items, logs["y"].items[100:]]),
+        np.concatenate([logs["y"].clicks[:100], logs["x"].clicks, logs["y"].clicks[100:]]),
+        [1] * 100 + [0] * 400 + [1] * 200, tuple("abcde"), ("x", "y"),
+    )  # fmt: skip
+    targets = {"x": TARGETS["fixed"], "y": TARGETS["plackett-luce"]}
+    for estimator, model in ((name, users(name)) for name in MODELS):
+        values, weights = contributions(both, targets, estimator, model=model)
+        parts = {query: contributions(logs[query], targets[query], estimator, model=model) for query in logs}
+        for array, part in ((values, 0), (weights, 1)):
+            x, y = parts["x"][part], parts["y"][part]
+            np.testing.assert_allclose(array, np.concatenate([y[:100], x, y[100:]]), rtol=1e-12)
+
+
+@settings(max_examples=25)
+@given(st.integers(0, 10**6))
+def test_relabelled_items_change_nothing(seed):
+    rng = np.random.default_rng(seed)
+    log, scores, names = small_log(seed, 60), rng.normal(size=L), rng.permutation(L)
+    other = click_log(names[log.items], log.clicks)
+    for estimator in ("ips", "cascade", "item-position"):
+        one = evaluate(log, PlackettLucePolicy(scores, K), estimator, logging=UniformPolicy(L, K), bootstrap=5)
+        two = evaluate(other, PlackettLucePolicy(scores, K, items=names), estimator, logging=UniformPolicy(L, K), bootstrap=5)
+        assert one.value == pytest.approx(two.value, rel=1e-12)
+        assert one.self_normalised == pytest.approx(two.self_normalised, rel=1e-12)
+
+
+# -------------------------------------------------------------------------------------------------------------- policies
+
+
+@pytest.mark.parametrize("policy", TARGETS.values(), ids=TARGETS)
+def test_policies_are_distributions(policy):
+    lists, probabilities = policy.support()
+    assert probabilities.sum() == pytest.approx(1.0)
+    np.testing.assert_allclose(policy.prefix_probabilities(LISTS)[:, -1].sum(), 1.0)
+    np.testing.assert_allclose(policy.prefix_probabilities(lists)[:, -1], probabilities, rtol=1e-12)
+    np.testing.assert_allclose(policy.item_positions.sum(axis=0), 1.0)
+    for k in range(K):  # the probability of a beginning is that of all the lists that begin so
+        for ranking, prefix in zip(LISTS, policy.prefix_probabilities(LISTS), strict=True):
+            alike = (lists[:, : k + 1] == ranking[: k + 1]).all(axis=1)
+            assert prefix[k] == pytest.approx(probabilities[alike].sum(), abs=1e-12)
+
+
+def test_plackett_luce_draws_by_weight_without_replacement():
+    policy = PlackettLucePolicy(np.log([4.0, 3.0, 2.0, 1.0]), 3)
+    assert policy.prefix_probabilities(np.array([[1, 0, 3]]))[0] == pytest.approx([3 / 10, 3 / 10 * 4 / 7, 12 / 70 * 1 / 3])
+
+
+def test_plackett_luce_does_not_cancel_where_one_item_has_all_the_weight():
+    policy = PlackettLucePolicy([100.0, 1.0, 0.0], 3)
+    assert policy.prefix_probabilities(np.array([[0, 1, 2]]))[0, 1] == pytest.approx(1 / (1 + np.exp(-1.0)), rel=1e-12)
+
+
+# -------------------------------------------------------------------------------------------------------------- refusals
+
+LOG = click_log([[0, 1], [1, 0], [2, 1]], [[1, 0], [0, 0], [0, 1]])
+UNIFORM = UniformPolicy(3, 2)
+ATTRACTED = [0.5] * 3
+THREE = click_log([[0, 1, 2]], [[1, 0, 0]])
+FEW = ItemPositionPolicy(np.full((3, 2), 1 / 3))
+
+REFUSED = {
+    "unknown estimator": ("ips", UNIFORM, "isp", {}),
+    "no sessions": ("no sessions", UNIFORM, "ips", {"log": LOG[:0]}),
+    "no list propensities": ("no list_propensities", UNIFORM, "ips", {}),
+    "no propensities": ("no propensities", UNIFORM, "item-position", {}),
+    "no prefix propensities": ("give the logging policy", UNIFORM, "cascade", {}),
+    "positions": ("target policy fills 3 positions; the log has 2", UniformPolicy(3, 3), "ips", {"logging": UNIFORM}),
+    "items": ("items from 0 to 3", UniformPolicy(4, 2), "ips", {"logging": UNIFORM}),
+    "no policy for a query": ("no target policy for query 'q'", {"r": UNIFORM}, "ips", {"logging": UNIFORM}),
+    "a list never shown": (
+        "list a, c: the target policy shows it, the logging policy never", FixedPolicy([0, 2]), "ips",
+        {"logging": ListPolicy([[0, 1], [1, 0], [2, 1]], [0.4, 0.3, 0.3])},
+    ),
+    "an item never shown": (
+        "item 'c': the target policy shows it, the logging policy never", UNIFORM, "ips", {"logging": UniformPolicy(2, 2)},
+    ),
+    "an item never shown at a position": (
+        "item 'c' at position 2: the target policy shows it", UNIFORM, "item-position", {"logging": empirical_policies(LOG)},
+    ),
+    "an item never examined": (
+        "item 'c': the target policy shows it", UNIFORM, "pbm", {"model": PositionBasedModel(ATTRACTED, [0.0, 1.0])},
+    ),
+    "an item not in the log": (
+        "item 'c': the target policy shows it", FixedPolicy([2, 0]), "pbm",
+        {"log": LOG[:2], "model": PositionBasedModel(ATTRACTED, [1.0, 1.0])},
+    ),
+    "no overlap": (
+        "no session of the log shows what the target policy would", FixedPolicy([0, 2]), "ips", {"logging": UNIFORM},
+    ),
+    "no overlap at a position": ("would at position 2", FixedPolicy([0, 2]), "item-position", {"logging": UNIFORM}),
+    "another click model": (
+        "model is a PositionBasedModel; the estimator 'ubm' takes a UserBrowsingModel", UNIFORM, "ubm",
+        {"model": PositionBasedModel(ATTRACTED, [1.0, 1.0])},
+    ),
+    "another fitted click model": (
+        "fitted as a UserBrowsingModel", UNIFORM, "pbm", {"model": UBMEstimator().fit(LOG), "logging": UNIFORM},
+    ),
+    "too few items in the click model": (
+        "the click model has 2 items", UNIFORM, "pbm", {"model": PositionBasedModel([0.5] * 2, [1.0, 1.0])},
+    ),
+    "too few positions in the click model": (
+        "the click model has 1 positions; the log has 2", UNIFORM, "pbm", {"model": PositionBasedModel(ATTRACTED, [1.0])},
+    ),
+    "an item the click model was not fitted to": (
+        "not fitted to the query and item", UniformPolicy(2, 2), "pbm", {"model": PBMEstimator().fit(LOG[:2])},
+    ),
+    "only item-positions known": (
+        "only the item-position probabilities of this policy are known", FEW, "ips", {"logging": UNIFORM},
+    ),
+    "too few positions of the target": (
+        "the target policy fills 2 positions; the log has 3", FEW, "item-position", {"log": THREE},
+    ),
+    "too few positions of the logging policy": (
+        "the logging policy fills 2 positions; the log has 3", UniformPolicy(3, 3), "item-position",
+        {"log": THREE, "logging": FEW},
+    ),
+    "a reward nobody knows": ("unknown reward 'click'; did you mean 'clicks'", UNIFORM, "ips", {"reward": "click"}),
+    "a reward no sum over items": (
+        "the estimator 'pbm' cannot tell 'any_click'; ips, cascade can", UNIFORM, "pbm",
+        {"reward": "any_click"},
+    ),
+    "a reward the log does not tell": (
+        "the estimator 'ips' cannot tell 'satisfaction'; dcm, sdbn, dbn can", UNIFORM, "ips", {"reward": "satisfaction"},
+    ),
+    "cutoff": ("cutoff is 3, but the log has 2 positions", UNIFORM, "ips", {"logging": UNIFORM, "cutoff": 3}),
+    "no cutoff": ("cutoff is 0; expected a positive integer", UNIFORM, "ips", {"logging": UNIFORM, "cutoff": 0}),
+    "level": ("level is 1", UNIFORM, "ips", {"logging": UNIFORM, "level": 1.0}),
+    "bootstrap": ("bootstrap is 0", UNIFORM, "ips", {"logging": UNIFORM, "bootstrap": 0}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("message", "target", "estimator", "more"), REFUSED.values(), ids=REFUSED)
+def test_what_makes_no_sense_is_refused(message, target, estimator, more):
+    with pytest.raises(ValueError, match=message):
+        evaluate(**{"log": LOG, "target": target, "estimator": estimator} | more)
+
+
+POLICIES_REFUSED = {
+    "too many lists": (lambda: UniformPolicy(100, 5).support(), "more than the limit"),
+    "a policy that does not sum to 1": (
+        lambda: ItemPositionPolicy([[0.5], [0.4]]),
+        "position 1 must be non-negative with sum 1",
+    ),
+    "an item twice": (lambda: FixedPolicy([1, 1]), "an item twice"),
+    "ids that are no integers": (lambda: FixedPolicy([0.5, 1.0]), r"ranking\[0\] is 0.5; expected an integer"),
+    "no candidates": (lambda: PlackettLucePolicy([-np.inf], 1), "finite"),
+    "more positions than items": (lambda: UniformPolicy(2, 3), "only n_items = 2"),
+}
+
+
+@pytest.mark.parametrize(("attempt", "message"), POLICIES_REFUSED.values(), ids=POLICIES_REFUSED)
+def test_policies_that_make_no_sense_are_refused(attempt, message):
+    with pytest.raises(ValueError, match=message):
+        attempt()
+
+
+def test_an_infinite_weight_names_the_session():
+    odd = click_log([[0, 1], [1, 0]], [[0, 0], [0, 1]])
+    liar = ListPolicy([[0, 1]], [1.0])
+    assert evaluate(odd, liar, logging=liar).value == 0.0  # the second session is nothing that the target shows
+    # The second list has a probability below the smallest float.
+    rare = PlackettLucePolicy([0.0, -600.0, -600.0], 2)
+    with pytest.raises(ValueError, match=r"session 1 \(counted from 0\).*with probability 0, .* infinite"):
+        evaluate(click_log([[0, 1], [1, 2]], [[0, 0], [0, 1]]), UNIFORM, logging=rare)
+
+
+# -------------------------------------------------------------------------------------------------------------- command
+
+
+@pytest.fixture
+def tidy(tmp_path):
+    """A log of two queries with propensities, as a file."""
+    log = small_log(n=400)
+    two = ClickLog(
+        log.items, log.clicks, np.arange(400) % 2, tuple("abcde"), ("hats", "shoes"),
+        propensities=logging_policy().item_position_probabilities(log.items, np.arange(K)),
+        list_propensities=logging_policy().prefix_probabilities(log.items)[:, -1],
+    )  # fmt: skip
+    write_tidy(two, tmp_path / "log.csv")
+    return tmp_path / "log.csv", two
+
+
+def figures(out, start):
+    """The numbers in the row of the printed table that starts so."""
+    (line,) = [line for line in out.splitlines() if line.startswith(start)]
+    return [float(number) for number in re.findall(r"(?<=\s)[\d.]+(?:e-\d+)?(?=\s|$)", line)]
+
+
+def test_evaluate_prints_every_estimator_in_a_row(tidy, printed):
+    path, log = tidy
+    out = printed(["evaluate", str(path), "--policy", "uniform", "--estimator", "ips", "item-position", "pbm"])
+    for estimator in ("ips", "item-position", "pbm"):
+        expected = evaluate(log, UniformPolicy(L, K), estimator)
+        value, low, high, self_normalised, *_ = figures(out, estimator)
+        assert value == pytest.approx(expected.value, rel=1e-6)
+        assert (low, high) == pytest.approx(expected.interval, rel=1e-3)
+        assert self_normalised == pytest.approx(expected.self_normalised, rel=1e-6)
+    assert f"Clicks per session, in the log: {log.clicks.sum() / 400:.7g}" in out
+
+
+def test_evaluate_of_two_lists_says_by_how_much_they_differ(tidy, printed):
+    """Two lists of one query: which they are, what was logged, and by how much they differ from it."""
+    path, log = tidy
+    words = ["--query", "shoes", "--policy", "fixed:a,b,c", "fixed:e,d,c", "--estimator", "item-position", "pbm", "cascade"]
+    out, shoes = printed(["evaluate", str(path), *words]), log[log.queries == 1]
+    assert "fixed:e,d,c shows: e, d, c\n" in out
+    assert re.search(r"in the log: [\d.]+ \(of 200; 0.95 interval [\d.]+ to [\d.]+\)", out)
+    assert "Refused: cascade of fixed:a,b,c: the estimator 'cascade' needs" in out
+    for spec, ranking in (("fixed:a,b,c", [0, 1, 2]), ("fixed:e,d,c", [4, 3, 2])):
+        for estimator in ("item-position", "pbm"):
+            (line,) = [line for line in out.splitlines() if re.match(f"{spec} +{estimator} ", line)]
+            wanted = evaluate(shoes, FixedPolicy(ranking), estimator)
+            difference, low, _, high, better = line.split()[-5:]
+            assert float(difference) == pytest.approx(wanted.difference, rel=1e-3)
+            assert (float(low), float(high)) == pytest.approx(wanted.difference_interval, rel=1e-3)
+            assert float(better) == pytest.approx(wanted.probability_better, abs=5e-4)
+
+
+def test_evaluate_names_the_list_of_each_query(tidy, printed):
+    path, _ = tidy
+    folder = fitted_files(printed, path, "PBM")
+    out = printed(["evaluate", str(path), "--policy", str(folder), "--estimator", "pbm"])
+    assert len(re.findall(r"shows for query (hats|shoes): \w, \w, \w\n", out)) == 2
+
+
+def test_evaluate_reads_a_policy_from_words_or_a_file(tidy, printed):
+    path, log = tidy
+    np.savez(path.parent / "scores.npz", scores=[1.0, 0.5, 0.0, -1.0, 0.2], items=list("edcba"))
+    target = PlackettLucePolicy([0.2, -1.0, 0.0, 0.5, 1.0], K)
+    np.savez(path.parent / "dist.npz", action_dist=target.item_positions, items=list("abcde"))
+    shoes = log[log.queries == 1]
+    for words, policy in (
+        (["--policy", str(path.parent / "scores.npz")], target),
+        (["--policy", str(path.parent / "dist.npz")], target),
+        (["--policy", "fixed:b,a,e"], FixedPolicy([1, 0, 4])),
+    ):
+        out = printed(["evaluate", str(path), *words, "--query", "shoes", "--estimator", "item-position"])
+        assert figures(out, "item-position")[0] == pytest.approx(evaluate(shoes, policy, "item-position").value, rel=1e-6)
+
+
+def fitted_files(printed, log_file, *words):
+    """What clickgym fit makes of a log."""
+    out = log_file.parent / "fitted"
+    printed(["fit", str(log_file), "--model", *words, "--out", str(out), "--queries", "hats", "shoes"])
+    return out
+
+
+def test_evaluate_takes_the_best_list_of_each_query_from_what_was_fitted(tidy, printed):
+    path, log = tidy
+    folder = fitted_files(printed, path, "PBM", "DCM")
+    words = ["--reward", "satisfaction", "--cutoff", "2", "--estimator", "dcm"]
+    out = printed(["evaluate", str(path), "--policy", f"{folder}:dcm", *words])
+    assert "Satisfied users per session, first 2 positions" in out
+    assert "does not record which users were satisfied" in out
+    targets = {}
+    for query in ("hats", "shoes"):
+        instance = load_instance(folder / f"{query}.json")
+        best = instance.model("DCM").optimal_ranking("satisfaction", 2)
+        targets[query] = FixedPolicy([log.item_labels.index(instance.estimation["items"][item]) for item in best])
+    expected = evaluate(log, targets, "dcm", reward="satisfaction", cutoff=2)
+    assert figures(out, "dcm")[0] == pytest.approx(expected.value, rel=1e-6)
+    words = ["--query", "hats", "--policy", f"{folder / 'hats.json'}:PBM", "--estimator", "pbm"]
+    out = printed(["evaluate", str(path), *words])
+    best = load_instance(folder / "hats.json").model("PBM").optimal_ranking()
+    assert figures(out, "pbm")[0] == pytest.approx(evaluate(log[log.queries == 0], FixedPolicy(best), "pbm").value, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("policy", "message"),
+    [
+        ("FOLDER", "hats.json has the click models PBM, DCM; choose one, as in"),
+        ("FOLDER:UBM", "hats.json has the click models PBM, DCM; choose one, as in"),
+        ("FOLDER/hats.json:PBM", "hats.json has no list for the query 'shoes' of the log; choose a query with --query"),
+        ("FOLDER/none.json:PBM", "there is no instance file"),
+        ("FOLDER/plain.json", "plain.json has no query and no labels of items"),
+        ("FOLDER/odd/short.json:PBM", "short.json has no query and no labels of items"),
+        ("FOLDER/odd/linear.json", "linear.json has no click model of CM, "),
+        ("FOLDER/twice:PBM", "hats.json is a second file of the query 'hats'"),
+    ],
+)
+def test_what_was_fitted_must_fit_the_log(tidy, printed, refused, policy, message):
+    path, _ = tidy
+    folder = fitted_files(printed, path, "PBM", "DCM")
+    hats = load_instance(folder / "hats.json")
+    for name in ("odd", "twice"):
+        (folder / name).mkdir()
+    replace(hats, estimation={"query": "hats", "items": ["a", "b"]}).save(folder / "odd" / "short.json")
+    replace(load_instance("linear"), estimation={"query": "hats", "items": ["a"] * 20}).save(folder / "odd" / "linear.json")
+    for name in ("again", "hats"):
+        hats.save(folder / "twice" / f"{name}.json")
+    if "plain" in policy:
+        (folder / "plain.json").write_text(json.dumps(PositionBasedModel([0.5] * 5, [1.0] * 3).to_dict()))
+    words = ["--policy", policy.replace("FOLDER", str(folder)), "--estimator", "pbm"]
+    assert message in refused(["evaluate", str(path), *words])
+
+
+def test_evaluate_knows_how_the_log_was_made_if_told(tidy, printed):
+    path, log = tidy
+    out = printed(["evaluate", str(path), "--policy", "empirical", "--logging", "empirical", "--estimator", "cascade"])
+    assert figures(out, "cascade")[0] == pytest.approx(log.clicks.sum() / 400, rel=1e-6)
+
+
+def test_evaluate_warns_where_the_log_lacks_what_the_policy_shows(tmp_path, printed):
+    lists = [[0, 1], [1, 0]]
+    write_tidy(click_log(lists * 50, [[1, 0], [0, 0]] * 50, propensities=np.full((100, 2), 0.9)), tmp_path / "log.csv")
+    out = printed(["evaluate", str(tmp_path / "log.csv"), "--policy", "uniform", "--estimator", "item-position"])
+    assert "the mean weight of item-position is 0.556, where 1 is expected" in out
+
+
+WRONG_WORDS = {
+    "no such file": (["none.csv", "--policy", "uniform"], "none.csv"),
+    "policy": (["LOG", "--policy", "unifrom", "--query", "hats"], "unknown policy 'unifrom'"),
+    "several queries": (["LOG", "--policy", "fixed:a,b,c"], "choose one with --query"),
+    "query": (["LOG", "--policy", "uniform", "--query", "hat"], "'hats'"),
+    "item": (["LOG", "--policy", "fixed:a,b,z", "--query", "hats"], "unknown item 'z'"),
+    "estimator": (["LOG", "--policy", "uniform", "--estimator", "pmb"], "pbm"),
+    "no logging policy": (["LOG", "--policy", "uniform", "--estimator", "cascade"], "give the logging policy"),
+    "no policy file": (["LOG", "--policy", "none.npz", "--query", "hats"], "cannot read the policy none.npz"),
+    "not a policy file": (["LOG", "--policy", "EMPTY", "--query", "hats"], "neither 'action_dist' nor 'scores'"),
+    "infinite": (["LOG", "--policy", "uniform", "--logging", "empirical", "--estimator", "ips"], "infinite"),
+    "no policy": (["LOG"], "--policy"),
+    "reward": (["LOG", "--policy", "uniform", "--reward", "any_clicks"], "did you mean 'any_click'"),
+    "cutoff": (["LOG", "--policy", "uniform", "--cutoff", "9"], "cutoff is 9, but the log has 3 positions"),
+    "seed": (["LOG", "--policy", "uniform", "--seed", "-1"], "seed is -1; expected a non-negative integer"),
+    "a single array": (
+        ["LOG", "--policy", "SINGLE", "--query", "hats"],
+        "single.npz cannot be read as a policy (it is a single array); expected what np.savez writes",
+    ),
+    "scores in words": (
+        ["LOG", "--policy", "WORDS", "--query", "hats"],
+        "words.npz: scores[0] is 'a'; scores must be an array of numbers",
+    ),
+}
+
+
+@pytest.mark.parametrize(("words", "message"), WRONG_WORDS.values(), ids=WRONG_WORDS)
+def test_evaluate_refuses_in_one_line(tidy, capsys, words, message):
+    folder = tidy[0].parent
+    np.savez(folder / "empty.npz", other=[1.0])
+    np.savez(folder / "words.npz", scores=["a", "b", "c"], items=["a", "b", "c"])
+    with (folder / "single.npz").open("wb") as file:
+        np.save(file, [1.0])
+    given = {"LOG": str(tidy[0])} | {name.upper(): str(folder / f"{name}.npz") for name in ("empty", "single", "words")}
+    words = [given.get(word, word) for word in words]
+    assert main(["evaluate", *words, *(["--estimator", "pbm"] if "--estimator" not in words else [])]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.count("\n") == 1
+    assert message in captured.err
+
+
+def test_a_folder_or_file_called_as_a_fixed_list_is_not_taken_for_it(tidy, printed, monkeypatch):
+    monkeypatch.chdir(tidy[0].parent)
+    (tidy[0].parent / "fixed").mkdir()
+    assert "pbm" in printed(["evaluate", "log.csv", "--query", "hats", "--policy", "fixed:a,b,c", "--estimator", "pbm"])

@@ -1,0 +1,267 @@
+"""Features from data: decomposition, instances made from ratings, and the command."""
+
+import json
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.sparse.linalg import svds
+
+import clickgym
+from clickgym.command_line import main
+from clickgym.envs.contextual.interactions import with_products
+from clickgym_logs import (
+    Ratings,
+    TruncatedSVD,
+    contextual_instance,
+    label_attraction,
+    read_ratings,
+)
+
+RNG = np.random.default_rng(0)
+
+
+def some_ratings(n_users=12, n_items=30, share=0.7):
+    users, items = np.nonzero(np.random.default_rng(1).random((n_users, n_items)) < share)
+    labels = np.random.default_rng(2).integers(1, 11, len(users)) / 2
+    return Ratings(users, items, labels, tuple(f"u{i}" for i in range(n_users)), tuple(f"i{j}" for j in range(n_items)))
+
+
+# ------------------------------------------------------------------------------------------------------------- estimators
+
+
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
+def test_decomposition_is_that_of_arpack(make):
+    """Slowly decaying singular values: those of a random sparse matrix."""
+    dense = RNG.random((80, 60)) * (RNG.random((80, 60)) < 0.2)
+    svd = TruncatedSVD(5, n_iterations=30, seed=1).fit(make(dense))
+    left, values, right = svds(dense, k=5)
+    np.testing.assert_allclose(svd.singular_values_, values[::-1], rtol=1e-6)
+    np.testing.assert_allclose(
+        svd.users_ @ np.diag(svd.singular_values_) @ svd.items_.T, left @ np.diag(values) @ right, atol=1e-4
+    )
+    np.testing.assert_allclose(svd.users_.T @ svd.users_, np.eye(5), atol=1e-12)
+    np.testing.assert_allclose(svd.items_.T @ svd.items_, np.eye(5), atol=1e-12)
+    np.testing.assert_allclose(svd.transform(make(dense)), svd.users_, atol=1e-3)
+    assert (svd.items_[np.abs(svd.items_).argmax(axis=0), range(5)] > 0).all()
+
+
+def test_decomposition_is_a_function_of_its_seed():
+    dense = RNG.random((30, 20))
+    first, again, other = (TruncatedSVD(4, n_iterations=0, seed=seed).fit(dense).items_ for seed in (0, 0, 1))
+    np.testing.assert_array_equal(first, again)
+    assert not np.array_equal(first, other)
+
+
+@pytest.mark.parametrize(
+    ("matrix", "message"),
+    [
+        (np.ones((3, 9)), "n_components is 4; expected at most 3"),
+        (np.ones((9, 9)), "the matrix has the rank 1; expected at least n_components = 4"),
+        (np.zeros((9, 9)), "the matrix has the rank 0; expected at least n_components = 4"),
+        ([[1.0, np.inf]] * 4, r"matrix\[0, 1\] is inf; expected a finite number"),
+        (np.ones(4), r"matrix has shape \(4,\); expected \(rows, columns\)"),
+    ],
+)
+def test_what_cannot_be_decomposed_is_named(matrix, message):
+    with pytest.raises(ValueError, match=message):
+        TruncatedSVD(4).fit(matrix)
+
+
+# -------------------------------------------------------------------------------------------------------------- instances
+
+
+def test_attraction_of_labels():
+    np.testing.assert_allclose(label_attraction(np.array([0, 1, 2, 4]), 0.0), [0, 1 / 16, 3 / 16, 15 / 16])
+    np.testing.assert_allclose(label_attraction(np.array([0.0, 5.0]), 0.2), [0.2, 0.2 + 0.8 * 31 / 32])
+    assert label_attraction(np.array([0.0, 5000.0]), 0.1).tolist() == [0.1, 1.0]
+
+
+def test_an_instance_from_ratings_holds_what_was_rated():
+    ratings = some_ratings()
+    instance = contextual_instance(ratings, ("UBM", "DCM"), n_items=8, n_positions=3, dimension=4)
+    assert list(instance.models) == ["LabelledModel of UBM", "LabelledModel of DCM"]
+    model = instance.model("LabelledModel of UBM")
+    assert (model.n_items, model.n_positions, model.n_features) == (8, 3, 9)
+    attraction = label_attraction(ratings.stars)
+    for user in range(12):
+        own = ratings.users == user
+        assert model.candidates[user].tolist() == ratings.items[own].tolist()
+        np.testing.assert_array_equal(model.attractions[user], attraction[own])
+    svd = TruncatedSVD(4).fit(sparse.csr_array((attraction, (ratings.users, ratings.items))))
+    for directions, mine in ((svd.users_, model.users[:, 1:]), (svd.items_, model.items)):
+        expected = directions / np.linalg.norm(directions, axis=1, keepdims=True) / np.sqrt(3)
+        np.testing.assert_allclose(mine, expected, atol=1.1e-6)
+    np.testing.assert_allclose(model.users[:, 0], 1 / np.sqrt(3), atol=1.1e-6)
+    query = clickgym.envs.load_instance("yandex-9982").model("UBM", 3)
+    np.testing.assert_array_equal(model.base.examination, query.examination)
+
+
+def model_of(judgements, n_items=8, n_positions=3, **arguments):
+    """The only click model of an instance."""
+    (model,) = contextual_instance(judgements, n_items=n_items, n_positions=n_positions, **arguments).models.values()
+    return model
+
+
+def fitted(model):
+    """Features and attraction of all candidates."""
+    entries = [
+        (np.concatenate([() if model.users is None else model.users[user], model.items[item]]), user, place)
+        for user, numbers in enumerate(model.candidates)
+        for place, item in enumerate(numbers)
+    ]
+    return np.array([x for x, _, _ in entries])
+
+
+def test_linear_attraction_is_the_least_squares_fit():
+    judgements = some_ratings()
+    labelled, linear = (
+        contextual_instance(judgements, n_items=8, n_positions=3, dimension=4, linear=linear) for linear in (False, True)
+    )
+    given = labelled.model("LabelledModel of UBM")
+    model = linear.model("LinearModel of UBM")
+    x, y = fitted(given), np.concatenate(given.attractions)
+    np.testing.assert_array_equal(x, fitted(model))
+    best = x @ np.linalg.lstsq(x, y, rcond=None)[0]
+    np.testing.assert_allclose(x @ model.theta, best, atol=1e-9)  # here they lie in [0, 1]
+    share = 1 - ((y - best) ** 2).sum() / ((y - y.mean()) ** 2).sum()
+    assert linear.estimation["explained_by_linear_fit"] == pytest.approx(share, abs=1e-4)
+
+
+def test_who_rated_too_little_is_left_out():
+    users, items = np.nonzero(np.ones((6, 9)))
+    kept = np.ones(len(users), bool)
+    kept[[0, 1, 12]] = False
+    names = tuple(map(str, range(9)))
+    stars = np.random.default_rng(0).integers(1, 6, len(users))
+    fewer = Ratings(users[kept], items[kept], stars[kept], names[:6], names)
+    instance = contextual_instance(fewer, n_items=8, n_positions=3, dimension=2)
+    assert instance.estimation["left_out"] == 1
+    assert instance.description.startswith("5 users, 9 items, 5 features")
+    attraction = label_attraction(fewer.stars)[fewer.users > 0]
+    np.testing.assert_array_equal(np.concatenate(instance.model("LabelledModel of UBM").attractions), attraction)
+    with pytest.raises(ValueError, match="no user has 10 candidates, the most has 9"):
+        contextual_instance(fewer, n_items=10, n_positions=3, dimension=2)
+
+
+def test_the_most_rated_items_only():
+    ratings = some_ratings()
+    model = model_of(ratings, 4, 2, dimension=3, most_rated=10)
+    counts = np.bincount(ratings.items, minlength=30)
+    assert len(model.items) == 10
+    met = np.bincount(np.concatenate(model.candidates), minlength=10)
+    assert sorted(met.tolist()) == sorted(counts.tolist())[-10:]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"models": ("DBN",)}, "unknown model 'DBN'"),
+        ({"models": ("UBM", "UBM")}, r"models\[1\] is 'UBM', as models\[0\]; expected each once"),
+        ({"interactions": "plain"}, r"unknown interactions 'plain' \(there is: none, products, outer\)"),
+        ({"floor": 1.5}, "floor is 1.5; expected a probability"),
+        ({"n_positions": 11}, "n_positions is 11"),
+        ({"dimension": 13}, "n_components is 13; expected at most 12"),
+        ({"examination": "nothing"}, "unknown instance 'nothing'"),
+        ({"seed": -1}, "seed is -1; expected a non-negative integer"),
+    ],
+)
+def test_wrong_arguments_of_an_instance_are_named(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        contextual_instance(some_ratings(), **arguments)
+
+
+@pytest.mark.parametrize(("interactions", "n_products"), [("products", 4), ("outer", 16)])
+def test_products_of_ratings_are_those_of_user_and_item(interactions, n_products):
+    """All features are those without products times one number, up to their six decimals."""
+    plain, crossed = (model_of(some_ratings(), dimension=4, interactions=each) for each in ("none", interactions))
+    assert crossed.n_features == 9 + n_products
+    assert crossed.attractions[3].tolist() == plain.attractions[3].tolist()
+    x, before = with_products(fitted(crossed), crossed.interactions), fitted(plain)
+    scale = x[0, 0] / before[0, 0]
+    np.testing.assert_allclose(x[:, :9], scale * before, atol=3e-6)
+    u, v = before[:, 1:5] / before[:, :1], before[:, 5:9] / before[:, :1]
+    products = u * v if interactions == "products" else (u[:, :, None] * v[:, None]).reshape(len(u), 16)
+    np.testing.assert_allclose(x[:, 9:], x[0, 0] * products, atol=1e-5)
+    assert np.linalg.norm(x, axis=1).max() == pytest.approx(1.0, abs=1e-5)
+    assert np.linalg.norm(x, axis=1).max() <= 1.0
+
+
+def test_linear_attraction_may_be_linear_in_products():
+    arguments = {"n_items": 8, "n_positions": 3, "dimension": 2, "interactions": "products"}
+    given, linear = (contextual_instance(some_ratings(), linear=linear, **arguments) for linear in (False, True))
+    model, labelled = linear.model("LabelledModel of UBM"), given.model("LabelledModel of UBM")
+    x = with_products(fitted(model), model.interactions)
+    y = np.concatenate(model.attractions)
+    np.testing.assert_allclose(x @ np.linalg.lstsq(x, y, rcond=None)[0], y, atol=1e-9)
+    best = x @ np.linalg.lstsq(x, np.concatenate(labelled.attractions), rcond=None)[0]
+    assert np.corrcoef(y, best)[0, 1] == pytest.approx(1.0)
+    without = contextual_instance(some_ratings(), **arguments | {"interactions": "none"})
+    assert linear.estimation["explained_by_linear_fit"] >= without.estimation["explained_by_linear_fit"]
+
+
+def test_a_linear_fit_that_no_memory_holds_is_refused(monkeypatch):
+    monkeypatch.setattr("clickgym.core.files._memory", lambda: 10_000)
+    with pytest.raises(
+        ValueError, match=r"a linear fit of \d+ candidates with 25 features would take .* kB of memory; 10.0 kB"
+    ):
+        contextual_instance(some_ratings(), n_items=8, n_positions=3, dimension=4, interactions="outer")
+
+
+def test_equal_attractions_are_wholly_explained():
+    """Their variance is rounding error, and nothing is to be divided by it."""
+    users, items = (part.ravel() for part in np.indices((12, 12)))
+    names = tuple(map(str, range(12)))
+    ratings = Ratings(users, items, np.full(144, 3.0), names, names)
+    assert contextual_instance(ratings, dimension=1).estimation["explained_by_linear_fit"] == 1.0
+
+
+# ----------------------------------------------------------------------------------------------------------- the command
+
+RATINGS = "userId,movieId,rating\n" + "".join(
+    f"{u},{10 * i},{(u * i) % 9 / 2 + 0.5}\n" for u in range(1, 9) for i in range(1, 8)
+)
+
+
+def test_the_command_makes_an_instance_that_loads_and_runs(tmp_path, capsys):
+    (tmp_path / "ratings.csv").write_text(RATINGS)
+    command = ["features", str(tmp_path / "ratings.csv"), "--out", str(tmp_path / "films.json"), "--candidates", "5"]
+    assert main([*command, "--positions", "3", "--dimension", "2", "--model", "UBM", "PBM"]) == 0
+    assert "read 56 ratings of 8 users" in capsys.readouterr().out
+    for env_id in ("ContextualUBMRank-v0", "ContextualPBMRank-v0"):
+        env = gym.make(env_id, instance=str(tmp_path / "films.json"))
+        assert env.unwrapped.instance == "films"
+        result = clickgym.run(clickgym.make_agent("C2UCB", env, seed=0), env, 100, seed=0)
+        assert result.engine == "compiled"
+    assert main([*command, "--positions", "3", "--dimension", "2", "--interactions", "outer"]) == 0
+    assert "9 features; attraction from labels" in capsys.readouterr().out
+    assert gym.make("ContextualUBMRank-v0", instance=str(tmp_path / "films.json")).unwrapped.model.n_features == 5 + 4
+    assert json.loads((tmp_path / "films.json").read_text())["origin"].startswith(
+        "made by clickgym from ratings.csv; examination"
+    )
+
+
+def test_the_command_names_what_is_wrong(tmp_path, refused):
+    (tmp_path / "ratings.csv").write_text(RATINGS + "1,10,5\n")
+    cases = [
+        (["ratings.csv", "--out", "films.json"], "a user rates an item twice"),
+        (["ratings.csv", "--out", "films"], "expected the name of a .json file"),
+        (["absent.csv", "--out", "films.json"], "absent.csv"),
+        (["words.csv", "--out", "films.json"], "conversion from `str` to `f64` failed"),
+        (["ratings.csv", "--out", "folder.json"], "expected the name of a .json file"),
+    ]
+    (tmp_path / "words.csv").write_text("userId,movieId,rating\n1,1,good\n")
+    (tmp_path / "folder.json").mkdir()
+    for (data, *rest), message in cases:
+        rest[-1] = str(tmp_path / rest[-1])
+        assert message in refused(["features", str(tmp_path / data), *rest])
+    assert not list(tmp_path.glob("*films*"))
+
+
+def test_real_ratings(data_folder):
+    if not (path := data_folder / "movielens" / "ratings.csv").is_file():
+        pytest.skip(f"{path} is absent")
+    ratings = read_ratings(path)
+    assert (len(ratings), len(ratings.user_labels), len(ratings.item_labels)) == (100_836, 610, 9_724)
+    assert (ratings.stars.min(), ratings.stars.max()) == (0.5, 5.0)

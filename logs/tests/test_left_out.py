@@ -1,0 +1,91 @@
+"""Can a log be simulated? Lists are left out, and their clicks foretold."""
+
+import json
+
+import numpy as np
+import pytest
+
+from clickgym.command_line import main
+from clickgym_logs import ClickLog, check_models, write_tidy
+
+LISTS = np.array([[0, 1, 2], [1, 0, 2], [2, 1, 0], [0, 2, 1]])
+
+
+def log_of(rates, n=500, n_queries=8, seed=0):
+    """Four lists of three items for each query; ``rates(attraction, list)`` are the click rates by position."""
+    rng = np.random.default_rng(seed)
+    items, clicks = [], []
+    for query in range(n_queries):
+        attraction = rng.uniform(0.1, 0.9, 3)
+        for ranking in LISTS:
+            items.append(np.tile(3 * query + ranking, (n, 1)))
+            clicks.append(rng.random((n, 3)) < rates(rng, attraction, ranking))
+    queries = np.repeat(np.arange(n_queries), len(LISTS) * n)
+    labels = tuple(map(str, range(3 * n_queries))), tuple(f"query {query}" for query in range(n_queries))
+    return ClickLog(np.concatenate(items), np.concatenate(clicks), queries, *labels)
+
+
+def of_the_pbm(rng, attraction, ranking):
+    return attraction[ranking] * [0.9, 0.6, 0.4]
+
+
+def of_nobody(rng, attraction, ranking):
+    """Each list has click rates of its own."""
+    return rng.uniform(0.1, 0.6, 3)
+
+
+def of_positions(rng, attraction, ranking):
+    return np.array([0.5, 0.3, 0.2])
+
+
+def test_users_of_a_click_model_are_foretold_up_to_the_noise():
+    checked = check_models(log_of(of_the_pbm), ["PBM", "CM"])
+    pbm, cm = checked.table.iter_rows(named=True)
+    assert checked.verdict == "can"
+    assert "can be trusted to order lists: the best model, PBM, foretells" in checked.sentence
+    assert (checked.n_queries, checked.n_lists) == (8, 32)
+    assert pbm["low"] > 0.9
+    assert pbm["noise"] == pytest.approx(np.sqrt(0.2 * 0.8 / 500), rel=0.2)
+    assert pbm["error"] < 1.6 * pbm["noise"]  # what 1,500 other sessions leave unknown adds to it
+    assert cm["error_low"] > pbm["error_high"]
+
+
+def test_users_whose_clicks_depend_on_the_whole_list_are_not():
+    checked = check_models(log_of(of_nobody), ["PBM", "UBM"])
+    assert checked.verdict == "cannot"
+    assert "cannot be trusted to order lists" in checked.sentence
+    assert (checked.table["high"] < 0.5).all()
+
+
+def test_where_lists_do_not_differ_or_queries_are_few_the_log_cannot_tell():
+    assert check_models(log_of(of_positions), ["PBM"]).verdict == "unknown"
+    few = check_models(log_of(of_the_pbm, n_queries=4), ["PBM"])
+    assert few.verdict == "unknown"
+    assert few.sentence.endswith("intervals need 5 queries.")
+
+
+def test_items_that_other_lists_hardly_show_are_not_foretold():
+    log = log_of(of_the_pbm, n_queries=5)
+    items = log.items.copy()
+    items[:500] = [0, 1, 15]  # an item of its own
+    with_new = ClickLog(items, log.clicks, log.queries, (*log.item_labels, "new"), log.query_labels)
+    assert check_models(with_new, ["PBM"]).verdict == "can"
+
+
+def test_a_log_with_one_list_per_query_is_refused():
+    log = ClickLog([[0, 1]] * 200, [[1, 0]] * 200, [0] * 200, ("a", "b"), ("q",))
+    with pytest.raises(ValueError, match="no query has two lists, one of them in 100 sessions or more"):
+        check_models(log)
+    two = ClickLog([[0, 1]] * 200 + [[2, 3]] * 20, [[1, 0]] * 220, [0] * 220, tuple("abcd"), ("q",))
+    with pytest.raises(ValueError, match="no item of a list that can be left out is in other lists"):
+        check_models(two, ["PBM"])
+
+
+def test_the_command_prints_a_table_and_the_sentence(tmp_path, capsys):
+    write_tidy(log_of(of_the_pbm), tmp_path / "log.csv")
+    assert main(["check-models", str(tmp_path / "log.csv"), "--model", "PBM", "--json"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["verdict"] == "can"
+    assert printed["models"][0]["model"] == "PBM"
+    assert main(["check-models", str(tmp_path / "log.csv"), "--model", "XYZ"]) == 2
+    assert "XYZ" in capsys.readouterr().err

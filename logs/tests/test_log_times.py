@@ -1,0 +1,186 @@
+"""The times of a click log: what they may be, and that they stay with their sessions."""
+
+import json
+from datetime import datetime
+
+import numpy as np
+import polars as pl
+import pytest
+
+from clickgym_logs import ClickLog, hold_out, read_log, write_tidy
+from clickgym_logs.measured import of_query
+
+LABELS = tuple("ab"), ("p", "q")
+
+
+def make_log(times, n=4, **more):
+    return ClickLog([[0, 1], [1, 0]] * (n // 2), [[1, 0], [0, 0]] * (n // 2), [0, 1] * (n // 2), *LABELS, times=times, **more)
+
+
+@pytest.mark.parametrize(
+    ("times", "seconds", "dtype"),
+    [
+        ([3, 1, 2, 1], [3, 1, 2, 1], np.int64),
+        ([3, 1.5, 2, -1], [3, 1.5, 2, -1], np.float64),
+        ([10**30, 1, 2, 3], [1e30, 1, 2, 3], np.float64),
+        (np.array([3, 1, 2, 1], object), [3, 1, 2, 1], np.float64),
+        (np.array([2**62 + 1, 2**62, 0, -(2**62)]), [2**62 + 1, 2**62, 0, -(2**62)], np.int64),
+        (np.array([3, 1, 2, 1], np.uint8), [3, 1, 2, 1], np.int64),
+        (np.array([0.5, 1, 2, 1], np.float32), [0.5, 1, 2, 1], np.float64),
+        (
+            ["1970-01-02", "1970-01-01T00:00:01Z", "1970-01-01 01:00:00.25+01:00", "19700101T000002"],
+            [86400, 1, 0.25, 2],
+            np.float64,
+        ),
+        (("1969-12-31T23:59:59",) * 4, [-1] * 4, np.float64),
+        (np.array(["1970-01-01T00:00:01.000002"] * 4), [1.000002] * 4, np.float64),
+        (np.array(["1970-01-01T00:00:01.5"] * 4, "datetime64[ns]"), [1.5] * 4, np.float64),
+    ],
+)
+def test_times_are_numbers_or_iso_texts_as_seconds_since_1970(times, seconds, dtype):
+    log = make_log(times)
+    assert log.times.dtype == dtype
+    np.testing.assert_array_equal(log.times, np.array(seconds, dtype))
+
+
+@pytest.mark.parametrize(
+    ("times", "message"),
+    [
+        ([1, 2, 3], r"times has shape \(3,\); expected \(4,\)"),
+        ([[1, 2, 3, 4]], r"times has shape"),
+        ([1, 2, np.nan, 4], r"times\[2\] is nan; expected a finite number"),
+        ([1, np.inf, 2, 4], r"times\[1\] is inf; expected a finite number"),
+        ([1, 2, 3, "2026-01-01"], r"times\[0\] is 1; expected a date and time in ISO 8601"),
+        (["2026-01-01", 5, "2026-01-01", "2026-01-01"], r"times\[1\] is 5; expected a date and time"),
+        (["2026-01-01", "2026-01-01", "2026-13-01", "2026-01-01"], r"times\[2\] is '2026-13-01'; expected a date and time"),
+        (["2026-01-01", None, "2026-13-01", "2026-01-01"], r"times\[1\] is None; expected a date and time"),
+        (["1", "2", "3", "4"], r"times\[0\] is '1'; expected a date and time"),
+        (np.array(["2026-01-01", "NaT", "2026-01-01", "2026-01-01"], "datetime64[s]"), r"times\[1\] is 'NaT'"),
+        ([True, False, True, False], "times"),
+        ({1, 2, 3, 4}, "times"),
+        ("2026", r"times\[0\] is '2'"),
+        (np.array([2**63, 1, 2, 3], np.uint64), r"times\[0\] is 9223372036854775808; expected an integer"),
+    ],
+)
+def test_wrong_times_are_named_in_one_line(times, message):
+    with pytest.raises((ValueError, TypeError), match=message) as error:
+        make_log(times)
+    assert "\n" not in str(error.value)
+
+
+def test_order_is_stable_and_without_times_that_of_the_log():
+    assert make_log([3, 1, 2, 1]).order.tolist() == [1, 3, 2, 0]
+    assert make_log(None).order.tolist() == [0, 1, 2, 3]
+    many = np.random.default_rng(0).integers(0, 5, 2000)
+    log = make_log(many, 2000)
+    assert log.order.tolist() == sorted(range(2000), key=lambda session: many[session])
+
+
+def test_times_stay_with_their_sessions():
+    n = 40
+    log = make_log(np.arange(n) * 10, n)
+    for part, sessions in ((log[[5, 3]], [5, 3]), (log[7:9], [7, 8]), (log[log.queries == 1], range(1, n, 2))):
+        assert part.times.tolist() == [10 * session for session in sessions]
+    train, test = hold_out(log, 0.25)
+    assert sorted([*train.times, *test.times]) == log.times.tolist()
+    assert len(test) == 10
+    assert (test.times // 10 % 2 == test.queries).all()
+    own = of_query(log, "q", np.array([3, 1]), np.array([0, 1]))
+    assert own.times.tolist() == [30, 10]
+    assert of_query(make_log(None), "q", np.array([1]), np.array([0, 1])).times is None
+
+
+def test_a_frame_has_a_time_only_where_it_is_known():
+    assert make_log(None).to_frame().columns == ["session", "query", "position", "item", "clicked"]
+    frame = make_log([3, 1, 2, 1]).to_frame()
+    assert frame["time"].to_list() == [3, 3, 1, 1, 2, 2, 1, 1]
+
+
+# -------------------------------------------------------------------------------------------------------------- readers
+
+HEAD = "session,query,position,item,clicked,time\n"
+
+
+def written(path, times, head=HEAD):
+    """Two rows for each session."""
+    rows = (f"{i},q,{k},{item},{int(k == 1)},{time}" for i, time in enumerate(times) for k, item in ((1, "a"), (2, "b")))
+    path.write_text(head + "\n".join(rows) + "\n")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("texts", "times", "dtype"),
+    [
+        (["30", "-1", "2", "02"], [30, -1, 2, 2], np.int64),
+        ([str(2**62 + 1), str(2**62), "0", "1"], [2**62 + 1, 2**62, 0, 1], np.int64),
+        (["30", "1e3", "2.5", "-.5"], [30, 1000, 2.5, -0.5], np.float64),
+        ([str(10**20), "1", "2", "3"], [1e20, 1, 2, 3], np.float64),
+        (["1970-01-02", "1970-01-01T00:00:01Z", "1970-01-01 01:00:00.25+01:00", "19700101"], [86400, 1, 0.25, 0], np.float64),
+    ],
+)
+def test_a_table_has_times_in_a_column(tmp_path, texts, times, dtype):
+    log = read_log(written(tmp_path / "log.csv", texts))
+    assert log.times.dtype == dtype
+    np.testing.assert_array_equal(log.times, np.array(times, dtype))
+    named = written(tmp_path / "named.csv", texts, HEAD.replace("time", "when"))
+    assert read_log(named).times is None
+    np.testing.assert_array_equal(read_log(named, columns={"time": "when"}).times, log.times)
+    assert read_log(tmp_path / "log.csv", columns={"time": ""}).times is None
+
+
+@pytest.mark.parametrize(
+    ("texts", "message"),
+    [
+        (["1", "2", "x"], r"the time '.' is neither a number, as others, nor a date"),
+        (["1", "2", "2026-01-01"], r"the time '[12]' is neither"),
+        (["2026-01-01", "2"], r"the time '2' is neither"),
+        (["2026-01-01", "2026-02-30"], r"the time '2026-02-30' is neither"),
+        (["soon"], r"the time 'soon' is neither"),
+        (["1", ""], r"row 3 has no value in the column 'time'"),
+        (["1", "nan"], "has two values of time"),
+        (["1", "1e999"], r"times\[1\] is inf; expected a finite number"),
+    ],
+)
+def test_an_unreadable_time_is_named(tmp_path, texts, message):
+    path = written(tmp_path / "log.csv", texts)
+    with pytest.raises(ValueError, match=message) as error:
+        read_log(path)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("ending", ["csv", "csv.gz", "parquet"])
+@pytest.mark.parametrize("times", [[3, 1, 2, 2**60 + 1], [0.1, 1e-300, 1.7672616e9 + 1e-6, -2.5]])
+def test_times_are_written_and_read_back_to_the_digit(tmp_path, ending, times):
+    path = tmp_path / f"log.{ending}"
+    write_tidy(make_log(times), path)
+    log = read_log(path)
+    assert log.times.tolist() == times
+    assert log.times.dtype == make_log(times).times.dtype
+    assert read_log(log.to_frame()).times.tolist() == times
+    write_tidy(make_log(None), path)
+    assert read_log(path).times is None
+
+
+@pytest.mark.parametrize("kind", [pl.Datetime("ms"), pl.Datetime("us", "Europe/Paris"), pl.Datetime("ns"), pl.Date])
+def test_columns_of_dates_are_seconds_in_utc(tmp_path, kind):
+    moments = [datetime(1970, 1, 1, 1, 30, 0, 250_000), datetime(1970, 1, 2), datetime(1970, 1, 2)]
+    frame = pl.DataFrame(
+        {"session": [0, 1, 1], "position": [1, 1, 2], "item": ["a", "b", "c"], "clicked": [0, 1, 0], "time": moments}
+    )
+    plain = frame.with_columns(pl.col("time").cast(kind) if not isinstance(kind, pl.Datetime) or not kind.time_zone else
+                               pl.col("time").dt.replace_time_zone("UTC").dt.convert_time_zone(kind.time_zone))  # fmt: skip
+    assert plain.schema["time"] == kind
+    expected = [0.0 if kind == pl.Date else 5400.25, 86400.0]
+    assert read_log(plain).times.tolist() == expected
+    plain.write_parquet(tmp_path / "log.parquet")
+    assert read_log(tmp_path / "log.parquet").times.tolist() == expected
+    gap = plain.with_columns(time=pl.when(pl.col("session") == 0).then(pl.col("time")))
+    with pytest.raises(ValueError, match="row 2 has no value in the column 'time'"):
+        read_log(gap)
+
+
+def test_json_lines_have_times(tmp_path):
+    path = tmp_path / "log.json"
+    rows = [{"session": s, "position": 1, "item": "a", "clicked": 0, "time": time} for s, time in enumerate((5, 1.5, -2))]
+    path.write_text("\n".join(map(json.dumps, rows)))
+    assert read_log(path).times.tolist() == [5, 1.5, -2]

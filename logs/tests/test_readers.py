@@ -1,0 +1,343 @@
+"""Click logs as tables and files: what is written is read back, and what is malformed is refused in one line."""
+
+import gzip
+import math
+
+import gymnasium as gym
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import clickgym
+from clickgym_logs import ClickLog, Ratings, read_log, read_ratings, read_yandex, write_tidy
+from clickgym_logs.record import record
+
+
+def rows(log):
+    """A log as ``(query, items, clicks)`` of each session, by labels."""
+    return [
+        (log.query_labels[query], [log.item_labels[item] for item in items[:length]], clicks[:length].tolist())
+        for query, items, clicks, length in zip(log.queries, log.items, log.clicks, log.lengths.tolist(), strict=True)
+    ]
+
+
+def some_log(**fields):
+    items, clicks = [[0, 1], [2, 0], [1, 2]], [[1, 0], [0, 0], [1, 1]]
+    return ClickLog(items, clicks, [0, 1, 0], ("a", "b,c", 'd"e'), ("q", "r"), **fields)
+
+
+PROPENSITIES = {"propensities": [[0.1, 0.2], [1.0, 1 / 3], [1e-9, 0.5]], "list_propensities": [0.01, 1.0, 1 / 7]}
+
+# ------------------------------------------------------------------------------------------------------ logs in memory
+
+
+def test_propensities_follow_the_sessions():
+    log = some_log(**PROPENSITIES, off_list_clicks=3)
+    part = log[[2, 0]]
+    np.testing.assert_array_equal(part.propensities, [[1e-9, 0.5], [0.1, 0.2]])
+    np.testing.assert_array_equal(part.list_propensities, [1 / 7, 0.01])
+    assert part.off_list_clicks == 0
+    assert some_log()[1:].propensities is None
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"propensities": [[0.1, 0.2]]}, r"propensities has shape \(1, 2\); expected \(3, 2\)"),
+        (
+            {"propensities": [[0.1, 0.2], [0.0, 1.0], [1, 1]]},
+            r"propensities\[1, 0\] is 0.0; expected a probability in \(0, 1\]",
+        ),
+        ({"propensities": [[0.1, 0.2], [1.0, 1.0], [1, 1.5]]}, r"propensities\[2, 1\] is 1.5"),
+        ({"list_propensities": [1.0, 0.5]}, r"list_propensities has shape"),
+        ({"list_propensities": [1.0, 0.5, math.nan]}, r"list_propensities\[2\] is nan"),
+    ],
+)
+def test_bad_propensities_are_refused(fields, message):
+    with pytest.raises(ValueError, match=message):
+        some_log(**fields)
+
+
+def test_the_frame_is_tidy():
+    frame = some_log(**PROPENSITIES).to_frame()
+    assert frame.columns == ["session", "query", "position", "item", "clicked", "propensity", "list_propensity"]
+    assert frame.row(3) == (1, "r", 2, "a", 0, 1 / 3, 1.0)
+    assert some_log().to_frame().width == 5
+
+
+# ------------------------------------------------------------------------------------------------------------ recording
+
+
+def test_a_recorded_random_agent_has_the_propensities_it_shows():
+    env = gym.make("PBMRank-v0", attraction=[0.9, 0.5, 0.3, 0.1], examination=[1.0, 0.5])
+    log = record(clickgym.make_agent("Random", env, seed=1), env, 2400, seed=2)
+    assert np.all(log.propensities == 1 / 4)
+    assert np.all(log.list_propensities == 1 / 12)
+    lists, counts = np.unique(log.items, axis=0, return_counts=True)
+    assert len(lists) == 12
+    assert np.abs(counts - 200).max() < 5.5 * math.sqrt(200 * 11 / 12)
+    shown_first = log.items[:, 0] == 0
+    assert abs(log.clicks[shown_first, 0].mean() - 0.9) < 5.5 * math.sqrt(0.09 / shown_first.sum())
+
+
+def test_recording_is_what_the_runner_plays_and_learners_have_no_propensities():
+    env = gym.make("DCMRank-v0")
+    log = record(clickgym.make_agent("TopRank", env, horizon=300, seed=3), env, 300, seed=4)
+    result = clickgym.run(clickgym.make_agent("TopRank", env, horizon=300, seed=3), env, 300, seed=4)
+    assert log.clicks.sum() == result.clicks[-1]
+    assert log.propensities is None
+    assert log.list_propensities is None
+    assert log.query_labels == ("yandex-9982",)
+
+
+def test_wrappers_of_observations_change_nothing_in_what_is_recorded():
+    plain = gym.make("PBMRank-v0")
+    wrapped = gym.wrappers.DtypeObservation(gym.make("PBMRank-v0"), np.float64)
+    logs = [record(clickgym.make_agent("Random", env, seed=0), env, 50, seed=1) for env in (plain, wrapped)]
+    assert logs[0].clicks.any()
+    np.testing.assert_array_equal(logs[0].items, logs[1].items)
+    np.testing.assert_array_equal(logs[0].clicks, logs[1].clicks)
+
+
+def test_recording_refuses_what_it_cannot_record():
+    env = gym.make("PBMRank-v0")
+    with pytest.raises(ValueError, match="sessions is 0"):
+        record(clickgym.make_agent("Random", env), env, 0)
+    with pytest.raises(ValueError, match="expected an environment of clickgym"):
+        record(clickgym.make_agent("Random", env), gym.make("CartPole-v1"), 1)
+
+    class Twice(clickgym.agents.Agent):
+        def rank(self, observation):
+            return np.zeros(5, np.int64)
+
+        def update(self, observation, ranking, clicks, reward):
+            pass
+
+    with pytest.raises(clickgym.AgentError, match="Twice, session 1"):
+        record(Twice(), env, 1)
+
+
+def test_a_recorded_contextual_run_says_what_was_shown():
+    env = gym.make("ContextualPBMRank-v0", instance="linear:n_items=6,n_positions=3,n_features=5,n_pool=9,n_users=4,seed=1")
+    log = record(clickgym.make_agent("Random", env, seed=0), env, 50, seed=0)
+    model = env.unwrapped.model
+    assert (len(log.item_labels), len(log.query_labels)) == (9, 4)
+    for session in range(50):
+        for k in range(3):
+            expected = [*model.users[log.queries[session]], *model.items[log.items[session, k]]]
+            np.testing.assert_array_equal(log.context[session, k], expected)
+    assert log.propensities[0, 0] == 1 / 6
+    assert log.list_propensities[0] == 1 / 120
+    result = clickgym.run(clickgym.make_agent("Random", env, seed=0), env, 50, seed=0, engine="python")
+    assert log.clicks.sum() == result.clicks[-1]
+
+
+# ---------------------------------------------------------------------------------------------------------------- tables
+
+
+@pytest.mark.parametrize("fields", [{}, PROPENSITIES], ids=["without", "with propensities"])
+@pytest.mark.parametrize("ending", ["csv", "csv.gz", "parquet"])
+def test_what_is_written_is_read_back(tmp_path, ending, fields):
+    log = some_log(**fields, times=[3, 1, 2**60 + 1], context=np.arange(12).reshape(3, 2, 2) / 7)
+    write_tidy(log, tmp_path / f"log.{ending}")
+    again = read_log(tmp_path / f"log.{ending}")
+    assert rows(again) == rows(log)
+    assert [file.name for file in tmp_path.iterdir()] == [f"log.{ending}"]
+    for name in ("propensities", "list_propensities", "times", "context"):
+        np.testing.assert_array_equal(getattr(again, name), getattr(log, name))
+
+
+LABELS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1)
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+@settings(max_examples=40)
+@given(labels=st.lists(LABELS, min_size=3, max_size=3, unique=True), query=LABELS)
+def test_any_label_is_read_back(tmp_path_factory, ending, labels, query):
+    path = tmp_path_factory.getbasetemp() / f"labels.{ending}"
+    log = ClickLog([[0, 1], [2, 0]], [[1, 0], [0, 1]], [0, 0], tuple(labels), (query,))
+    write_tidy(log, path)
+    assert rows(read_log(path)) == rows(log)
+
+
+def test_other_endings_are_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"must end with .csv, .csv.gz or .parquet"):
+        write_tidy(some_log(), tmp_path / "log.txt")
+
+
+SESSIONS = "session,query,position,item,clicked\n5,q,1,a,1\n5,q,2,b,0\n3,r,1,b,0\n"
+READ = [("q", ["a", "b"], [1, 0]), ("r", ["b"], [0])]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        SESSIONS,
+        SESSIONS.replace(",", "\t"),
+        SESSIONS.replace(",", ";"),
+        SESSIONS.replace("\n", "\r\n"),
+        SESSIONS.replace("q,1,a,1", "q,1,a,true").replace("q,2,b,0", "q,2,b,False"),
+        SESSIONS.replace(",1,", ",0,").replace(",2,", ",1,"),
+        SESSIONS.replace("5,q,1,a,1\n5,q,2,b,0\n", "5,q,2,b,0\n5,q,1,a,1\n"),
+        pl.read_csv(SESSIONS.encode()).write_ndjson(),
+    ],
+    ids=["commas", "tabs", "semicolons", "carriage returns", "words", "from 0", "positions in disorder", "JSON lines"],
+)
+def test_tables_as_text(log_file, content):
+    assert rows(read_log(log_file("log.csv", content))) == READ
+    assert rows(read_log(log_file("log.gz", gzip.compress(content.encode())))) == READ
+
+
+def test_a_frame_with_other_names_and_types():
+    frame = pl.read_csv(SESSIONS.encode()).rename({"item": "doc"}).with_columns(pl.col("clicked").cast(pl.Boolean))
+    assert rows(read_log(frame, columns={"item": "doc"})) == READ
+    assert read_log(frame.drop("query"), columns={"item": "doc"}).query_labels == ("all",)
+    categories = frame.with_columns(pl.col("doc").cast(pl.Categorical), pl.col("query").cast(pl.Categorical))
+    assert rows(read_log(categories, columns={"item": "doc"})) == READ
+
+
+def test_sessions_whose_rows_are_apart_are_sorted_by_their_names():
+    frame = pl.DataFrame({"session": [10, 9, 10, 9], "position": [1, 1, 2, 2], "item": list("abcd"), "clicked": [1, 0, 0, 0]})
+    assert [items for _, items, _ in rows(read_log(frame))] == [["b", "d"], ["a", "c"]]
+    named = frame.with_columns(pl.concat_str(pl.lit("s"), "session").alias("session"))
+    assert [items for _, items, _ in rows(read_log(named))] == [["a", "c"], ["b", "d"]]
+
+
+def test_files_of_a_folder_and_of_a_glob_are_one_table(tmp_path):
+    for name, part in (("b.csv", "7,q,1,c,0\n"), ("a.csv", "5,q,1,a,1\n5,q,2,b,0\n"), ("_c.csv", "8,q,1,x,0\n")):
+        (tmp_path / name).write_text("session,query,position,item,clicked\n" + part)
+    wanted = [("q", ["a", "b"], [1, 0]), ("q", ["c"], [0])]
+    for source in (tmp_path, tmp_path / "[ab].csv", [tmp_path / "a.csv", tmp_path / "b.csv"]):
+        assert rows(read_log(source)) == wanted
+    with pytest.raises(ValueError, match="there is no file"):
+        read_log(tmp_path / "*.parquet")
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("8,q,1,a", r"log\.csv: .*row 4 has no value in the column 'clicked'"),
+        ("8,q,1,,0", "row 4 has no value in the column 'item'"),
+        ("8,q,1,a,yes", "conversion from `str` to `i8` failed"),
+        ("8,q,1,a,2", r"clicks\[2, 0\] is 2; expected an integer from 0 to 1"),
+        ("8,q,x,a,0", "conversion from `str` to `i32` failed"),
+        ("8,q,1,a,0\n8,q,3,b,0", "the session '8' does not have each position from 1 on exactly once"),
+        ("8,q,1,a,0\n8,q,1,b,0", "the session '8' does not have each position"),
+        ("8,q,1,a,0\n8,r,2,b,0", "the session '8' has two values of query"),
+        ("8,q,1,a,0\n8,q,2,a,0", r"items\[2\] shows the item 0 twice"),
+        ("8,q,1,a,0,9", "found more fields than defined in 'Schema'"),
+    ],
+)
+def test_what_is_wrong_with_a_table_is_said_in_a_line(log_file, line, message):
+    with pytest.raises(ValueError, match=message) as error:
+        read_log(log_file("log.csv", SESSIONS + line + "\n"))
+    assert "\n" not in str(error.value)
+
+
+def test_missing_columns_and_wrong_names(log_file, tmp_path):
+    path = log_file("log.csv", SESSIONS)
+    for columns, message in (
+        ({"item": "doc"}, "no column 'doc'; the log has session, query, position, item, clicked"),
+        ({"time": "when"}, "no column 'when'"),
+        ({"itme": "doc"}, "unknown column 'itme'"),
+        (["item"], "columns is .*expected what columns are called"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            read_log(path, columns=columns)
+    with pytest.raises(ValueError, match="no row in the log"):
+        read_log(log_file("empty.csv", "session,position,item,clicked\n"))
+    with pytest.raises(ValueError, match=r"log\.parquet"):
+        read_log(log_file("log.parquet", b"PAR1 nothing PAR1"))
+    with pytest.raises(FileNotFoundError):
+        read_log(tmp_path / "none.csv")
+
+
+@pytest.mark.parametrize("column", ["time", "list_propensity"])
+def test_what_belongs_to_a_session_is_one_value(column):
+    frame = pl.DataFrame({"session": [1, 1], "position": [1, 2], "item": ["a", "b"], "clicked": [0, 0], column: [0.5, 0.25]})
+    with pytest.raises(ValueError, match=f"the session '1' has two values of {column}"):
+        read_log(frame)
+
+
+# ---------------------------------------------------------------------------------------------------------------- Yandex
+
+YANDEX = """\
+0\t0\tQ\t7\t1\t11\t12\t13
+0\t5\tC\t13
+0\t6\tC\t99
+0\t7\tQ\t8\t1\t13\t14\t15
+0\t9\tC\t13
+0\t9\tC\t12
+0\t9\tC\t12
+1\t0\tQ\t7\t1\t12\t11\t13
+0\t0\tQ\t7\t2\t11\t12\t13
+"""
+
+
+@pytest.mark.parametrize("content", [YANDEX.encode(), gzip.compress(YANDEX.encode()), YANDEX.replace("\n", "\r\n").encode()])
+def test_a_click_belongs_to_the_last_query_that_showed_the_url(log_file, content):
+    path = log_file("log.tsv.gz" if content[:2] == b"\x1f\x8b" else "log.tsv", content)
+    for log in (read_yandex(path), read_log(path)):
+        assert rows(log) == [
+            ("7-1", ["11", "12", "13"], [0, 1, 1]),
+            ("8-1", ["13", "14", "15"], [1, 0, 0]),
+            ("7-1", ["12", "11", "13"], [0, 0, 0]),
+            ("7-2", ["11", "12", "13"], [0, 0, 0]),
+        ]
+        assert log.off_list_clicks == 1
+        assert log.times is None
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("0\t9\tC\t1x", "line 10: expected a query"),
+        ("0\t9\tQ\t1\t1", "line 10: expected a query"),
+        ("0\t9\tT\t1", "line 10: expected a query"),
+        ("", "line 10: expected a query"),
+        ("5\t9\tC\t11", "line 10: a click before the first query of its session"),
+        ("5\t9\tQ\t1\t1\t11\t12", "line 10: a query with 2 URLs; expected 3, as before"),
+    ],
+)
+def test_a_malformed_line_of_yandex_is_named(log_file, line, message):
+    with pytest.raises(ValueError, match=message):
+        read_yandex(log_file("log.tsv", YANDEX + line + "\n3\t0\tQ\t7\t1\t11\t12\t13\n"))
+
+
+# ---------------------------------------------------------------------------------------------------------------- ratings
+
+
+@pytest.mark.parametrize("name", ["ratings.csv", "ratings.csv.gz", "ratings.parquet"])
+def test_ratings(tmp_path, name):
+    frame = pl.DataFrame({"userId": [7, 7, 3], "movieId": ["x", "y", "x"], "rating": [4.5, 1, 3], "when": [1, 2, 3]})
+    path = tmp_path / name
+    if name.endswith("parquet"):
+        frame.write_parquet(path)
+    else:
+        text = frame.write_csv().encode()
+        path.write_bytes(gzip.compress(text) if name.endswith("gz") else text)
+    ratings = read_ratings(path)
+    assert (ratings.user_labels, ratings.item_labels) == (("7", "3"), ("x", "y"))
+    assert (ratings.users.tolist(), ratings.items.tolist(), ratings.stars.tolist()) == ([0, 0, 1], [0, 1, 0], [4.5, 1.0, 3.0])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("userId,movieId\n1,2\n", "rating"),
+        ("userId,movieId,rating\n1,2,x\n", "conversion"),
+        ("userId,movieId,rating\n1,,3\n", "row 1 has no value in the column 'movieId'"),
+        ("userId,movieId,rating\n1,2,3\n1,2,4\n", "a user rates an item twice"),
+        ("userId,movieId,rating\n1,2,-3\n", r"stars\[0\] is -3"),
+    ],
+)
+def test_wrong_ratings_are_refused(log_file, text, message):
+    with pytest.raises(ValueError, match=message):
+        read_ratings(log_file("ratings.csv", text))
+
+
+def test_ratings_in_memory_are_checked():
+    with pytest.raises(ValueError, match="stars has shape"):
+        Ratings([0], [0], [1.0, 2.0], ("a",), ("b",))
