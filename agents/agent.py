@@ -485,10 +485,6 @@ class ContextualAgent(CompiledAgent):
     weights: ClassVar[str] = "theta"
     """Name of the state array with the weights of the features."""
 
-    judged_documents: ClassVar[bool] = False
-    """Whether the agent learns only an order of the candidates, by a linear score: a ranker for documents with grades.
-    The other agents assume that attraction is linear in the features. Both kinds work in every environment with features."""
-
     def best(self, features: ArrayLike) -> NDArray[np.int64]:  # type: ignore[override]  # there are no items of its own
         """Return the order of candidates by the present estimates, without exploration; the agent does not change.
 

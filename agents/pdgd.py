@@ -152,7 +152,6 @@ class PDGD(ContextualAgent):
     """
 
     paper = "Oosterhuis and de Rijke 2018, Algorithm 1"
-    judged_documents = True
     state_type = State
     rank_kernel = rank
     update_kernel = update

@@ -6,7 +6,6 @@ from .click_chain import ClickChainModel as ClickChainModel
 from .click_env import ClickEnv, ClickVectorEnv
 from .click_model import CLICK_MODELS, MAX_SEARCH, ClickModel
 from .contextual.environment import ContextualClickEnv, ContextualClickVectorEnv
-from .contextual.graded import GRADED_USERS, GradedModel, graded_model
 from .contextual.model import ContextualModel, LabelledModel, LinearModel
 from .dependent_click import DependentClickModel as DependentClickModel
 from .dynamic_bayesian import DynamicBayesianModel as DynamicBayesianModel
@@ -14,7 +13,6 @@ from .instances import DEFAULT_INSTANCE, Instance, list_instances, load_instance
 from .memory.model import CascadeMDP
 from .piecewise_stationary import PiecewiseStationaryModel
 from .position_based import PositionBasedModel as PositionBasedModel
-from .rate_models import DocumentClickThroughModel, RandomClickModel, RankClickThroughModel
 from .registration import CONTEXTUAL, ENVIRONMENTS, MEMORY, register, register_memory
 from .session import sessions
 from .spaces import RankedList, check_ranking
@@ -39,13 +37,13 @@ for _model in CLICK_MODELS.values():
 register_memory()
 
 __all__ = [
-    "CLICK_MODELS", "CONTEXTUAL", "DEFAULT_INSTANCE", "ENVIRONMENTS", "GRADED_USERS", "MAX_SEARCH", "MEMORY", "REWARDS",
+    "CLICK_MODELS", "CONTEXTUAL", "DEFAULT_INSTANCE", "ENVIRONMENTS", "MAX_SEARCH", "MEMORY", "REWARDS",
     "CascadeMDP", "ClickEnv", "ClickModel", "ClickVectorEnv", "ContextualClickEnv", "ContextualClickVectorEnv",
-    "ContextualModel", "DocumentClickThroughModel", "EnumeratedAction", "EnumeratedVectorAction",
-    "GradedModel", "Instance", "ItemByItem", "ItemByItemVector",
+    "ContextualModel", "EnumeratedAction", "EnumeratedVectorAction",
+    "Instance", "ItemByItem", "ItemByItemVector",
     "KernelError", "LabelledModel", "LehmerAction", "LehmerVectorAction", "LinearModel", "PiecewiseStationaryModel",
-    "RandomClickModel", "RankClickThroughModel", "RankedList", "RecordRegret", "RecordVectorRegret", "ScoresAction",
-    "ScoresVectorAction", "SessionError", "Users", "check_ranking", "graded_model", "kernel", "list_instances", "load_instance",
+    "RankedList", "RecordRegret", "RecordVectorRegret", "ScoresAction",
+    "ScoresVectorAction", "SessionError", "Users", "check_ranking", "kernel", "list_instances", "load_instance",
     "register", "sessions",
 ]  # fmt: skip
 __all__ += [_model.__name__ for _model in CLICK_MODELS.values()]

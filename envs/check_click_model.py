@@ -33,7 +33,7 @@ def check_click_model(model: type[ClickModel] | ClickModel) -> None:
 
     It checks the class attributes. It checks that ``sample`` draws with the probabilities of ``marginals`` and ``expected``,
     and that rewards read only the counted positions. It checks that the optimal list is the best of all lists. It checks
-    descriptions, fewer positions and other items. If the model has environments, it plays a session in each form of them. It
+    descriptions, fewer positions and other items. It plays a session in each form of its environments. It
     cannot check that the model is the one that you mean: test the probabilities of all click vectors for that.
 
     Args:
@@ -66,7 +66,7 @@ def check_click_model(model: type[ClickModel] | ClickModel) -> None:
         raise ValueError(f"{short(model)} is too small to be checked; expected at least 4 items and 3 positions")
     trial = _Trial(model_class, model if isinstance(model, ClickModel) else None)
     then = [trial.parameters, trial.sessions, trial.probabilities, trial.rewards, trial.counted, trial.optimum, trial.files]
-    then += [trial.documentation, trial.environments] if model_class.environments else []
+    then += [trial.documentation, trial.environments]
     what = f"{model_class.__name__} breaks the interface of click models"
     run_checks(what, [trial.attributes, trial.constructor], then)
 

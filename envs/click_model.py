@@ -42,7 +42,7 @@ from .spaces import check_order, check_ranking, named_ranking
 from .users import REWARDS, Users, users_named
 
 CLICK_MODELS: dict[str, type[ClickModel]] = {}
-"""The click models that have environments, by their short names."""
+"""The click models by their short names."""
 
 MAX_SEARCH = 10_000_000
 """The most lists, ``L! / (L - m)!``, among which `ClickModel.optimal_ranking` searches where no theorem names the best, unless
@@ -74,9 +74,6 @@ class ClickModel(Users, abstract=True):
     """The prefix of every id, the key in instance files, what commands call the model: ``"PBM"``."""
     title: ClassVar[str]
     """In words: ``"position-based model"``."""
-    environments: ClassVar[bool] = True
-    """Whether agents can play against these users: False gives no id, no instance of a family and no page, as for the baselines
-    that are only fitted to logs."""
     default_instance: ClassVar[str | None] = None
     """The instance of the ids when none is asked for; None: they need an instance or parameters."""
     shapes: ClassVar[Mapping[str, str]] = cast(Mapping[str, str], _NoShapes())
@@ -103,8 +100,7 @@ class ClickModel(Users, abstract=True):
             if namesake is not None and (namesake.__module__, namesake.__qualname__) != (cls.__module__, cls.__qualname__):
                 raise ValueError(f"{cls.__module__}.{cls.__qualname__}: the short name {cls.short!r} is that of {namesake}")
             Users._named[cls.short] = cls
-            if cls.environments:
-                CLICK_MODELS[cls.short] = cls
+            CLICK_MODELS[cls.short] = cls
 
     @classmethod
     def name(cls) -> str:

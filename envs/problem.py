@@ -18,7 +18,7 @@ from .users import Users, users_class
 FORMS: dict[str, tuple[str, ...]] = {
     "": (),
     "NonStationary": ("PiecewiseStationaryModel",),
-    "Contextual": ("LinearModel", "LabelledModel", "GradedModel"),
+    "Contextual": ("LinearModel", "LabelledModel"),
 }
 """The prefixes of an id, and the users that each makes of a click model: the first, unless instance or parameters say
 otherwise."""
@@ -31,9 +31,7 @@ FAMILIES = {"": "uniform", "NonStationary": "abrupt", "Contextual": "linear"}
 
 
 def forms_of(model: type[ClickModel]) -> tuple[str, ...]:
-    """The forms of a click model's ids: none of a model without environments; candidates that change need an attraction."""
-    if not model.environments:
-        return ()
+    """The forms of a click model's ids: candidates that change need an attraction."""
     return tuple(form for form in FORMS if form != "Contextual" or "attraction" in model.shapes)
 
 
@@ -133,8 +131,7 @@ def _click_model(name: Any, form: str) -> type[ClickModel]:
         raise TypeError(f"model must be a ClickModel or the name of one, got {type(name).__name__}")
     click_model: type[ClickModel] = users_class(name)  # type: ignore[assignment]
     if hasattr(click_model, "short") and form not in forms_of(click_model):
-        why = "its items have no attraction" if click_model.environments else "it is only fitted to logs"
-        raise ValueError(f"a {click_model.__name__} has no {form or 'such'} environments: {why}")
+        raise ValueError(f"a {click_model.__name__} has no {form} environments: its items have no attraction")
     return click_model
 
 

@@ -15,11 +15,8 @@ from clickgym.envs import (
     CascadeModel,
     ClickChainModel,
     DependentClickModel,
-    DocumentClickThroughModel,
     DynamicBayesianModel,
     PositionBasedModel,
-    RandomClickModel,
-    RankClickThroughModel,
     TrustBiasModel,
     UserBrowsingModel,
 )
@@ -98,26 +95,6 @@ def trust_bias(flip, model, ranking, clicks, examined):
     return -1
 
 
-def random_click(flip, model, ranking, clicks, examined):
-    for k, _ in enumerate(ranking):
-        examined[k] = 1
-        clicks[k] = flip(model.rate)
-    return -1
-
-
-def rank_click_through(flip, model, ranking, clicks, examined):
-    for k, _ in enumerate(ranking):
-        examined[k] = clicks[k] = flip(model.rate[k])
-    return -1
-
-
-def document_click_through(flip, model, ranking, clicks, examined):
-    for k, item in enumerate(ranking):
-        examined[k] = 1
-        clicks[k] = flip(model.rate[item])
-    return -1
-
-
 STORIES = {
     CascadeModel: cascade,
     PositionBasedModel: position_based,
@@ -126,21 +103,12 @@ STORIES = {
     DynamicBayesianModel: dynamic_bayesian,
     ClickChainModel: click_chain,
     TrustBiasModel: trust_bias,
-    RandomClickModel: random_click,
-    RankClickThroughModel: rank_click_through,
-    DocumentClickThroughModel: document_click_through,
 }
 
 
 def make_model(model_class, n_items, n_positions, probabilities):
     """A model whose parameters come from ``probabilities(shape)``."""
-    if model_class is RandomClickModel:
-        return RandomClickModel(float(probabilities(1)[0]), n_items, n_positions)
-    if model_class is RankClickThroughModel:
-        return RankClickThroughModel(probabilities(n_positions), n_items)
     attraction = probabilities(n_items)
-    if model_class is DocumentClickThroughModel:
-        return DocumentClickThroughModel(attraction, n_positions)
     if model_class is CascadeModel:
         return CascadeModel(attraction, n_positions)
     if model_class is DynamicBayesianModel:

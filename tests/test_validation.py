@@ -147,18 +147,12 @@ def recipes() -> dict[Any, Call]:
         if "trust_irrelevant" in values:
             values["trust_irrelevant"] = [0.5, 0.5]
         add(model, **values, **sizes)
-    add(envs.RandomClickModel, rate=0.5, n_items=4, n_positions=2)
-    add(envs.RankClickThroughModel, rate=[0.5, 0.5], n_items=4)
-    add(envs.DocumentClickThroughModel, rate=[0.5] * 4, n_positions=2)
     add(envs.PiecewiseStationaryModel, models=[PBM, PBM], starts=[0, 5])
     items = [[0.5, 0.0], [0.0, 0.5], [0.2, 0.2], [0.1, 0.3]]
     candidates = [[0, 1, 2, 3], [3, 2, 1, 0]]
     contextual: dict[str, Any] = {"base": PBM, "items": items, "users": [[0.3], [0.1]], "candidates": candidates}
     add(envs.LinearModel, theta=[0.5, 0.5, 0.5], **contextual)
     add(envs.LabelledModel, attraction=[[0.1, 0.2, 0.3, 0.4]] * 2, **contextual)
-    graded: dict[str, Any] = {"items": items, "candidates": candidates, "grades": [[0, 1, 2, 0], [2, 1, 0, 0]]}
-    add(envs.GradedModel, behaviour="informational", n_items=3, n_positions=2, **graded)
-    add(envs.graded_model, grades=[0, 1, 2], behaviour="informational", n_positions=2)
     spoils = [[[1, 0], [0, 1], [1, 0], [1, 0], [1, 0]], [[0, 1]] * 5]
     add(
         envs.CascadeMDP,
@@ -639,9 +633,9 @@ UNWALKED_METHODS = {
         "Meter.add", "Meter.advance", "DynamicBayesianModel.click_satisfies", "DependentClickModel.click_satisfies",
         "ClickModel.click_satisfies",
     },
-    "passes its arguments on to the constructor": {"GradedModel.described", "LabelledModel.described"},
+    "passes its arguments on to the constructor": {"LabelledModel.described"},
 }  # fmt: skip
-ALWAYS_REFUSED = {"Users.relabelled": "candidates change", "GradedModel.held_out_ndcg": "the recipe holds out no queries"}
+ALWAYS_REFUSED = {"Users.relabelled": "candidates change"}
 
 
 def methods() -> Iterator[tuple[Any, str, Call]]:

@@ -24,7 +24,6 @@ from ...core.checks import (
 )
 from ...core.files import check_memory, read_json
 from ..click_model import CLICK_MODELS, ClickModel
-from ..contextual.graded import GradedModel
 from ..contextual.interactions import INTERACTIONS, interaction_pairs, largest_norm
 from ..contextual.model import LabelledModel
 from ..memory.model import CascadeMDP
@@ -479,54 +478,6 @@ def _attraction(z: Floats, rate: float) -> Floats:
         middle = (low + high) / 2.0
         low, high = (middle, high) if expit(SHARPNESS * z + middle).mean() < rate else (low, middle)
     return expit(SHARPNESS * z + (low + high) / 2.0)
-
-
-GRADE_SHARES = (0.5, 0.2, 0.15, 0.1, 0.05)
-"""How often each grade is, from 0 up: most documents are of no use."""
-
-
-@family("judged")
-def _judged(
-    users: str = "navigational",
-    n_queries: int = 100,
-    n_documents: int = 30,
-    n_features: int = 20,
-    n_held_out: int = 50,
-    n_items: int = 10,
-    n_positions: int = 5,
-    features: str = "plain",
-    seed: int = 0,
-) -> Instance:
-    """Documents judged in five grades, told by their features up to noise, before users by grades (contextual DBN)"""
-    sizes = {"n_queries": n_queries, "n_documents": n_documents, "n_features": n_features, "n_held_out": n_held_out}
-    for name, value in sizes.items():
-        check_count(name, value)
-    check_positions(n_positions, check_count("n_items", n_items))
-    check_positions(n_items, n_documents)
-    check_choice("features", features, FEATURES)
-    check_seed(seed)
-    pairs = interaction_pairs(features, range(1, n_features + 1), range(1, n_features + 1))
-    # Seven tenths of the variance of what is graded are linear in the features.
-    rng = np.random.default_rng(seed)
-    n = (n_queries + n_held_out) * n_documents
-    drawn, weights = rng.random((n, n_features)), rng.normal(size=n_features)
-    told = drawn @ weights
-    relevance = (told - told.mean()) / told.std() + np.sqrt(3 / 7) * rng.normal(size=n)
-    grades = np.searchsorted(np.quantile(relevance, np.cumsum(GRADE_SHARES)[:-1]), relevance).reshape(-1, n_documents)
-    documents = np.arange(n).reshape(-1, n_documents)
-    items = np.hstack([np.ones((n, 1)), drawn / np.linalg.norm(drawn, axis=1).max()]) / np.sqrt(2.0)
-    if len(pairs):
-        items /= largest_norm(np.zeros((1, 0)), items, pairs)
-    model = GradedModel(
-        users,
-        items,
-        list(documents[:n_queries]),
-        list(grades[:n_queries]),
-        n_items=n_items,
-        n_positions=n_positions,
-        held_out={"candidates": list(documents[n_queries:]), "grades": list(grades[n_queries:])},
-    )
-    return _of_models([model.with_interactions(pairs)], "features and grades drawn at random")
 
 
 BORED = 0.25

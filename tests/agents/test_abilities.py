@@ -23,7 +23,7 @@ LAST_LIST = {"RankedExp3", "RankedKLUCB", "BatchRank", "TopRank", "UniRank", "Bu
 NEEDED = {
     "nothing": (set(), None), "a list": ({"ranking"}, None), "examination": ({"examination"}, None),
     "features": ({"n_features"}, "features"), "features and examination": ({"n_features", "examination"}, "features"),
-    "judged documents": ({"n_features"}, "features"), "state": ({"n_states"}, "state"),
+    "state": ({"n_states"}, "state"),
 }  # fmt: skip
 EVERY: dict[str, type[CompiledAgent]] = {**AGENTS, **CONTEXTUAL_AGENTS, **STATE_AGENTS}
 by_name = pytest.mark.parametrize("name", EVERY)
@@ -67,7 +67,6 @@ def test_an_agent_cannot_be_without_what_it_needs(name):
     if seen is not None:
         with pytest.raises(ValueError, match=f"{name} needs an observation with '{seen}'"):
             made(name).rank({"clicks": [0] * K})
-    assert (needs(EVERY[name]) == "judged documents") == (name == "PDGD")
 
 
 def test_what_an_agent_stands_is_said_in_known_words():

@@ -12,7 +12,7 @@ from scipy.special import expit
 from test_contextual_envs import assert_engines_agree
 
 import clickgym
-from clickgym.envs import CONTEXTUAL, ClickEnv, LabelledModel, PositionBasedModel, Users, load_instance
+from clickgym.envs import CONTEXTUAL, LabelledModel, PositionBasedModel, load_instance
 from clickgym.envs.contextual.interactions import interaction_pairs, with_products
 
 CHI = np.array([1.0, 0.75, 0.56, 0.42, 0.32])
@@ -246,12 +246,9 @@ def test_engines_agree_in_every_click_model(env_id, name):
 # ------------------------------------------------------------------------------------------------------ models and files
 
 
-@pytest.mark.parametrize(
-    "name", ["personal:features=outer,popularity=0.2", "network:features=products", "network", "judged:features=products"]
-)
+@pytest.mark.parametrize("name", ["personal:features=outer,popularity=0.2", "network:features=products", "network"])
 def test_a_file_holds_the_same_world(name, tmp_path):
-    sizes = "n_queries=3,n_held_out=2,n_documents=12" if name.startswith("judged") else "n_pool=25,n_users=3"
-    instance = load_instance(f"{name}{',' if ':' in name else ':'}{sizes}")
+    instance = load_instance(f"{name}{',' if ':' in name else ':'}n_pool=25,n_users=3")
     instance.save(tmp_path / "world.json")
     again = load_instance(tmp_path / "world.json")
     for kind, model in instance.models.items():
@@ -264,30 +261,6 @@ def test_a_file_holds_the_same_world(name, tmp_path):
 
 def test_a_description_without_products_is_as_it_was():
     assert "interactions" not in model_of("personal:n_pool=20,n_users=2").to_dict()
-    assert "interactions" not in load_instance("judged:n_queries=1,n_held_out=1").models["GradedModel of DBN"].to_dict()
-
-
-def test_users_by_grades_see_products_in_sessions_and_in_queries_held_out():
-    model = load_instance("judged:n_features=3,features=outer,n_queries=4,n_held_out=2").models["GradedModel of DBN"]
-    assert model.n_features == 1 + 3 + 6
-    assert np.linalg.norm(with_products(model.items, model.interactions), axis=1).max() == pytest.approx(1.0)
-    for same in (model, model.before("perfect"), model.of_grades(5), Users.from_dict(model.to_dict()), model.with_positions(3)):
-        assert same.n_features == 10
-        seen = []
-        same.held_out_ndcg(lambda features, seen=seen: seen.append(features) or np.arange(len(features)))
-        for features in seen:
-            np.testing.assert_array_equal(features, with_products(features[:, :4], model.interactions))
-        observation, _ = ClickEnv(same).reset(seed=0)
-        assert observation["features"].shape == (10, 10)
-
-
-def test_without_products_documents_are_those_of_before():
-    plain, squares = (
-        load_instance(f"judged:features={features}").models["GradedModel of DBN"] for features in ("plain", "products")
-    )
-    np.testing.assert_array_equal(np.concatenate(plain.grades), np.concatenate(squares.grades))
-    ratio = squares.items / plain.items
-    assert np.ptp(ratio) < 1e-12
 
 
 def test_pairs_have_the_order_of_the_outer_product():
@@ -337,8 +310,7 @@ def test_wrong_interactions_are_named(items, pairs, message):
         ("network:form=inner", "unknown argument 'form'"),
         ("personal:n_users=1000000,n_pool=1000000", "1,000,000 users and 1,000,000 items .* would take .* of memory; .* are"),
         ("personal:d_u=10000000,d_v=10,n_users=2", "would take .* of memory; .* are available"),
-        ("judged:features=cubic", "unknown features 'cubic'"),
-        ("judged:features=outer,n_features=1000000,n_queries=1", "products of 1,000,000 .* would take .* of memory"),
+        ("personal:features=cubic", "unknown features 'cubic'"),
     ],
 )  # fmt: skip
 def test_wrong_arguments_of_the_families_are_named_in_one_line(name, message):

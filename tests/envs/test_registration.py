@@ -21,13 +21,9 @@ from clickgym.envs import (
     ClickEnv,
     ClickModel,
     ClickVectorEnv,
-    DocumentClickThroughModel,
     PositionBasedModel,
-    RandomClickModel,
-    RankClickThroughModel,
     Users,
     kernel,
-    load_instance,
 )
 from clickgym.envs.problem import forms_of
 from clickgym.envs.users import users_class
@@ -58,13 +54,11 @@ class Shy(PositionBasedModel):
 """
 
 
-def test_every_click_model_has_a_story_and_three_ids_unless_it_has_no_environments():
+def test_every_click_model_has_a_story_and_three_ids():
     own = {model for model in map(users_class, Users._named) if issubclass(model, ClickModel) and hasattr(model, "short")}
     own = {model for model in own if model.__module__.startswith("clickgym.")}
     assert set(STORIES) == own
-    baselines = {RandomClickModel, RankClickThroughModel, DocumentClickThroughModel}
-    assert own - set(CLICK_MODELS.values()) == baselines
-    assert not any(model.short in env_id for model in baselines for env_id in gym.registry)
+    assert own <= set(CLICK_MODELS.values())
     for short, model in CLICK_MODELS.items():
         ids = [f"{form}{short}Rank-v0" for form in forms_of(model)]
         assert [(ENVIRONMENTS | CONTEXTUAL)[env_id].click_model for env_id in ids] == [model] * len(ids)
@@ -252,20 +246,6 @@ def test_a_model_without_attraction_has_all_but_contextual_environments():
     assert changing.kind == "PiecewiseStationaryModel of APPEAL"
     assert (changing.epochs[0].parameters.appeal != changing.epochs[1].parameters.appeal).all()
     assert clickgym.run("TopRank", "AppealRank-v0:instance=uniform", 100, seed=0).engine == "compiled"
-
-
-def test_a_model_without_environments_is_in_no_registry_but_that_of_names():
-    for model in (RandomClickModel, RankClickThroughModel, DocumentClickThroughModel):
-        assert users_class(model.short) is model
-        assert model.short not in load_instance("uniform").models
-        with pytest.raises(ValueError, match=f"a {model.__name__} has no environments: it is only fitted to logs"):
-            clickgym.register("BaselineRank-v0", model)
-        with pytest.raises(ValueError, match=f"a {model.__name__} has no such environments: it is only fitted to logs"):
-            ClickEnv(model.short, instance="uniform")
-    assert "BaselineRank-v0" not in gym.registry
-    users = RandomClickModel(0.2, 4, 2)
-    assert ClickModel.from_dict(users.to_dict()) == users
-    assert users.with_positions(1).to_dict() == {"model": "RCM", "rate": 0.2, "n_items": 4, "n_positions": 1}
 
 
 @pytest.mark.parametrize("env_id", ENVIRONMENTS | CONTEXTUAL | MEMORY)

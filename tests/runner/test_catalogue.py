@@ -62,7 +62,7 @@ def test_every_agent_is_in_one_group_of_those_that_need_the_same():
     assert set(dict(groups)["a list"]) == {"Fixed", "Oracle"}
     assert set(dict(groups)["state"]) == set(STATE_AGENTS)
     assert {*LEARNERS, "BubbleRank", "CascadeTS", "PBMHB"} <= set(dict(groups)["nothing"])
-    features = ("features", "features and examination", "judged documents")
+    features = ("features", "features and examination")
     assert {name for what in features for name in dict(groups)[what]} == set(CONTEXTUAL_AGENTS)
     assert {name for what, names in groups if "examination" in what for name in names} == {
         name for name, agent in PUBLISHED.items() if {"examination", "browsing"} & {*getattr(agent, "told", {}).values()}

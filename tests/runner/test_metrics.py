@@ -12,13 +12,11 @@ import pytest
 from reference_agents import MODELS, make
 
 import clickgym
-from clickgym.agents import C2UCB, PDGD, LinearTS, Oracle, Random
+from clickgym.agents import Oracle, Random
 from clickgym.envs import (
     CascadeModel,
     ClickEnv,
     ClickModel,
-    ContextualClickEnv,
-    GradedModel,
     PiecewiseStationaryModel,
     PositionBasedModel,
 )
@@ -28,8 +26,7 @@ from clickgym.runner.metrics import METRICS, Metrics, nothing
 INITIAL = np.array([3, 1, 0, 4, 2])
 HORIZON = 150
 COLUMNS = ["env", "instance", "agent", "run", "step", "regret", "reward", "clicks"]
-BY_GRADE = ("ndcg_by_grade", "discounted_ndcg")
-ALL = [name for name in METRICS if name not in (*BY_GRADE, "users")]
+ALL = [name for name in METRICS if name != "users"]
 
 
 def changing() -> PiecewiseStationaryModel:
@@ -269,78 +266,6 @@ def test_window_regret_is_the_regret_per_session_since_the_checkpoint_before(eng
     assert result.metrics["any_click"][-1] <= 100
 
 
-# ------------------------------------------------------------------------------------------------------------- by grades
-
-GRADES = [[2, 0, 1, 1, 0, 2], [0, 0, 0, 0, 0, 0], [1, 2, 2, 0, 0, 1]]
-
-
-def judged_users(behaviour="navigational", **held_out):
-    """Three queries with six documents each, of which four are met, three shown; one query has nothing relevant."""
-    items = np.random.default_rng(1).random((18, 3)) / 2
-    candidates = np.arange(18).reshape(3, 6)
-    return GradedModel(behaviour, items, candidates, GRADES, n_items=4, n_positions=3, **held_out)
-
-
-class Rounds(gym.Wrapper):
-    """Remembers which documents were to be ranked, and the lists."""
-
-    def __init__(self, env):
-        super().__init__(env)
-        self.sessions = []
-
-    def reset(self, **arguments):
-        result = self.env.reset(**arguments)
-        self.met = self.unwrapped.task.round.items.copy()
-        return result
-
-    def step(self, action):
-        self.sessions.append((self.met, np.asarray(action)))
-        result = self.env.step(action)
-        self.met = self.unwrapped.task.round.items.copy()
-        return result
-
-
-@pytest.mark.parametrize("behaviour", ["perfect", "navigational", "almost_random"])
-def test_ndcg_by_grade_is_its_definition_on_both_engines(behaviour):
-    """The grades of the documents that stood to be ranked, not of those of the next session."""
-    model, n = judged_users(behaviour), 200
-    steps = np.arange(1, n + 1)
-    rounds, arguments = Rounds(ContextualClickEnv(model)), {"seed": 5, "checkpoints": steps, "metrics": BY_GRADE}
-    python = clickgym.run(PDGD(4, 3, n_features=3, seed=0), rounds, n, **arguments)
-    compiled = clickgym.run(PDGD(4, 3, n_features=3, seed=0), ContextualClickEnv(model), n, **arguments)
-    assert (python.engine, compiled.engine) == ("python", "compiled")
-    values = []
-    for met, ranking in rounds.sessions:
-        gain = 2.0 ** np.array(GRADES).ravel()[met] - 1
-        discount = 1 / np.log2([2, 3, 4])
-        ideal = np.sort(gain)[::-1][:3] @ discount
-        values.append(gain[ranking] @ discount / ideal if ideal else 0.0)
-    assert 0 < np.mean(values) < 1
-    assert 0.0 in values
-    expected = np.cumsum(values), np.cumsum(values * 0.9995 ** np.arange(n))
-    for name, sums in zip(BY_GRADE, expected, strict=True):
-        np.testing.assert_allclose(python.metrics[name], sums, rtol=1e-12)
-        np.testing.assert_array_equal(python.metrics[name], compiled.metrics[name])
-
-
-@pytest.mark.parametrize("agent", [PDGD, LinearTS, C2UCB])
-def test_held_out_ndcg_is_that_of_the_best_lists_at_each_checkpoint(agent):
-    held_out = {"candidates": [[0, 5, 7, 9], [2, 3]], "grades": [[0, 2, 1, 0], [0, 1]]}
-    model, steps = judged_users(held_out=held_out), [10, 40, 50]
-    results = []
-    for engine in ("python", "compiled"):
-        played = agent(4, 3, n_features=3, seed=0)
-        metrics = ["held_out_ndcg", *(BY_GRADE if agent is PDGD else ())]
-        results.append(
-            clickgym.run(played, ContextualClickEnv(model), 50, seed=5, checkpoints=steps, metrics=metrics, engine=engine)
-        )
-        assert results[-1].metrics["held_out_ndcg"][-1] == model.held_out_ndcg(played.best)
-    weights = played.state.weights if agent is PDGD else played.state.theta
-    assert played.best(model.items).tolist() == sorted(range(18), key=lambda i: (-(model.items[i] @ weights), i))
-    np.testing.assert_array_equal(results[0].metrics["held_out_ndcg"], results[1].metrics["held_out_ndcg"])
-    assert ((results[0].metrics["held_out_ndcg"] > 0) & (results[0].metrics["held_out_ndcg"] <= 1)).all()
-
-
 def test_beliefs_are_those_of_the_agent_at_each_checkpoint_and_need_an_agent_that_has_some():
     names, results = [f"belief_{model}" for model in ("pbm", "ubm", "dbn", "dcm", "tpbm")], []
     for engine in ("python", "compiled"):
@@ -385,13 +310,3 @@ def test_what_needs_the_same_users_is_refused_where_they_have_a_memory(name, eng
     with pytest.raises(ValueError, match=message):
         clickgym.sweep(["CascadeMDPRank-v0"], ["TopRank"], 10, 1, out=tmp_path / "out", engine=engine, metrics=[name])
     assert not (tmp_path / "out").exists()
-
-
-def test_metrics_by_grade_say_what_they_lack():
-    env = ContextualClickEnv(judged_users())
-    with pytest.raises(ValueError, match=r"'held_out_ndcg' needs queries held out"):
-        clickgym.run("PDGD", env, 10, seed=0, metrics=["held_out_ndcg"])
-    with pytest.raises(ValueError, match=r"'held_out_ndcg' needs an agent with a method best\(features\), which Random"):
-        clickgym.sweep({"judged": env.model}, ["Random"], 10, 1, metrics=["held_out_ndcg"])
-    with pytest.raises(ValueError, match="needs users by grades"):
-        clickgym.run("TopRank", "PBMRank-v0", 10, seed=0, metrics=["ndcg_by_grade"])

@@ -19,7 +19,7 @@ from .metrics import BELIEFS, DERIVED, LEARNED, METRICS
 SIZES = ("self", "n_items", "n_positions", "n_features", "horizon", "seed")
 """What every agent is given and nobody passes."""
 
-NEEDS = ("nothing", "a list", "examination", "features", "features and examination", "judged documents", "state")
+NEEDS = ("nothing", "a list", "examination", "features", "features and examination", "state")
 """What the published agents need beside clicks, in the order of tables."""
 OF_USERS = {
     "initial_ranking": "a list",
@@ -79,8 +79,7 @@ def needs(agent: Any) -> str:
         ('features and examination', 'nothing')
     """
     player = player_of(agent)
-    features = "judged documents" if getattr(agent, "judged_documents", False) else "features"
-    observed = [{"n_states": "state", "n_features": features}[size] for size in player.observes]
+    observed = [{"n_states": "state", "n_features": "features"}[size] for size in player.observes]
     required = [OF_USERS.get(source, source) for key, source in player.told.items() if key in player.required]
     return " and ".join(dict.fromkeys([*observed, *required])) or "nothing"
 

@@ -9,7 +9,6 @@ compiled in.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,9 +17,8 @@ from numpy.typing import ArrayLike, NDArray
 from ..agents import CompiledAgent, Learner, StateAgent
 from ..agents.mix_ts import HYPOTHESES
 from ..core.checks import check_labels, unknown
-from ..core.kernels import inner, kernel, specialise
-from ..envs import CascadeMDP, ClickEnv, ClickVectorEnv, ContextualModel, GradedModel
-from ..envs.contextual.graded import gain_of_grades, rank_discounts
+from ..core.kernels import kernel, specialise
+from ..envs import CascadeMDP, ClickEnv, ClickVectorEnv, ContextualModel
 from ..envs.wrappers.regret import Meter
 from .pairs import Pair
 
@@ -128,49 +126,6 @@ def is_optimal(context, ranking, clicks, expectation):  # type: ignore[no-untype
     return 1.0 if expectation >= context.optimum[0] - 1e-12 else 0.0  # the order of summation may differ
 
 
-# ---------------------------------------------------------------------------------------------------- NDCG by the grades
-
-
-class GradeContext(NamedTuple):
-    attraction: NDArray[np.float64]  # (L,) of the candidates of the present round; its grade has each from the table
-    candidates: NDArray[np.int64]  # (L,) by decreasing attraction, which is by decreasing grade
-    click: NDArray[np.float64]  # (grades,) the table
-    gain: NDArray[np.float64]  # (grades,) 2^g - 1
-    discount: NDArray[np.float64]  # (m,) 1 / log2(k + 1)
-    weight: NDArray[np.float64]  # (1,) γ^(t - 1) of the coming session t
-    gamma: float
-
-
-@inner
-def gain_of(context, item):  # type: ignore[no-untyped-def]
-    grade = 0
-    while context.click[grade] < context.attraction[item]:
-        grade += 1
-    return context.gain[grade]
-
-
-@kernel
-def ndcg_by_grade(context, ranking, clicks, expectation):  # type: ignore[no-untyped-def]
-    shown, ideal = 0.0, 0.0
-    for k in range(len(context.discount)):
-        shown += gain_of(context, ranking[k]) * context.discount[k]
-        ideal += gain_of(context, context.candidates[k]) * context.discount[k]
-    weight = context.weight[0]
-    context.weight[0] *= context.gamma
-    return weight * shown / ideal if ideal > 0.0 else 0.0
-
-
-def grade_context(gamma: float, env: Env) -> GradeContext:
-    """The grades of documents, for NDCG over sessions discounted by ``gamma``."""
-    model = env.model
-    if not isinstance(model, GradedModel):
-        raise ValueError(f"NDCG by grade needs users by grades (clickgym features --users ...); {env} has others")
-    drawn = env.task.round
-    discount = rank_discounts(min(10, model.n_positions))
-    gain = gain_of_grades(np.arange(len(model.click_by_grade)))
-    return GradeContext(drawn.attraction, drawn.candidates, model.click_by_grade, gain, discount, np.ones(1), gamma)
-
-
 # ----------------------------------------------------------------------------------------------------------------- users
 
 
@@ -189,9 +144,6 @@ def user_context(env: Env) -> UserContext:
         raise ValueError(f"the metric 'users' counts users with a memory; in {env} every session is another user's")
     return UserContext(env.task.round.features)
 
-
-ONLINE_DISCOUNT = 0.9995
-_BY_GRADE = partial(Metric, kernel=ndcg_by_grade, contextual=True, of_the_round=("attraction", "candidates"))
 
 METRICS: dict[str, Metric] = {
     "any_click": Metric("sessions with at least one click (CTR_set is their share)", any_click, no_context, contextual=True),
@@ -212,15 +164,6 @@ METRICS: dict[str, Metric] = {
     "users": Metric(
         "users with a memory who have come so far", is_first_session, user_context, contextual=True, of_the_round=("features",)
     ),
-    "ndcg_by_grade": _BY_GRADE(
-        "NDCG of the lists shown to users by grades, gain 2^grade - 1, at most ten positions; its mean over sessions is "
-        "between 0 and 1, where a session without a relevant candidate counts 0",
-        context=partial(grade_context, 1.0),
-    ),
-    "discounted_ndcg": _BY_GRADE(
-        f"the same, the session t weighted by {ONLINE_DISCOUNT}^(t - 1): what users met while the agent learned",
-        context=partial(grade_context, ONLINE_DISCOUNT),
-    ),
 }
 """The metrics by name; the table has their running sums."""
 
@@ -234,14 +177,6 @@ DERIVED: dict[str, Callable[[Meter], NDArray[np.float64]]] = {"window_regret": w
 """What follows at a checkpoint from the totals there, by name."""
 
 
-def held_out_ndcg(agent: Any, env: Any) -> float:
-    """NDCG of the agent's present best lists on the queries held out, gain 2^grade - 1, the first ten positions.
-
-    It is that of what was learned, without exploration, before documents that no session is about.
-    """
-    return env.model.held_out_ndcg(agent.best)
-
-
 def _belief(model: str) -> Callable[[Any, Any], float]:
     def share(agent: Any, env: Any) -> float:
         return float(agent.beliefs()[model])
@@ -252,7 +187,7 @@ def _belief(model: str) -> Callable[[Any, Any], float]:
 
 BELIEFS = {f"belief_{model.lower()}": _belief(model) for model in HYPOTHESES}
 """What `MixTS` believes of its users."""
-LEARNED: dict[str, Callable[[Any, Any], float]] = {"held_out_ndcg": held_out_ndcg, **BELIEFS}
+LEARNED: dict[str, Callable[[Any, Any], float]] = {**BELIEFS}
 """What is measured of an agent at each checkpoint, by name."""
 
 
