@@ -28,7 +28,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..core.checks import browsing_probabilities
 from ..core.kernels import inner, kernel
-from ..core.state import Floats, Ints, joined
+from ..core.state import Floats, Ints
 from .agent import ContextualAgent
 from .hyperparameters import at_least, hyperparameter
 from .kernels import FIRST_CLICK, LAST_CLICK, examined_positions
@@ -42,7 +42,7 @@ STEEP = 100.0  # w² xᵀA⁻¹x from which on the rank-one update of the invers
 REFRESH = 100  # sessions between two factorisations, which take away the rounding errors of the rank-one updates
 
 
-class Ridge(NamedTuple):
+class LinearState(NamedTuple):
     """State of a ridge regression by which candidates are ranked."""
 
     gram: Floats  # (d, d) A
@@ -56,15 +56,9 @@ class Ridge(NamedTuple):
     order: Annotated[Ints, "L", range]
     feedback: int  # which positions are samples: FIRST_CLICK, LAST_CLICK or ALL_POSITIONS
     ridge: float  # λ
-
-
-class Weights(NamedTuple):
     weights: Floats  # (K, K) of a sample, by position and last click above it (0: none, else from 1)
     phi: float  # φ', the most that the squared weights of one session add up to
     exploration: float  # α (negative: α_t of the theory), or the scale of the posterior
-
-
-LinearState = joined("LinearState", Ridge, Weights)
 
 
 # ------------------------------------------------------------------------------------------------------ linear algebra
@@ -147,21 +141,15 @@ def add_sample(state, x, weight, click):  # type: ignore[no-untyped-def]
 
 
 @inner
-def invert(matrix, ridge, factor, inverse):  # type: ignore[no-untyped-def]
-    """``inverse`` becomes that of a matrix, by its `cholesky` factor."""
-    cholesky(matrix, ridge, factor)
-    for i in range(len(matrix)):
-        row = inverse[i]
+def refresh(state):  # type: ignore[no-untyped-def]
+    """``A⁻¹`` anew from A, by its `cholesky` factor."""
+    cholesky(state.gram, state.ridge, state.factor)
+    for i in range(len(state.gram)):
+        row = state.inverse[i]
         row[:] = 0.0
         row[i] = 1.0
-        solve_lower(factor, row)
-        solve_upper(factor, row)
-
-
-@inner
-def refresh(state):  # type: ignore[no-untyped-def]
-    """``A⁻¹`` anew from A."""
-    invert(state.gram, state.ridge, state.factor, state.inverse)
+        solve_lower(state.factor, row)
+        solve_upper(state.factor, row)
 
 
 # ------------------------------------------------------------------------------------------------------------- the agents
@@ -190,10 +178,10 @@ def show_largest(index, order, rng, ranking):  # type: ignore[no-untyped-def]
 
 
 @inner
-def upper_bound(regression, x, radius):  # type: ignore[no-untyped-def]
+def upper_bound(state, x, radius):  # type: ignore[no-untyped-def]
     """``θᵀx + radius sqrt(xᵀA⁻¹x)``"""
-    multiply(regression.inverse, x, regression.vector)
-    return dot(regression.theta, x) + radius * math.sqrt(max(dot(regression.vector, x), 0.0))
+    multiply(state.inverse, x, state.vector)
+    return dot(state.theta, x) + radius * math.sqrt(max(dot(state.vector, x), 0.0))
 
 
 @inner
@@ -244,19 +232,6 @@ def update_ridge(state, features, ranking, clicks):  # type: ignore[no-untyped-d
     multiply(state.inverse, state.moment, state.theta)
 
 
-def regression(d: int, weights: NDArray[np.float64], feedback: int, ridge: float, exploration: float) -> dict[str, Any]:
-    """The first values of a `LinearState`, by the weights of samples ``(K, K)``."""
-    return {
-        "gram": ridge * np.eye(d),
-        "inverse": np.eye(d) / ridge,
-        "weights": weights,
-        "feedback": feedback,
-        "ridge": ridge,
-        "phi": squares_of(weights),
-        "exploration": exploration,
-    }
-
-
 def squares_of(weights: NDArray[np.float64]) -> float:
     """φ', the most that the squared weights of one session add up to."""
     return float(np.sum(weights.diagonal() ** 2))
@@ -278,15 +253,20 @@ class _RidgeAgent(ContextualAgent):
         """``(K, K)`` the weight of a sample by its position and the last click above it."""
         return np.ones((self.n_positions, self.n_positions))
 
-    def _exploration(self) -> float:
-        alpha = self.hyperparameters["alpha"]
-        return -1.0 if alpha is None else alpha
-
     def _first_values(self) -> dict[str, Any]:
         weights, ridge = self._weights(), self.hyperparameters["ridge"]
         if ridge is None:
             ridge = max(1.0, squares_of(weights))
-        return regression(self.n_features, weights, self.feedback, ridge, self._exploration())
+        alpha = self.hyperparameters["alpha"]
+        return {
+            "gram": ridge * np.eye(self.n_features),
+            "inverse": np.eye(self.n_features) / ridge,
+            "weights": weights,
+            "feedback": self.feedback,
+            "ridge": ridge,
+            "phi": squares_of(weights),
+            "exploration": -1.0 if alpha is None else alpha,
+        }
 
 
 class _LinUCB(_RidgeAgent):

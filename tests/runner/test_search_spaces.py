@@ -98,7 +98,8 @@ def test_the_search_space_of_an_own_agent_is_checked():
 
 
 def test_show_names_what_may_be_searched(printed):
-    assert "search space  feedback={first_click,last_click}, c={0.0..6.0}" in printed(["show", "CascadeKLUCB"])
+    shown = " ".join(printed(["show", "CascadeKLUCB"]).split())
+    assert "search space feedback={first_click,last_click}, c={0.0..6.0}" in shown
     assert parse_search("CascadeKLUCB:feedback={first_click,last_click},c={0.0..6.0}")[2]["c"] == CascadeKLUCB.search_space["c"]
 
 
