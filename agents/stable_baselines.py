@@ -283,7 +283,7 @@ class PPO(Learner):
                     step of Adam up mean min(ρ Â, ρ' Â) + ent_coef entropy(π) − ½ (r − V(o))²
 
     Source: Schulman, Wolski, Dhariwal, Radford, Klimov, *Proximal policy optimization algorithms*, arXiv 2017; implemented as
-    for `StableBaselines`.
+    for `Learner`.
     """
 
     paper = "Schulman et al. 2017; stable-baselines3"
@@ -324,7 +324,7 @@ class A2C(Learner):
                 forget the sessions
 
     Source: Mnih, Badia, Mirza, Graves, Harley, Lillicrap, Silver, Kavukcuoglu, *Asynchronous methods for deep reinforcement
-    learning*, ICML 2016, in its synchronous form; implemented as for `StableBaselines`.
+    learning*, ICML 2016, in its synchronous form; implemented as for `Learner`.
     """
 
     paper = "Mnih et al. 2016; stable-baselines3"
@@ -400,7 +400,7 @@ class MaskablePPO(Learner):
                     step of Adam up mean min(ρ Â, ρ' Â) + ent_coef entropy(π) − ½ (R − V(o))²
 
     Source: Huang, Ontañón, *A closer look at invalid action masking in policy gradient algorithms*, FLAIRS 2022; implemented as
-    for `StableBaselines`.
+    for `Learner`.
     """
 
     paper = "Huang and Ontañón 2022; sb3-contrib"
@@ -439,7 +439,7 @@ class DQN(Learner):
                 ε falls to exploration_final_eps in the first exploration_fraction of the choices
 
     Source: Mnih et al., *Human-level control through deep reinforcement learning*, Nature 2015; implemented as for
-    `StableBaselines`.
+    `Learner`.
     """
 
     paper = "Mnih et al. 2015; stable-baselines3"
@@ -483,7 +483,7 @@ class SAC(Learner):
                     ascend min(Q_1(o, ã), Q_2(o, ã)) − ent_coef log π(ã|o) in the weights of π
 
     Source: Haarnoja, Zhou, Abbeel, Levine, *Soft actor-critic: off-policy maximum entropy deep reinforcement learning with a
-    stochastic actor*, ICML 2018; implemented as for `StableBaselines`.
+    stochastic actor*, ICML 2018; implemented as for `Learner`.
     """
 
     paper = "Haarnoja et al. 2018; stable-baselines3"
@@ -524,7 +524,7 @@ class TD3(Learner):
                     every second time: ascend Q_1(o, μ(o)) in the weights of μ
 
     Source: Fujimoto, van Hoof, Meger, *Addressing function approximation error in actor-critic methods*, ICML 2018; implemented
-    as for `StableBaselines`.
+    as for `Learner`.
     """
 
     paper = "Fujimoto et al. 2018; stable-baselines3"

@@ -268,7 +268,7 @@ def recipes() -> dict[Any, Call]:
     add(clickgym.sweep, **sweep, runs=1, n_jobs=1, progress=False, **session)
     tune: dict[str, Any] = {"agent": "EpsilonGreedy", "envs": ["PBMRank-v0"], "instances": ["yandex-9"]}
     add(clickgym.tune, **tune, budget=100, horizon=4, runs=1, by="mean", seed=0, n_jobs=1, progress=False)
-    add(clickgym.record, agent=Clumsy(4, 2), env=scalar(), sessions=2, seed=0)
+    add(logs.record, agent=Clumsy(4, 2), env=scalar(), sessions=2, seed=0)
     add(clickgym.replay, agent=Clumsy(3, 2), log=contextual_log(), learn=False, seed=0)
     add(clickgym.make_agent, agent="TopRank", env=scalar(), horizon=10, seed=0)
     return calls
