@@ -12,7 +12,6 @@ from gymnasium.vector.utils import batch_space, iterate
 from numpy.typing import ArrayLike, NDArray
 
 from ..core.checks import as_array, check_choice, check_count, check_seed, short, unknown
-from ..core.notebook import html_table
 from .instances.instance import AnyInstance
 from .problem import Asked, Problem
 from .rendering import HUMAN, RENDER_MODES, ResultPage, render, show
@@ -208,10 +207,6 @@ class ClickEnv(Streams, gym.Env[Any, NDArray[np.int64]]):
             f"{name_of(self)} has no action masks, because an action is a whole list; MaskablePPO chooses the items one by one "
             "with the wrapper clickgym.envs.ItemByItem(env)"
         )
-
-    def _repr_html_(self) -> str:
-        facts = self._facts() | {"action_space": self.action_space, "observation_space": self.observation_space}
-        return html_table(type(self).__name__, [fact for fact in facts.items() if fact[1] is not None])
 
     @property
     def sessions_to_change(self) -> int:
@@ -423,10 +418,6 @@ class ClickVectorEnv(Streams, VectorEnv[Any, NDArray[np.int64], Any]):
 
     def _facts(self) -> dict[str, Any]:
         return {"num_envs": self.num_envs, **super()._facts()}
-
-    def _repr_html_(self) -> str:
-        facts = self._facts() | {"instance": ", ".join(dict.fromkeys(self.instances))}
-        return html_table(type(self).__name__, [fact for fact in facts.items() if fact[1] is not None])
 
     def _checked(self, actions: Any, ignored: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:
         """The actions as lists, each of them checked; in place of those that are ignored lists that nobody meets."""

@@ -35,7 +35,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..core.checks import check_kind, check_positions
 from ..core.kernels import cause, kernel, specialise, static_kernels
-from ..core.notebook import html_table
 from .scan import best_scan
 from .schedule import Schedule, Task
 from .spaces import check_order, check_ranking, named_ranking
@@ -261,23 +260,6 @@ class ClickModel(Users, abstract=True):
         The layout is that of `UserBrowsingModel`.
         """
         return None
-
-    def _repr_html_(self) -> str:
-        """A table of the parameters of items, one of those of positions, and one for each that hangs on two positions."""
-        values: dict[str, dict[str, Any]] = {shape: {} for shape in ("L", "K", "KK", "")}
-        for name, shape in self.shapes.items():
-            values[shape][name] = np.asarray(getattr(self.parameters, name)).tolist()
-        alone = "".join(f", {name} = {value:.4g}" for name, value in values[""].items())
-        parts = [html_table(f"{self!r}: {self.title}{alone}", [])]
-        for what, of_each in (("item", values["L"]), ("position", values["K"])):
-            if of_each:
-                rows = [(str(number), *row) for number, row in enumerate(zip(*of_each.values(), strict=True))]
-                parts.append(html_table("", rows, (what, *of_each)))
-        for name, matrix in values["KK"].items():
-            rows = [(str(k), *row[: k + 1]) for k, row in enumerate(matrix)]
-            header = ("position", "no click", *(f"click at {k}" for k in range(len(matrix) - 1)))
-            parts.append(html_table(f"{name}, by position and the last click above it", rows, header))
-        return "".join(parts)
 
     # ------------------------------------------------------------------------------------------------- shared workings
 

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..core.checks import check_count, integers, short
-from ..core.notebook import html_table
 from .click_model import ClickModel, click_model_of
 from .users import REWARDS
 
@@ -92,10 +91,6 @@ class PiecewiseStationaryModel(ClickModel):
     @property
     def kind(self) -> str:
         return f"{self.name()} of " + " and ".join(dict.fromkeys(model.kind for model in self._epochs))
-
-    def _repr_html_(self) -> str:
-        rows = [(str(start), repr(model)) for start, model in zip(self._starts, self._epochs, strict=True)]
-        return html_table(f"{self!r}: {self.kind}", rows, ("from step", "users"))
 
     def at(self, step: int) -> ClickModel:
         """The click model in force at a step, counted from 0."""

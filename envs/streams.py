@@ -7,11 +7,9 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from gymnasium.spaces import flatdim
 from numpy.typing import ArrayLike, NDArray
 
 from ..core.checks import as_call
-from ..core.files import check_memory
 from ..core.kernels import KernelError, SessionError, cause
 from .problem import Problem
 from .rendering import ResultPage
@@ -56,7 +54,6 @@ class Streams:
                     f"{course.observation_space}, and the first {space}"
                 )
         # Spaces and arrays: three numbers of 8 bytes for each that is observed.
-        check_memory(f"{n_streams:,} streams", 24 * n_streams * (flatdim(space) + self.model.n_positions))
         self._uniforms = np.empty((n_streams, self.model.n_positions))
         self._examined = np.zeros((n_streams, self.model.n_positions), np.int8)
         self._satisfied = np.full(n_streams, -1)

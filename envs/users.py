@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..core.checks import as_call, check_choice, check_within, unknown
 from ..core.modules import module_of
-from ..core.notebook import html_table
 from .task import Course
 
 REWARDS = ("clicks", "any_click", "satisfaction")
@@ -141,9 +140,6 @@ class Users(ABC):
 
     def __repr__(self) -> str:
         return as_call(self, n_items=self.n_items, n_positions=self.n_positions)
-
-    def _repr_html_(self) -> str:
-        return html_table(repr(self), [("kind", self.kind), ("rewards", ", ".join(self.rewards))])
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and self.to_dict() == other.to_dict()

@@ -169,7 +169,7 @@ def test_imports_point_one_way():
         ("envs/scan.py", "def f():\n    from ..runner.labels import by_label\n", "lies to the right"),
         ("src/clickgym/runner/make.py", "def f():\n    from .run import run\n", "inside a function"),
         ("src/clickgym/runner/labels.py", "from .run import run\n", "circle"),
-        ("src/clickgym/runner/loop.py", "from .reports.exports import to_latex\n", "do not import its folder"),
+        ("src/clickgym/runner/loop.py", "from .reports.page import to_html\n", "do not import its folder"),
         ("agents/grab.py", "from ..envs.cascade import CascadeModel\n", "agents know of envs only"),
         ("agents/grab.py", "from . import CascadeTS\n", "the __init__ of its own room"),
         ("agents/grab.py", "def f():\n    import json\n", "inside a function"),

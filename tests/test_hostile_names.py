@@ -74,8 +74,7 @@ RUN = ["run", "PBMRank-v0", "--instance", "it.json", "--agents", "TopRank", "Ran
         [DECIDE],
         [
             [*RUN, "--out", "out"],
-            ["report", "out", "--html", "--markdown", "--latex"],
-            ["report", "out", "--json"],
+            ["report", "out", "--html"],
         ],
     ],
     ids=lambda commands: " ".join(commands[0][:1] + commands[0][-1:]),

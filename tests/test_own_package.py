@@ -305,7 +305,7 @@ def test_the_command_line_runs_own_environments_in_the_notation_of_gymnasium_and
     words = ["run", "ownpkg:Shop-v0:tells=false", "--agents", "ownpkg.agents:TopRank", "--horizon", "200", "--runs", "2"]
     printed = command(*words, "--out", "six").out
     assert "Regret is unknown in ownpkg:Shop-v0:tells=false" in printed
-    assert "reward" in command("report", "six", "--markdown").out
+    assert "reward" in command("report", "six").out
 
 
 NOTEBOOK = """

@@ -13,8 +13,6 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.files import check_memory
-
 INTERACTIONS = ("products", "outer")
 """Which products: those of the features at the same place (u∘v), or all (u ⊗ v)."""
 
@@ -43,7 +41,6 @@ def interaction_pairs(kind: str, first: Sequence[int], second: Sequence[int]) ->
         raise ValueError(f"products need as many features of users as of items, not {len(first)} and {len(second)}; try outer")
     if kind != "outer":
         return np.column_stack([first, second] if kind == "products" else [[], []]).astype(np.int64)
-    check_memory(f"the products of {len(first):,} and {len(second):,} features", 64 * len(first) * len(second))
     pairs = np.column_stack([np.repeat(first, len(second)), np.tile(second, len(first))])
     return pairs[pairs[:, 0] <= pairs[:, 1]] if list(first) == list(second) else pairs
 

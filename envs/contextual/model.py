@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...core.checks import check_within, integers, is_sequence, numbers, probabilities, short, unknown
-from ...core.notebook import html_table
 from ..click_model import ClickModel, click_model_of
 from ..users import Users
 from .interactions import largest_norm
@@ -103,16 +102,6 @@ class ContextualModel(Users, abstract=True):
     def n_items(self) -> int:
         """L, the number of candidates of a session."""
         return self.base.n_items
-
-    def _repr_html_(self) -> str:
-        facts = {
-            "users": 1 if self.users is None and self.candidates is None else len(self._users_part),
-            "items of the pool": len(self.items),
-            "candidates of a session": self.n_items,
-            "features": self.n_features,
-            "rewards": ", ".join(self.rewards),
-        }
-        return html_table(f"{self!r}: {self.kind}", list(facts.items()))
 
     @property
     def n_features(self) -> int:

@@ -22,7 +22,7 @@ from ...core.checks import (
     check_within,
     probability,
 )
-from ...core.files import check_memory, read_json
+from ...core.files import read_json
 from ..click_model import CLICK_MODELS, ClickModel
 from ..contextual.interactions import INTERACTIONS, interaction_pairs, largest_norm
 from ..contextual.model import LabelledModel
@@ -430,9 +430,6 @@ def _world(  # the arguments of the families, and their score
     check_choice("features", features, FEATURES)
     check_seed(seed)
     bases, origin = _with_candidates(query, n_items, n_positions, n_pool, seed)
-    tables = 6 + sum(2 + 2 * len(base.item_parameters()) for base, _ in bases)  # those at work here, and those of the models
-    n_numbers = tables * n_users * n_pool + 8 * (n_users * d_u + n_pool * d_v) + 2 * (d_u + d_v) ** 2
-    check_memory(f"{n_users:,} users and {n_pool:,} items with {d_u} and {d_v} features", 8 * n_numbers)
     pairs = interaction_pairs(features, range(1, d_u + 1), range(d_u + 1, d_u + d_v + 1))
     rng = np.random.default_rng(seed)
     drawn = [rng.standard_normal(shape) for shape in ((n_users, d_u), (n_pool, d_v))]

@@ -28,7 +28,6 @@ from numpy.typing import NDArray
 
 from ...core.checks import as_call, check_kind, check_path, check_positions, check_seed, short, unknown
 from ...core.files import read_json, write_whole
-from ...core.notebook import html_table
 from ..spaces import check_order
 from ..users import Users
 
@@ -100,11 +99,6 @@ class Instance:
     def __repr__(self) -> str:
         sizes = {"n_items": self.n_items, "n_positions": self.n_positions}
         return as_call(self, name=self.name, **sizes, models=list(self.models))
-
-    def _repr_html_(self) -> str:
-        rows = [(kind, model.n_items, model.n_positions, ", ".join(model.rewards)) for kind, model in self.models.items()]
-        text = f"Instance {self.name}" + "".join(f". {line.rstrip('.')}" for line in (self.description, self.origin) if line)
-        return html_table(f"{text}. K = {self.n_positions}", rows, ("model", "items", "positions", "rewards"))
 
     def model(self, model_class: type[Users] | str, n_positions: int | None = None) -> Any:
         """The instance under one click model.

@@ -201,14 +201,6 @@ def test_linear_attraction_may_be_linear_in_products():
     assert linear.estimation["explained_by_linear_fit"] >= without.estimation["explained_by_linear_fit"]
 
 
-def test_a_linear_fit_that_no_memory_holds_is_refused(monkeypatch):
-    monkeypatch.setattr("clickgym.core.files._memory", lambda: 10_000)
-    with pytest.raises(
-        ValueError, match=r"a linear fit of \d+ candidates with 25 features would take .* kB of memory; 10.0 kB"
-    ):
-        contextual_instance(some_ratings(), n_items=8, n_positions=3, dimension=4, interactions="outer")
-
-
 def test_equal_attractions_are_wholly_explained():
     """Their variance is rounding error, and nothing is to be divided by it."""
     users, items = (part.ravel() for part in np.indices((12, 12)))

@@ -1,6 +1,6 @@
 """clickgym: Gymnasium environments, published algorithms and a fast runner for online learning to rank from clicks."""
 
-from . import _interrupts, _memory  # noqa: F401  (before what takes a second to load)
+from . import _interrupts  # noqa: F401  (before what takes a second to load)
 
 # isort: split
 from importlib.metadata import version

@@ -43,8 +43,7 @@ COMMANDS = {
         "runner:tune",
         "Search for the hyper-parameters that give an agent the lowest regret, within a budget of sessions.",
     ),
-    "merge": ("runner:merge", "Merge several results folders into a new one, and write its table and its figure."),
-    "report": ("runner:report", "Write the table, the figure and reports of the results in a folder."),
+    "report": ("runner:report", "Write the table, the figure and a page of the results in a folder."),
 }
 """The commands in the order of the help text: the room and the function of each, in ``commands/NAME.py`` of the room; and the
 first line of its docstring."""

@@ -17,11 +17,8 @@ import pytest
 from clickgym.core.files import (
     HOST,
     FileError,
-    check_disk,
-    check_memory,
     check_seal,
     draft_of,
-    in_bytes,
     make_folder,
     read_arrays,
     reading,
@@ -212,25 +209,3 @@ def test_a_panic_becomes_one_line():
 
 
 # ----------------------------------------------------------------------------------------------------------------- sizes
-
-
-def test_what_is_too_large_is_refused_with_both_sizes(tmp_path):
-    with pytest.raises(ValueError, match=r"^a table would take 3.0 EB of memory; .*B are available$"):
-        check_memory("a table", 3 * 10**18)
-    with pytest.raises(
-        FileError, match=rf"^{re.escape(str(tmp_path / 'new' / 'a'))} cannot be written: the disk is full: 3.0 EB are"
-    ):
-        check_disk(tmp_path / "new" / "a", 3 * 10**18)
-    check_memory("a table", 1000)
-    check_disk(tmp_path / "a", 1000)
-    assert in_bytes(999) == "999 B"
-    assert in_bytes(10**30) == "1,000,000,000,000.0 EB"
-
-
-def test_nothing_is_too_large_where_the_system_does_not_tell_its_memory(monkeypatch):
-    def absent(path):
-        raise FileNotFoundError(path)
-
-    monkeypatch.setattr("clickgym.core.files.open", absent, raising=False)
-    monkeypatch.delattr(os, "sysconf", raising=False)  # as on Windows
-    check_memory("a table", 1 << 50)

@@ -286,7 +286,7 @@ def test_agents_are_made_for_what_is_known_at_the_start():
 # ----------------------------------------------------------------------------------------------------- instance families
 
 
-def attractions(name: str, kind: str = "CascadeModel") -> np.ndarray:
+def attractions(name: str, kind: str = "CM") -> np.ndarray:
     """``(epochs, L)``"""
     return np.array([model.attraction for model in load_instance(name).model(f"PiecewiseStationaryModel of {kind}").epochs])
 

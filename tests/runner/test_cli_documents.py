@@ -8,7 +8,6 @@ from dataclasses import asdict
 from importlib.metadata import version
 
 import numpy as np
-import polars
 import pytest
 from terminal_output import asking
 
@@ -16,8 +15,6 @@ import clickgym
 from clickgym.command_line import main
 from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, MEMORY, list_instances
 from clickgym.runner.metrics import DERIVED, LEARNED, METRICS
-from clickgym.runner.results import read_results
-from clickgym.runner.summaries import summary
 from clickgym_logs import ClickLog, compare, fit_models, read_log, write_tidy
 
 
@@ -60,21 +57,6 @@ def test_list_in_json_names_what_there_is(document):
     assert (agents["PBMUCB"]["told"], agents["PBMUCB"]["needs"]) == ("examination", "examination")
     assert [agents[name]["change"] for name in ("CascadeUCB1", "CascadeDUCB")] == ["", "nonstat-detect"]
     assert list(document("list", "metrics")) == ["metrics"]
-
-
-@pytest.mark.usefixtures("undrawn")
-def test_run_and_report_in_json_are_the_python_results_to_the_digit(document, tmp_path):
-    out = tmp_path / "out"
-    words = ["run", "PBMRank-v0", "--agents", "TopRank", "Random", "--instance", "yandex-9", "yandex-990", "--horizon", 500]
-    played = document(*words, "--runs", 3, "--metrics", "ndcg", "--out", out)
-    table, timings, config = read_results(out)
-    assert played == document("report", out)
-    assert (played["horizon"], played["runs"], played["agents"]) == (500, 3, config["agents"])
-    for key, by in (("results", ("env", "agent")), ("by_instance", ("env", "instance", "agent"))):
-        wanted = summary(table, timings, by).to_dicts()
-        assert [{name: row[name] for name in wanted[0]} for row in played[key]] == wanted
-    first = table.filter(polars.col("agent") == "TopRank", step=500)
-    assert played["results"][0]["ndcg"] == pytest.approx(first["ndcg"].mean())
 
 
 @pytest.mark.usefixtures("undrawn")

@@ -1,6 +1,7 @@
 """Labels that are typed: one grammar for the command line, for files and in Python; seeds, tables and folders hang on them."""
 
 import functools
+import html
 import re
 import shutil
 from pathlib import Path
@@ -165,19 +166,12 @@ def test_a_label_that_stands_for_something_else_is_not_mixed_in(here, refused):
 @pytest.mark.usefixtures("undrawn")
 def test_reports_have_the_labels_and_know_what_they_stand_for(here, capsys, printed):
     capsys.readouterr()
-    out = printed(["report", "out", "--html", "--latex", "--markdown"])
+    out = printed(["report", "out", "--html"])
     assert re.search(r"^easy users +b c +", out, flags=re.MULTILINE)
-    assert "Given the optimum, and shown only for comparison: told." in out
     assert "no lower bound" not in out
-    texts = {name: Path(f"out/report.{name}").read_text(encoding="utf-8") for name in ("md", "tex", "html")}
-    command = f"clickgym run '{ENVS[0]}' CMRank-v0 --agents {AGENTS[0]} 'b c=TopRank' told=Oracle Random"
-    assert command in texts["md"]
-    assert command in texts["tex"]
-    assert "from Python" not in texts["md"]
-    assert r"& b c &" in texts["tex"]
-    assert "(regret in clicks)" in texts["tex"]
-    page = " ".join(re.sub("<.*?>", "", texts["html"]).split())
-    assert re.search(r"easy users: (mine|b c|Random) had the lowest regret of the agents that are not given the optimum", page)
+    page = html.unescape(re.sub("<.*?>", "", Path("out/report.html").read_text(encoding="utf-8")))
+    assert f"clickgym run '{ENVS[0]}' CMRank-v0 --agents {AGENTS[0]} 'b c=TopRank' told=Oracle Random" in page
+    assert "from Python" not in page
     assert main(["report", "out", "--agents", "told", "b c", "--environments", "easy users"]) == 0
     assert "CMRank-v0" not in capsys.readouterr().out
 

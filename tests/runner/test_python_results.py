@@ -2,7 +2,6 @@
 
 import copy
 import pickle
-import re
 import sys
 from types import SimpleNamespace
 
@@ -40,14 +39,11 @@ def results(request, returned, folder):
 # ------------------------------------------------------------------------------------------------------------- one run
 
 
-def test_a_run_is_told_in_one_line_and_in_a_small_table():
+def test_a_run_is_told_in_one_line():
     result = clickgym.run("Random", "PBMRank-v0", 1000, seed=0)
     words = f"Random in PBMRank-v0, yandex-9982: sessions=1,000, regret={result.regret[-1]:,.1f}, engine=compiled, seconds="
     assert repr(result).startswith(f"<Result of {words}")
     assert len(repr(result)) < 130
-    cells = re.findall(r"<t[hd][^>]*>([^<]*)</t[hd]>", result._repr_html_())
-    assert cells[: len(cells) // 2] == ["agent", "env", "instance", "sessions", "regret", "engine", "seconds"]
-    assert cells[len(cells) // 2 :][:4] == ["Random", "PBMRank-v0", "yandex-9982", "1,000"]
 
 
 def test_runs_are_drawn_beside_each_other_in_the_colours_of_the_command_line():
@@ -87,7 +83,7 @@ def test_a_figure_is_shown_where_pyplot_cannot_be_loaded(monkeypatch):
 
 def test_a_sweep_returns_the_results_of_its_folder(returned, folder):
     there = clickgym.Results(folder)
-    assert (repr(returned), returned._repr_html_()) == (repr(there), there._repr_html_())
+    assert repr(returned) == repr(there)
     assert returned.frame.equals(there.frame)
     assert returned.timings.equals(there.timings)
     assert returned.config == there.config
@@ -217,11 +213,8 @@ def test_some_agents_and_environments_are_taken_in_the_order_of_their_names(resu
         results.select(environments=["PBM"])
 
 
-def test_results_are_told_in_one_line_and_in_a_small_table(results):
+def test_results_are_told_in_one_line(results):
     assert repr(results) == "<Results: 4 agents, 2 environments, 2 instances, 3 runs, 2,000 sessions>"
-    html = results._repr_html_()
-    assert "<div>Regret after 2,000 sessions, mean over 2 instances (mean ± 95 % interval over 3 runs)</div>" in html
-    assert html.count("<tr>") == 9
 
 
 def test_unknown_regret_is_ranked_by_reward():
@@ -229,13 +222,11 @@ def test_unknown_regret_is_ranked_by_reward():
     names = ["env", "instance", "agent", "run", "step", "regret", "reward", "clicks"]
     results = clickgym.Results(polars.DataFrame(rows, names, orient="row", schema_overrides={"regret": polars.Float64}))
     assert results.table().select("agent", "regret", "total_reward").rows() == [("b", None, 11.0), ("a", None, 1.0)]
-    assert "total reward" in results._repr_html_()
 
 
 def test_one_run_tells_no_interval_and_no_ties(folder):
     results = clickgym.Results(read_results(folder)[0].filter(run=0))
     assert results.table()["tied_with"].null_count() == results.table()["regret_ci95"].null_count() == 8
-    assert "cannot tell" in results._repr_html_()
 
 
 def test_rows_become_a_pandas_frame_column_by_column(results, monkeypatch):

@@ -1,7 +1,6 @@
 """Damage, full and read-only disks, interrupts and absurd sizes: refused in one line, and what is finished is kept."""
 
 import importlib.util
-import itertools
 import json
 import os
 import re
@@ -14,17 +13,13 @@ from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
-import polars
 import pytest
-from markdown_it import MarkdownIt
 from polars.testing import assert_frame_equal
 
 import clickgym
-import clickgym_logs
 from clickgym.__main__ import main
 from clickgym.core.files import HOST, FileError
-from clickgym.runner.reports.exports import to_latex, to_markdown
-from clickgym.runner.results import merge, read_results
+from clickgym.runner.results import read_results
 from clickgym_logs import read_log
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -145,35 +140,6 @@ def test_a_folder_with_nothing_but_leftovers_is_gone_on_with(tmp_path, dead):
     assert len(list((out / "cells").iterdir())) == 6
 
 
-@pytest.mark.parametrize("files", [0, 1, 2, 5])
-def test_a_merge_that_was_stopped_goes_on(tmp_path, monkeypatch, files):
-    sweep(tmp_path / "a", ["TopRank"])
-    sweep(tmp_path / "b", ["Random"])
-    folders = [tmp_path / "a", tmp_path / "b"]
-    whole = merge(folders, tmp_path / "whole")
-    written = []
-
-    def stopped(path, content):
-        if len(written) == files:
-            raise KeyboardInterrupt
-        written.append(path)
-        write_whole(path, content)
-
-    write_whole = clickgym.core.files.write_whole
-    monkeypatch.setattr("clickgym.runner.results.write_whole", stopped)
-    with pytest.raises(KeyboardInterrupt):
-        merge(folders, tmp_path / "out")
-    monkeypatch.undo()
-    if files:
-        with pytest.raises(ValueError, match="holds an unfinished sweep"):
-            read_results(tmp_path / "out")
-    assert_frame_equal(merge(folders, tmp_path / "out"), whole)
-    assert_frame_equal(merge(folders, tmp_path / "out"), whole)  # and there is nothing more to do
-    assert_frame_equal(read_results(tmp_path / "out")[0], whole)
-    with pytest.raises(ValueError, match="out is not empty; choose another folder"):
-        merge(folders[:1], tmp_path / "out")
-
-
 # ----------------------------------------------------------------------------------------------------------------- disks
 
 
@@ -205,7 +171,6 @@ for write in (
 
 WRITERS = [  # and the file that is named first
     (RUN, r"out/cells/\w*.parquet"),
-    ("merge a --out both", r"both/cells/\w*.parquet"),
     ("report b", "b/regret.png"),
     ("features ratings.csv --positions 3 --dimension 2 --out films.json", "films.json"),
 ]
@@ -281,10 +246,9 @@ def test_a_finished_folder_on_a_read_only_disk_is_read_and_nothing_else(small_di
     small_disk("ro")
     assert_frame_equal(sweep(out), table)
     assert_frame_equal(sweep(out, ["Random"]), table.filter(agent="Random"))
-    assert_frame_equal(merge([out], out.parents[1] / "copy"), table)
     assert main(["report", str(out)]) == 0
     capsys.readouterr()
-    for call in (lambda: sweep(out, runs=4), lambda: merge([out], out.parent / "new"), lambda: sweep(out.parent / "new")):
+    for call in (lambda: sweep(out, runs=4), lambda: sweep(out.parent / "new")):
         with pytest.raises(FileError, match=r"cannot be written: the file system is read-only$"):
             call()
     assert main(["report", str(out), "--html"]) == 2
@@ -348,33 +312,13 @@ def test_a_killed_worker_is_told_in_one_line_and_the_sweep_goes_on(here):
 # -------------------------------------------------------------------------------------------------------------- Markdown
 
 
-def test_a_name_is_no_markup_in_any_export(tmp_path):
-    names = ["two\n\n# lines", "<b>bold</b>", "a|b", "- list", "1. item", "http://x.y", "[a](b) `c` *d* ~~e~~ &amp; $f$"]
-    sweep(tmp_path / "out", {f"name {number}": "Random" for number in range(len(names))})
-    table, timings, config = read_results(tmp_path / "out")
-    named = polars.col("agent").replace({f"name {number}": name for number, name in enumerate(names)})
-    results = (table.with_columns(named), timings.with_columns(named), {**config, "agents": names})  # as others may write it
-    text = to_markdown(*results)
-    page = MarkdownIt("gfm-like", {"linkify": False, "html": True}).parse(text)
-    kinds = {token.type for token in page} | {child.type for token in page for child in token.children or ()}
-    assert kinds == {
-        "paragraph_open", "paragraph_close", "inline", "text", "strong_open", "strong_close", "code_block", "text_special",
-        *(f"{part}_{side}" for part in ("table", "thead", "tbody", "tr", "th", "td") for side in ("open", "close")),
-    } - ({"text_special"} - kinds)  # fmt: skip
-    cells = [token.content for before, token in itertools.pairwise(page) if before.type == "td_open"]
-    assert len(cells) == 7 * len(names)
-    shown = {"".join(child.content for child in token.children or ()) for token in page if token.type == "inline"}
-    assert {" ".join(name.split()) for name in names} <= shown
-    assert all(line.startswith(("%", "\\", " ")) or "&" in line for line in to_latex(*results).splitlines())
-
-
 # ----------------------------------------------------------------------------------------------------------------- sizes
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("--runs 99999999999", "99,999,999,999 trials are 9,999,999,999,900 sessions and a table of 9,999,999,999,900 rows"),
+        ("--runs 99999999999", "99,999,999,999 trials are 9,999,999,999,900 sessions"),
         ("--runs 1000001", "1,000,001 trials are 100,000,100 sessions"),
         ("--horizon 1e15 --runs 2", "2 trials are 2,000,000,000,000,000 sessions"),
         ("--horizon 1e18", "horizon is 1e+18; expected an integer of at least 1, at most 1,000,000,000,000,000"),
@@ -395,11 +339,6 @@ def test_absurd_sizes_are_refused_at_once_with_what_they_would_take(here, capsys
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (
-            lambda env: clickgym_logs.record(clickgym.agents.Random(10, 5, seed=0), env, 10**15),
-            "a log of 1,000,000,000,000,000 s",
-        ),
-        (lambda env: gym.make_vec("PBMRank-v0", num_envs=10**12), r"1,000,000,000,000 streams would take .* TB of memory"),
         (
             lambda env: clickgym.run("TopRank", env, 10**18),
             "horizon is 1000000000000000000; expected an integer of at least 1, at most",

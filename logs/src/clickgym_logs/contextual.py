@@ -48,7 +48,6 @@ from clickgym.core.checks import (
     numbers,
     probability,
 )
-from clickgym.core.files import check_memory
 from clickgym.core.formats import one_line
 from clickgym.envs import DEFAULT_INSTANCE, ClickModel, Instance, LabelledModel, LinearModel, load_instance
 from clickgym.envs.contextual.interactions import INTERACTIONS, interaction_pairs, largest_norm, with_products
@@ -329,8 +328,6 @@ def _scaled(shared: dict[str, Any], pairs: Pairs) -> dict[str, Any]:
 def _linear_fit(shared: dict[str, Any], attractions: list[Floats], pairs: Pairs) -> tuple[Floats, float, list[Floats]]:
     """θ* with attractions in [0, 1], the share of the variance explained before it is moved there, and these attractions."""
     sizes = list(map(len, shared["candidates"]))
-    n_features = sum(shared[name].shape[1] for name in ("users", "items")) + len(pairs)
-    check_memory(f"a linear fit of {sum(sizes):,} candidates with {n_features:,} features", 24 * sum(sizes) * n_features)
     of_items = shared["items"][np.concatenate(shared["candidates"])]
     x = with_products(np.hstack([np.repeat(shared["users"], sizes, axis=0), of_items]), pairs)
     y = np.concatenate(attractions)

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from clickgym.agents import Agent
 from clickgym.agents.baselines import Random
 from clickgym.core.checks import AN_ENV, check_count, check_kind, check_seed
-from clickgym.core.files import check_memory
 from clickgym.envs import ContextualModel
 from clickgym.envs.guests import clicks_of
 from clickgym.envs.registration import endless
@@ -61,8 +60,6 @@ def _record(agent: Agent, env: gym.Env, sessions: int, seed: int | None) -> Clic
     contextual = not guest and isinstance(click_env.model, ContextualModel)
     n_items, n_positions, *_ = place.sizes
     n_features = click_env.model.n_features if contextual else 0
-    size = sessions * (4 + n_positions * (5 + 8 * n_features))
-    check_memory(f"a log of {sessions:,} sessions", size)
     items = np.empty((sessions, n_positions), np.int32)
     clicks = np.empty((sessions, n_positions), np.int8)
     queries = np.zeros(sessions, np.int32)

@@ -211,7 +211,6 @@ def read_arrays(path: str | os.PathLike[str] | IO[bytes]) -> dict[str, NDArray[A
         raise ValueError("it is a single array")
     with archive_file as file:
         archive: Any = file.zip
-        check_memory("its arrays", sum(entry.file_size for entry in archive.infolist()))
         for entry in archive.infolist():
             with archive.open(entry) as member:
                 _check_size(member, entry.file_size)
@@ -344,24 +343,3 @@ def in_bytes(size: float) -> str:
     """
     power = min(int(math.log10(max(size, 1))) // 3, 6)
     return f"{size / 1000**power:,.{int(power > 0)}f} {('B', 'kB', 'MB', 'GB', 'TB', 'PB', 'EB')[power]}"
-
-
-def check_memory(what: str, needed: int) -> None:
-    """Refuse what does not fit into the memory that is available; the message of the ValueError names what, and both sizes."""
-    if needed > (available := _memory()):
-        raise ValueError(f"{what} would take {in_bytes(needed)} of memory; {in_bytes(available)} are available")
-
-
-def check_disk(path: Path, needed: int) -> None:
-    """Refuse a file that the disk has no room for, by the `FileError` that writing it would end with."""
-    if needed and needed > shutil.disk_usage(_existing(path)).free:
-        raise _file_error(path, OSError(errno.ENOSPC, ""), needed)
-
-
-def _memory() -> int:
-    """Bytes that a process could still get; where the system does not tell, what the machine has."""
-    with suppress(OSError, StopIteration), open("/proc/meminfo") as file:
-        return 1024 * int(next(line for line in file if line.startswith("MemAvailable:")).split()[1])
-    with suppress(OSError, ValueError, AttributeError):
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return 1 << 62

@@ -9,7 +9,6 @@ from itertools import groupby
 from typing import Any
 
 from .. import envs
-from ..core.notebook import html_table
 from ..envs import CONTEXTUAL, ENVIRONMENTS, MEMORY
 from .describe import NEEDS, STANDS, needs, stands
 from .labels import PUBLISHED
@@ -53,10 +52,6 @@ class Catalogue(dict[str, str]):
         return "\n\n".join(
             "\n".join([*([f"{self.group} {what}"] if self.group else []), *map(line, rows)]) for what, rows in groups
         )
-
-    def _repr_html_(self) -> str:
-        header = list(self.rows[0]) if self.rows else []
-        return html_table("", [list(row.values()) for row in self.rows], header, most=None)
 
 
 def list_agents() -> Catalogue:

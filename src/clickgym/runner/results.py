@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars
 
-from ..core.checks import check_path, is_sequence, short
+from ..core.checks import check_path
 from ..core.files import (
     FORMAT,
     check_format,
@@ -450,76 +450,6 @@ def _is_part(part: Any) -> bool:
         *map(part.__getitem__, ("envs", "instances", "agents", "metrics")), *map(dict.values, labels.values())
     )
     return bool(part["checkpoints"]) and all(isinstance(name, str) for name in words) and part["runs"] > 0
-
-
-def merge(folders: Sequence[str | os.PathLike[str]], out: str | os.PathLike[str]) -> polars.DataFrame:
-    """Merge several results folders into a new one; the old ones do not change.
-
-    Args:
-        folders: results folders with the same horizon, seed, checkpoints, engine and metrics. A run that several folders have
-            counts once.
-        out: the new folder.
-
-    Returns:
-        The table, which is also in ``out/results.parquet``.
-
-    Raises:
-        ValueError: a folder is not one of finished results; two contradict; ``out`` holds something already.
-
-    Example:
-        >>> import tempfile, clickgym
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     for agent in ("Random", "TopRank"):
-        ...         _ = clickgym.sweep(["PBMRank-v0"], [agent], 1000, 2, out=f"{folder}/{agent}", checkpoints=[500])
-        ...     table = merge([f"{folder}/Random", f"{folder}/TopRank"], f"{folder}/both")
-        >>> table.shape
-        (8, 8)
-    """
-    out = check_path("out", out)
-    if not is_sequence(folders) or not len(folders):
-        raise ValueError(f"folders is {short(folders)}; expected a list of one folder or more")
-    parts, frames = _collected([check_path(f"folders[{place}]", folder) for place, folder in enumerate(folders)])
-    make_folder(out)
-    remove_drafts(out)
-    if _is_empty(out):
-        _write_config(out, parts)
-    elif not _is_of(out, parts, frames):
-        raise ValueError(f"{out} is not empty; choose another folder")
-    make_folder(out / TRIALS)
-    for trial, frame in frames.items():
-        if not (out / TRIALS / trial.file).exists():
-            write_trial(out, trial, frame)
-    finished = write_tables(out)
-    return table_of([finished[trial] for trial in trials_of(parts)], parts[0]["metrics"])
-
-
-def _collected(folders: Iterable[Path]) -> tuple[list[Part], dict[Trial, polars.DataFrame]]:
-    """The parts and the trials of several folders, each once."""
-    parts: list[Part] = []
-    frames: dict[Trial, polars.DataFrame] = {}
-    origin: dict[Trial, Path] = {}
-    for folder in folders:
-        own = read_parts(folder / CONFIG)
-        for part in parts:
-            check_agreement(str(folder), own, part)
-        finished = _read_finished(folder, trials_of(own), own)
-        if len(_complete(own, finished)) < len(own):
-            raise ValueError(f"{folder} {UNFINISHED}")
-        for trial, frame in finished.items():
-            both = [table_of([one], own[0]["metrics"]) for one in (frames.setdefault(trial, frame), frame)]
-            if not both[0].equals(both[1]):
-                raise ValueError(f"{trial} is another in {folder} than in {origin[trial]}")
-            origin.setdefault(trial, folder)
-        parts += [part for part in own if not _is_among(part, parts)]
-    return parts, frames
-
-
-def _is_of(out: Path, parts: Sequence[Part], frames: Mapping[Trial, polars.DataFrame]) -> bool:
-    """Whether a folder is that of the same merge, which was finished or stopped."""
-    if not (out / CONFIG).exists() or read_parts(out / CONFIG) != parts:
-        return False
-    there = _read_finished(out, trials_of(parts), parts)
-    return all(frame.equals(frames[trial]) for trial, frame in there.items())
 
 
 def _is_empty(out: Path) -> bool:

@@ -15,7 +15,6 @@ from numpy.typing import ArrayLike, NDArray
 from ..agents import Agent, Learner
 from ..core.checks import check_callable, check_count, check_horizon, check_seed, integers
 from ..core.compiling import CompilationNote
-from ..core.notebook import html_table
 from ..envs.registration import endless
 from ..envs.wrappers.regret import Meter
 from .labels import AgentLike, EnvLike
@@ -63,10 +62,6 @@ class Result:
     def __repr__(self) -> str:
         words = ", ".join(f"{name}={text}" for name, text in self._in_short().items())
         return f"<Result of {self.agent} in {self.env}, {self.instance}: {words}>"
-
-    def _repr_html_(self) -> str:
-        words = {"agent": self.agent, "env": self.env, "instance": self.instance, **self._in_short()}
-        return html_table("", [list(words.values())], list(words))
 
     def _in_short(self) -> dict[str, str]:
         regret, reward = self.regret[-1], self.reward[-1]

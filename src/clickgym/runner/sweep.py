@@ -24,7 +24,6 @@ from llvmlite.binding import get_host_cpu_name
 from numpy.typing import ArrayLike, NDArray
 
 from ..core.checks import MOST_SESSIONS, check_count, check_horizon, check_path, check_seed, is_sequence, short
-from ..core.files import check_disk, check_memory, in_bytes
 from ..core.kernels import WorkerError
 from ..core.modules import looking_in
 from ..core.workers import check_workers, deaf_to_interrupts, watched
@@ -43,7 +42,6 @@ from .metrics import Metrics
 from .pairs import ENGINES, Engine, Pair, pair_of
 from .progress import listener_of
 from .results import (
-    TABLE,
     TIMED,
     Trial,
     open_folder,
@@ -56,8 +54,6 @@ from .run import checkpoint_steps, play
 from .sweep_results import Results
 
 MOST_TRIALS = 1_000_000
-IN_MEMORY, ON_DISK = 68, 12
-"""Bytes of a row of the table, without further metrics."""
 
 
 def sweep(
@@ -143,8 +139,6 @@ def folder_or_temporary(out: Path | None) -> AbstractContextManager[str | Path]:
 
 def play_into(out: Path, job: Job, n_jobs: int, callback: Callback) -> Results:
     """Play what is not done, write it, and return the results of all that was asked for."""
-    if not (out / TABLE).exists():
-        check_disk(out / TABLE, ON_DISK * len(job.trials) * len(job.work.checkpoints))
     done = open_folder(out, job.part)
     _play_all(job, done, out, n_jobs, callback)
     finished = write_tables(out)
@@ -214,13 +208,11 @@ def prepare(
 
 
 def _check_size(trials: int, work: Work) -> None:
-    """Refuse what would never end, or have a table that nobody could read, before anything is made."""
-    rows, sessions = trials * len(work.checkpoints), trials * work.horizon
-    table = rows * (IN_MEMORY + 8 * len(work.metrics))
-    sizes = f"{trials:,} trials are {sessions:,} sessions and a table of {rows:,} rows, {in_bytes(table)}"
+    """Refuse what would never end, before anything is made."""
+    sessions = trials * work.horizon
     if trials > MOST_TRIALS or sessions > MOST_SESSIONS:
-        raise ValueError(f"{sizes}; expected at most {MOST_TRIALS:,} trials and {MOST_SESSIONS:,} sessions")
-    check_memory(f"{sizes}, which", table)
+        expected = f"at most {MOST_TRIALS:,} trials and {MOST_SESSIONS:,} sessions"
+        raise ValueError(f"{trials:,} trials are {sessions:,} sessions; expected {expected}")
 
 
 def _checked(horizon: int, seed: int, checkpoints: Any, engine: Engine, metrics: Sequence[str]) -> Work:

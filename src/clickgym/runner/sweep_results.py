@@ -13,7 +13,6 @@ from polars import col
 from ..core.checks import check_choice, check_flag, check_kind, check_path, short
 from ..core.files import check_file, reading
 from ..core.formats import duration, regret_text
-from ..core.notebook import html_table
 from . import words
 from .results import COLUMNS, TIMED, Part, read_results, select_parts
 from .summaries import pairwise, ranked, without_regret
@@ -178,14 +177,6 @@ class Results:
         runs = words.number_of_runs(config)
         return f"<Results: {', '.join(counts)}, {runs} run{'s' * (runs != '1')}, {config['horizon']:,} sessions>"
 
-    def _repr_html_(self) -> str:
-        without = without_regret(self.frame)
-        table, measure = self.table(), words.measure_of(self.config["envs"], without)
-        header = ["environment", "", "agent", measure, "tied with", "reward / session"]
-        header += ["time / session"] if "engine" in table.columns else []
-        rows = [self._cells(row, "total_reward" if row["env"] in without else "regret") for row in table.iter_rows(named=True)]
-        return html_table(words.heading(self.config, without), rows, header, most=None)
-
     @staticmethod
     def _cells(row: dict[str, Any], measure: str) -> list[str]:
         ties = "cannot tell" if row["tied_with"] is None else ", ".join(row["tied_with"]) or "–"
@@ -236,7 +227,7 @@ def _of_frame(frame: polars.DataFrame) -> tuple[polars.DataFrame, polars.DataFra
     unique = {name: frame[name].unique(maintain_order=True).to_list() for name in ("env", "instance", "agent")}
     counts = frame.group_by("env", "instance", "agent").agg(col("run").n_unique())
     steps = frame["step"].unique().sort()
-    unmeasured = zip(TIMED[4:], (polars.String, polars.Float64, polars.Int64, polars.Float64), strict=True)
+    unmeasured = zip(TIMED[4:], (polars.String, polars.Float64), strict=True)
     timings = frame.select(TIMED[:4]).unique(maintain_order=True)
     timings = timings.with_columns(polars.lit(None, kind).alias(name) for name, kind in unmeasured)
     config = {

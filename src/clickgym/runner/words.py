@@ -1,10 +1,9 @@
-"""Words that the table, the figure, the page and the exports of a report share."""
+"""Words that the table, the figure and the page of a report share."""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import polars
@@ -13,7 +12,6 @@ from ..core.formats import duration, regret_text
 from ..envs import CLICK_MODELS, CONTEXTUAL, ENVIRONMENTS, MEMORY
 from .labels import PUBLISHED, parse_spec, typed
 from .results import by_default, spec_of
-from .summaries import LEVEL
 
 Place = tuple[str, str | None]
 """What has a table and a panel of its own: an environment, and the instance where they are told one by one."""
@@ -223,21 +221,6 @@ def amount_of(config: dict[str, Any], env: str, without: Sequence[str]) -> str:
     return "reward" if env in without else f"regret ({unit_of(config, env)})"
 
 
-def what_is_unknown(without: Sequence[str]) -> str:
-    """A sentence that names the environments in which agents are compared by reward; empty if there are none.
-
-    Args:
-        without: the environments whose regret is unknown.
-    """
-    if not without:
-        return ""
-    return (
-        f"Regret is unknown in {', '.join(without)}, because its sessions do not contain it: agents are compared there by "
-        f"their "
-        "total reward, and a higher reward is better."
-    )
-
-
 def heading(config: dict[str, Any], without: Sequence[str] = ()) -> str:
     """The heading of a table of final regret.
 
@@ -252,58 +235,6 @@ def heading(config: dict[str, Any], without: Sequence[str] = ()) -> str:
     interval = f"mean ± 95 % interval over {number_of_runs(config)} runs" if config["runs"] > 1 else "one run"
     measure = measure_of(config["envs"], without).capitalize() if without else "Regret"
     return f"{measure} after {config['horizon']:,} sessions, {where(config)} ({interval})"
-
-
-def is_told_optimum(config: dict[str, Any], agent: str) -> bool:
-    """Whether an agent is given the optimum; it is then a reference, not a competitor.
-
-    Args:
-        config: as `read_results` returns it.
-        agent: its label. One's own agents are not: they are given nothing of the kind.
-
-    Example:
-        >>> is_told_optimum({}, "Oracle"), is_told_optimum({}, "TopRank"), is_told_optimum({}, "my_module:Oracle")
-        (True, False, False)
-    """
-    name = parse_spec(spec_of(config, "agents", agent))[0]
-    return "optimal_ranking" in getattr(PUBLISHED.get(name), "told", {}).values()
-
-
-def what_is_tested(config: dict[str, Any]) -> str:
-    """What it means that two agents of a table differ: the null hypothesis, the test, the sample size and the level.
-
-    Args:
-        config: as `read_results` returns it.
-    """
-    runs, n_agents = config["runs"], len(config["agents"])
-    if n_agents == 1:
-        return "There is only one agent, so that nothing is compared."
-    if runs == 1:
-        return "There is one run of each agent: no interval and no test can show which differences are chance. Use more runs."
-    means = ", each averaged over the instances" if averaged(config) else ""
-    n_pairs, place = n_agents * (n_agents - 1) // 2, "an environment" + " and instance" * bool(separate(config))
-    return (
-        f"Tied agents do not differ significantly by a two-sided Welch t-test over {number_of_runs(config)} independent runs "
-        f"of each{means}. The null hypothesis is that their regrets after {config['horizon']:,} sessions have the same mean. "
-        f"The Holm correction is over the {n_pairs} pair{'s' * (n_pairs > 1)} of {place}: the probability that any equal "
-        f"pair is called different is at most {LEVEL:.0%}, if regrets are normally distributed. Tied does not mean equal: with "
-        f"fewer runs, a difference must be larger to be detected."
-    )
-
-
-def what_is_told(timings: polars.DataFrame, config: dict[str, Any]) -> str:
-    """What some agents of a table had that the others had not: the optimum, or other instances; empty if none
-    had.
-
-    Args:
-        timings, config: as `read_results` returns them.
-    """
-    oracles = ", ".join(filter(partial(is_told_optimum, config), config["agents"]))
-    notes = [f"Given the optimum, and shown only for comparison: {oracles}."] if oracles else []
-    instances = timings.group_by("env", "agent").agg(polars.col("instance").unique().sort().str.join("\n"))
-    if instances.n_unique(["env", "instance"]) > instances.n_unique("env"):
-        notes.append("Not all agents were run on the same instances: those on others are not compared.")
-    return " ".join(notes)
 
 
 def unit_of(config: dict[str, Any], env: str) -> str:

@@ -7,12 +7,11 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from ...core.console import Cluster, Json, Pdf, bold, errors, output, print_json
+from ...core.console import Cluster, Pdf, bold, errors, output
 from ...core.workers import on_cluster
 from ..metrics import DERIVED, LEARNED, METRICS
 from ..pairs import ENGINES
 from ..progress import Progress
-from ..reports.document import results_document
 from ..reports.report import write_report
 from ..sweep import sweep
 from .names import agents as agent_names
@@ -57,7 +56,6 @@ def run(
         help=f"Metrics besides regret and reward: {', '.join(map(bold, METRICS | DERIVED | LEARNED))}.",
     )] = None,
     pdf: Pdf = False,
-    as_json: Json = False,
 ) -> None:  # fmt: skip
     """Run every agent in every environment, and write a table and a figure of the regret.
 
@@ -84,9 +82,7 @@ def run(
             envs, agents, number(horizon), runs, seed=seed, out=out, instances=instance, n_jobs=jobs,
             engine=cast(Any, engine), metrics=metrics or (), callback=progress,
         )  # fmt: skip
-    write_report(out, output(as_json), pdf=pdf)
-    if as_json:
-        print_json(results_document(out))
+    write_report(out, output(), pdf=pdf)
 
 
 def number(text: str) -> Any:

@@ -15,7 +15,6 @@ from plotly.offline import get_plotlyjs
 from ...core.templates import templates
 from .. import words
 from ..summaries import LEVEL, average, pairwise, ranked, reward_for_regret, without_regret
-from .exports import alike_text
 from .figures import COLOURS, DASHES, FLOOR, ZOOM
 
 # The dashes of the figure, as plotly and as SVG name them.
@@ -25,6 +24,21 @@ ON_DARK = {"#000000": "#FFFFFF"}
 
 DIGITS = 5
 """Significant digits of a curve: more than any screen shows."""
+
+
+def alike_text(row: dict[str, Any]) -> str:
+    """The places of the agents whose results do not differ significantly from this one's.
+
+    Args:
+        row: of `ranked`.
+
+    Example:
+        >>> [alike_text({"runs": runs, "alike": places}) for runs, places in [(5, [2, 3]), (5, None), (1, None)]]
+        ['2, 3', '–', 'cannot tell']
+    """
+    if row["runs"] == 1:
+        return "cannot tell"
+    return ", ".join(map(str, row["alike"])) if row["alike"] else "–"
 
 
 def to_html(
@@ -45,7 +59,6 @@ def to_html(
     """
     pages = templates(Path(__file__).parent)
     pages.filters |= {"alike": alike_text, "p_value": _p_value}
-    pages.tests["told_optimum"] = lambda agent: words.is_told_optimum(config, agent)
     agents = [_look(index, name) for index, name in enumerate(config["agents"])]
     views, without = _views(table, timings, config), without_regret(table)
     return pages.get_template("page.html").render(
@@ -57,7 +70,6 @@ def to_html(
         axes="log" if log else "linear",
         words=words,
         without=without,
-        timings=timings,
         level=f"{LEVEL:.0%}",
         config_text=json.dumps(config.get("parts", config), indent=1, ensure_ascii=False),
         data={

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable
-from functools import partial
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Literal
 
 from rich.console import Console
 
@@ -17,20 +15,17 @@ from .. import words
 from ..results import TABLE
 from ..summaries import reward_for_regret, summary, without_regret
 from ..sweep_results import Results
-from .exports import to_latex, to_markdown
 from .figures import regret_figure, save_figure
 from .page import to_html
 
-SUMMARY = "summary.csv"
-
-Format = Literal["html", "md", "tex"]
+SUMMARY, PAGE = "summary.csv", "report.html"
 
 
 def write_report(
     folder: str | os.PathLike[str],
     console: Console,
-    formats: Collection[Format] = (),
     *,
+    html: bool = False,
     agents: Iterable[str] | None = None,
     environments: Iterable[str] | None = None,
     per_instance: bool = False,
@@ -43,7 +38,7 @@ def write_report(
     Args:
         folder: the ``out`` of the sweep.
         console: where to print. The table averages over instances; ``summary.csv`` has a row for each.
-        formats: what to write besides: ``report.html``, a page to read; the table as ``report.md`` and ``report.tex``.
+        html: write ``report.html``, a page to read, too.
         agents, environments: what to report, in this order; None takes all.
         per_instance: a table and a panel for each instance, in place of means over them.
         log: the axes of the figure are logarithmic, or linear.
@@ -53,7 +48,7 @@ def write_report(
     Raises:
         ValueError: the folder is not one of finished results, or has no such agent or environment.
 
-    Into a folder of results that may only be read nothing is written, and formats are refused by the system.
+    Into a folder of results that may only be read nothing is written, and a page or a PDF is refused by the system.
     """
     folder, target = Path(folder), Path(folder if out is None else out)
     results = Results(folder).select(agents, environments)
@@ -62,29 +57,20 @@ def write_report(
     results.config = {**results.config, "per_instance": per_instance}
     _print_table(console, results)
     console.print()
-    notes = [words.what_is_unknown(without_regret(results.frame)), words.what_is_told(results.timings, results.config)]
-    for note in filter(None, notes):
-        say(console, note)
-    if out is None and not formats and not pdf and not os.access(folder, os.W_OK):
+    if out is None and not html and not pdf and not os.access(folder, os.W_OK):
         return
-    files = _write(target, results, formats, log, pdf)
+    files = _write(target, results, html, log, pdf)
     say(console, f"Results in {target}: {', '.join([*files, *[TABLE] * (out is None)])}")
 
 
-def _write(target: Path, results: Results, formats: Collection[Format], log: bool, pdf: bool) -> list[str]:
-    """Write summary, figure and formats, and return the names of the files."""
+def _write(target: Path, results: Results, html: bool, log: bool, pdf: bool) -> list[str]:
+    """Write summary, figure and page, and return the names of the files."""
     table, timings, config = results.frame, results.timings, results.config
     write_whole(target / SUMMARY, to_csv(summary(table, timings, ("env", "instance", "agent"))))
     pictures = save_figure(regret_figure(table, config, log=log), target / "regret", pdf=pdf)
-    writers: dict[str, Callable[..., str]] = {
-        "html": partial(to_html, log=log),
-        "md": to_markdown,
-        "tex": to_latex,
-    }
-    texts = {f"report.{name}": writer for name, writer in writers.items() if name in formats}
-    for name, writer in texts.items():
-        write_whole(target / name, writer(table, timings, config))
-    return [*(picture.name for picture in pictures), SUMMARY, *texts]
+    if html:
+        write_whole(target / PAGE, to_html(table, timings, config, log=log))
+    return [*(picture.name for picture in pictures), SUMMARY, *[PAGE] * html]
 
 
 def _print_table(console: Console, results: Results) -> None:
