@@ -13,8 +13,8 @@ from ..core.kernels import inner, specialise
 from ..core.state import Flags, Floats, Ints
 from .agent import CompiledAgent, Seed, rates
 from .hyperparameters import between, hyperparameter, sessions
-from .kernels import log_likelihood
-from .kl_ucb import C, KLUCBState, rank_klucb
+from .kernels import LAST_CLICK
+from .kl_ucb import C, KLUCBState, learn_klucb, rank_klucb
 from .search_space import Range
 
 # --------------------------------------------------------------------------------------------------------------- the shell
@@ -200,42 +200,31 @@ class RankedKLUCBState(NamedTuple):
     choice: Annotated[Ints, "K"]  # what each bandit chose
     shown: Annotated[Flags, "L"]  # false between sessions
     t: Annotated[Ints, "1"]  # sessions
-    best: Annotated[Ints, "1"]  # where a bandit writes its choice
+    positions: Annotated[Ints, "1"]  # of the only choice of a bandit
     # Row k is the state of a KL-UCB agent with a list of one position: see `KLUCBState`.
     clicks: Annotated[Ints, "K L"]
     examined: Annotated[Ints, "K L"]
+    peak: Annotated[Floats, "K L"]
     indices: Annotated[Floats, "K L", np.inf]
     order: Annotated[Ints, "K L", range]
-    positions: Annotated[Ints, "1"]
-    fenced: Annotated[Flags, "K 1"]
-    floored: Annotated[Flags, "K 1"]
-    fence: Annotated[Floats, "K 1"]
-    fence_log: Annotated[Floats, "K 1"]
-    fence_log1m: Annotated[Floats, "K 1"]
-    peak: Annotated[Floats, "K L"]
-    known: Annotated[Floats, "64 4"]  # for all bandits together
-    rest: Annotated[Floats, "K 1"]
-    front: Annotated[Ints, "K 1"]
-    tied: Annotated[Ints, "K 1"]
-    floor: Annotated[Floats, "K 4"]
+
+
+@inner
+def bandit_of(state, k):  # type: ignore[no-untyped-def]
+    """The state of the bandit of position k; its feedback rule is never asked."""
+    counts = state.clicks[k], state.examined[k], state.peak[k]
+    return KLUCBState(*counts, state.indices[k], state.order[k], state.t, state.positions, LAST_CLICK, C)
 
 
 @inner
 def choose_klucb(state, k, rng):  # type: ignore[no-untyped-def]
-    bandit = KLUCBState(
-        state.clicks[k], state.examined[k], state.indices[k], state.order[k], state.t, state.positions, 0, C,
-        state.fenced[k], state.floored[k], state.fence[k], state.fence_log[k], state.fence_log1m[k], state.peak[k],
-        state.known, state.rest[k], state.front[k], state.tied[k], state.floor[k],
-    )  # fmt: skip
-    rank_klucb(bandit, rng, state.best)
-    return state.best[0]
+    rank_klucb(bandit_of(state, k), rng, state.choice[k : k + 1])
+    return state.choice[k]
 
 
 @inner
-def learn_klucb(state, k, item, reward):  # type: ignore[no-untyped-def]
-    state.clicks[k, item] += reward
-    state.examined[k, item] += 1
-    state.peak[k, item] = log_likelihood(state.clicks[k, item], state.examined[k, item])
+def learn_choice(state, k, item, reward):  # type: ignore[no-untyped-def]
+    learn_klucb(bandit_of(state, k), item, reward)
 
 
 class RankedKLUCB(CompiledAgent):
@@ -287,7 +276,7 @@ class RankedKLUCB(CompiledAgent):
     paper = "Radlinski et al. 2008, Algorithm 2, over KL-UCB"
     state_type = RankedKLUCBState
     rank_kernel = chosen_by(choose_klucb)
-    update_kernel = specialise(_update, learn=learn_klucb)
+    update_kernel = specialise(_update, learn=learn_choice)
 
     def __init__(self, n_items: int, n_positions: int, *, seed: Seed = None) -> None:
         super().__init__(n_items, n_positions, seed)

@@ -1,7 +1,6 @@
-"""CascadeKL-UCB, dcmKL-UCB and RankedKL-UCB with many items, where most are left behind a floor: lists bit for bit.
+"""CascadeKL-UCB, dcmKL-UCB and RankedKL-UCB with many items, and where many indices tie: lists bit for bit.
 
-The small models of `test_agent_mechanisms` have all their items in the front. Here ties of equal counts go on for hundreds of
-sessions, floors expire, and items come back from behind them.
+Here ties of equal counts go on for hundreds of sessions, which small models of `test_agent_mechanisms` have at the start alone.
 """
 
 from __future__ import annotations
@@ -9,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from reference_agents import KLUCBPlain
+from scipy.stats import binomtest
 from test_agent_mechanisms import sessions_in_agreement
 from test_ranked_bandits import PlainRankedKLUCB
 
@@ -67,7 +67,7 @@ def put(agent: CompiledAgent, clicks: np.ndarray, examined: np.ndarray, t: int) 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_lists_are_those_of_the_definition_where_indices_rise_fast(name):
-    """150 random states of few different counts at an early time, 60 sessions each: what was left behind comes back at once."""
+    """150 random states of few different counts at an early time, 60 sessions each: the last indices are far from the next."""
     rng = np.random.default_rng(7)
     for seed in range(150):
         n, n_positions = int(rng.integers(60, 160)), int(rng.integers(1, 4))
@@ -107,6 +107,37 @@ def test_dcm_klucb_of_many_items_differs_by_the_order_of_the_positions_alone():
         clicks[:] = clicks.any()  # observed to the last position by both
         plain.update(None, first, clicks)
         ordered.update(None, second, clicks)
+
+
+# ----------------------------------------------------------------------------------------------------- ties of equal counts
+
+
+def test_items_of_equal_counts_by_different_histories_tie():
+    """Once item 1 is clicked, items 0 and 1 have equal counts. Newton's method ends at two floats for most pairs of counts.
+
+    They are seen below a better item 2. In front of a worse one the two tie. Null: a fair coin for each of 400 lists.
+    """
+    rng, first, n_apart = np.random.default_rng(8), [], 0
+    for seed in range(400):
+        n = int(rng.integers(100, 10_000))
+        c = int(rng.integers(2, n // 2))
+        below = CascadeKLUCB(3, 1, seed=seed)
+        agents = CascadeKLUCB(3, 1, seed=seed), KLUCBPlain(3, 1, seed=seed)
+        for agent, clicks in ((below, n - 1), (agents[0], 0), (agents[1], 0)):
+            put(agent, np.array([c, c - 1, clicks]), np.array([n, n - 1, n]), 1000)
+            for _ in range(2):
+                agent.rank()
+                agent.update(None, [2], [int(agent is below)])
+            agent.update(None, [1], [1])
+        assert below.rank() == [2]
+        n_apart += below.state.indices[0] != below.state.indices[1]
+        lists = [agent.rank().tolist() for agent in agents]
+        assert lists[0] == lists[1]
+        assert agents[0].rng.bit_generator.state == agents[1].rng.bit_generator.state
+        first += lists[0]
+    assert n_apart > 100
+    assert set(first) == {0, 1}
+    assert binomtest(sum(first), len(first)).pvalue > 1e-5
 
 
 # ---------------------------------------------------------------------------------------------------------- lists of others
@@ -154,7 +185,7 @@ def sessions_with_old_lists(model: ClickModel, n: int, wait: int, seed: int) -> 
 
 @pytest.mark.parametrize("kind", MODELS)
 def test_lists_are_those_of_the_definition_where_clicks_are_on_old_lists(kind):
-    """Ten items, all in the front, and 60, most behind a floor; lists up to 1, 7 and 300 sessions old."""
+    """Ten items, and 60; lists up to 1, 7 and 300 sessions old."""
     for n_items, wait, n in ((10, 1, 3000), (10, 7, 3000), (60, 300, 3000)):
         model = model_of(MODELS[kind](np.random.default_rng(n_items + wait), n_items), 4, 1)
         assert sessions_with_old_lists(model, n, wait, n_items) == n, (n_items, wait)

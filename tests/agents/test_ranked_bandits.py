@@ -163,6 +163,6 @@ def test_exp3_learns_from_rewards_that_come_late():
 
 def test_each_position_begins_with_the_state_of_a_kl_ucb_agent_of_one_position():
     of_all, of_one = RankedKLUCB(5, 3).state._asdict(), CascadeKLUCB(5, 1).state._asdict()
-    for name in of_one.keys() & of_all.keys() - {"known", "positions", "t"}:  # which all positions share
+    for name in of_one.keys() & of_all.keys() - {"positions", "t"}:  # which all positions share
         assert of_all[name].dtype == of_one[name].dtype, name
         np.testing.assert_array_equal(of_all[name], np.tile(of_one[name], (3, 1)), err_msg=name)
