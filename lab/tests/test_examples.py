@@ -139,6 +139,15 @@ def test_ppo_against_batchrank(tmp_path):
 
 
 @needs_rl
+def test_codes_of_an_autoencoder_restore_features(tmp_path):
+    """They explain more than a quarter of the variance; without training the error is above all of it."""
+    pytest.importorskip("torch")
+    printed = example("autoencoder.py", "--epochs", "200", "--sessions", "1000", cwd=tmp_path)
+    error, variance = map(float, re.search(r"error ([\d.]+), variance ([\d.]+)", printed).groups())
+    assert error < 0.75 * variance
+    assert "UBM-LinUCB told the codes: regret " in printed
+
+
 def test_documentation_pages_are_up_to_date():
     script = runpy.run_path(str(ROOT / "docs" / "make_pages.py"))
     pages = script["pages"]()

@@ -4,7 +4,6 @@ import base64
 import json
 import time
 
-import numpy as np
 import polars
 import pytest
 from browsing import click, find, look, luminance, shown, wait
@@ -14,13 +13,10 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select
 
 import clickgym
-from clickgym.runner.make import make_env
-from clickgym.runner.reports.bounds import theory_of
 from clickgym.runner.reports.figures import COLOURS
 from clickgym.runner.reports.page import to_html
 from clickgym.runner.results import read_results
 from clickgym.runner.summaries import average
-from clickgym.runner.theory.bounds import pbm_lower
 
 HOSTILE = """mine:Agent:note=</script><img src=x onerror="window.hacked=1">&amp;<b>%{x}"""
 ENVS, INSTANCES = ["PBMRank-v0", "CMRank-v0:reward=any_click"], ["yandex-9", "yandex-990"]
@@ -101,30 +97,6 @@ def test_a_single_checkpoint_is_drawn_as_points(browser, tmp_path):
     lines, _, x, _ = drawn(browser)
     assert [line["mode"] for line in lines.values()] == ["markers"] * 2
     assert x["range"] == [1, 2]  # 10 to 100 sessions
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_bounds_are_dotted_switched_like_curves_and_leave_the_axes_alone(browser, tmp_path, scheme):
-    clickgym.sweep(["PBMRank-v0"], ["PBMUCB", "Random"], 2000, 2, out=tmp_path / "out")
-    table, timings, config = read_results(tmp_path / "out")
-    look(browser, width=1280, scheme=scheme)
-    ranges = []
-    for theory in (None, theory_of(config)):
-        (tmp_path / "report.html").write_text(to_html(table, timings, config, theory))
-        browser.get((tmp_path / "report.html").as_uri())
-        wait(browser, DRAWN)
-        ranges.append(drawn(browser)[3]["range"])
-    assert ranges[0] == ranges[1]
-    lower = {"light": "#000000", "dark": "#FFFFFF"}[scheme]
-    lines = drawn(browser)[0]
-    assert (lines[lower]["line"]["dash"], len(lines)) == ("dot", 3)
-    steps, wanted = np.array(config["checkpoints"]), pbm_lower(make_env("PBMRank-v0"), config["checkpoints"])
-    assert lines[lower]["y"] == pytest.approx(wanted[np.isin(steps, lines[lower]["x"])].tolist(), rel=1e-4)
-    assert "Upper bound of PBMUCB: " in shown(browser, ".missing")[0]
-    click(browser, "[name=agent][value='0']")
-    assert shown(browser, ".missing") == []
-    click(browser, "[name=bound][value='0']")
-    assert set(drawn(browser)[0]) == {COLOURS[1]}
 
 
 def test_both_axes_change_and_a_linear_one_has_place_for_no_regret(page):

@@ -28,6 +28,11 @@ def bound_per_log(env: Any) -> float:
 
     Args:
         env: of a position-based model with χ > 0 and α_K > α_{K+1}.
+
+    Example:
+        >>> import gymnasium as gym
+        >>> round(bound_per_log(gym.make("PBMRank-v0", attraction=[0.5, 0.25], examination=[0.8])) * np.log(1000), 3)
+        np.float64(15.096)
     """
     model = env.unwrapped.model
     n_positions, attraction = model.n_positions, np.sort(model.attraction)[::-1]

@@ -109,6 +109,14 @@ def bound_per_root(env: Any) -> float:
 
     Args:
         env: with these users.
+
+    Example:
+        >>> import gymnasium as gym
+        >>> from clickgym.envs import CascadeModel
+        >>> before, after = CascadeModel([0.5, 0.2], 1), CascadeModel([0.2, 0.5], 1)
+        >>> env = gym.make("NonStationaryCMRank-v0", models=[before, after, before], starts=[0, 100, 200])
+        >>> round(bound_per_root(env) * np.sqrt(1000), 2)
+        np.float64(35.29)
     """
     attractions = np.array([epoch.attraction for epoch in env.unwrapped.model.epochs])
     n_positions, n_items = env.unwrapped.model.n_positions, attractions.shape[1]
