@@ -19,7 +19,7 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.spaces import Box, Discrete, MultiBinary, MultiDiscrete
 
-from ..core.checks import as_call, check_count, check_positions, generator, unknown
+from ..core.checks import as_call, check_at_least, check_count, check_positions, generator, unknown
 from .agent import Seed
 from .search_space import Range, SearchSpace
 
@@ -67,6 +67,13 @@ _SEARCHED: dict[str, Any] = {
 """What `clickgym.tune` may search of every algorithm known by name: nothing that costs many times as much as the defaults."""
 _OF_POLICY = ("net_arch", "lstm_hidden_size", "log_std_init")
 """Hyper-parameters that the library's policies take, not its algorithms."""
+
+
+def _checked(name: str, value: Any, default: Any) -> Any:
+    """A value of the kind of its default: sizes of layers, a positive whole number, or a number that is not negative."""
+    if isinstance(default, tuple):
+        return tuple(check_count(name, size) for size in (value if isinstance(value, list | tuple) else [value]))
+    return check_count(name, value) if isinstance(default, int) else check_at_least(name, value, 0)
 
 
 class _EnoughError(Exception):
@@ -163,8 +170,10 @@ class Learner:
         self.n_positions = check_positions(n_positions, self.n_items)
         self._check_names(hyperparameters.keys() - self.defaults.keys())
         self.hyperparameters = {**self.defaults, **hyperparameters}
+        for name, default in self.defaults.items():
+            self.hyperparameters[name] = _checked(name, self.hyperparameters[name], default)
         self._of_features = {name: value for name, value in self.with_features.items() if name not in hyperparameters}
-        self.n_envs = check_count("n_envs", self.hyperparameters["n_envs"])
+        self.n_envs = self.hyperparameters["n_envs"]
         self.rng = generator(seed)
         order = self.rng.permutation(self.n_items)
         self.items = np.arange(self.n_items) if self.actions == "rankings" else order
@@ -202,7 +211,7 @@ class Learner:
         policy_kwargs = dict(arguments.pop("policy_kwargs", {}))
         policy_kwargs |= {name: arguments.pop(name) for name in _OF_POLICY if name in arguments}
         if "net_arch" in policy_kwargs:
-            policy_kwargs["net_arch"] = np.atleast_1d(policy_kwargs["net_arch"]).tolist()  # the library wants a list
+            policy_kwargs["net_arch"] = list(policy_kwargs["net_arch"])  # the library wants a list
         if policy_kwargs:
             arguments["policy_kwargs"] = policy_kwargs
         policy, taken = next(iter(self.algorithm().policy_aliases), "MlpPolicy"), self._taken()

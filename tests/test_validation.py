@@ -267,9 +267,9 @@ def recipes() -> dict[Any, Call]:
     sweep: dict[str, Any] = {"envs": ["PBMRank-v0"], "agents": ["Random"], "instances": ["yandex-9"]}
     add(clickgym.sweep, **sweep, runs=1, n_jobs=1, progress=False, **session)
     tune: dict[str, Any] = {"agent": "EpsilonGreedy", "envs": ["PBMRank-v0"], "instances": ["yandex-9"]}
-    add(clickgym.tune, **tune, budget=100, horizon=4, runs=1, by="mean", seed=0, n_jobs=1, progress=False)
+    add(clickgym.tune, **tune, trials=8, horizon=4, runs=1, seed=0, n_jobs=1, progress=False)
     add(logs.record, agent=Clumsy(4, 2), env=scalar(), sessions=2, seed=0)
-    add(clickgym.replay, agent=Clumsy(3, 2), log=contextual_log(), learn=False, seed=0)
+    add(logs.replay, agent=Clumsy(3, 2), log=contextual_log(), learn=False, seed=0)
     add(clickgym.make_agent, agent="TopRank", env=scalar(), horizon=10, seed=0)
     return calls
 
@@ -308,7 +308,7 @@ NUMBERS = {
     "a choice": [3, True, None, "x", ["clicks"]],
     "names": [3, "abc", ["x", "x"], [3], None],
 }
-HORIZONS = ("horizon", "train_sessions", "budget")
+HORIZONS = ("horizon",)
 NAMES = ("metrics", "models", "queries", "estimators", "item_labels", "query_labels", "user_labels")
 CHOICES = (
     "reward", "feedback", "engine", "actions", "protocol", "family", "method", "render_mode", "autoreset_mode", "estimator",

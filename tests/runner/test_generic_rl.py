@@ -196,10 +196,22 @@ def test_reward_and_cutoff_reach_the_streams() -> None:
     assert set(np.diff(result.regret).round(12)) == {-0.5, 0.0}  # against the reference list, below the cutoff's best
 
 
-def test_a_bad_number_of_streams_is_named() -> None:
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"n_envs": 0}, "n_envs is 0; expected a positive integer"),
+        ({"n_steps": 2.5}, "n_steps is 2.5; expected a positive integer"),
+        ({"n_epochs": -1}, "n_epochs is -1; expected a positive integer"),
+        ({"ent_coef": -0.1}, "ent_coef is -0.1; expected a finite number >= 0"),
+        ({"clip_range": float("nan")}, "clip_range is nan; expected a finite number >= 0"),
+        ({"net_arch": (64, 0)}, "net_arch is 0; expected a positive integer"),
+        ({"net_arch": None}, "net_arch is None; expected a positive integer"),
+    ],
+)
+def test_bad_hyperparameters_are_named(arguments: dict[str, Any], message: str) -> None:
     pytest.importorskip("stable_baselines3")
-    with pytest.raises(ValueError, match="n_envs is 0; expected a positive integer"):
-        PPO(10, 5, n_envs=0)
+    with pytest.raises(ValueError, match=message):
+        PPO(10, 5, **arguments)
 
 
 def test_in_a_contextual_environment_the_library_can_step_itself() -> None:
