@@ -44,7 +44,6 @@ class Streams:
         self.models, self.instances, _ = zip(*problems, strict=True)
         self.model, self.instance, self.initial_ranking = problems[0]
         self.reward = self.model.default_reward if reward is None else reward
-        self.reference = reference
         self._courses = [users.course(self.reward, cutoff, reference) for users in self.models]
         space = self._courses[0].observation_space
         for number, course in enumerate(self._courses):
@@ -53,7 +52,6 @@ class Streams:
                     f"the instances of one vector environment must be observed alike, but number {number} shows "
                     f"{course.observation_space}, and the first {space}"
                 )
-        # Spaces and arrays: three numbers of 8 bytes for each that is observed.
         self._uniforms = np.empty((n_streams, self.model.n_positions))
         self._examined = np.zeros((n_streams, self.model.n_positions), np.int8)
         self._satisfied = np.full(n_streams, -1)
