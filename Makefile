@@ -3,28 +3,29 @@
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
-LAB := $(VENV)/.lab
+TESTED := $(VENV)/.tested
 TYPES := build/types/clickgym
 
 # The first interpreter that is new enough; `make run PYTHON=/path/to/python` takes another.
 PYTHON ?= $(shell for python in python3.11 python3; do \
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
 
-.PHONY: help run test test-lab test-slow lint format types check pages replay site notebooks bench clean
+.PHONY: help run test test-slow lint format types check pages replay site notebooks bench clean
 .DEFAULT_GOAL := help
 
 help:  ## what there is to make
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
 
-$(INSTALLED): pyproject.toml lab/pyproject.toml logs/pyproject.toml constraints.txt
+$(INSTALLED): pyproject.toml constraints.txt
 	@test -n "$(PYTHON)" || { echo "clickgym needs Python 3.11 or newer: neither python3.11 nor python3 is (PYTHON=... names another)" >&2; exit 1; }
 	@echo "Making $(VENV) with the versions of constraints.txt (once, a few minutes) ..."
 	$(PYTHON) -m venv --clear $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[rl,dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[rl]'
 	@touch $@
 
-$(LAB): $(INSTALLED)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ./logs -e ./lab
+# What tests, lint, pages and the site need: the tools, and the distributions of logs and of the lab.
+$(TESTED): $(INSTALLED) logs/pyproject.toml lab/pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[rl,report,tune,dev]' -e ./logs -e ./lab
 	@touch $@
 
 run: $(INSTALLED)  ## compare algorithms on real search queries; results and figures in results/first
@@ -39,54 +40,49 @@ export PYTHONDONTWRITEBYTECODE :=
 # the same time (groups by mark, --dist loadgroup, do nothing under pytest 9.2 with pytest-xdist 3.8).
 PYTEST := $(BIN)/python -m pytest -q -n 2 --dist loadfile
 
-test: $(LAB)  ## the tests, without those of test-lab and test-slow
-	$(PYTEST) -m "not slow" tests logs/tests
-
-test-lab: $(LAB)  ## tests of studies, scorecard, shipped results, website, examples and notebooks
-	$(PYTEST) -m "not slow" lab/tests
-	@# What the library offers with the lab alone is walked where the lab is installed.
-	$(BIN)/python -m pytest -q -m "not slow" tests/test_validation.py -k "bench or public_name"
+test: $(TESTED)  ## the tests of all three distributions, without those of test-slow
+	$(PYTEST) -m "not slow" tests logs/tests lab/tests
 
 # Other people's libraries are installed here and not before; where that cannot be, the tests that need them are skipped.
-test-slow: $(LAB)  ## long tests: statistics, all pairs of an agent and a click model, other people's loops
+test-slow: $(TESTED)  ## long tests: statistics, all pairs of an agent and a click model, other people's loops
 	-$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[loops]'
 	$(PYTEST) -m slow
 
-lint: $(INSTALLED)  ## ruff: rules and format
+lint: $(TESTED)  ## ruff: rules and format
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 
-format: $(INSTALLED)  ## put right what ruff can
+format: $(TESTED)  ## put right what ruff can
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
 # Type checkers do not follow setuptools' mapping of folders to packages, so they get a tree of links that looks installed.
-types: $(LAB)  ## mypy
+types: $(TESTED)  ## mypy
 	@rm -rf $(TYPES) && mkdir -p $(TYPES)
 	@ln -s $(foreach name,$(wildcard src/clickgym/*) envs agents,../../../$(name)) $(TYPES)
 	@ln -sfn ../../lab/src/clickgym_lab build/types/clickgym_lab
 	@ln -sfn ../../logs/src/clickgym_logs build/types/clickgym_logs
 	$(BIN)/mypy $(TYPES) build/types/clickgym_logs build/types/clickgym_lab
 
-check: lint types test test-lab  ## ruff, mypy and the tests
+check: lint types test  ## ruff, mypy and the tests
 
-pages: $(LAB)  ## what is made from docstrings and shipped results: overview tables, findings, how to cite
+pages: $(TESTED)  ## what is made from docstrings and shipped results: overview tables, findings, how to cite
 	$(BIN)/python docs/make_pages.py
 
-replay: $(LAB)  ## play a run of each agent over the first tenth of each shipped result again, and compare
+replay: $(TESTED)  ## play a run of each agent over the first tenth of each shipped result again, and compare
 	$(BIN)/python benchmarks/shipped/replay.py $(ARGS)
 
 # The packages of the next two are installed here and not before, so that `make run` need not wait for them.
-site: $(LAB)  ## the website, into build/site
+site: $(TESTED)  ## the website, into build/site
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[site]'
 	$(BIN)/python docs/site/build.py
 
-notebooks: $(LAB)  ## the notebooks of examples/ and its course, executed; pages with their outputs in build/notebooks
+notebooks: $(TESTED)  ## the notebooks of examples/ and its course, executed; pages with their outputs in build/notebooks
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[notebooks]'
 	$(BIN)/python -m nbconvert --log-level WARN --to html --execute --output-dir build/notebooks examples/*.ipynb examples/course/*.ipynb
 	$(BIN)/python -m pytest -q -m "not slow" lab/tests/test_notebooks.py
 
-bench: $(LAB)  ## the measurements of benchmarks/README.md
+bench: $(TESTED)  ## the measurements of benchmarks/README.md
 	@for script in $(wildcard benchmarks/*.py); do echo "$$script" && $(BIN)/python $$script || exit 1; done
 
 clean:  ## remove the environment, builds and caches; results stay

@@ -70,7 +70,7 @@ print(json.dumps({
 # They look for no garbage in that and do not take it down in the end, which would take longer than to play.
 PLAY_IN_COPIES = """
 import contextlib, gc, io, json, os, sys
-import gymnasium, jinja2, numba.core.event, numpy, platformdirs.unix, scipy
+import gymnasium, jinja2, numba.core.event, numpy, scipy
 numba.njit(lambda rng, x: numpy.argsort(x)[0] + rng.random())(numpy.random.default_rng(0), numpy.ones(2))  # loads the compiler
 gc.freeze()
 for line in sys.stdin:

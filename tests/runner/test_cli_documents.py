@@ -41,9 +41,6 @@ def document(capsys):
     return run
 
 
-# ------------------------------------------------------------------------------------------------------------------ JSON
-
-
 def test_list_in_json_names_what_there_is(document):
     there = document("list")
     names = {kind: [row["name"] for row in rows] for kind, rows in there.items()}
@@ -57,12 +54,6 @@ def test_list_in_json_names_what_there_is(document):
     assert (agents["PBMUCB"]["told"], agents["PBMUCB"]["needs"]) == ("examination", "examination")
     assert [agents[name]["change"] for name in ("CascadeUCB1", "CascadeDUCB")] == ["", "nonstat-detect"]
     assert list(document("list", "metrics")) == ["metrics"]
-
-
-@pytest.mark.usefixtures("undrawn")
-def test_what_is_unknown_is_null(document, tmp_path):
-    words = ["run", "PBMRank-v0", "--agents", "Random", "--horizon", 100, "--runs", 1, "--out", tmp_path / "out"]
-    assert document(*words)["results"][0]["regret_ci95"] is None
 
 
 def test_fit_in_json_is_what_python_says(document, log_file, tmp_path):

@@ -55,7 +55,6 @@ from typing import Any
 import llvmlite
 import numba
 import numpy as np
-import platformdirs
 from llvmlite.binding import parse_bitcode
 from numba.core.caching import NullCache
 from numba.core.codegen import JITCodeLibrary
@@ -155,7 +154,7 @@ def cache_folder() -> Path:
     Returns:
         A path below the user's cache folder, or that of `keep_kernels`; it need not exist yet.
     """
-    return _own.get("folder") or Path(platformdirs.user_cache_dir("clickgym", appauthor=False)) / "kernels"
+    return _own.get("folder") or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "clickgym" / "kernels"
 
 
 def keep_kernels(folder: Path, sources: Path | None = None) -> None:

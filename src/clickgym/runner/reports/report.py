@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from importlib.util import find_spec
 from pathlib import Path
 
 from rich.console import Console
@@ -16,7 +17,6 @@ from ..results import TABLE
 from ..summaries import reward_for_regret, summary, without_regret
 from ..sweep_results import Results
 from .figures import regret_figure, save_figure
-from .page import to_html
 
 SUMMARY, PAGE = "summary.csv", "report.html"
 
@@ -50,6 +50,8 @@ def write_report(
 
     Into a folder of results that may only be read nothing is written, and a page or a PDF is refused by the system.
     """
+    if html and not all(map(find_spec, ("jinja2", "plotly"))):
+        raise ImportError('report.html needs jinja2 and plotly; install them: pip install "clickgym[report]"')
     folder, target = Path(folder), Path(folder if out is None else out)
     results = Results(folder).select(agents, environments)
     if out is not None:
@@ -69,6 +71,8 @@ def _write(target: Path, results: Results, html: bool, log: bool, pdf: bool) -> 
     write_whole(target / SUMMARY, to_csv(summary(table, timings, ("env", "instance", "agent"))))
     pictures = save_figure(regret_figure(table, config, log=log), target / "regret", pdf=pdf)
     if html:
+        from .page import to_html  # with jinja2 and plotly, which are an extra
+
         write_whole(target / PAGE, to_html(table, timings, config, log=log))
     return [*(picture.name for picture in pictures), SUMMARY, *[PAGE] * html]
 
