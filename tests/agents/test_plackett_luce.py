@@ -280,21 +280,13 @@ def test_ids_of_items_tell_nothing_to_a_policy_without_experience():
 # ------------------------------------------------------------------------------------------------------ by name, in clickgym
 
 
-def test_rankings_are_the_first_representation_of_ppo_and_a2c_alone():
-    first = {name: learner(5, 2).actions for name, learner in LEARNERS.items()}
-    assert {name for name, actions in first.items() if actions == "rankings"} == {"PPO", "A2C"}
-    assert first["RecurrentPPO"] == "codes"
-    assert LEARNERS["PPO"](5, 2, protocol="meta").actions == "scores"
-    with pytest.raises(ValueError, match="unknown actions 'rankings'"):
-        LEARNERS["RecurrentPPO"](5, 2, actions="rankings")
-
-
-@pytest.mark.parametrize("name", ["PPO", "A2C"])
-def test_by_name_rankings_repeat(name):
-    env = "PBMRank-v0"
-    first, second, default = (clickgym.run(spec, env, 256, seed=3) for spec in (f"{name}:actions=rankings",) * 2 + (name,))
-    assert first.regret.tolist() == second.regret.tolist()
-    assert default.regret[-1] == first.regret[-1]
+def test_each_learner_has_its_natural_actions():
+    assert {name: learner.actions for name, learner in LEARNERS.items()} == {
+        "PPO": "rankings", "A2C": "rankings", "RecurrentPPO": "codes", "DQN": "items", "MaskablePPO": "items", "SAC": "scores",
+        "TD3": "scores",
+    }  # fmt: skip
+    with pytest.raises(TypeError, match="unknown hyper-parameter 'actions'"):
+        LEARNERS["PPO"](5, 2, actions="codes")
 
 
 @pytest.mark.parametrize(
