@@ -132,7 +132,7 @@ def test_each_exercise_has_a_check_and_a_solution(file):
     cells = cells_of(file)
     order = [role(cell) for cell in cells if role(cell)]
     n = len(order) // 3
-    assert 3 <= n <= 5
+    assert 1 <= n <= 5
     assert order == ["exercise", "check", "solution"] * n
     assert re.findall(r"^### Exercise (\d)$", text_of(file), flags=re.MULTILINE) == [str(i + 1) for i in range(n)]
     for kind in ("check", "solution"):
@@ -151,10 +151,9 @@ def test_a_lesson_imports_public_packages_only(file):
     assert {name for name in modules if name.startswith("clickgym.")} <= {
         "clickgym.agents",
         "clickgym.envs",
-        "clickgym_logs",
     }
     assert {name.partition(".")[0] for name in modules} - set(sys.stdlib_module_names) <= {
-        "checks", "clickgym", "gymnasium", "matplotlib", "numpy", "polars"
+        "checks", "clickgym", "clickgym_logs", "gymnasium", "matplotlib", "numpy", "polars"
     }  # fmt: skip
 
 

@@ -34,8 +34,6 @@ from .distinct import distinct
 from .evaluation import LEAST_SESSIONS, earnings
 from .log import BLOCKS, ClickLog, time_blocks
 
-LEAST_SHOWN = 30
-"""Sessions of a list below which nobody knows what it earned."""
 FINER = 4
 """Each time so many finer blocks: 80, 320, ..."""
 LEAST_IN_BLOCK = 50
