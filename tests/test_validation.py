@@ -286,7 +286,7 @@ ELSEWHERE = {
     "logs/tests/test_decide.py has their wrong arguments": {"decide", "decide_all", "write_decisions"},
     "takes names, files, or objects of its own": {
         "Results", "check_agent", "check_click_model",
-        "grid", "kernel", "list_agents", "list_environments", "list_instances", "list_metrics",
+        "kernel", "list_agents", "list_environments", "list_instances", "list_metrics",
         "read_log", "read_ratings", "read_yandex", "register", "sessions", "write_tidy",
     },
 }  # fmt: skip

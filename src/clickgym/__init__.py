@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from .runner.catalogue import list_instances as list_instances
     from .runner.catalogue import list_metrics as list_metrics
     from .runner.check_agent import check_agent as check_agent
-    from .runner.labels import grid as grid
     from .runner.loop import AgentError as AgentError
     from .runner.make import make_agent as make_agent
     from .runner.run import Result as Result
@@ -41,7 +40,6 @@ _LATER = {
     "agents": ".agents",
     "check_agent": ".runner.check_agent",
     "check_click_model": ".envs.check_click_model",
-    "grid": ".runner.labels",
     "list_agents": ".runner.catalogue",
     "list_environments": ".runner.catalogue",
     "list_instances": ".runner.catalogue",

@@ -12,7 +12,6 @@ from ..envs import CONTEXTUAL, ENVIRONMENTS, MEMORY
 from ..envs.click_env import ClickEnv
 from ..envs.contextual.model import ContextualModel, LabelledModel
 from ..envs.registration import Environment
-from .labels import in_braces
 from .make import agent_class, place_of, player_of
 from .metrics import BELIEFS, DERIVED, LEARNED, METRICS
 
@@ -120,7 +119,7 @@ def describe_agent(name: str) -> Description:
         "learns from any list": "yes" if getattr(agent, "learns_from_any_list", False) else "no",
         "robust to": "; ".join(f"{what} ({shown_by})" for what, shown_by in stands(agent).items()),
         "source": _source(agent),
-        "search space": ", ".join(f"{key}={in_braces(values)}" for key, values in getattr(agent, "search_space", {}).items()),
+        "search space": ", ".join(f"{key}={values}" for key, values in getattr(agent, "search_space", {}).items()),
         "run it": f"clickgym run ENV --agents {name} ...",
     }
     tables = [TableOfWords(f"Hyper-parameters (--agents {name}:NAME=VALUE)", _HEADINGS, _hyperparameters(agent))]

@@ -12,7 +12,6 @@ import dataclasses
 import functools
 import hashlib
 import inspect
-import itertools
 import json
 import operator
 import re
@@ -22,10 +21,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import gymnasium as gym
-import numpy as np
 from gymnasium.envs.registration import EnvSpec
 
-from ..agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS, STATE_AGENTS, Agent, Learner, Range
+from ..agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS, STATE_AGENTS, Agent, Learner
 from ..core.checks import short
 from ..core.files import parse_json
 from ..core.formats import HIDDEN
@@ -79,9 +77,6 @@ def parse_spec(spec: Spec) -> tuple[str, dict[str, Any]]:
         name, arguments = spec
         return name, dict(arguments)
     name, texts = _texts(spec)
-    for key, text in texts.items():
-        if _inside(text) is not None:
-            raise ValueError(f"{short(spec)}: {key} has several values, which lists of agents take; expected one here")
     return name, {key: _value(spec, key, text) for key, text in texts.items()}
 
 
@@ -129,139 +124,6 @@ def _value(spec: str, key: str, text: str) -> Any:
         return text
     except ValueError as error:
         raise ValueError(f"{short(spec)}: {key}: {error}") from None
-
-
-def _inside(text: str) -> str | None:
-    """What stands in the braces of a set of values or a range; None if the text is neither, but a value."""
-    if not (text.startswith("{") and text.endswith("}")):
-        return None
-    try:
-        parse_json(text)
-    except json.JSONDecodeError:
-        return text[1:-1].strip()
-    except ValueError:  # an object all the same, whose fault `_value` tells
-        pass
-    return None
-
-
-def _members(spec: str, key: str, text: str) -> list[str] | Range:
-    """The values in braces, as they are written, or the range; of a value without braces itself."""
-    inner = _inside(text)
-    if inner is None:
-        return [text]
-    bounds = re.fullmatch(r"(\S+?)\.\.(\S+)(\s+log)?", inner)
-    if bounds is not None and "/" not in inner:
-        return _range(spec, key, *bounds.groups())
-    members = [member.strip() for member in _pieces(spec, inner)]
-    if not all(members) or re.match(r'"[^"]*"\s*:', inner):
-        raise ValueError(
-            f"{short(spec)}: {key} is {text}; expected values, {{1,2}}, a range, {{0.1..9}} or {{0.1..9 log}}, or a JSON object"
-        )
-    return members
-
-
-def _range(spec: str, key: str, low: str, high: str, log: str | None) -> Range:
-    try:
-        return Range(_value(spec, key, low), _value(spec, key, high), log=log is not None)
-    except ValueError as error:
-        raise ValueError(f"{short(spec)}: {key}: {error}") from None
-
-
-def expand(spec: str) -> list[str]:
-    """Expand a spec with sets of values into a list of specs: one for each value or combination of values.
-
-    Raises:
-        ValueError: braces that are no set of values, or a range, of which there is no list.
-
-    Example:
-        >>> expand("EpsilonGreedy:epsilon={0.01,0.1}")
-        ['EpsilonGreedy:epsilon=0.01', 'EpsilonGreedy:epsilon=0.1']
-        >>> expand("CascadeKLUCB:c={0,3},feedback={first_click,last_click}")[1:3]
-        ['CascadeKLUCB:c=0,feedback=last_click', 'CascadeKLUCB:c=3,feedback=first_click']
-        >>> expand("TopRank")
-        ['TopRank']
-    """
-    name, texts = _texts(spec)
-    if not any(_inside(text) is not None for text in texts.values()):
-        return [spec]
-    sets: dict[str, list[str]] = {}
-    for key, text in texts.items():
-        values = _members(spec, key, text)
-        if isinstance(values, Range):
-            raise ValueError(f"{short(spec)}: {key} has a range, which only tune searches; expected values, as {{0.1,0.5}}")
-        sets[key] = values
-    combinations = itertools.product(*sets.values())
-    return [f"{name}:{','.join(map('='.join, zip(sets, values, strict=True)))}" for values in combinations]
-
-
-def parse_search(spec: str) -> tuple[str, dict[str, Any], dict[str, Range | list[Any]]]:
-    """Split a spec into the name, its arguments, and the ranges and sets to be searched.
-
-    Args:
-        spec: as for `parse_spec`; besides, ``key={value,value}`` is a set, ``key={low..high}`` a range, and ``key={low..high
-            log}`` one on a logarithmic scale.
-
-    Returns:
-        The name, the arguments, and the ranges and sets.
-
-    Raises:
-        ValueError: as `parse_spec` does; on a bad range.
-
-    Example:
-        >>> parse_search("CascadeKLUCB:c={0.0..3.0},feedback=first_click")
-        ('CascadeKLUCB', {'feedback': 'first_click'}, {'c': Range(0.0, 3.0)})
-    """
-    name, texts = _texts(spec)
-    arguments: dict[str, Any] = {}
-    space: dict[str, Range | list[Any]] = {}
-    for key, text in texts.items():
-        if _inside(text) is None:
-            arguments[key] = _value(spec, key, text)
-        else:
-            members = _members(spec, key, text)
-            space[key] = members if isinstance(members, Range) else [_value(spec, key, member) for member in members]
-    return name, arguments, space
-
-
-def grid(agent: AgentLike, /, **values: Iterable[Any]) -> list[AgentLike]:
-    """Make one agent for each value of a hyper-parameter, or for each combination of several.
-
-    On the command line and in experiment files the same is ``"EpsilonGreedy:epsilon={0.01,0.1}"``.
-
-    Args:
-        agent: an agent as `sweep` takes it: a name, also with other arguments, a class, a `functools.partial`.
-        **values: a list of values for each hyper-parameter.
-
-    Returns:
-        The agents, for the list of a sweep; each has the label, and so the seeds, of the agent with that value alone.
-
-    Raises:
-        ValueError: no hyper-parameter, or no list of values, was given.
-
-    Example:
-        >>> import clickgym
-        >>> clickgym.grid("EpsilonGreedy", epsilon=[0.01, 0.1])
-        ['EpsilonGreedy:epsilon=0.01', 'EpsilonGreedy:epsilon=0.1']
-        >>> agents = [*clickgym.grid("CascadeKLUCB", c=[0, 3], feedback=["first_click", "last_click"]), "TopRank"]
-        >>> len(agents)
-        5
-    """
-    if not values:
-        raise ValueError(f"a grid of {short(agent)} needs the values of a hyper-parameter: grid(agent, alpha=[0.1, 0.5])")
-    lists = {key: _list_of(key, entries) for key, entries in values.items()}
-    combinations: list[Any] = [
-        (agent, dict(zip(lists, entries, strict=True))) for entries in itertools.product(*lists.values())
-    ]
-    return [own_label(each) or each for each in combinations] if isinstance(agent, str) else combinations
-
-
-def _list_of(key: str, values: Any) -> list[Any]:
-    if isinstance(values, str | Mapping) or not isinstance(values, Iterable) or getattr(values, "ndim", 1) != 1:
-        raise ValueError(f"{key} is {short(values)}; expected a list of its values")
-    entries = values.tolist() if isinstance(values, np.ndarray) else list(values)
-    if not entries:
-        raise ValueError(f"{key} is {short(values)}; expected a value at least")
-    return entries
 
 
 def split_label(text: str) -> tuple[str | None, str]:
@@ -362,18 +224,6 @@ def written(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"))
 
 
-def in_braces(values: Range | Iterable[Any]) -> str:
-    """A range or a set of values in the form that `parse_search` reads.
-
-    Example:
-        >>> in_braces(Range(0.1, 10.0, log=True)), in_braces(["first_click", 3])
-        ('{0.1..10.0 log}', '{first_click,3}')
-    """
-    if isinstance(values, Range):
-        return f"{{{values.low}..{values.high}{' log' * values.log}}}"
-    return f"{{{','.join(map(written, values))}}}"
-
-
 def _name_of(maker: Any) -> str | None:
     """The name by which a class or a function can be imported."""
     maker = getattr(maker, "adopted", maker)  # a learner made of a library's class goes by that
@@ -413,8 +263,7 @@ def by_label(what: str, things: Iterable[Thing] | Mapping[str, Thing]) -> dict[s
 
     Args:
         what: ``"agent"`` or ``"environment"``.
-        things: a list, in which names may have labels, as they are typed, and a spec with sets of values stands for several
-            things, as in `expand`; or a mapping from labels.
+        things: a list, in which names may have labels, as they are typed; or a mapping from labels.
 
     Raises:
         TypeError: it is neither.
@@ -435,7 +284,7 @@ def by_label(what: str, things: Iterable[Thing] | Mapping[str, Thing]) -> dict[s
             _check_label(what, label, thing)
     else:
         labelled = {}
-        for label, thing in itertools.chain.from_iterable(_with_labels(what, thing) for thing in things):
+        for label, thing in (_with_label(what, thing) for thing in things):
             if label in labelled:
                 raise ValueError(f"{what} {label!r} is named twice")
             labelled[label] = thing
@@ -451,31 +300,24 @@ def _check_several(what: str, things: Any) -> None:
         raise TypeError(f"expected a list of {what}s, got {short(things)}")
 
 
-def _with_labels(what: str, thing: Any) -> Iterator[tuple[str, Any]]:
-    """What one entry of a list stands for, each after its label."""
-    label, specs = None, [thing]
-    if isinstance(thing, str):
-        label, text = split_label(thing)
-        specs = expand(text)
+def _with_label(what: str, thing: Any) -> tuple[str, Any]:
+    """What one entry of a list stands for, after its label."""
+    label, spec = split_label(thing) if isinstance(thing, str) else (None, thing)
     if label is None:
-        for each in specs:
-            own = own_label(each)
-            if own is None:
-                raise ValueError(
-                    f"{what} {short(each)} has no stable name, which seeds and results need; name it in a "
-                    f'mapping {{"my {what}": ...}} instead of the list'
-                )
-            yield own, each
-        return
+        own = own_label(spec)
+        if own is None:
+            raise ValueError(
+                f"{what} {short(spec)} has no stable name, which seeds and results need; name it in a "
+                f'mapping {{"my {what}": ...}} instead of the list'
+            )
+        return own, spec
     if not label or label != file_name(label):
         raise ValueError(
             f"{what} {short(thing)}: its label is {label!r}; expected what can name a file: no blank or dot around it, and "
             f'none of < > : " / \\ | ? *'
         )
-    if len(specs) > 1:
-        raise ValueError(f"{what} {short(thing)}: one label cannot stand for {len(specs)} of them; leave it out")
-    _check_label(what, label, specs[0])
-    yield label, specs[0]
+    _check_label(what, label, spec)
+    return label, spec
 
 
 def _check_label(what: str, label: Any, thing: Any) -> None:
