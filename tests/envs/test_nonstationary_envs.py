@@ -291,7 +291,7 @@ def attractions(name: str, kind: str = "CM") -> np.ndarray:
     return np.array([model.attraction for model in load_instance(name).model(f"PiecewiseStationaryModel of {kind}").epochs])
 
 
-@pytest.mark.parametrize("kind", [type(model).__name__ for model in MODELS.values() if model.default_instance])
+@pytest.mark.parametrize("kind", [model.short for model in MODELS.values() if model.default_instance])
 def test_li2019_switching(kind):
     """The K best keep their attraction; in every second epoch three others have 0.9, drawn afresh: 9 changes in 10⁵ steps."""
     model = load_instance("li2019-switching").model(f"PiecewiseStationaryModel of {kind}")
@@ -333,7 +333,7 @@ def test_li2019_switching_of_another_query():
     instance = load_instance("li2019-switching:query=yandex-98435,n_positions=5,n_epochs=3,length=7,seed=2")
     assert instance.name == "li2019-switching:query=yandex-98435,n_positions=5,n_epochs=3,length=7,seed=2"
     np.testing.assert_array_equal(instance.initial_ranking, load_instance("yandex-98435").initial_ranking)
-    assert list(instance.model("PiecewiseStationaryModel of CascadeModel").starts) == [0, 7, 14]
+    assert list(instance.model("PiecewiseStationaryModel of CM").starts) == [0, 7, 14]
 
 
 def test_abrupt_starts_with_the_stationary_instance_and_draws_afresh():
@@ -402,7 +402,7 @@ def test_an_instance_file_keeps_a_model_that_changes(tmp_path):
     )
     instance.save(tmp_path / "mine.json")
     again = load_instance(tmp_path / "mine.json")
-    assert again.model("PiecewiseStationaryModel of CascadeModel") == CHANGING
+    assert again.model("PiecewiseStationaryModel of CM") == CHANGING
     assert again.model(CascadeModel) == FIRST
     env = gym.make("NonStationaryCMRank-v0", instance=str(tmp_path / "mine.json"))
     assert env.unwrapped.model == CHANGING
