@@ -141,31 +141,6 @@ def refused(capsys):
     return run
 
 
-KEPT = {
-    Path(__file__).parent / "tests" / name
-    for name in (
-        "agents/test_agent_mechanisms.py",
-        "agents/test_ranked_bandits.py",
-        "envs/test_check_click_model.py",
-        "envs/test_registration.py",
-        "reference_agents/plain.py",
-        "runner/test_check_agent.py",
-        "runner/test_engines.py",
-    )
-}
-"""Files of tests whose kernels are kept on disk like those of the package; elsewhere they are those of a user."""
-
-
-@pytest.fixture(scope="session", autouse=True)
-def kept_kernels():
-    from clickgym.core import kernels
-
-    lies_in_package = kernels._lies_in_package
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kernels, "_lies_in_package", lambda file: lies_in_package(file) or Path(file or "") in KEPT)
-        yield
-
-
 @pytest.fixture(autouse=True)
 def own_modules(tmp_path_factory):
     """Modules that a test wrote are not taken for those of the same name that another one writes."""

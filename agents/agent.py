@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import KW_ONLY, InitVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, Self, cast, dataclass_transform
@@ -24,7 +24,7 @@ from ..core.checks import (
     numbers,
 )
 from ..core.files import FORMAT, check_format, parse_json, read_arrays, reading, write_whole
-from ..core.kernels import specialise, static_kernels
+from ..core.kernels import entry, static_kernels
 from ..core.state import Declared, declared, first_arrays
 from ..envs.spaces import check_ranking
 from .clicks import checked_clicks, sessions_of_log
@@ -36,28 +36,6 @@ Seed = int | np.random.SeedSequence | None
 
 LARGEST_FEATURE = 1e6
 """The largest value of a feature. Norms should be at most 1; with very large values, sums of squares lose the small ones."""
-
-# Left open in the template below; `specialise` binds it to an agent's kernel.
-rank: Callable[..., None]
-update: Callable[..., None]
-
-
-def _rank(state, rng, ranking):  # type: ignore[no-untyped-def]
-    rank(state, rng, ranking)
-
-
-def _learn(state, rankings, clicks):  # type: ignore[no-untyped-def]
-    for i in range(len(rankings)):
-        update(state, rankings[i], clicks[i])
-
-
-def _learn_features(state, context, ranking, clicks):  # type: ignore[no-untyped-def]
-    for i in range(len(context)):
-        update(state, context[i], ranking, clicks[i])
-
-
-def _rank_by(state, rng, given, ranking):  # type: ignore[no-untyped-def]
-    rank(state, rng, given, ranking)
 
 
 class Agent(ABC):
@@ -293,8 +271,7 @@ class CompiledAgent(_Sized):
         """
         arguments = self._seen(observation)
         self.make_room(1)
-        template = _rank_by if arguments else _rank
-        specialise(template, rank=self.rank_kernel, counted=True)(self.state, self.rng, *arguments, self.ranking)
+        entry(self.rank_kernel)(self.state, self.rng, self.ranking, *arguments)
         return self.ranking.copy()
 
     def _seen(self, observation: Any) -> tuple[NDArray[Any], ...]:
@@ -327,7 +304,7 @@ class CompiledAgent(_Sized):
             raise ValueError(f"update got the list {ranking!r}, but no list waits for clicks; call rank before each update")
         else:
             raise ValueError(f"update got the list {ranking!r}, but rank returned {self.ranking!r}")
-        self.update_kernel(self.state, *arguments, items, checked)
+        entry(self.update_kernel)(self.state, items, checked, *arguments)
         if is_last:
             self.ranking[0] = -1
 
@@ -354,13 +331,14 @@ class CompiledAgent(_Sized):
         """
         if not self.learns_from_any_list:
             raise ValueError(f"{type(self).__name__} cannot learn from a log: it learns only from its own last list")
-        template, arguments = self._sessions_of(log)
-        self.make_room(len(arguments[-1]))
-        specialise(template, update=self.update_kernel)(self.state, *arguments)
+        update, sessions = entry(self.update_kernel), list(self._sessions_of(log))
+        self.make_room(len(sessions))
+        for session in sessions:
+            update(self.state, *session)
 
-    def _sessions_of(self, log: Any) -> tuple[Callable[..., None], tuple[NDArray[Any], ...]]:
-        """Return the template that learns from a log, and its arguments after the state; the last one holds the clicks."""
-        return _learn, sessions_of_log(log, self.n_items, self.n_positions)
+    def _sessions_of(self, log: Any) -> Iterable[tuple[NDArray[Any], ...]]:
+        """Return the arguments of the update kernel, after the state, for each session of a log."""
+        return zip(*sessions_of_log(log, self.n_items, self.n_positions), strict=True)
 
     def __repr__(self) -> str:
         return as_call(self, n_items=self.n_items, n_positions=self.n_positions, **self.hyperparameters)
@@ -461,7 +439,7 @@ class CompiledAgent(_Sized):
 class ContextualAgent(CompiledAgent):
     """A `CompiledAgent` that ranks candidates by their features, which change in every session.
 
-    Its kernels are ``rank_kernel(state, rng, features, ranking)`` and ``update_kernel(state, features, ranking, clicks)``;
+    Its kernels are ``rank_kernel(state, rng, ranking, features)`` and ``update_kernel(state, ranking, clicks, features)``;
     ``features`` is the ``(L, d)`` array of the session's candidates; row i is item i of this session. An observation is a
     mapping with ``"features"``.
     """
@@ -474,13 +452,14 @@ class ContextualAgent(CompiledAgent):
     def _state_sizes(self) -> dict[str, int]:
         return {"L": self.n_items, "K": self.n_positions, "d": self.hyperparameters["n_features"]}
 
-    def _sessions_of(self, log: Any) -> tuple[Callable[..., None], tuple[NDArray[Any], ...]]:
+    def _sessions_of(self, log: Any) -> Iterable[tuple[NDArray[Any], ...]]:
         context = getattr(log, "context", None)
         if context is None:
             raise ValueError(f"{type(self).__name__} learns from features, and the log has no context")
         features = checked_features(np.reshape(context, (-1, np.shape(context)[-1])), (None, self.n_features))
         lists, clicks = sessions_of_log(log, None, self.n_positions)
-        return _learn_features, (features.reshape(len(lists), -1, self.n_features), np.arange(self.n_positions), clicks)
+        ranking = np.arange(self.n_positions)
+        return ((ranking, *session) for session in zip(clicks, features.reshape(len(lists), -1, self.n_features), strict=True))
 
     weights: ClassVar[str] = "theta"
     """Name of the state array with the weights of the features."""
@@ -511,7 +490,7 @@ class ContextualAgent(CompiledAgent):
 class StateAgent(CompiledAgent):
     """A `CompiledAgent` that observes the state of users with a memory.
 
-    Its kernels are ``rank_kernel(state, rng, user, ranking)`` and ``update_kernel(state, user, ranking, clicks)``; ``user`` is
+    Its kernels are ``rank_kernel(state, rng, ranking, user)`` and ``update_kernel(state, ranking, clicks, user)``; ``user`` is
     a ``(3,)`` int64 array: the user's state; 1 in the first session of a user, else 0; and the number of sessions left if it is
     fixed, else -1. An observation is a mapping with ``"state"``.
     """

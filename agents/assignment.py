@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..core.kernels import inner, kernel
+from ..core.kernels import kernel
 
 ROUNDING = 1e-12  # sums of weights this close are equal
 
 
-@inner
+@kernel
 def is_better(loss, distance, current, place):  # type: ignore[no-untyped-def]
     """Whether a path costs less than another; if they differ only by rounding, whether its previous place comes first."""
     if loss == distance or abs(loss - distance) > ROUNDING:
@@ -77,7 +77,7 @@ def assign(weight, items, chosen, potential, path):  # type: ignore[no-untyped-d
             chosen[owner[place]] = items[place]
 
 
-@inner
+@kernel
 def lead(weight, chosen, place_of, detour):  # type: ignore[no-untyped-def]
     """How much the sum of weights of an assignment exceeds that of any other: 0 for a tie, negative if another is better.
 

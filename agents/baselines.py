@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..core.checks import as_array, check_positions, probability
-from ..core.kernels import inner, kernel
+from ..core.kernels import kernel
 from ..core.state import Floats, Ints
 from ..envs.spaces import check_ranking
 from .agent import CompiledAgent, Seed, rates
@@ -186,7 +186,7 @@ def rank_greedy(state, rng, ranking):  # type: ignore[no-untyped-def]
         show(state.order, ranking)
 
 
-@inner
+@kernel
 def learn_greedy(state, item, k, click):  # type: ignore[no-untyped-def]
     state.clicks[item] += click
     state.displays[item] += 1

@@ -8,7 +8,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.kernels import inner, kernel
+from ..core.kernels import kernel
 from ..core.state import Flags, Floats, Ints
 from .agent import CompiledAgent, rates
 from .hyperparameters import hyperparameter, sessions
@@ -41,7 +41,7 @@ def stage_length(state, stage):  # type: ignore[no-untyped-def]
     return math.ceil((16 << 2 * stage) * state.log_horizon)
 
 
-@inner
+@kernel
 def display_batch(state, rng, b, ranking):  # type: ignore[no-untyped-def]
     """Algorithm 2: show the least displayed items of the batch, ties at random, in random order on its positions."""
     first, pending = state.first[b], state.pending[b]
@@ -63,7 +63,7 @@ def display_batch(state, rng, b, ranking):  # type: ignore[no-untyped-def]
     take_turns(state, b)
 
 
-@inner
+@kernel
 def take_turns(state, b):  # type: ignore[no-untyped-def]
     """Count a display of the batch: move its shown pending items, at the front of ``items``, behind the other pending ones."""
     first, pending = state.first[b], state.pending[b]
@@ -77,7 +77,7 @@ def take_turns(state, b):  # type: ignore[no-untyped-def]
         state.pending[b] = state.size[b]
 
 
-@inner
+@kernel
 def collect_clicks(state, b, ranking, clicks, n):  # type: ignore[no-untyped-def]
     """Algorithm 3: count the first n displays of each item, without fillers; returns whether all items have n."""
     complete = False
@@ -94,7 +94,7 @@ def collect_clicks(state, b, ranking, clicks, n):  # type: ignore[no-untyped-def
     return complete
 
 
-@inner
+@kernel
 def restart(state, b, stage):  # type: ignore[no-untyped-def]
     """Begin a stage of batch b with fresh counts."""
     state.stage[b] = stage
@@ -104,7 +104,7 @@ def restart(state, b, stage):  # type: ignore[no-untyped-def]
         state.observed[state.items[i]] = 0
 
 
-@inner
+@kernel
 def update_batch(state, b, n):  # type: ignore[no-untyped-def]
     """Algorithm 4: after n observations of each item split the batch, or eliminate items and go to the next stage."""
     first, size = state.first[b], state.size[b]

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..core.checks import as_array
-from ..core.kernels import inner, kernel
+from ..core.kernels import kernel
 from ..core.state import Flags, Floats, Ints
 from ..envs.spaces import named_ranking
 from .agent import CompiledAgent
@@ -30,20 +30,20 @@ class State(NamedTuple):
     doubling: bool
 
 
-@inner
+@kernel
 def is_better(state, i, j):  # type: ignore[no-untyped-def]
     """Whether i was found to be more attractive than j: s(i, j) > 2 sqrt(n(i, j) log(1/δ))."""
     s = state.s[i, j]
     return s > 0 and s * s > 4.0 * state.n[i, j] * state.log_delta[0]
 
 
-@inner
+@kernel
 def first_pair(t):  # type: ignore[no-untyped-def]
     """Pairs begin at position 1 at odd t and at position 2 at even t (positions counted from 1)."""
     return 0 if t % 2 == 1 else 1
 
 
-@inner
+@kernel
 def start_again(state):  # type: ignore[no-untyped-def]
     """Double the estimate of the horizon, and go back to the initial list."""
     state.estimate[0] *= 2
@@ -83,7 +83,7 @@ def rank(state, rng, ranking):  # type: ignore[no-untyped-def]
                 ranking[n_positions - 1] = state.rivals[1]
 
 
-@inner
+@kernel
 def learn(state, i, j, difference):  # type: ignore[no-untyped-def]
     """Count a session in which exactly one of i and j was clicked: i if ``difference`` is 1, j if it is -1."""
     state.s[i, j] += difference
@@ -92,7 +92,7 @@ def learn(state, i, j, difference):  # type: ignore[no-untyped-def]
     state.n[j, i] += 1
 
 
-@inner
+@kernel
 def enter(state, item, n_positions):  # type: ignore[no-untyped-def]
     """Exchange an item below the base list with the item at the last position, if it is better."""
     base = state.base

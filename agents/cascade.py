@@ -8,7 +8,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.kernels import inner, kernel
+from ..core.kernels import kernel
 from ..core.state import Floats, Ints
 from .agent import CompiledAgent, rates
 from .hyperparameters import hyperparameter, one_of
@@ -47,7 +47,7 @@ class Bounds(NamedTuple):
     feedback: int
 
 
-@inner
+@kernel
 def bound_means(state, rng):  # type: ignore[no-untyped-def]
     radius = math.sqrt(1.5 * math.log(state.t[0] + 1))
     for item in range(len(state.indices)):
@@ -55,7 +55,7 @@ def bound_means(state, rng):  # type: ignore[no-untyped-def]
     return state.indices, state.order
 
 
-@inner
+@kernel
 def learn_ucb1(state, item, click):  # type: ignore[no-untyped-def]
     state.clicks[item] += click
     state.examined[item] += 1
@@ -139,7 +139,7 @@ class TSState(NamedTuple):
     feedback: int
 
 
-@inner
+@kernel
 def draw_means(state, rng):  # type: ignore[no-untyped-def]
     for item in range(len(state.draws)):
         clicks = state.clicks[item]
@@ -147,7 +147,7 @@ def draw_means(state, rng):  # type: ignore[no-untyped-def]
     return state.draws, state.order
 
 
-@inner
+@kernel
 def learn_ts(state, item, click):  # type: ignore[no-untyped-def]
     state.clicks[item] += click
     state.examined[item] += 1

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.checks import check_at_least, check_count
-from ..core.kernels import inner, kernel
+from ..core.kernels import entry, kernel
 from ..core.state import Floats, Ints, joined
 from .cascade import Bounds, CascadeAgent
 from .hyperparameters import above, between, hyperparameter, sessions
@@ -18,7 +18,7 @@ from .search_space import Range
 from .templates import largest
 
 
-@inner
+@kernel
 def doubling_horizon(t):  # type: ignore[no-untyped-def]
     """The horizon assumed at step t if the true one is unknown: 2^k with 2^k ≤ t < 2^{k+1}, k ≥ 1."""
     n = 2
@@ -49,7 +49,7 @@ def discounted_gamma(n):  # type: ignore[no-untyped-def]
     return 1.0 - 0.25 / math.sqrt(n)
 
 
-@inner
+@kernel
 def bound_discounted(state, rng):  # type: ignore[no-untyped-def]
     # X/N + 2 sqrt(ε ln N_t(γ) / N) with N_t(γ) = (1 - γ^t) / (1 - γ)
     t, gamma = state.t[0] + 1, state.gamma[0]
@@ -60,7 +60,7 @@ def bound_discounted(state, rng):  # type: ignore[no-untyped-def]
     return state.indices, state.order
 
 
-@inner
+@kernel
 def fade(state):  # type: ignore[no-untyped-def]
     """Discount all counts by one session."""
     state.scale[0] *= state.gamma[0]
@@ -163,7 +163,7 @@ class CascadeDUCB(CascadeAgent):
         gamma, horizon = self.hyperparameters["gamma"], self.hyperparameters["horizon"]
         unknown_horizon = gamma is None and horizon is None
         if gamma is None:
-            gamma = discounted_gamma(2 if horizon is None else horizon)
+            gamma = entry(discounted_gamma)(2 if horizon is None else horizon)
         return super()._first_values() | {
             "gamma": np.array([float(gamma)]),
             "next_doubling": np.array([2 if unknown_horizon else 0]),
@@ -196,7 +196,7 @@ def window_length(n):  # type: ignore[no-untyped-def]
     return max(math.ceil(2.0 * math.sqrt(n * math.log(n))), 1)
 
 
-@inner
+@kernel
 def count(state, item, clicks, examined):  # type: ignore[no-untyped-def]
     state.clicks[item] += clicks
     state.examined[item] += examined
@@ -205,7 +205,7 @@ def count(state, item, clicks, examined):  # type: ignore[no-untyped-def]
     state.width[item] = 1.0 / math.sqrt(n) if n > 0 else 0.0
 
 
-@inner
+@kernel
 def bound_window(state, rng):  # type: ignore[no-untyped-def]
     # X/N + sqrt(ε ln(min(t, τ)) / N)
     radius = math.sqrt(state.epsilon * math.log(min(state.t[0] + 1, state.tau[0])))
@@ -214,7 +214,7 @@ def bound_window(state, rng):  # type: ignore[no-untyped-def]
     return state.indices, state.order
 
 
-@inner
+@kernel
 def move_window(state):  # type: ignore[no-untyped-def]
     """Remove the sessions that leave the window of the last τ, and add an empty row for the present one."""
     t, capacity = state.t[0], state.window.shape[0]
@@ -316,8 +316,8 @@ class CascadeSWUCB(CascadeAgent):
         tau, horizon = self.hyperparameters["tau"], self.hyperparameters["horizon"]
         unknown_horizon = tau is None and horizon is None
         if tau is None:
-            tau = window_length(2 if horizon is None else horizon)
-        capacity = window_length(LONGEST_WINDOW_HORIZON) if unknown_horizon else tau
+            tau = entry(window_length)(2 if horizon is None else horizon)
+        capacity = entry(window_length)(LONGEST_WINDOW_HORIZON) if unknown_horizon else tau
         return super()._first_values() | {
             "tau": np.array([tau]),
             "next_doubling": np.array([2 if unknown_horizon else 0]),

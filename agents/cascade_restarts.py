@@ -18,7 +18,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import numpy as np
 
 from ..core.checks import probability
-from ..core.kernels import inner, kernel
+from ..core.kernels import kernel
 from ..core.state import Floats, Ints, joined
 from .cascade import CascadeAgent
 from .hyperparameters import between, count, hyperparameter, sessions
@@ -52,7 +52,7 @@ class Detection(NamedTuple):
 # ------------------------------------------------------------------------------------------------------------- the test
 
 
-@inner
+@kernel
 def add_point(state, item, side, s, total):  # type: ignore[no-untyped-def]
     """Add a point on the right of one part of an item's hull."""
     hull_s, hull_sum = state.hull_s[item, side], state.hull_sum[item, side]
@@ -83,7 +83,7 @@ def statistic(state, item, n, total):  # type: ignore[no-untyped-def]
     return max(largest - log_likelihood(total, n), 0.0)
 
 
-@inner
+@kernel
 def has_changed(state, item, n, total):  # type: ignore[no-untyped-def]
     """Whether the observations of an item, the last of which is new, show a change."""
     for side in range(2):
@@ -101,7 +101,7 @@ def has_changed(state, item, n, total):  # type: ignore[no-untyped-def]
     return state.at_most[item] >= state.threshold[item]
 
 
-@inner
+@kernel
 def must_restart(state, ranking, clicks):  # type: ignore[no-untyped-def]
     """Add the observations of a session to the tests, after the index has learned them; returns whether some item changed."""
     changed = False
@@ -111,7 +111,7 @@ def must_restart(state, ranking, clicks):  # type: ignore[no-untyped-def]
     return changed
 
 
-@inner
+@kernel
 def restart(state):  # type: ignore[no-untyped-def]
     """Forget all items, and begin another segment."""
     state.restart_steps[state.n_restarts[0] % len(state.restart_steps)] = state.sessions[0]
@@ -123,7 +123,7 @@ def restart(state):  # type: ignore[no-untyped-def]
         state.likelihood[item], state.at_most[item], state.threshold[item] = 0.0, 0.0, 0.0
 
 
-@inner
+@kernel
 def force(state, ranking):  # type: ignore[no-untyped-def]
     """In the first L sessions of each period, put one item at the top of the list, each item once."""
     if state.period == 0:

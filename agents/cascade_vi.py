@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..core.checks import numbers
-from ..core.kernels import inner, kernel
+from ..core.kernels import kernel
 from ..core.state import Floats, Ints
 from ..envs.scan import scan
 from .agent import StateAgent
@@ -49,7 +49,7 @@ class State(NamedTuple):
     least_change: float
 
 
-@inner
+@kernel
 def hopeful(moves, values, best, level, bonus):  # type: ignore[no-untyped-def]
     """The optimistic expected value of the next state after an outcome: a share of the weight goes to the best state."""
     n, total = 0, 0.0
@@ -62,7 +62,7 @@ def hopeful(moves, values, best, level, bonus):  # type: ignore[no-untyped-def]
     return (1.0 - share) * total / n + share * best
 
 
-@inner
+@kernel
 def improve(state, s, best, level):  # type: ignore[no-untyped-def]
     """Find the optimistically best list of a state, and return its value."""
     n_items = len(state.labels)
@@ -105,7 +105,7 @@ def plan(state, rng):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def rank(state, rng, user, ranking):  # type: ignore[no-untyped-def]
+def rank(state, rng, ranking, user):  # type: ignore[no-untyped-def]
     if state.last[0] >= 0 and user[1] == 0:
         state.moves[state.last[0], state.last[1], user[0]] += 1
     state.last[0] = -1
@@ -117,7 +117,7 @@ def rank(state, rng, user, ranking):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def update(state, user, ranking, clicks):  # type: ignore[no-untyped-def]
+def update(state, ranking, clicks, user):  # type: ignore[no-untyped-def]
     s, outcome = user[0], len(state.labels)
     for k in range(len(ranking)):
         state.examined[s, ranking[k]] += 1

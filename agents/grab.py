@@ -8,7 +8,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.kernels import inner, kernel
+from ..core.kernels import entry, kernel
 from ..core.state import Floats, Ints
 from .assignment import ROUNDING, assign, lead
 from .hyperparameters import count, hyperparameter, sessions
@@ -54,7 +54,7 @@ class State(NamedTuple):
     detour: Annotated[Floats, "K+1 K+1"]
 
 
-@inner
+@kernel
 def is_certain(state):  # type: ignore[no-untyped-def]
     """Whether the leader is certainly still the only list with the largest sum of means."""
     nearer = ROUNDING
@@ -64,7 +64,7 @@ def is_certain(state):  # type: ignore[no-untyped-def]
     return nearer < state.ahead[0]
 
 
-@inner
+@kernel
 def measure_lead(state):  # type: ignore[no-untyped-def]
     state.ahead[0] = lead(state.mean, state.leader, state.place_of, state.detour)
     for k in range(len(state.leader)):
@@ -73,7 +73,7 @@ def measure_lead(state):  # type: ignore[no-untyped-def]
             state.before[item, k] = state.mean[item, k]
 
 
-@inner
+@kernel
 def choose_leader(state, rng):  # type: ignore[no-untyped-def]
     """Find the list with the largest sum of means; ties are broken by a random order of the items."""
     if state.leader[0] >= 0:
@@ -90,7 +90,7 @@ def choose_leader(state, rng):  # type: ignore[no-untyped-def]
     measure_lead(state)
 
 
-@inner
+@kernel
 def kl_upper_near(p, minus_entropy, bound, q):  # type: ignore[no-untyped-def]
     """`kl_upper`, to about 1e-12, by Newton's method from a value near it."""
     if 0.0 < p < 1.0 and bound > 0.0:
@@ -104,7 +104,7 @@ def kl_upper_near(p, minus_entropy, bound, q):  # type: ignore[no-untyped-def]
     return kl_upper(p, bound)
 
 
-@inner
+@kernel
 def index(state, item, k, level):  # type: ignore[no-untyped-def]
     """The KL-UCB index u of an item at a position."""
     n = state.shown[item, k]
@@ -118,7 +118,7 @@ def index(state, item, k, level):  # type: ignore[no-untyped-def]
     return state.upper[item, k]
 
 
-@inner
+@kernel
 def add_swap(state, n, k, other, level):  # type: ignore[no-untyped-def]
     """Add the neighbour in which two positions of the leader exchange their items; returns the new number of neighbours."""
     item, moved = state.leader[k], state.leader[other]
@@ -128,7 +128,7 @@ def add_swap(state, n, k, other, level):  # type: ignore[no-untyped-def]
     return n + 1
 
 
-@inner
+@kernel
 def add_replacements(state, n, k, level):  # type: ignore[no-untyped-def]
     """Add the neighbours in which position k shows an item outside the leader; returns the new number of neighbours."""
     for item in range(len(state.place_of)):
@@ -139,7 +139,7 @@ def add_replacements(state, n, k, level):  # type: ignore[no-untyped-def]
     return n
 
 
-@inner
+@kernel
 def add_neighbours(state, rng, level):  # type: ignore[no-untyped-def]
     """Add all neighbours of the leader; returns how many there are."""
     n_positions, n = len(state.leader), 0
@@ -153,7 +153,7 @@ def add_neighbours(state, rng, level):  # type: ignore[no-untyped-def]
     return add_replacements(state, n, state.positions[n_positions - 1], level)
 
 
-@inner
+@kernel
 def choose_change(state, rng, n):  # type: ignore[no-untyped-def]
     """The neighbour of the largest sum of indices, or -1 for the leader itself; ties at random."""
     largest = 0.0
@@ -186,7 +186,7 @@ def rank(state, rng, ranking):  # type: ignore[no-untyped-def]
         ranking[k] = item
 
 
-@inner
+@kernel
 def learn(state, item, k, click):  # type: ignore[no-untyped-def]
     state.clicks[item, k] += click
     state.shown[item, k] += 1
@@ -269,7 +269,7 @@ class GRAB(LeaderAgent):
 
     def best(self) -> NDArray[np.int64]:
         state, ranking = self.state, np.empty(self.n_positions, np.int64)
-        assign(state.mean, np.arange(self.n_items), ranking, state.potential.copy(), state.path.copy())
+        entry(assign)(state.mean, np.arange(self.n_items), ranking, state.potential.copy(), state.path.copy())
         return ranking
 
     def _state_sizes(self) -> dict[str, int]:

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from ..core.checks import Choices
-from ..core.kernels import inner, kernel
+from ..core.kernels import kernel
 
 FIRST_CLICK, LAST_CLICK = 0, 1
 FEEDBACK = Choices(("first_click", "last_click"))
@@ -34,7 +34,7 @@ def sort_by_index(index, order):  # type: ignore[no-untyped-def]
         order[j + 1] = item
 
 
-@inner
+@kernel
 def sort_stably(index, order):  # type: ignore[no-untyped-def]
     """Sort ``order`` by decreasing index, ties as they stand."""
     for i in range(1, len(order)):
@@ -46,7 +46,7 @@ def sort_stably(index, order):  # type: ignore[no-untyped-def]
         order[j + 1] = item
 
 
-@inner
+@kernel
 def shuffle_ties(index, order, rng, count):  # type: ignore[no-untyped-def]
     """In a sorted order, put ties that reach into the first ``count`` in random order."""
     n_items = len(order)
@@ -76,7 +76,7 @@ def rank_by_index(index, order, rng, count):  # type: ignore[no-untyped-def]
     shuffle_ties(index, order, rng, count)
 
 
-@inner
+@kernel
 def choose_largest(index, order, count):  # type: ignore[no-untyped-def]
     """Put the items of the ``count`` largest indices into ``order[:count]``, in decreasing order, ties by id.
 
@@ -115,14 +115,14 @@ def rank_by_draw(index, order, rng, count):  # type: ignore[no-untyped-def]
         shuffle_ties(index, order[:count], rng, count)
 
 
-@inner
+@kernel
 def show(order, ranking):  # type: ignore[no-untyped-def]
     """Write the first items of an order into the list."""
     for k in range(len(ranking)):
         ranking[k] = order[k]
 
 
-@inner
+@kernel
 def show_any(order, rng, ranking):  # type: ignore[no-untyped-def]
     """Write a uniformly random list of the items of an order."""
     shuffle_front(rng, order, 0, len(order), len(ranking))
@@ -176,7 +176,7 @@ def x_log_x(x):  # type: ignore[no-untyped-def]
     return x * math.log(x) if x > 0 else 0.0
 
 
-@inner
+@kernel
 def log_likelihood(clicks, displays):  # type: ignore[no-untyped-def]
     """The log-likelihood of counts under the rate at which it is largest, their mean."""
     return x_log_x(clicks) + x_log_x(displays - clicks) - x_log_x(displays)
@@ -189,7 +189,7 @@ def exploration(t, c):  # type: ignore[no-untyped-def]
     return max(log_t + c * math.log(log_t), 0.0) if log_t > 0.0 else 0.0
 
 
-@inner
+@kernel
 def examined_positions(clicks, feedback):  # type: ignore[no-untyped-def]
     """How many positions a cascade agent takes as examined: up to the first or last click, all shown ones without a click."""
     if feedback == FIRST_CLICK:
@@ -206,7 +206,7 @@ def examined_positions(clicks, feedback):  # type: ignore[no-untyped-def]
     return n_shown
 
 
-@inner
+@kernel
 def is_beaten(beats, part, item, number):  # type: ignore[no-untyped-def]
     """Whether an item is beaten by one that has no part yet, or this one."""
     beaten = False
@@ -217,7 +217,7 @@ def is_beaten(beats, part, item, number):  # type: ignore[no-untyped-def]
     return beaten
 
 
-@inner
+@kernel
 def peel(beats, part, order, start):  # type: ignore[no-untyped-def]
     """Divide the items into parts: those that no other item beats, then those that none of the rest beats, and so on.
 

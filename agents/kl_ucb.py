@@ -14,7 +14,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.kernels import inner, kernel
+from ..core.kernels import kernel
 from ..core.state import Floats, Ints
 from ..envs.spaces import check_ranking
 from .agent import CompiledAgent, rates
@@ -48,14 +48,14 @@ class KLUCBState(NamedTuple):
     c: float  # of the exploration term
 
 
-@inner
+@kernel
 def solve_index(state, item, bound):  # type: ignore[no-untyped-def]
     """The index by its definition: the largest q with N KL(ŵ, q) ≤ b, infinite where N = 0."""
     n = state.examined[item]
     return kl_upper(state.clicks[item] / n, bound / n) if n > 0 else np.inf
 
 
-@inner
+@kernel
 def refine_index(state, item, bound):  # type: ignore[no-untyped-def]
     """The index by Newton's method from its last value; by `solve_index` where that does not converge.
 
@@ -77,7 +77,7 @@ def refine_index(state, item, bound):  # type: ignore[no-untyped-def]
     return solve_index(state, item, bound)
 
 
-@inner
+@kernel
 def solve_close(state, bound, count):  # type: ignore[no-untyped-def]
     """Solve for the indices in runs of close ones that reach into the first ``count``; for equal counts once."""
     is_solved = False  # the index of the item above
@@ -109,7 +109,7 @@ def rank_klucb(state, rng, ranking):  # type: ignore[no-untyped-def]
     put_by_position(state, state.order, ranking)
 
 
-@inner
+@kernel
 def learn_klucb(state, item, click):  # type: ignore[no-untyped-def]
     state.clicks[item] += click
     state.examined[item] += 1
@@ -125,7 +125,7 @@ def update_klucb(state, ranking, clicks):  # type: ignore[no-untyped-def]
     learn_examined(state, ranking, clicks)
 
 
-@inner
+@kernel
 def forget_klucb(state, item):  # type: ignore[no-untyped-def]
     """Forget the clicks on an item."""
     state.clicks[item], state.examined[item], state.peak[item] = 0, 0, 0.0

@@ -7,14 +7,14 @@ from typing import ClassVar
 import numpy as np
 
 from ..core.checks import check_count
-from ..core.kernels import inner, kernel
+from ..core.kernels import entry, kernel
 from .agent import CompiledAgent, doubled
 from .kernels import exploration
 
 FEW = 64
 
 
-@inner
+@kernel
 def place_in(slots, leaders, n_leaders, leader):  # type: ignore[no-untyped-def]
     """The slot of a leader in the hash table, or the free slot where it belongs."""
     mixed = np.int64(1)
@@ -34,7 +34,7 @@ def place_in(slots, leaders, n_leaders, leader):  # type: ignore[no-untyped-def]
     return slot
 
 
-@inner
+@kernel
 def find_leader(state, leader):  # type: ignore[no-untyped-def]
     """The number of a leader, ``(n,)`` integers; new leaders get the next number and a slot in the hash table."""
     slot = place_in(state.slots, state.leaders, state.n_leaders[0], leader)
@@ -47,7 +47,7 @@ def find_leader(state, leader):  # type: ignore[no-untyped-def]
     return state.slots[slot]
 
 
-@inner
+@kernel
 def level_of(state, s):  # type: ignore[no-untyped-def]
     """The level of confidence in the s-th session of a leader: log T, or ``log s + 3 log log s`` without a horizon."""
     if state.log_horizon >= 0.0:
@@ -84,5 +84,5 @@ class LeaderAgent(CompiledAgent):
         leaders, led = np.zeros((room, self.state.leaders.shape[1]), np.int32), np.zeros(room, np.int64)
         leaders[:n_leaders], led[:n_leaders] = self.state.leaders[:n_leaders], self.state.led[:n_leaders]
         slots = np.full(2 * room, -1, np.int32)
-        enter_all(slots, leaders, n_leaders)
+        entry(enter_all)(slots, leaders, n_leaders)
         self.state = self.state._replace(leaders=leaders, led=led, slots=slots)

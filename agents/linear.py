@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..core.checks import browsing_probabilities
-from ..core.kernels import inner, kernel
+from ..core.kernels import kernel
 from ..core.state import Floats, Ints
 from .agent import ContextualAgent
 from .hyperparameters import at_least, hyperparameter
@@ -66,7 +66,7 @@ class LinearState(NamedTuple):
 # changing the order of any sum.
 
 
-@inner
+@kernel
 def multiply(matrix, x, product):  # type: ignore[no-untyped-def]
     """``product = matrix @ x`` for a symmetric matrix."""
     d = len(x)
@@ -77,7 +77,7 @@ def multiply(matrix, x, product):  # type: ignore[no-untyped-def]
             product[j] += x[i] * matrix[i, j]
 
 
-@inner
+@kernel
 def dot(x, y):  # type: ignore[no-untyped-def]
     total = 0.0
     for i in range(len(x)):
@@ -85,7 +85,7 @@ def dot(x, y):  # type: ignore[no-untyped-def]
     return total
 
 
-@inner
+@kernel
 def cholesky(matrix, ridge, factor):  # type: ignore[no-untyped-def]
     """The lower triangle of ``factor`` becomes the F with ``F Fᵀ = matrix``, whose eigenvalues are ``ridge`` or more.
 
@@ -99,7 +99,7 @@ def cholesky(matrix, ridge, factor):  # type: ignore[no-untyped-def]
             factor[i, j] = math.sqrt(max(total, 0.5 * ridge)) if i == j else total / factor[j, j]
 
 
-@inner
+@kernel
 def solve_lower(factor, x):  # type: ignore[no-untyped-def]
     """Solve ``F z = x`` in place."""
     for i in range(len(x)):
@@ -108,7 +108,7 @@ def solve_lower(factor, x):  # type: ignore[no-untyped-def]
         x[i] /= factor[i, i]
 
 
-@inner
+@kernel
 def solve_upper(factor, x):  # type: ignore[no-untyped-def]
     """Solve ``Fᵀ z = x`` in place."""
     for i in range(len(x) - 1, -1, -1):
@@ -117,7 +117,7 @@ def solve_upper(factor, x):  # type: ignore[no-untyped-def]
             x[k] -= factor[i, k] * x[i]
 
 
-@inner
+@kernel
 def add_sample(state, x, weight, click):  # type: ignore[no-untyped-def]
     """``A += w² x xᵀ``, ``b += w c x``, and ``A⁻¹`` by the formula of Sherman and Morrison.
 
@@ -140,7 +140,7 @@ def add_sample(state, x, weight, click):  # type: ignore[no-untyped-def]
     return safe
 
 
-@inner
+@kernel
 def refresh(state):  # type: ignore[no-untyped-def]
     """``A⁻¹`` anew from A, by its `cholesky` factor."""
     cholesky(state.gram, state.ridge, state.factor)
@@ -155,7 +155,7 @@ def refresh(state):  # type: ignore[no-untyped-def]
 # ------------------------------------------------------------------------------------------------------------- the agents
 
 
-@inner
+@kernel
 def show_largest(index, order, rng, ranking):  # type: ignore[no-untyped-def]
     """Write the candidates of largest index in decreasing order; each position draws among those within `TIE` of the best."""
     n_items = len(index)
@@ -177,14 +177,14 @@ def show_largest(index, order, rng, ranking):  # type: ignore[no-untyped-def]
         ranking[k] = order[k]
 
 
-@inner
+@kernel
 def upper_bound(state, x, radius):  # type: ignore[no-untyped-def]
     """``θᵀx + radius sqrt(xᵀA⁻¹x)``"""
     multiply(state.inverse, x, state.vector)
     return dot(state.theta, x) + radius * math.sqrt(max(dot(state.vector, x), 0.0))
 
 
-@inner
+@kernel
 def confidence(state, n_positions):  # type: ignore[no-untyped-def]
     """``α_t = sqrt(d ln(1 + φ' t / (d λ)) + 2 ln(t K)) + sqrt(λ β)``, β = d; or the given alpha."""
     if state.exploration >= 0.0:
@@ -195,7 +195,7 @@ def confidence(state, n_positions):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def rank_optimistic(state, rng, features, ranking):  # type: ignore[no-untyped-def]
+def rank_optimistic(state, rng, ranking, features):  # type: ignore[no-untyped-def]
     alpha = confidence(state, len(ranking))
     for a in range(len(features)):
         state.indices[a] = upper_bound(state, features[a], alpha)
@@ -203,7 +203,7 @@ def rank_optimistic(state, rng, features, ranking):  # type: ignore[no-untyped-d
 
 
 @kernel
-def rank_by_posterior(state, rng, features, ranking):  # type: ignore[no-untyped-def]
+def rank_by_posterior(state, rng, ranking, features):  # type: ignore[no-untyped-def]
     # With A = F Fᵀ and z of independent standard normals, F⁻ᵀz has the covariance A⁻¹.
     sample = state.vector
     for i in range(len(sample)):
@@ -218,7 +218,7 @@ def rank_by_posterior(state, rng, features, ranking):  # type: ignore[no-untyped
 
 
 @kernel
-def update_ridge(state, features, ranking, clicks):  # type: ignore[no-untyped-def]
+def update_ridge(state, ranking, clicks, features):  # type: ignore[no-untyped-def]
     n_samples = len(ranking) if state.feedback == ALL_POSITIONS else examined_positions(clicks, state.feedback)
     last, safe = 0, True  # k' of the last click, counted from 1; 0 before any
     for k in range(n_samples):

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..core.checks import check_flag
-from ..core.kernels import inner, kernel
+from ..core.kernels import entry, kernel
 from ..core.state import Floats, Ints
 from ..envs.scan import scan
 from .agent import CompiledAgent
@@ -157,31 +157,31 @@ class State(NamedTuple):
 # -------------------------------------------------------------------------------------------------------------- attractions
 
 
-@inner
+@kernel
 def clicks_on(state, h, i):  # type: ignore[no-untyped-def]
     """Those that tell of the attraction: in the TPBM without those that the position gets anyway."""
     return max(state.total[i] - state.offset[i], 0.0) if h == TPBM else state.total[i]
 
 
-@inner
+@kernel
 def estimate(state, h, i):  # type: ignore[no-untyped-def]
     s = clicks_on(state, h, i)
     return (s + PRIOR) / (max(s, state.exposure[h, i]) + 2.0 * PRIOR)
 
 
-@inner
+@kernel
 def profile(state, h, i):  # type: ignore[no-untyped-def]
     """The attraction for which a fit is made: a small correction of S/E, without bounds."""
     return (state.total[i] + PRIOR) / (state.exposure[h, i] + 2.0 * PRIOR)
 
 
-@inner
+@kernel
 def own_share(state, w, i):  # type: ignore[no-untyped-def]
     """Expected clicks that tell of their cell alone; the rest tells of the attraction of the item."""
     return w * max(1.0 - w / (state.total[i] + PRIOR), 0.0)
 
 
-@inner
+@kernel
 def vary(p, d):  # type: ignore[no-untyped-def]
     """sin²(asin √p + atan d), a draw from the posterior of a probability; continued beyond 0 and 1."""
     q = 1.0 - p
@@ -191,7 +191,7 @@ def vary(p, d):  # type: ignore[no-untyped-def]
     return 2.0 - drawn if p * d * d > q else drawn
 
 
-@inner
+@kernel
 def bounded(p):  # type: ignore[no-untyped-def]
     return min(max(p, LEAST), 1.0 - LEAST)
 
@@ -199,13 +199,13 @@ def bounded(p):  # type: ignore[no-untyped-def]
 # ---------------------------------------------------------------------------------------------------------------------- fit
 
 
-@inner
+@kernel
 def step(score, information, longest):  # type: ignore[no-untyped-def]
     """The factor of a Newton step on a logarithmic scale."""
     return math.exp(min(max(score / information, -longest), longest))
 
 
-@inner
+@kernel
 def fit_cell(state, h, k, begin, end, prior):  # type: ignore[no-untyped-def]
     """A Newton step for γ_kj, the same for begin ≤ j < end."""
     old = state.examination[h, k, begin]
@@ -223,7 +223,7 @@ def fit_cell(state, h, k, begin, end, prior):  # type: ignore[no-untyped-def]
     return new
 
 
-@inner
+@kernel
 def fit_examination(state, h):  # type: ignore[no-untyped-def]
     """PBM, UBM: γ, of which the largest is 1, because only products with attractions can be known.
 
@@ -249,7 +249,7 @@ def fit_examination(state, h):  # type: ignore[no-untyped-def]
     decompose(state, h, state.examination[h], state.precision[h])
 
 
-@inner
+@kernel
 def decompose(state, h, gamma, root):  # type: ignore[no-untyped-def]
     """The Cholesky factor of the precision of log γ, whole rows of it, on the profile likelihood; and the exposures anew."""
     n, w = len(state.row), state.low
@@ -271,7 +271,7 @@ def decompose(state, h, gamma, root):  # type: ignore[no-untyped-def]
     cholesky(root, 2.0 * TINY, root)
 
 
-@inner
+@kernel
 def fit_scan(state, h, first, end):  # type: ignore[no-untyped-def]
     """DBN, DCM: g, the probability to go on after a skip, and c_x, that after a click of the source x.
 
@@ -319,7 +319,7 @@ def fit_scan(state, h, first, end):  # type: ignore[no-untyped-def]
             exposure[i] = max(exposure[i] + (c[x] - old) * state.displays_after[x, i], 0.0)
 
 
-@inner
+@kernel
 def fit_trust(state):  # type: ignore[no-untyped-def]
     """TPBM: u and v, by least squares; the least u/v is 0, the largest v is 1, because only u + v a can be known."""
     n, least, largest = len(state.row), np.inf, 0.0
@@ -361,7 +361,7 @@ def fit_trust(state):  # type: ignore[no-untyped-def]
             state.exposure[TPBM, i] += state.slope[k] * displays
 
 
-@inner
+@kernel
 def compare_trust(state):  # type: ignore[no-untyped-def]
     """The evidence for the TPBM beside that for the PBM, which it contains: from all counts, less 3/2 for each parameter more.
 
@@ -377,7 +377,7 @@ def compare_trust(state):  # type: ignore[no-untyped-def]
                 state.evidence[TPBM] += s * math.log(q / p) + (n - s) * math.log((1.0 - q) / (1.0 - p))
 
 
-@inner
+@kernel
 def weigh_hypotheses(state):  # type: ignore[no-untyped-def]
     least, total = LEAST_SHARE * state.t[0] ** (-2.0 / 3.0), 0.0
     state.leader[0] = np.argmax(state.evidence)
@@ -390,7 +390,7 @@ def weigh_hypotheses(state):  # type: ignore[no-untyped-def]
         state.share[h] /= total
 
 
-@inner
+@kernel
 def fit(state):  # type: ignore[no-untyped-def]
     """Estimate all parameters anew. The windows keep their share of the exposures, also those of a new leader."""
     for h in range(len(state.evidence)):
@@ -413,7 +413,7 @@ def fit(state):  # type: ignore[no-untyped-def]
 # --------------------------------------------------------------------------------------------------------------------- list
 
 
-@inner
+@kernel
 def take_parameters(state, h):  # type: ignore[no-untyped-def]
     """The estimates of a hypothesis, to be varied."""
     for k in range(len(state.row)):
@@ -424,7 +424,7 @@ def take_parameters(state, h):  # type: ignore[no-untyped-def]
                 state.gamma[k, j] = state.examination[h, k, j]
 
 
-@inner
+@kernel
 def draw_parameters(state, h, width, rng):  # type: ignore[no-untyped-def]
     """Around the estimates; rows of γ by the factors exp x, with x = R^-T z less its mean. ``last`` becomes these, less 1."""
     take_parameters(state, h)
@@ -450,7 +450,7 @@ def draw_parameters(state, h, width, rng):  # type: ignore[no-untyped-def]
         x[k] = factor - 1.0
 
 
-@inner
+@kernel
 def draw_attractions(state, h, t, calm, rng):  # type: ignore[no-untyped-def]
     """A draw for each item: from all of its clicks, or, with the odds of a change, from those since, or from the prior."""
     detects, now, u = state.detect and h == state.leader[0], state.changes[0] + rate_of_changes(state, t), rng.random()
@@ -479,7 +479,7 @@ def draw_attractions(state, h, t, calm, rng):  # type: ignore[no-untyped-def]
         state.attraction[i] = bounded(state.draws[i])
 
 
-@inner
+@kernel
 def expected_clicks(state, h, row):  # type: ignore[no-untyped-def]
     """On a list, if attractions and parameters are those of the scratch arrays."""
     total = 0.0
@@ -503,12 +503,12 @@ def expected_clicks(state, h, row):  # type: ignore[no-untyped-def]
     return total
 
 
-@inner
+@kernel
 def swap(array, i, j):  # type: ignore[no-untyped-def]
     array[i], array[j] = array[j], array[i]
 
 
-@inner
+@kernel
 def arrange_scan(state, n):  # type: ignore[no-untyped-def]
     """DBN: the best list of the first n items of the order, exactly."""
     gain, onward, ratio = state.scanned[0, :n], state.scanned[1, :n], state.scanned[2, :n]
@@ -521,7 +521,7 @@ def arrange_scan(state, n):  # type: ignore[no-untyped-def]
         state.row[k] = state.order[state.target[k]]
 
 
-@inner
+@kernel
 def arrange(state, h, m):  # type: ignore[no-untyped-def]
     """The list of the first m items of the order, more than K in the DBN alone.
 
@@ -650,7 +650,7 @@ def update(state, ranking, clicks):  # type: ignore[no-untyped-def]
         state.t[2] = state.t[1] + 1 + int(GROWTH * state.t[1])
 
 
-@inner
+@kernel
 def foretell(state, i, click, k):  # type: ignore[no-untyped-def]
     """Each hypothesis gets the probability that it gave to what happened."""
     for h in range(len(state.likelihood)):
@@ -661,14 +661,14 @@ def foretell(state, i, click, k):  # type: ignore[no-untyped-def]
             state.likelihood[h] = 1.0
 
 
-@inner
+@kernel
 def source_of(state, i):  # type: ignore[no-untyped-def]
     """What a click on an item is: a source of its own, or, if another item has taken that, the common one."""
     m = i % len(state.owner)
     return m + 1 if state.owner[m] == i else len(state.owner) + 1
 
 
-@inner
+@kernel
 def take_source(state, i):  # type: ignore[no-untyped-def]
     """What a click on an item is, after it has taken its source from another item that has fewer clicks."""
     m = i % len(state.owner)
@@ -678,7 +678,7 @@ def take_source(state, i):  # type: ignore[no-untyped-def]
     return source_of(state, i)
 
 
-@inner
+@kernel
 def release(state, x):  # type: ignore[no-untyped-def]
     """Add what is known of a source to the common one, whose continuation it gets."""
     common = len(state.owner) + 1
@@ -694,19 +694,19 @@ def release(state, x):  # type: ignore[no-untyped-def]
 # ------------------------------------------------------------------------------------------------------------------- change
 
 
-@inner
+@kernel
 def rate_of_changes(state, t):  # type: ignore[no-untyped-def]
     """How many changes are expected in the next session."""
     return (FIRST_CHANGE + state.changes[1]) / t
 
 
-@inner
+@kernel
 def close_window(state, i, began):  # type: ignore[no-untyped-def]
     state.recent_total[i], state.recent_exposure[i], state.recent_offset[i] = 0.0, 0.0, 0.0
     state.change[i], state.began[i] = 1.0, began
 
 
-@inner
+@kernel
 def look_for_change(state, i, click, k):  # type: ignore[no-untyped-def]
     """Evidence of an observation: how much better the window foretells it than all clicks do, as the leader sees it."""
     h, now = state.leader[0], state.changes[0]
@@ -724,7 +724,7 @@ def look_for_change(state, i, click, k):  # type: ignore[no-untyped-def]
     state.recent_offset[i] += u
 
 
-@inner
+@kernel
 def judge_window(state, i):  # type: ignore[no-untyped-def]
     now = state.changes[0]
     if state.change[i] < FALLEN or state.recent_exposure[i] > HALF * state.exposure[state.leader[0], i]:
@@ -742,7 +742,7 @@ def judge_window(state, i):  # type: ignore[no-untyped-def]
         close_window(state, i, now)
 
 
-@inner
+@kernel
 def keep(state, i, clicks, displays):  # type: ignore[no-untyped-def]
     """Keep of an item these shares of its clicks and of its displays; what follows clicks on it is forgotten."""
     common = len(state.owner) + 1
@@ -768,7 +768,7 @@ def keep(state, i, clicks, displays):  # type: ignore[no-untyped-def]
 # -------------------------------------------------------------------------------------------------------------------- guard
 
 
-@inner
+@kernel
 def guard(state):  # type: ignore[no-untyped-def]
     """From production towards the list that is wanted: all at once, or else in steps, those of them that are safe.
 
@@ -797,7 +797,7 @@ def guard(state):  # type: ignore[no-untyped-def]
                 break
 
 
-@inner
+@kernel
 def place_of(row, item):  # type: ignore[no-untyped-def]
     for k in range(len(row)):
         if row[k] == item:
@@ -805,7 +805,7 @@ def place_of(row, item):  # type: ignore[no-untyped-def]
     return len(row)
 
 
-@inner
+@kernel
 def is_safe(state):  # type: ignore[no-untyped-def]
     """Whether under every credible hypothesis the list surely loses no more than it may."""
     safe = True
@@ -814,12 +814,12 @@ def is_safe(state):  # type: ignore[no-untyped-def]
     return safe
 
 
-@inner
+@kernel
 def advantage(state, h):  # type: ignore[no-untyped-def]
     return expected_clicks(state, h, state.row) - (1.0 - state.tolerance) * expected_clicks(state, h, state.production)
 
 
-@inner
+@kernel
 def surplus(state, h):  # type: ignore[no-untyped-def]
     """A lower bound of the advantage: CERTAIN standard errors below its estimate, to first order in what is uncertain.
 
@@ -942,7 +942,7 @@ class MixTS(CompiledAgent):
 
     def best(self) -> NDArray[np.int64]:
         copies = self.state._replace(**{name: array.copy() for name, array in self._arrays().items()})
-        find_best(copies)
+        entry(find_best)(copies)
         return copies.row
 
     def _state_sizes(self) -> dict[str, int]:

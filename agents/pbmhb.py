@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.checks import check_flag
-from ..core.kernels import inner, kernel
+from ..core.kernels import kernel
 from ..core.state import Floats, Ints
 from .agent import CompiledAgent, rates
 from .hyperparameters import above, count, hyperparameter
@@ -56,7 +56,7 @@ def mass_within(x, sigma):  # type: ignore[no-untyped-def]
     return 0.5 * (math.erf((1.0 - x) / scale) + math.erf(x / scale))
 
 
-@inner
+@kernel
 def log_likelihood_change(clicks, misses, x, y, others, log_miss, proposed):  # type: ignore[no-untyped-def]
     """The change of the log-likelihood if one parameter changes from x to y.
 
@@ -76,14 +76,14 @@ def log_likelihood_change(clicks, misses, x, y, others, log_miss, proposed):  # 
     return change
 
 
-@inner
+@kernel
 def is_accepted(rng, change, x, y, sigma):  # type: ignore[no-untyped-def]
     """Whether Metropolis-Hastings accepts the step from x to y; the cut-off at 0 and 1 differs for x and y."""
     chance = change + math.log(mass_within(x, sigma) / mass_within(y, sigma))
     return chance >= 0.0 or rng.random() < math.exp(chance)
 
 
-@inner
+@kernel
 def sweep(state, rng, sigma):  # type: ignore[no-untyped-def]
     """Propose one step of each parameter."""
     n_items, n_positions = state.clicks.shape
@@ -123,7 +123,7 @@ def rank(state, rng, ranking):  # type: ignore[no-untyped-def]
         ranking[state.positions[k]] = state.items[k]
 
 
-@inner
+@kernel
 def learn(state, item, k, click):  # type: ignore[no-untyped-def]
     state.clicks[item, k] += click
     state.misses[item, k] += 1 - click

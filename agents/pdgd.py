@@ -7,7 +7,7 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from ..core.kernels import inner, kernel
+from ..core.kernels import kernel
 from ..core.state import Floats, Ints
 from .agent import ContextualAgent
 from .hyperparameters import above, hyperparameter
@@ -26,7 +26,7 @@ class State(NamedTuple):
     learning_rate: float  # η
 
 
-@inner
+@kernel
 def log_add(a, b):  # type: ignore[no-untyped-def]
     """log(e^a + e^b)"""
     if a == -np.inf:
@@ -34,7 +34,7 @@ def log_add(a, b):  # type: ignore[no-untyped-def]
     return max(a, b) + math.log1p(math.exp(-abs(a - b)))
 
 
-@inner
+@kernel
 def measure_rests(state, ranking):  # type: ignore[no-untyped-def]
     n_positions = len(ranking)
     for item in range(len(state.scores)):
@@ -69,7 +69,7 @@ def preference(state, ranking, place, other):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def rank(state, rng, features, ranking):  # type: ignore[no-untyped-def]
+def rank(state, rng, ranking, features):  # type: ignore[no-untyped-def]
     for item in range(len(features)):
         state.scores[item] = dot(state.weights, features[item])
         state.draws[item] = state.scores[item] - math.log(-math.log(1.0 - rng.random()))
@@ -78,7 +78,7 @@ def rank(state, rng, features, ranking):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def update(state, features, ranking, clicks):  # type: ignore[no-untyped-def]
+def update(state, ranking, clicks, features):  # type: ignore[no-untyped-def]
     n_positions = len(ranking)
     considered = 0  # places, down to one below the last click
     for k in range(n_positions):

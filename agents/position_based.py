@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..core.checks import probabilities
-from ..core.kernels import inner, kernel
+from ..core.kernels import kernel
 from ..core.state import Flags, Floats, Ints
 from .agent import CompiledAgent, rates
 from .hyperparameters import at_least, hyperparameter, sessions
@@ -57,7 +57,7 @@ class PBMUCBState(NamedTuple):
     epsilon: float
 
 
-@inner
+@kernel
 def bound_means(state, rng):  # type: ignore[no-untyped-def]
     # S/Ñ + sqrt(N/Ñ) sqrt(δ/(2Ñ)) with δ = (1 + ε) log t
     radius = math.sqrt((1.0 + state.epsilon) * math.log(state.t[0] + 1))
@@ -66,7 +66,7 @@ def bound_means(state, rng):  # type: ignore[no-untyped-def]
     return state.indices, state.order
 
 
-@inner
+@kernel
 def learn_ucb(state, item, k, click):  # type: ignore[no-untyped-def]
     state.clicks[item] += click
     state.displays[item] += 1
@@ -162,7 +162,7 @@ class PBMPIEState(NamedTuple):
     bound: float  # (1 + ε) log T
 
 
-@inner
+@kernel
 def is_promising(state, item, x):  # type: ignore[no-untyped-def]
     """Whether U_i ≥ x, where U_i is the largest q from the minimiser of Φ_i on with Φ_i(q) ≤ bound.
 
@@ -215,7 +215,7 @@ def rank_pie(state, rng, ranking):  # type: ignore[no-untyped-def]
         ranking[state.positions[n_positions - 1]] = chosen
 
 
-@inner
+@kernel
 def learn_pie(state, item, k, click):  # type: ignore[no-untyped-def]
     state.clicks[item, k] += click
     state.displays[item, k] += 1

@@ -8,7 +8,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.kernels import inner, kernel
+from ..core.kernels import entry, kernel
 from ..core.state import Flags, Floats, Ints
 from .kernels import rank_by_draw
 from .position_based import ExaminationAgent
@@ -55,7 +55,7 @@ def log_density(state, item, x):  # type: ignore[no-untyped-def]
     return result
 
 
-@inner
+@kernel
 def slope(state, item, x):  # type: ignore[no-untyped-def]
     result = state.clicks[item] / x if state.clicks[item] > 0 else 0.0
     for k in range(len(state.examination)):
@@ -64,7 +64,7 @@ def slope(state, item, x):  # type: ignore[no-untyped-def]
     return result
 
 
-@inner
+@kernel
 def curvature(state, item, x):  # type: ignore[no-untyped-def]
     """Minus the second derivative of the log density."""
     result = state.clicks[item] / (x * x) if state.clicks[item] > 0 else 0.0
@@ -75,7 +75,7 @@ def curvature(state, item, x):  # type: ignore[no-untyped-def]
     return result
 
 
-@inner
+@kernel
 def find_mode(state, item):  # type: ignore[no-untyped-def]
     """The root of the decreasing slope in [0, 1], by Newton's method within a shrinking bracket."""
     if state.clicks[item] == 0:
@@ -178,14 +178,14 @@ def draw_posterior(state, item, rng):  # type: ignore[no-untyped-def]
                 return x
 
 
-@inner
+@kernel
 def draw_posteriors(state, rng):  # type: ignore[no-untyped-def]
     for item in range(len(state.draws)):
         state.draws[item] = draw_posterior(state, item, rng)
     return state.draws, state.order
 
 
-@inner
+@kernel
 def learn_ts(state, item, k, click):  # type: ignore[no-untyped-def]
     state.clicks[item] += click
     state.misses[item, k] += 1 - click
@@ -244,7 +244,7 @@ class PBMTS(ExaminationAgent):
     def best(self) -> NDArray[np.int64]:
         copies = self.state._replace(**{name: array.copy() for name, array in self._arrays().items()})
         for item in np.flatnonzero(copies.stale):
-            build_hat(copies, item)
+            entry(build_hat)(copies, item)
         return self._best_by(copies.mode)
 
 
@@ -260,7 +260,7 @@ class BCMPTSState(NamedTuple):
     positions: Ints  # (K,) positions by decreasing κ
 
 
-@inner
+@kernel
 def draw_corrected(state, rng):  # type: ignore[no-untyped-def]
     for item in range(len(state.draws)):
         clicks = state.clicks[item]
@@ -268,7 +268,7 @@ def draw_corrected(state, rng):  # type: ignore[no-untyped-def]
     return state.draws, state.order
 
 
-@inner
+@kernel
 def learn_bc(state, item, k, click):  # type: ignore[no-untyped-def]
     state.clicks[item] += click
     state.weight[item] += state.examination[k]

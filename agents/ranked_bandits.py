@@ -9,7 +9,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.kernels import inner, specialise
+from ..core.kernels import kernel
 from ..core.state import Flags, Floats, Ints
 from .agent import CompiledAgent, Seed, rates
 from .hyperparameters import between, hyperparameter, sessions
@@ -19,39 +19,41 @@ from .search_space import Range
 
 # --------------------------------------------------------------------------------------------------------------- the shell
 
-# Left open in the templates below; `specialise` binds them to a base bandit. ``choose(state, k, rng)`` is the choice of the
-# bandit of position k; ``learn(state, k, item, reward)`` tells it what its choice brought.
-choose: Callable[..., int]
-learn: Callable[..., None]
+
+def rank_by_choices(choose: Callable[..., int]) -> Callable[..., None]:
+    """Return the `rank_kernel` of bandits whose choice at position k is ``choose(state, k, rng)``."""
+
+    @kernel
+    def rank(state, rng, ranking):  # type: ignore[no-untyped-def]
+        n_left = len(state.shown)
+        for k in range(len(ranking)):
+            item = choose(state, k, rng)
+            state.choice[k] = item
+            if state.shown[item]:  # replaced by a random one of those not shown above
+                skip, item = int(rng.random() * n_left), 0
+                while state.shown[item] or skip > 0:
+                    skip -= not state.shown[item]
+                    item += 1
+            state.shown[item] = True
+            ranking[k] = item
+            n_left -= 1
+        for k in range(len(ranking)):
+            state.shown[ranking[k]] = False
+
+    return rank
 
 
-def _rank(state, rng, ranking):  # type: ignore[no-untyped-def]
-    n_left = len(state.shown)
-    for k in range(len(ranking)):
-        item = choose(state, k, rng)
-        state.choice[k] = item
-        if state.shown[item]:  # replaced by a random one of those not shown above
-            skip, item = int(rng.random() * n_left), 0
-            while state.shown[item] or skip > 0:
-                skip -= not state.shown[item]
-                item += 1
-        state.shown[item] = True
-        ranking[k] = item
-        n_left -= 1
-    for k in range(len(ranking)):
-        state.shown[ranking[k]] = False
+def learn_choices(learn: Callable[..., None]) -> Callable[..., None]:
+    """Return the `update_kernel` of bandits to which ``learn(state, k, item, reward)`` says what the choice at position k earned."""
 
+    @kernel
+    def update(state, ranking, clicks):  # type: ignore[no-untyped-def]
+        state.t[0] += 1
+        for k in range(len(ranking)):
+            item = state.choice[k]
+            learn(state, k, item, clicks[k] if ranking[k] == item else 0)  # a click on a replacement is not the bandit's merit
 
-def chosen_by(choose: Callable[..., int]) -> Callable[..., None]:
-    """Return the `rank_kernel` by the choices of base bandits."""
-    return specialise(_rank, choose=choose)
-
-
-def _update(state, ranking, clicks):  # type: ignore[no-untyped-def]
-    state.t[0] += 1
-    for k in range(len(ranking)):
-        item = state.choice[k]
-        learn(state, k, item, clicks[k] if ranking[k] == item else 0)  # a click on a replacement is not the bandit's merit
+    return update
 
 
 def best_choices(estimates: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -82,7 +84,7 @@ class Exp3State(NamedTuple):
     gamma: float
 
 
-@inner
+@kernel
 def draw_exp3(state, k, rng):  # type: ignore[no-untyped-def]
     n_items = state.weight.shape[1]
     u = rng.random()
@@ -96,14 +98,14 @@ def draw_exp3(state, k, rng):  # type: ignore[no-untyped-def]
     return n_items - 1
 
 
-@inner
+@kernel
 def choose_exp3(state, k, rng):  # type: ignore[no-untyped-def]
     item = draw_exp3(state, k, rng)
     state.chance[k] = (1.0 - state.gamma) * state.weight[k, item] / state.total[k] + state.gamma / state.weight.shape[1]
     return item
 
 
-@inner
+@kernel
 def learn_exp3(state, k, item, reward):  # type: ignore[no-untyped-def]
     if reward == 0:
         return  # w · exp(0)
@@ -118,7 +120,7 @@ def learn_exp3(state, k, item, reward):  # type: ignore[no-untyped-def]
     sum_weights(state, k)
 
 
-@inner
+@kernel
 def sum_weights(state, k):  # type: ignore[no-untyped-def]
     state.total[k] = 0.0
     for i in range(state.weight.shape[1]):
@@ -177,8 +179,8 @@ class RankedExp3(CompiledAgent):
 
     paper = "Radlinski et al. 2008, Algorithm 2, over Exp3"
     state_type = Exp3State
-    rank_kernel = chosen_by(choose_exp3)
-    update_kernel = specialise(_update, learn=learn_exp3)
+    rank_kernel = rank_by_choices(choose_exp3)
+    update_kernel = learn_choices(learn_exp3)
 
     horizon: int = hyperparameter(check=sessions())
     gamma: float | None = hyperparameter(default=None, check=between(0, 1, closed=True), search=Range(0.0003, 1.0, log=True))
@@ -209,20 +211,20 @@ class RankedKLUCBState(NamedTuple):
     order: Annotated[Ints, "K L", range]
 
 
-@inner
+@kernel
 def bandit_of(state, k):  # type: ignore[no-untyped-def]
     """The state of the bandit of position k; its feedback rule is never asked."""
     counts = state.clicks[k], state.examined[k], state.peak[k]
     return KLUCBState(*counts, state.indices[k], state.order[k], state.t, state.positions, LAST_CLICK, C)
 
 
-@inner
+@kernel
 def choose_klucb(state, k, rng):  # type: ignore[no-untyped-def]
     rank_klucb(bandit_of(state, k), rng, state.choice[k : k + 1])
     return state.choice[k]
 
 
-@inner
+@kernel
 def learn_choice(state, k, item, reward):  # type: ignore[no-untyped-def]
     learn_klucb(bandit_of(state, k), item, reward)
 
@@ -275,8 +277,8 @@ class RankedKLUCB(CompiledAgent):
 
     paper = "Radlinski et al. 2008, Algorithm 2, over KL-UCB"
     state_type = RankedKLUCBState
-    rank_kernel = chosen_by(choose_klucb)
-    update_kernel = specialise(_update, learn=learn_choice)
+    rank_kernel = rank_by_choices(choose_klucb)
+    update_kernel = learn_choices(learn_choice)
 
     def __init__(self, n_items: int, n_positions: int, *, seed: Seed = None) -> None:
         super().__init__(n_items, n_positions, seed)

@@ -5,31 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..core.kernels import inner, specialise
+from ..core.kernels import kernel
 from .kernels import examined_positions, rank_by_index
 
-# Left open in the templates below, which bind them to an agent's kernels.
-score: Callable[..., Any]
-rank_by: Callable[..., None]
-put: Callable[..., None]
-learn: Callable[..., None]
-compare: Callable[..., bool]
 
-
-def _rank(state, rng, ranking):  # type: ignore[no-untyped-def]
-    index, order = score(state, rng)
-    rank_by(index, order, rng, len(ranking))
-    put(state, order, ranking)
-
-
-@inner
+@kernel
 def put_in_order(state, order, ranking):  # type: ignore[no-untyped-def]
     """Write the first items of an order into the list, from the top."""
     for k in range(len(ranking)):
         ranking[k] = order[k]
 
 
-@inner
+@kernel
 def put_by_position(state, order, ranking):  # type: ignore[no-untyped-def]
     """Write the first items of an order into the list, the k-th on the k-th of ``state.positions``."""
     for k in range(len(ranking)):
@@ -47,44 +34,37 @@ def largest(
         rank_by: `rank_by_index`, or for draws `rank_by_draw`.
         put: ``(state, order, ranking)``; writes the first items of the order into the list.
     """
-    return specialise(_rank, score=score, rank_by=rank_by, put=put)
 
+    @kernel
+    def rank(state, rng, ranking):  # type: ignore[no-untyped-def]
+        index, order = score(state, rng)
+        rank_by(index, order, rng, len(ranking))
+        put(state, order, ranking)
 
-def _update_examined(state, ranking, clicks):  # type: ignore[no-untyped-def]
-    for k in range(examined_positions(clicks, state.feedback)):
-        learn(state, ranking[k], clicks[k])
-
-
-def _update_shown(state, ranking, clicks):  # type: ignore[no-untyped-def]
-    for k in range(len(ranking)):
-        if clicks[k] >= 0:
-            learn(state, ranking[k], k, clicks[k])
+    return rank
 
 
 def from_examined(learn: Callable[..., None]) -> Callable[..., None]:
     """Return the `update_kernel` that calls ``learn(state, item, click)`` for each sample among the examined positions."""
-    return specialise(_update_examined, learn=learn)
+
+    @kernel
+    def update(state, ranking, clicks):  # type: ignore[no-untyped-def]
+        for k in range(examined_positions(clicks, state.feedback)):
+            learn(state, ranking[k], clicks[k])
+
+    return update
 
 
 def from_shown(learn: Callable[..., None]) -> Callable[..., None]:
     """Return the `update_kernel` that calls ``learn(state, item, k, click)`` for each sample, whatever its position k."""
-    return specialise(_update_shown, learn=learn)
 
+    @kernel
+    def update(state, ranking, clicks):  # type: ignore[no-untyped-def]
+        for k in range(len(ranking)):
+            if clicks[k] >= 0:
+                learn(state, ranking[k], k, clicks[k])
 
-def _compare_clicked(state, part, members, start, ranking, clicks, level):  # type: ignore[no-untyped-def]
-    changed = False
-    for k in range(len(ranking)):
-        state.clicked[ranking[k]] = clicks[k]
-    for k in range(len(ranking)):
-        if clicks[k] == 1:
-            i = ranking[k]
-            for place in range(start[part[i]], start[part[i] + 1]):
-                j = members[place]
-                if not state.clicked[j]:  # nor i itself
-                    changed = compare(state, i, j, level) or changed
-    for k in range(len(ranking)):
-        state.clicked[ranking[k]] = False
-    return changed
+    return update
 
 
 def of_clicked(compare: Callable[..., bool]) -> Callable[..., bool]:
@@ -93,4 +73,21 @@ def of_clicked(compare: Callable[..., bool]) -> Callable[..., bool]:
     Args:
         compare: ``(state, i, j, level)``; learns that i was clicked and j not, and returns whether this changes an order.
     """
-    return specialise(_compare_clicked, compare=compare)
+
+    @kernel
+    def compare_clicked(state, part, members, start, ranking, clicks, level):  # type: ignore[no-untyped-def]
+        changed = False
+        for k in range(len(ranking)):
+            state.clicked[ranking[k]] = clicks[k]
+        for k in range(len(ranking)):
+            if clicks[k] == 1:
+                i = ranking[k]
+                for place in range(start[part[i]], start[part[i] + 1]):
+                    j = members[place]
+                    if not state.clicked[j]:  # nor i itself
+                        changed = compare(state, i, j, level) or changed
+        for k in range(len(ranking)):
+            state.clicked[ranking[k]] = False
+        return changed
+
+    return compare_clicked

@@ -8,7 +8,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.kernels import inner, kernel
+from ..core.kernels import kernel
 from ..core.state import Flags, Ints
 from .agent import CompiledAgent
 from .hyperparameters import between, hyperparameter, sessions
@@ -49,7 +49,7 @@ def rank(state, rng, ranking):  # type: ignore[no-untyped-def]
     show(state.order, ranking)
 
 
-@inner
+@kernel
 def compare(state, i, j, log_c_delta):  # type: ignore[no-untyped-def]
     """Count a click on i without one on j, and return whether i is now known to be better."""
     state.wins[i, j] += 1

@@ -8,7 +8,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.kernels import inner, kernel
+from ..core.kernels import kernel
 from ..core.state import Flags, Floats, Ints
 from .hyperparameters import hyperparameter, sessions
 from .kernels import kl_upper, peel, show, shuffle_front
@@ -46,19 +46,19 @@ class State(NamedTuple):
     log_horizon: float  # log T; negative without a horizon
 
 
-@inner
+@kernel
 def patience(state):  # type: ignore[no-untyped-def]
     return math.log(math.log(state.t[0] + 3.0))
 
 
-@inner
+@kernel
 def strength(state, i, j):  # type: ignore[no-untyped-def]
     """τ² n of a pair: i beats j once it exceeds log log(t + 3), if τ is positive."""
     d = float(state.difference[i, j])
     return d * d / state.compared[i, j]
 
 
-@inner
+@kernel
 def choose_leader(state):  # type: ignore[no-untyped-def]
     """Find the leader partition of this session, and count the session for it."""
     if state.weakest[0] <= patience(state):  # what was certain may no longer be
@@ -78,7 +78,7 @@ def choose_leader(state):  # type: ignore[no-untyped-def]
     state.led[state.leading[0]] += 1
 
 
-@inner
+@kernel
 def may_be_better(state, j, i, level):  # type: ignore[no-untyped-def]
     """Whether j may be better than i by the present data: whether kl_upper((1 + τ_ji)/2, level / n_ji) > 1/2."""
     n = state.compared[j, i]
@@ -93,14 +93,14 @@ def may_be_better(state, j, i, level):  # type: ignore[no-untyped-def]
     return state.evidence[j, i] < level
 
 
-@inner
+@kernel
 def index_above(state, j, i, level):  # type: ignore[no-untyped-def]
     """kl_upper((1 + τ_ji)/2, level / n_ji)"""
     n = state.compared[j, i]
     return 1.0 if n == 0 or level == np.inf else kl_upper(0.5 * (1.0 + state.difference[j, i] / n), level / n)
 
 
-@inner
+@kernel
 def may_be_merged(state, order, start, b, level):  # type: ignore[no-untyped-def]
     """Whether an item of the part below b may be better than one of b."""
     for place in range(start[b + 1], start[b + 2]):
@@ -110,7 +110,7 @@ def may_be_merged(state, order, start, b, level):  # type: ignore[no-untyped-def
     return False
 
 
-@inner
+@kernel
 def challenger(state, rng, order, start, n_parts, b, level):  # type: ignore[no-untyped-def]
     """The place of the item that may be better than one of part b, from the nearest part below; -1 if there is none."""
     for below in range(b + 1, n_parts):
@@ -131,7 +131,7 @@ def challenger(state, rng, order, start, n_parts, b, level):  # type: ignore[no-
     return -1
 
 
-@inner
+@kernel
 def merge(state, rng, level, n_positions):  # type: ignore[no-untyped-def]
     """Write the parts to be shown, from the top: those of the leader, some of them merged; returns how many."""
     order, start, n_parts = state.order, state.start, state.n_parts[0]
@@ -170,7 +170,7 @@ def rank(state, rng, ranking):  # type: ignore[no-untyped-def]
     show(state.shown_order, ranking)
 
 
-@inner
+@kernel
 def compare(state, i, j, least):  # type: ignore[no-untyped-def]
     """Count a click on i without one on j, and return whether this changes which of them is certainly better."""
     state.difference[i, j] += 1

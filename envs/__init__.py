@@ -1,6 +1,7 @@
 """What an agent faces: click models, action spaces, environments and instances."""
 
-from ..core.kernels import KernelError, SessionError, kernel
+from ..core.faults import SessionError
+from ..core.kernels import KernelError, entry, kernel
 from .cascade import CascadeModel as CascadeModel
 from .click_chain import ClickChainModel as ClickChainModel
 from .click_env import ClickEnv, ClickVectorEnv
@@ -43,7 +44,7 @@ __all__ = [
     "Instance", "ItemByItem", "ItemByItemVector",
     "KernelError", "LabelledModel", "LehmerAction", "LehmerVectorAction", "LinearModel", "PiecewiseStationaryModel",
     "RankedList", "RecordRegret", "RecordVectorRegret", "ScoresAction",
-    "ScoresVectorAction", "SessionError", "Users", "check_ranking", "kernel", "list_instances", "load_instance",
+    "ScoresVectorAction", "SessionError", "Users", "check_ranking", "entry", "kernel", "list_instances", "load_instance",
     "register", "sessions",
 ]  # fmt: skip
 __all__ += [_model.__name__ for _model in CLICK_MODELS.values()]

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from ..core.checks import short
 from ..core.docstrings import entries, sections
 from ..core.faults import Fault, expect, run_checks
+from ..core.kernels import entry
 from .click_env import ClickEnv, ClickVectorEnv
 from .click_model import ClickModel
 from .contextual.model import LinearModel
@@ -141,7 +142,7 @@ class _Trial:
         clicks, examined, exits = np.full(shape, 7, np.int8), np.full(shape, 7, np.int8), np.empty(n_sessions, np.int64)
         for session, uniforms in enumerate(np.random.default_rng(0).random(shape)):
             draws = uniforms.copy()
-            exits[session] = model.sample_kernel(model.parameters, ranking, draws, clicks[session], examined[session])
+            exits[session] = entry(model.sample_kernel)(model.parameters, ranking, draws, clicks[session], examined[session])
         return clicks, examined, exits
 
     def sessions(self) -> None:

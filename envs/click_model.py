@@ -34,7 +34,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..core.checks import check_kind, check_positions
-from ..core.kernels import cause, kernel, specialise, static_kernels
+from ..core.faults import cause
+from ..core.kernels import entry, kernel, static_kernels
 from .scan import best_scan
 from .schedule import Schedule, Task
 from .spaces import check_order, check_ranking, named_ranking
@@ -163,7 +164,7 @@ class ClickModel(Users, abstract=True):
         """
         clicks, examined = np.empty((2, self.n_positions), np.int8)
         check_kind("rng", rng, np.random.Generator, "a numpy.random.Generator")
-        self.sample_kernel(self.parameters, self._checked(ranking), rng.random(self.n_positions), clicks, examined)
+        entry(self.sample_kernel)(self.parameters, self._checked(ranking), rng.random(self.n_positions), clicks, examined)
         return clicks
 
     def click_probabilities(self, ranking: ArrayLike) -> NDArray[np.float64]:
@@ -190,7 +191,7 @@ class ClickModel(Users, abstract=True):
             ValueError: on an unknown reward kind, a cutoff outside ``1..K`` or a bad ranking.
         """
         code, cutoff = self.check_reward(reward, cutoff)
-        return float(self.expected_kernel(self.parameters, self._checked(ranking), code, cutoff, self._scratch()))
+        return float(entry(self.expected_kernel)(self.parameters, self._checked(ranking), code, cutoff, self._scratch()))
 
     def optimal_ranking(self, reward: str = "clicks", cutoff: int | None = None) -> NDArray[np.int64]:
         """A list of the highest expected reward.
@@ -276,7 +277,7 @@ class ClickModel(Users, abstract=True):
         if self.scan_kernel is None:
             return None
         gain, continuation = np.empty((2, self.n_items))
-        self.scan_kernel(self.parameters, reward, gain, continuation)
+        entry(self.scan_kernel)(self.parameters, reward, gain, continuation)
         return best_scan(gain, continuation, cutoff)
 
     def _below_kernel(self) -> Callable[..., float]:
@@ -302,7 +303,7 @@ class ClickModel(Users, abstract=True):
                 f"smaller cutoff"
             )
         best, attraction = np.empty(cutoff, np.int64), self._attraction_bounds()
-        self._search_kernel()(
+        entry(self._search_kernel())(
             self.parameters,
             attraction,
             np.argsort(-attraction, kind="stable"),
@@ -317,7 +318,7 @@ class ClickModel(Users, abstract=True):
         return best
 
     def _search_kernel(self) -> Callable[..., None]:
-        return specialise(_branch_and_bound, expected=self.expected_kernel, below=self._below_kernel())
+        return branch_and_bound(self.expected_kernel, self._below_kernel())
 
     def _bounds_of_search(self, cutoff: int) -> NDArray[np.float64]:
         """``(m, m)``, in row k the bounds on the examination of the positions k.., decreasing."""
@@ -328,7 +329,7 @@ class ClickModel(Users, abstract=True):
 
     def _marginals(self, ranking: ArrayLike) -> NDArray[np.float64]:
         result = np.empty((2, self.n_positions))
-        self.marginals_kernel(self.parameters, self._checked(ranking), result[0], result[1], self._scratch())
+        entry(self.marginals_kernel)(self.parameters, self._checked(ranking), result[0], result[1], self._scratch())
         return result
 
     def _checked(self, ranking: ArrayLike) -> NDArray[np.int64]:
@@ -365,52 +366,54 @@ def match(weights: NDArray[np.float64]) -> NDArray[np.int64]:
     return places
 
 
-# Left open in the templates below; `specialise` binds them to a model's kernels.
-expected: Callable[..., float]
-below: Callable[..., float]
-
-
 @kernel
 def below_any(parameters, ranking, depth):  # type: ignore[no-untyped-def]
     """Whoever they are, users get below these items at most with certainty."""
     return 1.0
 
 
-def _branch_and_bound(parameters, attraction, candidates, bounds, reward, scratch, ranking, choice, used, best):  # type: ignore[no-untyped-def]
-    """Depth-first search over lists of ``len(best)`` of the ``candidates``, best attraction first.
+@cache
+def branch_and_bound(expected: Callable[..., float], below: Callable[..., float]) -> Callable[..., None]:
+    """Kernel of the exact search in a model with these kernels."""
 
-    The expected number of clicks in a prefix does not depend on what stands below it, and position k adds at most the bound
-    on its examination times the attraction of its item, where the user gets below the prefix. So the value of any completion
-    is at most that of the prefix plus the remaining attractions matched to the remaining bounds in decreasing order, and a
-    branch whose bound does not exceed the best value found is cut.
-    """
-    depth_limit, n_items = len(best), len(candidates)
-    best_value, depth = -1.0, 0
-    while depth >= 0:
-        if choice[depth] >= 0:  # which candidate stands at this depth
-            used[choice[depth]] = False
-        choice[depth] += 1
-        while choice[depth] < n_items and used[choice[depth]]:
+    @kernel
+    def search(parameters, attraction, candidates, bounds, reward, scratch, ranking, choice, used, best):  # type: ignore[no-untyped-def]
+        """Depth-first search over lists of ``len(best)`` of the ``candidates``, best attraction first.
+
+        The expected number of clicks in a prefix does not depend on what stands below it, and position k adds at most the bound
+        on its examination times the attraction of its item, where the user gets below the prefix. So the value of any completion
+        is at most that of the prefix plus the remaining attractions matched to the remaining bounds in decreasing order, and a
+        branch whose bound does not exceed the best value found is cut.
+        """
+        depth_limit, n_items = len(best), len(candidates)
+        best_value, depth = -1.0, 0
+        while depth >= 0:
+            if choice[depth] >= 0:  # which candidate stands at this depth
+                used[choice[depth]] = False
             choice[depth] += 1
-        if choice[depth] == n_items:
-            choice[depth] = -1
-            depth -= 1
-            continue
-        used[choice[depth]] = True
-        ranking[depth] = candidates[choice[depth]]
-        value = expected(parameters, ranking, reward, depth + 1, scratch)
-        if depth + 1 == depth_limit:
-            if value > best_value:
-                best_value = value
-                for k in range(depth_limit):
-                    best[k] = ranking[k]
-            continue
-        bound, j, reached = value, 0, below(parameters, ranking, depth + 1)
-        for i in range(n_items):
-            if not used[i]:
-                bound += reached * bounds[depth + 1, j] * attraction[candidates[i]]
-                j += 1
-                if j == depth_limit - depth - 1:
-                    break
-        if bound > best_value:
-            depth += 1
+            while choice[depth] < n_items and used[choice[depth]]:
+                choice[depth] += 1
+            if choice[depth] == n_items:
+                choice[depth] = -1
+                depth -= 1
+                continue
+            used[choice[depth]] = True
+            ranking[depth] = candidates[choice[depth]]
+            value = expected(parameters, ranking, reward, depth + 1, scratch)
+            if depth + 1 == depth_limit:
+                if value > best_value:
+                    best_value = value
+                    for k in range(depth_limit):
+                        best[k] = ranking[k]
+                continue
+            bound, j, reached = value, 0, below(parameters, ranking, depth + 1)
+            for i in range(n_items):
+                if not used[i]:
+                    bound += reached * bounds[depth + 1, j] * attraction[candidates[i]]
+                    j += 1
+                    if j == depth_limit - depth - 1:
+                        break
+            if bound > best_value:
+                depth += 1
+
+    return search

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..core.checks import LARGEST, check_at_least, check_within, numbers, probabilities
-from ..core.kernels import kernel
+from ..core.kernels import entry, kernel
 
 
 @kernel
@@ -97,5 +97,5 @@ def best_scan(gain: ArrayLike, continuation: ArrayLike, n_chosen: int, terminal:
     n_chosen = check_within("n_chosen", n_chosen, 1, n_items, "the number of items, ")
     terminal = check_at_least("terminal", terminal, -LARGEST)
     ranking, order = np.empty(n_chosen, np.int64), np.empty(n_items, np.int64)
-    scan(gain, continuation, terminal, np.empty(n_items), order, np.empty((n_items + 1, n_chosen + 1)), ranking)
+    entry(scan)(gain, continuation, terminal, np.empty(n_items), order, np.empty((n_items + 1, n_chosen + 1)), ranking)
     return ranking

@@ -11,7 +11,7 @@ import numpy as np
 from gymnasium.spaces import MultiBinary
 from numpy.typing import NDArray
 
-from .session import sessions
+from .session import sessions as play_sessions
 from .task import AnyTask, Batch, Sessions, Unchanged, same_round
 
 
@@ -42,13 +42,13 @@ class _SharedTask(Batch):
     """One `Task` on B streams."""
 
     def __init__(self, task: Task, size: int) -> None:
-        self._play = sessions(task.model)
+        self._model = task.model
         self._arguments = task.parameters, task.code, task.cutoff, np.empty(task.model.n_positions + 1)
         self.optimal_reward = np.full(size, task.optimal_reward)
         self.optimal_ranking = np.tile(task.optimal_ranking, (size, 1))
 
     def play(self, sessions: Sessions) -> None:
-        self._play(*self._arguments, *sessions)
+        play_sessions(self._model)(*self._arguments, *sessions)
 
     def observe(self, clicks: NDArray[np.int8]) -> NDArray[np.int8]:
         return clicks

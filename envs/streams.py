@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..core.checks import as_call
-from ..core.kernels import KernelError, SessionError, cause
+from ..core.faults import SessionError, cause
+from ..core.kernels import KernelError
 from .problem import Problem
 from .rendering import ResultPage
 from .schedule import DealtBatch

@@ -14,7 +14,7 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.kernels import inner
+from ..core.kernels import kernel
 
 
 class Sessions(NamedTuple):
@@ -94,7 +94,7 @@ class Unchanged(NamedTuple):
     optimum: NDArray[np.float64]  # (1,) the best list's expected reward
 
 
-@inner
+@kernel
 def same_round(pool, drawn, parameters, rng, reward, scratch):  # type: ignore[no-untyped-def]
     pass
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..core.checks import check_positions, probabilities
-from ..core.kernels import inner, kernel
+from ..core.kernels import kernel
 from .click_model import ClickModel, match
 from .users import CLICKS
 
@@ -20,7 +20,7 @@ class Parameters(NamedTuple):
     trust_irrelevant: NDArray[np.float64]  # ε⁻, (K,)
 
 
-@inner
+@kernel
 def click_probability(parameters, k, item):  # type: ignore[no-untyped-def]
     attraction = parameters.attraction[item]
     clicked = parameters.trust_relevant[k] * attraction + parameters.trust_irrelevant[k] * (1.0 - attraction)

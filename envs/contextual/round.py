@@ -9,13 +9,14 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable
+from functools import cache
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from gymnasium.spaces import Box, Dict, MultiBinary
 from numpy.typing import NDArray
 
-from ...core.kernels import inner, kernel, specialise
+from ...core.kernels import entry, kernel
 from ...core.state import Flags, Floats, Ints, first_arrays
 from ..click_model import ClickModel
 from ..scan import scan
@@ -67,7 +68,7 @@ class Round(NamedTuple):
     used: Annotated[Flags, "L"]
 
 
-@inner
+@kernel
 def insert(order, place, weights, item):  # type: ignore[no-untyped-def]
     """Insert an item into an order by decreasing weight that ends before a place; behind its equals."""
     while place > 0 and weights[order[place - 1]] < weights[item]:
@@ -76,7 +77,7 @@ def insert(order, place, weights, item):  # type: ignore[no-untyped-def]
     order[place] = item
 
 
-@inner
+@kernel
 def deal(pool, drawn, rng):  # type: ignore[no-untyped-def]
     """A user and L distinct candidates at random: their features, attractions and order."""
     n_items, n_user_features = len(drawn.attraction), pool.users.shape[1]
@@ -117,14 +118,6 @@ def deal(pool, drawn, rng):  # type: ignore[no-untyped-def]
         deck[a], deck[drawn.swaps[a]] = deck[drawn.swaps[a]], deck[a]
 
 
-# Left open in the templates below; `specialise` binds them to a model's kernels.
-expected: Callable[..., float]
-weigh: Callable[..., None]
-search: Callable[..., None]
-find_best: Callable[..., None]
-next_round: Callable[..., None]
-
-
 @kernel
 def match_places(drawn, parameters, reward, scratch):  # type: ignore[no-untyped-def]
     """The best list where it follows from the order of the candidates."""
@@ -135,22 +128,36 @@ def match_places(drawn, parameters, reward, scratch):  # type: ignore[no-untyped
         drawn.best[k] = drawn.candidates[k]
 
 
-def _scan(drawn, parameters, reward, scratch):  # type: ignore[no-untyped-def]
-    weigh(parameters, reward, drawn.gain, drawn.continuation)
-    scan(drawn.gain, drawn.continuation, 0.0, drawn.ratio, drawn.order, drawn.values, drawn.found)
-    show_found(drawn)
+@cache
+def scan_candidates(weigh: Callable[..., Any]) -> Callable[..., None]:
+    """Kernel of the best list where the model has a kernel for the scan."""
+
+    @kernel
+    def find(drawn, parameters, reward, scratch):  # type: ignore[no-untyped-def]
+        weigh(parameters, reward, drawn.gain, drawn.continuation)
+        scan(drawn.gain, drawn.continuation, 0.0, drawn.ratio, drawn.order, drawn.values, drawn.found)
+        show_found(drawn)
+
+    return find
 
 
-def _search(drawn, parameters, reward, scratch):  # type: ignore[no-untyped-def]
-    """The best list by a search."""
-    search(
-        parameters, drawn.attraction, drawn.candidates, drawn.bounds, reward, scratch, drawn.head, drawn.choice,
-        drawn.used, drawn.found,
-    )  # fmt: skip
-    show_found(drawn)
+@cache
+def search_candidates(search: Callable[..., Any]) -> Callable[..., None]:
+    """Kernel of the best list by a search."""
+
+    @kernel
+    def find(drawn, parameters, reward, scratch):  # type: ignore[no-untyped-def]
+        """The best list by a search."""
+        search(
+            parameters, drawn.attraction, drawn.candidates, drawn.bounds, reward, scratch, drawn.head, drawn.choice,
+            drawn.used, drawn.found,
+        )  # fmt: skip
+        show_found(drawn)
+
+    return find
 
 
-@inner
+@kernel
 def show_found(drawn):  # type: ignore[no-untyped-def]
     """The list that was found for the counted positions, then the others by attraction."""
     n = len(drawn.found)
@@ -167,27 +174,41 @@ def show_found(drawn):  # type: ignore[no-untyped-def]
         drawn.used[drawn.found[k]] = False
 
 
-def _next_round(pool, drawn, parameters, rng, reward, scratch):  # type: ignore[no-untyped-def]
-    deal(pool, drawn, rng)
-    find_best(drawn, parameters, reward, scratch)
-    drawn.optimum[0] = expected(parameters, drawn.best, reward, len(drawn.places), scratch)
+@cache
+def next_round(find_best: Callable[..., Any], expected: Callable[..., Any]) -> Callable[..., None]:
+    """Kernel that draws a round, with its best list and what this is worth."""
+
+    @kernel
+    def draw_round(pool, drawn, parameters, rng, reward, scratch):  # type: ignore[no-untyped-def]
+        deal(pool, drawn, rng)
+        find_best(drawn, parameters, reward, scratch)
+        drawn.optimum[0] = expected(parameters, drawn.best, reward, len(drawn.places), scratch)
+
+    return draw_round
 
 
-def _draw_rounds(  # type: ignore[no-untyped-def]
-    pool, drawn, parameters, rng, reward, scratch, features, items, best, optimum
-):
-    """The next round of each stream."""
-    for b in range(len(optimum)):
-        next_round(pool, drawn, parameters, rng, reward, scratch)
-        for a in range(len(drawn.attraction)):
-            items[b, 0, a] = drawn.attraction[a]
-            for p in range(len(drawn.others)):
-                items[b, 1 + p, a] = drawn.others[p, a]
-            for j in range(drawn.features.shape[1]):
-                features[b, a, j] = drawn.features[a, j]
-        for k in range(len(drawn.best)):
-            best[b, k] = drawn.best[k]
-        optimum[b] = drawn.optimum[0]
+@cache
+def draw_rounds(next_round: Callable[..., Any]) -> Callable[..., None]:
+    """Kernel that draws the next round of each stream."""
+
+    @kernel
+    def draw_rounds(  # type: ignore[no-untyped-def]
+        pool, drawn, parameters, rng, reward, scratch, features, items, best, optimum
+    ):
+        """The next round of each stream."""
+        for b in range(len(optimum)):
+            next_round(pool, drawn, parameters, rng, reward, scratch)
+            for a in range(len(drawn.attraction)):
+                items[b, 0, a] = drawn.attraction[a]
+                for p in range(len(drawn.others)):
+                    items[b, 1 + p, a] = drawn.others[p, a]
+                for j in range(drawn.features.shape[1]):
+                    features[b, a, j] = drawn.features[a, j]
+            for k in range(len(drawn.best)):
+                best[b, k] = drawn.best[k]
+            optimum[b] = drawn.optimum[0]
+
+    return draw_rounds
 
 
 class RoundTask:
@@ -225,16 +246,20 @@ class RoundTask:
         arrays["features"] = np.zeros((n_items, n_features))
         self.round = Round(attraction=self.items[0], others=self.items[1:], **arrays)
         self.parameters = base.parameters._replace(**dict(zip(base.item_parameters(), self.items, strict=True)))
-        if places is not None:
-            find = match_places
-        elif weigh is not None:
-            find = specialise(_scan, weigh=weigh)
-        else:
-            find = specialise(_search, search=base._search_kernel())
-        self.next_round = specialise(_next_round, find_best=find, expected=base.expected_kernel)
         self.observation_space = Dict(
             clicks=MultiBinary(base.n_positions), features=Box(-1.0, 1.0, (n_items, n_features), np.float64)
         )
+
+    @property
+    def next_round(self) -> Callable[..., None]:
+        """The kernel that draws a round."""
+        if self.round.places[0] >= 0:  # a theorem says what stands where
+            find = match_places
+        elif self.model.scan_kernel is not None:
+            find = scan_candidates(self.model.scan_kernel)
+        else:
+            find = search_candidates(self.model._search_kernel())
+        return next_round(find, self.model.expected_kernel)
 
     def at(self, step: int) -> tuple[RoundTask, int]:
         """The task of every step."""
@@ -263,19 +288,18 @@ class _Streams(Batch):
         self._task, self._scratch = task, np.empty(task.model.n_positions + 1)
         self._features, self._items = per_stream(drawn.features, size), per_stream(task.items, size)
         self.optimal_ranking, self.optimal_reward = per_stream(drawn.best, size), per_stream(drawn.optimum, size)[:, 0]
-        self._draw = specialise(_draw_rounds, next_round=task.next_round, counted=True)
-        self._play = sessions_of_own_items(task.model)
 
     def draw(self, rng: np.random.Generator, only_ended: bool = False) -> None:
         task = self._task
-        self._draw(
+        entry(draw_rounds(task.next_round))(
             task.pool, task.round, task.parameters, rng, task.code, self._scratch,
             self._features, self._items, self.optimal_ranking, self.optimal_reward,
         )  # fmt: skip
 
     def play(self, sessions: Sessions) -> None:
         task = self._task
-        self._play(task.parameters, task.code, task.cutoff, self._scratch, task.items, self._items, *sessions)
+        play = sessions_of_own_items(task.model)
+        play(task.parameters, task.code, task.cutoff, self._scratch, task.items, self._items, *sessions)
 
     def observe(self, clicks: NDArray[np.int8]) -> Observation:
         return {"clicks": clicks, "features": self._features.copy()}

@@ -9,7 +9,7 @@ import numpy as np
 from gymnasium.spaces import Dict, Discrete, MultiBinary
 from numpy.typing import NDArray
 
-from ...core.kernels import inner, kernel
+from ...core.kernels import entry, kernel
 from ..task import Batch, Sessions, per_stream
 
 Observation = dict[str, Any]
@@ -63,7 +63,7 @@ def meet(users, ranking, uniforms, clicks, examined, reward, cutoff, scratch):  
     return earned, value + reached * worth[-1], -1
 
 
-@inner
+@kernel
 def draw_state(cumulated, rng):  # type: ignore[no-untyped-def]
     uniform, state = rng.random(), 0
     while state < len(cumulated) - 1 and uniform >= cumulated[state]:
@@ -71,7 +71,7 @@ def draw_state(cumulated, rng):  # type: ignore[no-untyped-def]
     return state
 
 
-@inner
+@kernel
 def enter(law, life, users, state):  # type: ignore[no-untyped-def]
     left = life.features[2]
     users.now[0], users.now[1] = state, max(left - 1, 0)
@@ -79,7 +79,7 @@ def enter(law, life, users, state):  # type: ignore[no-untyped-def]
     life.optimum[0] = law.value[users.now[1], state]
 
 
-@inner
+@kernel
 def begin(law, life, users, rng):  # type: ignore[no-untyped-def]
     life.ended[0] = False
     life.features[1] = 1
@@ -87,7 +87,7 @@ def begin(law, life, users, rng):  # type: ignore[no-untyped-def]
     enter(law, life, users, draw_state(law.first, rng))
 
 
-@inner
+@kernel
 def go_on(law, life, users, rng):  # type: ignore[no-untyped-def]
     """After a session: the user leaves, or comes back in another state."""
     life.features[1] = 0
@@ -108,13 +108,13 @@ def next_session(law, life, users, rng, reward, scratch):  # type: ignore[no-unt
         begin(law, life, users, rng)
 
 
-@inner
+@kernel
 def take(numbers, into):  # type: ignore[no-untyped-def]
     for i in range(3):
         into[i] = numbers[i]
 
 
-@kernel
+@entry
 def play_streams(  # type: ignore[no-untyped-def]
     users, scratch, now, rankings, uniforms, clicks, examined, realised, expectation, satisfied
 ):
@@ -126,7 +126,7 @@ def play_streams(  # type: ignore[no-untyped-def]
         now[b, 2] = users.now[2]
 
 
-@kernel
+@entry
 def draw_streams(law, life, users, rng, only_ended, now, features, optimum, ended):  # type: ignore[no-untyped-def]
     for b in range(len(now)):
         if only_ended and not ended[b]:

@@ -276,7 +276,11 @@ YANDEX = """\
 """
 
 
-@pytest.mark.parametrize("content", [YANDEX.encode(), gzip.compress(YANDEX.encode()), YANDEX.replace("\n", "\r\n").encode()])
+@pytest.mark.parametrize(
+    "content",
+    [YANDEX.encode(), gzip.compress(YANDEX.encode()), YANDEX.replace("\n", "\r\n").encode()],
+    ids=["plain", "gzip", "windows"],
+)
 def test_a_click_belongs_to_the_last_query_that_showed_the_url(log_file, content):
     path = log_file("log.tsv.gz" if content[:2] == b"\x1f\x8b" else "log.tsv", content)
     for log in (read_yandex(path), read_log(path)):

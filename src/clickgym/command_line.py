@@ -20,9 +20,10 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from .core.console import OPEN_FLAG, USAGE_ERROR, errors, interruptible
+from .core.faults import SessionError, WorkerError
 from .core.files import FileError
 from .core.formats import one_line
-from .core.kernels import KernelError, SessionError, WorkerError
+from .core.kernels import KernelError
 
 if TYPE_CHECKING:
     from .runner.progress import Progress

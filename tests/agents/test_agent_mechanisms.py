@@ -58,7 +58,7 @@ from clickgym.agents.kernels import (
     shuffle_front,
 )
 from clickgym.agents.top_rank import C, partition
-from clickgym.core.kernels import specialise
+from clickgym.core.kernels import entry, kernel
 from clickgym.envs import CascadeModel, ClickModel, DependentClickModel, PositionBasedModel
 
 FALSE_ALARM = 1e-5
@@ -287,26 +287,31 @@ def test_last_click_is_the_default(agent_class):
     assert inspect.signature(agent_class).parameters["feedback"].default == "last_click"
 
 
-def lockstep(parameters, env_rng, n, uniforms, clicks, examined, state_a, rng_a, list_a, state_b, rng_b, list_b):  # type: ignore[no-untyped-def]
-    """Two agents on the same clicks for n sessions; returns how many passed before their lists differed."""
-    for t in range(n):
-        rank_a(state_a, rng_a, list_a)  # noqa: F821 (bound by specialise)
-        rank_b(state_b, rng_b, list_b)  # noqa: F821
-        for k in range(len(list_a)):
-            if list_a[k] != list_b[k]:
-                return t
-        for k in range(len(list_a)):
-            uniforms[k] = env_rng.random()
-        sample(parameters, list_a, uniforms, clicks, examined)  # noqa: F821
-        update(state_a, list_a, clicks)  # noqa: F821
-        update(state_b, list_b, clicks)  # noqa: F821
-    return n
+def lockstep(rank_a, rank_b, update, sample):
+    """A kernel that plays two agents on the same clicks for n sessions; returns how many passed before their lists differed."""
+
+    @kernel
+    def play(parameters, env_rng, n, uniforms, clicks, examined, state_a, rng_a, list_a, state_b, rng_b, list_b):
+        for t in range(n):
+            rank_a(state_a, rng_a, list_a)
+            rank_b(state_b, rng_b, list_b)
+            for k in range(len(list_a)):
+                if list_a[k] != list_b[k]:
+                    return t
+            for k in range(len(list_a)):
+                uniforms[k] = env_rng.random()
+            sample(parameters, list_a, uniforms, clicks, examined)
+            update(state_a, list_a, clicks)
+            update(state_b, list_b, clicks)
+        return n
+
+    return play
 
 
 def sessions_in_agreement(agents: Sequence[CompiledAgent], model: ClickModel, n: int, seed: int) -> int:
     """How many sessions pass before the lists of two agents differ; their generators must end in the same state."""
     a, b = agents
-    play = specialise(lockstep, rank_a=a.rank_kernel, rank_b=b.rank_kernel, update=a.update_kernel, sample=model.sample_kernel)
+    play = entry(lockstep(a.rank_kernel, b.rank_kernel, a.update_kernel, model.sample_kernel))
     k = model.n_positions
     clicks, examined = np.zeros((2, k), np.int8)
     played = play(

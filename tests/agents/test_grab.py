@@ -87,7 +87,7 @@ def test_the_lead_of_a_list_is_measured_by_all_others():
         for chosen in (assigned(weight, order), rng.permutation(n_items)[:n_positions]):
             place_of = np.full(n_items, -1)
             place_of[chosen] = range(n_positions)
-            ahead = lead.py_func(weight, chosen, place_of, np.empty((n_positions + 1, n_positions + 1)))
+            ahead = lead(weight, chosen, place_of, np.empty((n_positions + 1, n_positions + 1)))
             own = values.pop(tuple(chosen.tolist()))
             expected = own - max(values.values(), default=-math.inf)
             values[tuple(chosen.tolist())] = own
@@ -108,7 +108,7 @@ def test_lists_are_the_same_without_the_certificate(horizon):
         agent, other = (GRAB(model.n_items, model.n_positions, horizon=horizon, seed=7) for _ in range(2))
         rng = np.random.default_rng(8)
         for _ in range(1500):
-            certain += grab.is_certain.py_func(agent.state)
+            certain += grab.is_certain(agent.state)
             other.state.ahead[0] = -np.inf
             ranking = agent.rank(None)
             np.testing.assert_array_equal(ranking, other.rank(None))
@@ -205,7 +205,7 @@ def test_indices_from_a_value_near_them_are_exact():
     for p, bound, q in cases:
         near = kl_upper(p, bound * rng.choice([0.999999, 1.0, 1.01])) if q < p + 0.5 * (1 - p) else q
         minus_entropy = p * math.log(p) + (1 - p) * math.log1p(-p)
-        assert grab.kl_upper_near.py_func(p, minus_entropy, bound, near) == pytest.approx(kl_upper(p, bound), rel=0, abs=1e-11)
+        assert grab.kl_upper_near(p, minus_entropy, bound, near) == pytest.approx(kl_upper(p, bound), rel=0, abs=1e-11)
 
 
 # -------------------------------------------------------------------------------------------------------------- the reference

@@ -13,7 +13,7 @@ from test_agent_mechanisms import sessions_in_agreement
 from test_ranked_bandits import PlainRankedKLUCB
 
 from clickgym.agents import DCMKLUCB, CascadeKLUCB, CompiledAgent, RankedKLUCB
-from clickgym.core.kernels import specialise
+from clickgym.core.kernels import entry, kernel
 from clickgym.envs import CascadeModel, ClickModel, PositionBasedModel
 
 
@@ -143,35 +143,35 @@ def test_items_of_equal_counts_by_different_histories_tie():
 # ---------------------------------------------------------------------------------------------------------- lists of others
 
 
-def lockstep_with_old_lists(  # type: ignore[no-untyped-def]
-    parameters, rng, n, old, uniforms, clicks, examined, a, rng_a, list_a, b, rng_b, list_b
-):
+def lockstep_with_old_lists(rank_a, rank_b, update, sample):
     """`lockstep`, but what is learned are clicks on lists up to ``len(old)`` sessions old, as on those of another agent."""
-    wait, n_positions = len(old), len(list_a)
-    for t in range(n):
-        rank_a(a, rng_a, list_a)  # noqa: F821 (bound by specialise)
-        rank_b(b, rng_b, list_b)  # noqa: F821
-        for k in range(n_positions):
-            if list_a[k] != list_b[k]:
-                return t
-            old[t % wait, k] = list_a[k]
-        if t >= wait:
-            late = old[int(rng.random() * wait)]  # some are learned from twice, some never
+
+    @kernel
+    def play(parameters, rng, n, old, uniforms, clicks, examined, a, rng_a, list_a, b, rng_b, list_b):
+        wait, n_positions = len(old), len(list_a)
+        for t in range(n):
+            rank_a(a, rng_a, list_a)
+            rank_b(b, rng_b, list_b)
             for k in range(n_positions):
-                uniforms[k] = rng.random()
-            sample(parameters, late, uniforms, clicks, examined)  # noqa: F821
-            update(a, late, clicks)  # noqa: F821
-            update(b, late, clicks)  # noqa: F821
-    return n
+                if list_a[k] != list_b[k]:
+                    return t
+                old[t % wait, k] = list_a[k]
+            if t >= wait:
+                late = old[int(rng.random() * wait)]  # some are learned from twice, some never
+                for k in range(n_positions):
+                    uniforms[k] = rng.random()
+                sample(parameters, late, uniforms, clicks, examined)
+                update(a, late, clicks)
+                update(b, late, clicks)
+        return n
+
+    return play
 
 
 def sessions_with_old_lists(model: ClickModel, n: int, wait: int, seed: int) -> int:
     """How many sessions pass before the agent and its plain definition differ."""
     a, b = agents_for("CascadeKLUCB", model, seed)
-    play = specialise(
-        lockstep_with_old_lists, rank_a=a.rank_kernel, rank_b=b.rank_kernel, update=a.update_kernel,
-        sample=model.sample_kernel,
-    )  # fmt: skip
+    play = entry(lockstep_with_old_lists(a.rank_kernel, b.rank_kernel, a.update_kernel, model.sample_kernel))
     k = model.n_positions
     old, (clicks, examined) = np.zeros((wait, k), np.int64), np.zeros((2, k), np.int8)
     played = play(

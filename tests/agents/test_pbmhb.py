@@ -69,21 +69,21 @@ def test_steps_are_accepted_by_the_ratio_of_metropolis_and_hastings(sigma):
         else:
             clicks, missed, others = reference.clicks[:, coordinate - 3].sum(), misses[:, coordinate - 3], theta
         x, proposed = point[coordinate], np.empty(len(others))
-        change = pbmhb.log_likelihood_change.py_func(clicks, missed, x, new, others, np.log1p(-x * others), proposed)
+        change = pbmhb.log_likelihood_change(clicks, missed, x, new, others, np.log1p(-x * others), proposed)
         np.testing.assert_allclose(proposed, np.log1p(-new * others))
         ratio = math.exp(reference.log_ratio(point, coordinate, new, sigma))
         below, above = ratio * (1 - 1e-6), ratio * (1 + 1e-6)
-        assert pbmhb.is_accepted.py_func(Fixed(min(below, 1.0)), change, x, new, sigma)
+        assert pbmhb.is_accepted(Fixed(min(below, 1.0)), change, x, new, sigma)
         if above < 1:
             tried += 1
-            assert not pbmhb.is_accepted.py_func(Fixed(above), change, x, new, sigma)
+            assert not pbmhb.is_accepted(Fixed(above), change, x, new, sigma)
     assert tried > 50
 
 
 def test_a_step_to_a_click_that_is_impossible_or_certain():
     """θ = 0 cannot have been clicked; θ κ = 1 cannot have been missed."""
     log_miss, proposed = np.log1p([-0.5]), np.empty(1)
-    change = pbmhb.log_likelihood_change.py_func
+    change = pbmhb.log_likelihood_change
     assert change(0, np.array([1]), 0.5, 1.0, np.array([1.0]), log_miss, proposed) == -math.inf
     assert change(0, np.array([0]), 0.5, 1.0, np.array([1.0]), log_miss, proposed) == 0.0
 

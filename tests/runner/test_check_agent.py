@@ -12,7 +12,7 @@ from slow import slow
 import clickgym
 from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, STATE_AGENTS, Agent, CompiledAgent
 from clickgym.core.checks import check_at_least
-from clickgym.envs import kernel
+from clickgym.envs import entry, kernel
 
 # Of agents that differ in what they estimate only, one stands for the others.
 TYPICAL = (
@@ -162,20 +162,6 @@ class CutsRates(Sampling):
         return np.argsort(-self.rate - 1e-9 * self.rng.random(self.n_items))[: self.n_positions]
 
 
-@kernel
-def halve(rates):
-    for item in range(len(rates)):
-        rates[item] *= 0.5
-
-
-class CutsWhileItIsBuilt(Sampling):
-    """The kernel refuses the array of integers before the first session."""
-
-    def __init__(self, n_items, n_positions, *, prior=1.0, seed=None):
-        super().__init__(n_items, n_positions, seed=seed)
-        halve(np.full(n_items, prior))
-
-
 class ForgetsToLoad(Sampling):
     def save(self, path):
         path.write_bytes(b"")
@@ -200,7 +186,6 @@ PLAIN = {
     Fails: "- lists: KeyError: 'what update did'",
     Unspeakable: "- description: repr is 'an agent'; expected one that begins with Unspeakable(",
     CutsRates: "- whole numbers: with prior=1 it shows other lists than with prior=1.0; make it a float",
-    CutsWhileItIsBuilt: "- whole numbers: KernelError: kernel ",
     ForgetsToLoad: "- saving and loading: a saved agent and the loaded one part in session ",
 }
 
@@ -288,7 +273,7 @@ class ReturnsItsOwn(Shuffles):
 
 class TeachesTwice(Shuffles):
     def update(self, observation, ranking, clicks, reward=0.0):
-        self.update_kernel(self.state, self.ranking, np.asarray(clicks, np.int8))
+        entry(self.update_kernel)(self.state, self.ranking, np.asarray(clicks, np.int8))
 
 
 @kernel
@@ -308,7 +293,7 @@ class CutsAverages(Shuffles):
 
 
 COMPILED = {
-    CutsAverages: f"- whole numbers: KernelError: kernel {__name__}:average: line ",
+    CutsAverages: "- whole numbers: kernel average, line ",
     LosesState: "- saving and loading: ",
     HidesHyperparameter: "- hyper-parameters: bonus is not passed to the constructor of the base",
     TakesAnything: "- wrong arguments: the constructor takes bonus=object()",

@@ -19,7 +19,8 @@ import clickgym
 from clickgym.agents import Agent, CompiledAgent, Random
 from clickgym.agents.baselines import ListState, show_front
 from clickgym.command_line import main
-from clickgym.core.kernels import cause, kernel
+from clickgym.core.faults import cause
+from clickgym.core.kernels import kernel
 from clickgym.envs import CascadeModel, ClickEnv, ClickVectorEnv, PositionBasedModel, SessionError
 from clickgym.envs.position_based import sample as sample_pbm
 

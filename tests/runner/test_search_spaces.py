@@ -16,7 +16,7 @@ SEARCHED = {name: agent for name, agent in {**AGENTS, **CONTEXTUAL_AGENTS, **STA
 
 # What a default of None stands for, as docstrings have it; of an agent with a horizon T, in an environment with L = 10.
 FROM_THE_HORIZON = {
-    "alpha": lambda agent, T: getattr(confidence, "py_func", confidence)(agent.state._replace(t=np.array([T])), 5),
+    "alpha": lambda agent, T: confidence(agent.state._replace(t=np.array([T])), 5),
     "delta": lambda agent, T: T**-4.0 if type(agent).__name__ == "BubbleRank" else 1 / T,
     "exploration": lambda agent, T: math.sqrt(10 * math.log(T) / T),
 }

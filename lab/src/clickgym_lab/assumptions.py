@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from clickgym.core.kernels import entry
 from clickgym.envs import ClickModel, ContextualModel
 
 MAX_LISTS = 50_000
@@ -142,7 +143,7 @@ class _Lists:
         self.chi, clicks = np.empty((2, *self.lists.shape))  # (N, K)
         # The kernels themselves, for these lists need no check: it takes most of the time of `examination_probabilities`.
         for ranking, chi, chances in zip(self.lists, self.chi, clicks, strict=True):
-            model.marginals_kernel(model.parameters, ranking, chi, chances, self.scratch)
+            entry(model.marginals_kernel)(model.parameters, ranking, chi, chances, self.scratch)
         self.alpha = model.attraction[self.lists]  # (N, K)
         self.pairs = list(itertools.combinations(range(model.n_positions), 2))
         ideal = np.sort(model.attraction)[::-1][: model.n_positions]
@@ -151,7 +152,7 @@ class _Lists:
     def rewards(self, code: int, cutoff: int) -> NDArray[np.float64]:
         """The expected reward of each list."""
         model = self.model
-        return np.array([model.expected_kernel(model.parameters, each, code, cutoff, self.scratch) for each in self.lists])
+        return np.array([entry(model.expected_kernel)(model.parameters, each, code, cutoff, self.scratch) for each in self.lists])
 
     def decreasing(self) -> Iterator[Comparison]:
         for k, below in self.pairs:

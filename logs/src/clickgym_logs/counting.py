@@ -15,7 +15,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from clickgym.core.kernels import inner, kernel
+from clickgym.core.kernels import entry, kernel
 
 Long = NDArray[np.int64]
 Ints = NDArray[np.int32]
@@ -43,7 +43,7 @@ def by_query(queries: Ints, items: Ints, n_items: int) -> tuple[Long, Long, Ints
     return order, codes, numbers
 
 
-@inner
+@kernel
 def list_length(row):  # type: ignore[no-untyped-def]
     """How many positions of a list there are, of its items or the numbers of its pairs; at least one."""
     n = len(row)
@@ -52,7 +52,7 @@ def list_length(row):  # type: ignore[no-untyped-def]
     return n
 
 
-@kernel
+@entry
 def faulty_list(items, clicks):  # type: ignore[no-untyped-def]
     """The first session whose list has an item twice, and the item; -1 for the item where there is none at a position that
     has one below it or a click, or at the first; twice -1 where all is well.
@@ -72,7 +72,7 @@ def faulty_list(items, clicks):  # type: ignore[no-untyped-def]
     return -1, -1
 
 
-@kernel
+@entry
 def find_pairs(queries, items, order, seen_for, codes):  # type: ignore[no-untyped-def]
     """Write the code of each pair where there is room for it, and return how many pairs there are."""
     n_pairs = 0
@@ -87,7 +87,7 @@ def find_pairs(queries, items, order, seen_for, codes):  # type: ignore[no-untyp
     return n_pairs
 
 
-@kernel
+@entry
 def number_pairs(queries, items, order, codes, number_of, numbers):  # type: ignore[no-untyped-def]
     """Replace the items of each session, in the given order, by the numbers of their pairs."""
     n_items, next_pair, query = len(number_of), 0, -1
@@ -111,7 +111,7 @@ def last_clicks(clicks: NDArray[np.int8]) -> Ints:
     return last
 
 
-@kernel
+@entry
 def count_examined(pairs, clicks, until_first, examined, clicked, last_of_pair, last_at, clicked_at):  # type: ignore[no-untyped-def]
     """Count what the models that scan from the top take for certain.
 
@@ -134,7 +134,7 @@ def count_examined(pairs, clicks, until_first, examined, clicked, last_of_pair, 
             last_at[end] += 1
 
 
-@kernel
+@entry
 def count_certain(pairs, clicks, last, by_pair, displays, clicked, skipped, passed, clicked_in_group):  # type: ignore[no-untyped-def]
     """What exact EM need not count again: displays and clicks of each pair, the skips above a last click (or on the first
     position), and of each group all clicks and those that were not the last. A group is a pair, or a position.
@@ -178,7 +178,7 @@ def merge_tails(pairs: Ints, last: Ints, first: Long) -> tuple[Ints, Ints, Ints]
     return pairs[:n_kinds], last[:n_kinds], weights[:n_kinds]
 
 
-@kernel
+@entry
 def count_tails(start, stop, pairs, last, slots, weights):  # type: ignore[no-untyped-def]
     """Count the sessions of each kind at the first of them; the others count nothing.
 
@@ -208,7 +208,7 @@ def count_tails(start, stop, pairs, last, slots, weights):  # type: ignore[no-un
             slot = (slot + 1) & mask
 
 
-@kernel
+@entry
 def keep_counted(pairs, last, weights):  # type: ignore[no-untyped-def]
     """Move the sessions that count up to the front, and return how many there are."""
     n_counted = 0
@@ -248,7 +248,7 @@ def count_cells(pairs: Ints, clicks: NDArray[np.int8], n_pairs: int, after_click
     return first_cell, context, clicked, skipped
 
 
-@kernel
+@entry
 def count_displays(pairs, displays):  # type: ignore[no-untyped-def]
     """Add the displays of each pair."""
     for session in range(len(pairs)):
@@ -256,7 +256,7 @@ def count_displays(pairs, displays):  # type: ignore[no-untyped-def]
             displays[pairs[session, k]] += 1
 
 
-@kernel
+@entry
 def collect_events(pairs, clicks, after_click, position, events):  # type: ignore[no-untyped-def]
     """Sort the displays by pair; an event is twice the context, plus one if there was a click."""
     n_positions = pairs.shape[1]
@@ -271,7 +271,7 @@ def collect_events(pairs, clicks, after_click, position, events):  # type: ignor
                 last = k + 1
 
 
-@kernel
+@entry
 def merge_events(events, first_event, counts, contexts, first_cell, context, clicked, skipped):  # type: ignore[no-untyped-def]
     """Count equal events of each pair. Where there is no room for the cells yet, only find where those of a pair begin."""
     cell = 0

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clickgym.core.checks import LARGEST
+from clickgym.core.kernels import entry
 from clickgym.envs import ClickModel, UserBrowsingModel
 
 from .distinct import sorted_distinct
@@ -116,7 +117,7 @@ def _examinations(users: ClickModel, lists: Integers) -> Floats:
     examined, (clicked, scratch) = np.empty(distinct.shape), np.empty((2, distinct.shape[1] + 1))
     # The kernel itself, for these lists need no check: it takes most of the time of `examination_probabilities`.
     for ranking, row in zip(distinct, examined, strict=True):
-        users.marginals_kernel(users.parameters, ranking, row, clicked[:-1], scratch)
+        entry(users.marginals_kernel)(users.parameters, ranking, row, clicked[:-1], scratch)
     return examined[index] * (lists >= 0)
 
 

@@ -1,8 +1,66 @@
-"""Checks of what users write, with one line for each fault."""
+"""Errors while agents and click models play, told by the lines of who wrote them; and checks that report all faults at once."""
 
 from __future__ import annotations
 
+import os
+import sysconfig
+import traceback
 from collections.abc import Callable, Iterable
+from pathlib import Path
+from types import TracebackType
+
+PACKAGE = [str(Path(__file__).parents[1]), *(str(Path(__file__).parents[3] / room) for room in ("agents", "envs"))]
+"""The folders of the package, installed or in a checkout."""
+
+
+class SessionError(RuntimeError):
+    """An error while sessions were played; the message names the agent or model, the environment, the step and the cause.
+
+    Compiled code raises what Python would, with three exceptions: an index out of range is not noticed, integers overflow in
+    silence, and functions of `math` return nan or an infinity where they have no value.
+    """
+
+
+class WorkerError(RuntimeError):
+    """A worker process was killed, perhaps because memory ran out; finished runs are kept."""
+
+
+def cause(error: BaseException) -> str:
+    """A short description of an error: its kind, its message, and the line in the user's own files, if known.
+
+    Compiled code tells where only what a kernel raises by a statement of its own; not a division by zero.
+    """
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not _lies_in_package(frame.filename)]
+    # What fails in a library was called by the user, who looks for the call.
+    where = next((frame for frame in reversed(frames) if not _lies_in_library(frame.filename)), frames[-1] if frames else None)
+    line = ""
+    if where is not None:
+        file = where.filename.removeprefix(f"{Path.cwd()}{os.sep}")
+        line = f" ({file}:{where.lineno} in {where.name}: {where.line!r})"
+    return f"{type(error).__name__}{': ' if str(error) else ''}{' '.join(str(error).split())}{line}"
+
+
+def only_own_frames(error: Exception) -> None:
+    """Leave of an error's traceback what lies outside the package, if there is any: what its user can look at and put right."""
+    steps, kept = [], None
+    step = error.__traceback__
+    while step is not None:
+        steps.append(step)
+        step = step.tb_next
+    for step in reversed(steps):
+        if not _lies_in_package(step.tb_frame.f_code.co_filename):
+            kept = TracebackType(kept, step.tb_frame, step.tb_lasti, step.tb_lineno)
+    error.__traceback__ = kept or error.__traceback__
+
+
+def _lies_in_package(file: str) -> bool:
+    return any(Path(file).is_relative_to(folder) for folder in PACKAGE)
+
+
+def _lies_in_library(file: str) -> bool:
+    """Whether a file comes with Python or is installed: none that who runs it has just written."""
+    path = Path(file)
+    return path.is_relative_to(sysconfig.get_path("stdlib")) or not {"site-packages", "dist-packages"}.isdisjoint(path.parts)
 
 
 class Fault(Exception):

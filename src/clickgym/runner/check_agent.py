@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import random
+import sys
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -88,7 +89,7 @@ def check_agent(agent: AgentLike) -> None:
     then = [trial.seeds, trial.company, trial.inputs, trial.horizon, trial.numbers_of_items]
     then += [trial.search_space, trial.whole_numbers, trial.description]
     if isinstance(trial.first, CompiledAgent):
-        then += [trial.ownership, trial.kinds_of_clicks, trial.refusals, trial.hyperparameters, trial.arguments, trial.engines]
+        then += [trial.ownership, trial.kinds_of_clicks, trial.refusals, trial.hyperparameters, trial.arguments, trial.kernels, trial.engines]
     if isinstance(trial.first, CompiledAgent) or all(hasattr(trial.first, name) for name in ("save", "load")):
         then.append(trial.saving)
     run_checks(f"{trial.name} breaks the interface of agents", [trial.constructor, trial.lists], then)
@@ -277,6 +278,9 @@ class _Trial:
                     raise
                 except (TypeError, ValueError):
                     continue  # it is out of the range, or no integer is taken
+                if isinstance(made[1], CompiledAgent):
+                    _play_kernels(made[1], self.env())
+                    made[1] = self.player.but(**{name: number}).make(place, SESSIONS, 0)
                 of_float, of_int = (self.play([each], 100) for each in made)
                 what = f"with {name}={number} it shows other lists than with {name}={number}.0"
                 expect(of_float == of_int, f"{what}; make it a float")
@@ -346,6 +350,10 @@ class _Trial:
             _expect_refusal(f"the constructor takes {name}={text}", name, made, **right | {name: value, "seed": 0})
         if all(np.ndim(value) == 0 for value in right.values()):  # an array would be refused for its size first
             _expect_refusal("the constructor takes n_positions=6", "n_positions", made, **right | {"n_positions": 6, "seed": 0})
+
+    def kernels(self) -> None:
+        """Kernels."""
+        _play_kernels(self.make(), self.env())
 
     def engines(self) -> None:
         """Engines."""
@@ -418,6 +426,32 @@ def _session(agent: Any, env: Any, observation: Any, number: int) -> tuple[Any, 
         following, _ = env.reset()
         agent.leave()
     return following, ranking
+
+
+class _Checked(np.ndarray):
+    """An array of a state that refuses what compiled code does without a word: to cut a float to an integer."""
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        if self.dtype.kind in "biu" and isinstance(value, float):
+            frame = sys._getframe(1)
+            where = f"kernel {frame.f_code.co_name}, line {frame.f_lineno} of {frame.f_code.co_filename}"
+            raise Fault(f"{where}, writes a float into an array of {self.dtype}, which cuts it; make it an array of floats")
+        super().__setitem__(key, value)
+
+
+def _play_kernels(agent: CompiledAgent, env: Any) -> None:
+    """Play 100 sessions of an agent's kernels in Python, where an index out of range is noticed, too."""
+    arrays = {name: value for name, value in agent.state._asdict().items() if isinstance(value, np.ndarray)}
+    state = agent.state._replace(**{name: value.view(_Checked) for name, value in arrays.items()})
+    observation, _ = env.reset(seed=0)
+    with np.errstate(over="ignore", invalid="ignore"):  # arithmetic modulo 2⁶⁴, and indices of ∞
+        for _ in range(100):
+            seen = agent._seen(observation)
+            agent.rank_kernel(state, agent.rng, agent.ranking, *seen)
+            observation, _, terminated, truncated, _ = env.step(agent.ranking)
+            agent.update_kernel(state, agent.ranking, np.array(clicks_of(observation)), *seen)
+            if terminated or truncated:
+                observation, _ = env.reset()
 
 
 def _same(first: Any, second: Any) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
+from functools import cache
 from typing import Any, NamedTuple
 
 import gymnasium as gym
@@ -12,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..agents import Agent, CompiledAgent
-from ..core.kernels import KernelError, SessionError, cause, only_own_frames, specialise
+from ..core.faults import SessionError, cause, only_own_frames
+from ..core.kernels import KernelError, entry, kernel
 from ..envs import ClickEnv, check_ranking
 from ..envs.click_env import name_of
 from ..envs.guests import clicks_of, regret_of
@@ -22,14 +24,6 @@ from .metrics import Metrics
 from .pairs import Pair
 
 OnChunk = Callable[[int], object]
-
-# Left open in the templates below; `specialise` binds them to the kernels of a model and of an agent.
-rank: Callable[..., None]
-update: Callable[..., None]
-play_session: Callable[..., tuple[float, float, int]]
-measure: Callable[..., None]
-sessions: Callable[..., tuple[int, float, int]]
-next_round: Callable[..., None]
 
 
 class AgentError(SessionError):
@@ -69,61 +63,56 @@ class UsersState(NamedTuple):
     cutoff: int
     pool: Any
     round: Any
+    seen: tuple[Any, ...]  # what the agent sees before it ranks: nothing, the features, or the user's state
     uniforms: NDArray[np.float64]  # (K,)
     clicks: NDArray[np.int8]  # (K,)
     examined: NDArray[np.int8]  # (K,)
     scratch: NDArray[np.float64]  # (K + 1,)
 
 
-def _sessions(users, env_rng, state, agent_rng, ranking, seen, contexts, n_sessions, totals):  # type: ignore[no-untyped-def]
-    """``n_sessions`` rounds of rank, session, update; returns how many were played before a bad list."""
-    parameters, reward, cutoff, scratch = users.parameters, users.reward, users.cutoff, users.scratch
-    drawn, uniforms, clicks, examined = users.round, users.uniforms, users.clicks, users.examined
-    n_positions = len(ranking)
-    regret, rewards, n_clicks = totals[0], totals[1], totals[2]
-    satisfied, realised, played = -1, 0.0, np.int64(0)  # no literal, for which numba would compile `is_ranked_list` once more
-    while played < n_sessions:
-        rank(state, agent_rng, drawn.features, ranking)
-        if not is_ranked_list(ranking, seen, played):
-            break
-        for k in range(n_positions):
-            uniforms[k] = env_rng.random()
-        realised, expectation, satisfied = play_session(
-            parameters, ranking, uniforms, clicks, examined, reward, cutoff, scratch
-        )
-        regret += drawn.optimum[0] - expectation
-        rewards += realised
-        for k in range(n_positions):
-            n_clicks += clicks[k]
-        measure(contexts, ranking, clicks, expectation, totals, 3)
-        update(state, drawn.features, ranking, clicks)
-        next_round(users.pool, drawn, parameters, env_rng, reward, scratch)
-        played += 1
-    totals[0], totals[1], totals[2] = regret, rewards, n_clicks
-    return played, realised, satisfied
+@cache
+def session_loop(
+    rank: Callable[..., None],
+    update: Callable[..., None],
+    play_session: Callable[..., tuple[float, float, int]],
+    measure: Callable[..., None],
+    next_round: Callable[..., None],
+) -> Callable[..., Any]:
+    """The kernel that plays ``n_sessions`` rounds of rank, session, update; returns how many were played before a bad list."""
+
+    @kernel
+    def sessions(users, env_rng, state, agent_rng, ranking, seen, contexts, n_sessions, totals):  # type: ignore[no-untyped-def]
+        parameters, reward, cutoff, scratch = users.parameters, users.reward, users.cutoff, users.scratch
+        drawn, uniforms, clicks, examined = users.round, users.uniforms, users.clicks, users.examined
+        n_positions = len(ranking)
+        regret, rewards, n_clicks = totals[0], totals[1], totals[2]
+        satisfied, realised, played = -1, 0.0, np.int64(0)  # no literal, for which numba would compile `is_ranked_list` once more
+        while played < n_sessions:
+            rank(state, agent_rng, ranking, *users.seen)
+            if not is_ranked_list(ranking, seen, played):
+                break
+            for k in range(n_positions):
+                uniforms[k] = env_rng.random()
+            realised, expectation, satisfied = play_session(
+                parameters, ranking, uniforms, clicks, examined, reward, cutoff, scratch
+            )
+            regret += drawn.optimum[0] - expectation
+            rewards += realised
+            for k in range(n_positions):
+                n_clicks += clicks[k]
+            measure(contexts, ranking, clicks, expectation, totals, 3)
+            update(state, ranking, clicks, *users.seen)
+            next_round(users.pool, drawn, parameters, env_rng, reward, scratch)
+            played += 1
+        totals[0], totals[1], totals[2] = regret, rewards, n_clicks
+        return played, realised, satisfied
+
+    return sessions
 
 
-def _play(users, env_rng, state, agent_rng, ranking, seen, contexts, n_sessions, totals):  # type: ignore[no-untyped-def]
-    return sessions(users, env_rng, state, agent_rng, ranking, seen, contexts, n_sessions, totals)
-
-
-def _rank_blindly(state, rng, features, ranking):  # type: ignore[no-untyped-def]
-    rank(state, rng, ranking)
-
-
-def _update_blindly(state, features, ranking, clicks):  # type: ignore[no-untyped-def]
-    update(state, ranking, clicks)
-
-
-def loop(pair: Pair, measure: Any) -> Callable[..., Any]:
-    """The compiled loop of a pair under the present task."""
-    agent, env = pair.agent, pair.place.core
-    kernels: dict[str, Any] = {"rank": agent.rank_kernel, "update": agent.update_kernel}
-    if pair.kind is CompiledAgent:  # which sees neither features nor a state
-        kernels["rank"] = specialise(_rank_blindly, rank=agent.rank_kernel)
-        kernels["update"] = specialise(_update_blindly, update=agent.update_kernel)
-    kernels |= {"play_session": session(env.task.model), "measure": measure, "next_round": env.task.next_round}
-    return specialise(_play, sessions=specialise(_sessions, **kernels), counted=True)
+def observed_by(pair: Pair) -> tuple[NDArray[Any], ...]:
+    """The array that an agent's kernels see of the present round besides clicks: features, a user's state, or none."""
+    return () if pair.kind is CompiledAgent else (pair.place.core.task.round.features,)
 
 
 def play_compiled(pair: Pair, meter: Meter, metrics: Metrics, on_chunk: OnChunk | None = None) -> float:
@@ -153,8 +142,8 @@ def play_compiled(pair: Pair, meter: Meter, metrics: Metrics, on_chunk: OnChunk 
 
     def play(size: int) -> tuple[int, float, int]:
         users = UsersState(
-            task.parameters, task.code, task.cutoff, task.pool, task.round, uniforms, clicks, examined, scratch,
-        )  # fmt: skip
+            task.parameters, task.code, task.cutoff, task.pool, task.round, observed, uniforms, clicks, examined, scratch
+        )
         return compiled(
             users, click_env.np_random, agent.state, agent.rng, agent.ranking, seen, contexts, size, meter.totals,
         )  # fmt: skip
@@ -166,7 +155,7 @@ def play_compiled(pair: Pair, meter: Meter, metrics: Metrics, on_chunk: OnChunk 
         if not count:
             return session_error(agent, click_env, f"step {meter.step + 1}", error)
         try:
-            session(task.model)(task.parameters, agent.ranking, uniforms, clicks, examined, task.code, task.cutoff, scratch)
+            entry(session(task.model))(task.parameters, agent.ranking, uniforms, clicks, examined, task.code, task.cutoff, scratch)
         except Exception as again:
             what = f"{cause(again)}, in a {type(task.model).__name__}"
             error = SessionError(f"{name_of(click_env)}, step {meter.step + count}: {what}")
@@ -176,7 +165,8 @@ def play_compiled(pair: Pair, meter: Meter, metrics: Metrics, on_chunk: OnChunk 
     while meter.step < meter.horizon:
         if task is not click_env.task:  # at the start, and where the users change
             task, contexts = click_env.task, metrics.contexts(click_env)
-            compiled = loop(pair, metrics.kernel)
+            kernels = agent.rank_kernel, agent.update_kernel, session(task.model), metrics.kernel, task.next_round
+            compiled, observed = entry(session_loop(*kernels)), observed_by(pair)
             play(0)  # compiles
         seen.fill(-1)
         size = min(chunk, meter.next_checkpoint - meter.step, click_env.sessions_to_change)
@@ -236,7 +226,7 @@ def play_python(
             raise session_error(agent, env, f"step {meter.step + 1}", error) from error
         if metrics.summed:
             expectation = float(info.get("expected_reward", math.nan))
-            metrics.kernel(round_contexts, np.asarray(ranking, np.int64), clicks, expectation, meter.totals, 3)
+            metrics.measure(round_contexts, np.asarray(ranking, np.int64), clicks, expectation, meter.totals, 3)
         meter.add(regret_of(info), reward, int(clicks.sum()))
         if terminated or truncated:
             observation, _ = env.reset()

@@ -9,6 +9,7 @@ compiled in.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..agents import CompiledAgent, Learner, StateAgent
 from ..agents.mix_ts import HYPOTHESES
 from ..core.checks import check_labels, unknown
-from ..core.kernels import kernel, specialise
+from ..core.kernels import entry, kernel
 from ..envs import CascadeMDP, ClickEnv, ClickVectorEnv, ContextualModel
 from ..envs.wrappers.regret import Meter
 from .pairs import Pair
@@ -193,14 +194,16 @@ LEARNED: dict[str, Callable[[Any, Any], float]] = {**BELIEFS}
 
 # ----------------------------------------------------------------------------------------------------- several, compiled
 
-# Left open in the template below; `specialise` binds them: to the first metric, and to the chain of the others.
-value: Callable[..., float]
-rest: Callable[..., None]
+@cache
+def chain(value: Callable[..., float], rest: Callable[..., None]) -> Callable[..., None]:
+    """The kernel of a metric, followed by those of others."""
 
+    @kernel
+    def measure(contexts, ranking, clicks, expectation, totals, place):  # type: ignore[no-untyped-def]
+        totals[place] += value(contexts[0], ranking, clicks, expectation)
+        rest(contexts[1:], ranking, clicks, expectation, totals, place + 1)
 
-def _chain(contexts, ranking, clicks, expectation, totals, place):  # type: ignore[no-untyped-def]
-    totals[place] += value(contexts[0], ranking, clicks, expectation)
-    rest(contexts[1:], ranking, clicks, expectation, totals, place + 1)
+    return measure
 
 
 @kernel
@@ -232,7 +235,8 @@ class Metrics:
         self.learned = tuple(name for name in self.names if name in LEARNED)
         self.kernel = nothing
         for name in reversed(self.summed):
-            self.kernel = specialise(_chain, value=METRICS[name].kernel, rest=self.kernel)
+            self.kernel = chain(METRICS[name].kernel, self.kernel)
+        self.measure = entry(self.kernel)
 
     def columns(self, meter: Meter) -> dict[str, NDArray[np.float64]]:
         """The values at the checkpoints, by name."""

@@ -24,7 +24,7 @@ from llvmlite.binding import get_host_cpu_name
 from numpy.typing import ArrayLike, NDArray
 
 from ..core.checks import MOST_SESSIONS, check_count, check_horizon, check_path, check_seed, is_sequence, short
-from ..core.kernels import WorkerError
+from ..core.faults import WorkerError
 from ..core.modules import looking_in
 from ..core.workers import check_workers, deaf_to_interrupts, watched
 from .callback import Callback

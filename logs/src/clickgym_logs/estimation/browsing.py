@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clickgym.core.checks import check_flag
-from clickgym.core.kernels import kernel
+from clickgym.core.kernels import entry, kernel
 from clickgym.envs import ClickModel, PositionBasedModel, UserBrowsingModel
 
 from ..counting import count_cells, cut, in_parallel
@@ -94,7 +94,7 @@ class _BrowsingEstimator(EMEstimator):
         return model(self.attraction_[pairs], self.examination_[query] if self.per_query else self.examination_)
 
 
-@kernel
+@entry
 def browsing_step(start, stop, blocks, rows, first_cell, context, clicked, skipped, α, γ, α_next, examined, likelihood):  # type: ignore[no-untyped-def]
     """One EM step for some blocks: their new attractions, expected examinations, and the log-likelihood before the step."""
     for block in range(start, stop):

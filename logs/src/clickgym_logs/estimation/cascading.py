@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clickgym.core.checks import check_choice
-from clickgym.core.kernels import kernel
+from clickgym.core.kernels import entry, kernel
 from clickgym.envs import CascadeModel, ClickModel, DependentClickModel, DynamicBayesianModel
 
 from ..counting import count_certain, count_examined, cut, in_parallel, last_clicks, list_length, merge_tails
@@ -156,7 +156,7 @@ class _ScanningEstimator(_CascadingEstimator, EMEstimator):
         return s
 
 
-@kernel
+@entry
 def scanning_step(block, start, stop, pairs, last, weights, leaving_of_pairs, α, s, g, tail, attracted, satisfied, sums):  # type: ignore[no-untyped-def]
     """The expectations of one EM step over some sessions.
 

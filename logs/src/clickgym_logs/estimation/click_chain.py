@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from clickgym.core.kernels import kernel
+from clickgym.core.kernels import entry, kernel
 from clickgym.envs import ClickChainModel, ClickModel
 from clickgym.envs.click_chain import Parameters, marginals
 
@@ -106,7 +106,7 @@ class CCMEstimator(EMEstimator):
         return ClickChainModel(α[pairs], after_skip, after_click, after_relevant, self.n_positions_)
 
 
-@kernel
+@entry
 def chain_step(start, stop, pairs, last, weights, α, τ, tail, examined, relevant, sums):  # type: ignore[no-untyped-def]
     """The expectations of one EM step over some sessions, of what lies at the last click and below.
 

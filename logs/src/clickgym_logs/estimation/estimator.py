@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clickgym.core.checks import as_call, check_at_least, check_count, check_kind
-from clickgym.core.kernels import kernel
+from clickgym.core.kernels import entry
 from clickgym.envs import ClickModel
 
 from ..counting import by_query, in_parallel, list_length
@@ -278,7 +278,7 @@ class Estimator(ABC):
         return likelihood, by_position.sum(axis=0)
 
 
-@kernel
+@entry
 def find_fitted(queries, items, item_of, pair_of, first_pair, codes, pairs):  # type: ignore[no-untyped-def]
     """Replace the items of each session by the numbers of the fitted pairs, by P where there is none, and -1 by -1.
 
@@ -302,7 +302,7 @@ def find_fitted(queries, items, item_of, pair_of, first_pair, codes, pairs):  # 
             pairs[session, k] = pair
 
 
-@kernel
+@entry
 def add_logs(probabilities, pairs, clicks, by_session, by_position):  # type: ignore[no-untyped-def]
     """Sum the logarithms of the probabilities of what happened: set for each session, add for each position."""
     for session in range(len(clicks)):

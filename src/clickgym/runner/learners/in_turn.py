@@ -11,17 +11,12 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
-from ...core.kernels import kernel
+from ...core.kernels import entry
 from ...envs import ClickEnv
 from ...envs.contextual.round import deal
 from ...envs.guests import clicks_of, regret_of
 from ...envs.wrappers.regret import Meter
 from ..metrics import Metrics
-
-
-@kernel
-def deal_round(pool, drawn, rng):  # type: ignore[no-untyped-def]
-    deal(pool, drawn, rng)
 
 
 class InTurn(VectorEnv[Any, NDArray[np.int64], Any]):
@@ -68,7 +63,7 @@ class InTurn(VectorEnv[Any, NDArray[np.int64], Any]):
             observation, rewards[b], _, _, info = self._env.step(ranking)
             clicks = clicks_of(observation)
             if self._metrics.summed and self.meter.step < self.meter.horizon:
-                self._metrics.kernel(contexts, ranking, clicks, info["expected_reward"], self.meter.totals, 3)
+                self._metrics.measure(contexts, ranking, clicks, info["expected_reward"], self.meter.totals, 3)
             self.meter.add(regret_of(info), rewards[b], int(clicks.sum()))
         return self._seen(observation), rewards, never, never.copy(), {}
 
@@ -84,6 +79,6 @@ class InTurn(VectorEnv[Any, NDArray[np.int64], Any]):
         features = np.tile(first, (self.num_envs, 1, 1))
         for b in range(1, self.num_envs):
             coming.random(self._env.model.n_positions)  # the clicks
-            deal_round(task.pool, drawn, coming)
+            entry(deal)(task.pool, drawn, coming)
             features[b] = drawn.features
         return features

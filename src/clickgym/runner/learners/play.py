@@ -92,7 +92,7 @@ def _recorded(agent: Learner, click_env: ClickEnv, n_envs: int, meter: Meter, me
     contexts = metrics.contexts(click_env)
 
     def on_session(ranking: NDArray[np.int64], clicks: NDArray[np.int8], expectation: float) -> None:
-        metrics.kernel(contexts, ranking, clicks, expectation, meter.totals, 3)
+        metrics.measure(contexts, ranking, clicks, expectation, meter.totals, 3)
 
     recorded.on_session = on_session if metrics.summed else None
     return recorded
