@@ -44,7 +44,7 @@ def rank_by_choices(choose: Callable[..., int]) -> Callable[..., None]:
 
 
 def learn_choices(learn: Callable[..., None]) -> Callable[..., None]:
-    """Return the `update_kernel` of bandits to which ``learn(state, k, item, reward)`` says what the choice at position k earned."""
+    """Return the `update_kernel` of bandits; ``learn(state, k, item, reward)`` gets what the choice at position k earned."""
 
     @kernel
     def update(state, ranking, clicks):  # type: ignore[no-untyped-def]

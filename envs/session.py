@@ -77,7 +77,19 @@ def _sessions(play_session: Callable[..., tuple[float, float, int]]) -> Callable
 def _sessions_of_own_items(play_session: Callable[..., tuple[float, float, int]]) -> Callable[..., None]:
     @kernel
     def sessions_of_own_items(  # type: ignore[no-untyped-def]
-        parameters, reward, cutoff, scratch, shared, items, rankings, uniforms, clicks, examined, realised, expectation, satisfied
+        parameters,
+        reward,
+        cutoff,
+        scratch,
+        shared,
+        items,
+        rankings,
+        uniforms,
+        clicks,
+        examined,
+        realised,
+        expectation,
+        satisfied,
     ):
         for b in range(len(rankings)):
             for p in range(shared.shape[0]):

@@ -152,7 +152,9 @@ class _Lists:
     def rewards(self, code: int, cutoff: int) -> NDArray[np.float64]:
         """The expected reward of each list."""
         model = self.model
-        return np.array([entry(model.expected_kernel)(model.parameters, each, code, cutoff, self.scratch) for each in self.lists])
+        return np.array(
+            [entry(model.expected_kernel)(model.parameters, each, code, cutoff, self.scratch) for each in self.lists]
+        )
 
     def decreasing(self) -> Iterator[Comparison]:
         for k, below in self.pairs:

@@ -1,7 +1,10 @@
-"""Shortcuts through numba's interior that keep a cold start short; without them kernels are compiled all the same, in twice the time.
+"""Shortcuts through numba's interior that keep a cold start short.
 
-A *part* is what stands for a kernel in the kernels that call it: typed and lowered, but never translated to machine code by itself, which takes
-most of the time. Each reliance on what numba does not document is named at its line. Where a numba lacks one of them, `SHORT` is False, and
+Without them kernels are compiled all the same, in up to twice the time.
+
+A *part* is what stands for a kernel in the kernels that call it: typed and lowered, but never
+translated to machine code by itself, which takes most of the time. Each reliance on what numba
+does not document is named at its line. Where a numba lacks one of them, `SHORT` is False, and
 `numba.extending.register_jitable` takes the place of parts.
 """
 
@@ -18,7 +21,8 @@ import numpy as np
 from numba.core.options import DefaultOptions
 from numba.extending import register_jitable
 
-# `_nrt` is named in the docstring of `register_jitable`: no reference is counted. Where it is unknown, kernels are right, and slower.
+# `_nrt` is named in the docstring of `register_jitable`: no reference is counted.
+# Where it is unknown, kernels are right, and slower.
 UNCOUNTED = {"_nrt": False} if hasattr(DefaultOptions, "_nrt") else {}
 INLINED = {"nogil": True, "forceinline": True, **UNCOUNTED}
 
@@ -49,9 +53,7 @@ def compiled_part(function: Any) -> Callable[..., Any]:
         function.part = CPUDispatcher(
             function, targetoptions=options, pipeline_class=_PartCompiler
         )  # held here: its type does not
-        function._numba_type_ = Dispatcher(
-            function.part
-        )  # numba asks a global for its type by this name
+        function._numba_type_ = Dispatcher(function.part)  # numba asks a global for its type by this name
     return function
 
 

@@ -89,7 +89,15 @@ def check_agent(agent: AgentLike) -> None:
     then = [trial.seeds, trial.company, trial.inputs, trial.horizon, trial.numbers_of_items]
     then += [trial.search_space, trial.whole_numbers, trial.description]
     if isinstance(trial.first, CompiledAgent):
-        then += [trial.ownership, trial.kinds_of_clicks, trial.refusals, trial.hyperparameters, trial.arguments, trial.kernels, trial.engines]
+        then += [
+            trial.ownership,
+            trial.kinds_of_clicks,
+            trial.refusals,
+            trial.hyperparameters,
+            trial.arguments,
+            trial.kernels,
+            trial.engines,
+        ]
     if isinstance(trial.first, CompiledAgent) or all(hasattr(trial.first, name) for name in ("save", "load")):
         then.append(trial.saving)
     run_checks(f"{trial.name} breaks the interface of agents", [trial.constructor, trial.lists], then)

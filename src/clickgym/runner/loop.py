@@ -86,7 +86,11 @@ def session_loop(
         drawn, uniforms, clicks, examined = users.round, users.uniforms, users.clicks, users.examined
         n_positions = len(ranking)
         regret, rewards, n_clicks = totals[0], totals[1], totals[2]
-        satisfied, realised, played = -1, 0.0, np.int64(0)  # no literal, for which numba would compile `is_ranked_list` once more
+        satisfied, realised, played = (
+            -1,
+            0.0,
+            np.int64(0),
+        )  # no literal, for which numba would compile `is_ranked_list` once more
         while played < n_sessions:
             rank(state, agent_rng, ranking, *users.seen)
             if not is_ranked_list(ranking, seen, played):
@@ -155,7 +159,9 @@ def play_compiled(pair: Pair, meter: Meter, metrics: Metrics, on_chunk: OnChunk 
         if not count:
             return session_error(agent, click_env, f"step {meter.step + 1}", error)
         try:
-            entry(session(task.model))(task.parameters, agent.ranking, uniforms, clicks, examined, task.code, task.cutoff, scratch)
+            entry(session(task.model))(
+                task.parameters, agent.ranking, uniforms, clicks, examined, task.code, task.cutoff, scratch
+            )
         except Exception as again:
             what = f"{cause(again)}, in a {type(task.model).__name__}"
             error = SessionError(f"{name_of(click_env)}, step {meter.step + count}: {what}")

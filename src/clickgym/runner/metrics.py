@@ -194,6 +194,7 @@ LEARNED: dict[str, Callable[[Any, Any], float]] = {**BELIEFS}
 
 # ----------------------------------------------------------------------------------------------------- several, compiled
 
+
 @cache
 def chain(value: Callable[..., float], rest: Callable[..., None]) -> Callable[..., None]:
     """The kernel of a metric, followed by those of others."""
