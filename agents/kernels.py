@@ -1,4 +1,4 @@
-"""Compiled pieces that several agents share: random choices, rankings with random ties, and KL confidence bounds."""
+"""Compiled pieces that agents share: random choices, rankings with random ties, KL bounds, the best list where users scan."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 
 from ..core.checks import Choices
 from ..core.kernels import kernel
+from ..envs.scan import scan as scan
 
 FIRST_CLICK, LAST_CLICK = 0, 1
 FEEDBACK = Choices(("first_click", "last_click"))
@@ -251,3 +252,17 @@ def peel(beats, part, order, start):  # type: ignore[no-untyped-def]
         n_parts += 1
     start[n_parts] = n_items
     return n_parts
+
+
+@kernel
+def cholesky(matrix, ridge, factor):  # type: ignore[no-untyped-def]
+    """The lower triangle of ``factor`` becomes the F with ``F Fᵀ = matrix``, whose eigenvalues are ``ridge`` or more.
+
+    Nor is the square of any diagonal entry of F smaller; where rounding makes it so, half of that is taken.
+    """
+    for i in range(len(matrix)):
+        for j in range(i + 1):
+            total = matrix[i, j]
+            for k in range(j):
+                total -= factor[i, k] * factor[j, k]
+            factor[i, j] = math.sqrt(max(total, 0.5 * ridge)) if i == j else total / factor[j, j]

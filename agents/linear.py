@@ -31,7 +31,7 @@ from ..core.kernels import kernel
 from ..core.state import Floats, Ints
 from .agent import ContextualAgent
 from .hyperparameters import at_least, hyperparameter
-from .kernels import FIRST_CLICK, LAST_CLICK, examined_positions
+from .kernels import FIRST_CLICK, LAST_CLICK, cholesky, examined_positions
 from .position_based import check_examination
 from .search_space import Range
 
@@ -83,20 +83,6 @@ def dot(x, y):  # type: ignore[no-untyped-def]
     for i in range(len(x)):
         total += x[i] * y[i]
     return total
-
-
-@kernel
-def cholesky(matrix, ridge, factor):  # type: ignore[no-untyped-def]
-    """The lower triangle of ``factor`` becomes the F with ``F Fᵀ = matrix``, whose eigenvalues are ``ridge`` or more.
-
-    Nor is the square of any diagonal entry of F smaller; where rounding makes it so, half of that is taken.
-    """
-    for i in range(len(matrix)):
-        for j in range(i + 1):
-            total = matrix[i, j]
-            for k in range(j):
-                total -= factor[i, k] * factor[j, k]
-            factor[i, j] = math.sqrt(max(total, 0.5 * ridge)) if i == j else total / factor[j, j]
 
 
 @kernel

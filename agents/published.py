@@ -21,7 +21,6 @@ from .linear import DCMLinUCB as DCMLinUCB
 from .linear import LinearTS as LinearTS
 from .linear import PBMLinUCB as PBMLinUCB
 from .linear import UBMLinUCB as UBMLinUCB
-from .mix_ts import MixTS as MixTS
 from .pbmhb import PBMHB as PBMHB
 from .pdgd import PDGD as PDGD
 from .position_based import PBMPIE as PBMPIE
@@ -59,10 +58,9 @@ AGENTS: dict[str, type[CompiledAgent]] = {
         PBMTS,
         BCMPTS,
         PBMHB,
-        MixTS,
     )
 }
-"""The published algorithms by name, and our own."""
+"""The published algorithms by name."""
 
 CONTEXTUAL_AGENTS: dict[str, type[ContextualAgent]] = {
     agent.__name__: agent

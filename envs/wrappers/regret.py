@@ -12,7 +12,7 @@ from gymnasium.utils import RecordConstructorArgs
 from gymnasium.vector import VectorEnv, VectorWrapper
 from numpy.typing import ArrayLike, NDArray
 
-from ...core.checks import A_VECTOR_ENV, AN_ENV, check_callable, check_count, check_kind, integers, short
+from ...core.checks import A_VECTOR_ENV, AN_ENV, check_count, check_kind, integers, short
 from ..click_env import ClickEnv
 from ..guests import check_shows_clicks, clicks_of, regret_of
 from .actions import recorded
@@ -25,7 +25,6 @@ class Meter:
         checkpoints: increasing numbers of sessions at which the totals are kept, from 1; sessions after the last are not
             counted.
         n_metrics: how many further quantities are summed.
-        measure: called with ``totals`` at each checkpoint before they are kept, for quantities that are no sums.
 
     Attributes:
         totals: expected regret, realised reward, clicks and further metrics, summed over the sessions so far.
@@ -34,9 +33,7 @@ class Meter:
             tell is unknown from the first on: nan.
     """
 
-    def __init__(
-        self, checkpoints: ArrayLike, n_metrics: int = 0, measure: Callable[[NDArray[np.float64]], None] | None = None
-    ) -> None:
+    def __init__(self, checkpoints: ArrayLike, n_metrics: int = 0) -> None:
         self._checkpoints = integers("checkpoints", checkpoints, (None,), 1, whole=True)
         if not (np.diff(self._checkpoints) > 0).all():
             raise ValueError(f"checkpoints are {short(checkpoints)}; expected increasing numbers of sessions")
@@ -45,9 +42,6 @@ class Meter:
         self._reached = 0
         self.totals = np.zeros(3 + n_metrics)
         self.step = 0
-        if measure is not None:
-            check_callable("measure", measure)
-        self._measure = measure
         self._unknown = False  # whether the regret of the last session was
         self._warned = False
 
@@ -84,8 +78,6 @@ class Meter:
         """Count ``sessions`` already added to ``totals``; they must not pass over a checkpoint."""
         self.step += sessions
         if self.step == self.next_checkpoint and self._reached < len(self._checkpoints):
-            if self._measure is not None:
-                self._measure(self.totals)
             self._kept[self._reached] = self.totals
             self._reached += 1
 

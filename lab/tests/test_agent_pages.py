@@ -7,11 +7,12 @@ from pages.agents import page
 
 from clickgym.core.docstrings import sections
 from clickgym.runner.labels import PUBLISHED
+from clickgym_lab.mix_ts import MixTS
 
 
-@pytest.mark.parametrize("name", PUBLISHED)
-def test_a_docstring_has_the_idea_in_five_sentences_and_the_algorithm_in_pseudo_code(name):
-    text = sections(PUBLISHED[name].__doc__)
+@pytest.mark.parametrize("agent", [*PUBLISHED.values(), MixTS])
+def test_a_docstring_has_the_idea_in_five_sentences_and_the_algorithm_in_pseudo_code(agent):
+    text = sections(agent.__doc__)
     idea, algorithm = text["Idea"], text["Algorithm"]
     assert "\n\n" not in idea
     assert idea.endswith(".")

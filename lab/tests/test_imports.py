@@ -11,8 +11,10 @@ import pytest
 
 LAB = Path(__file__).resolve().parents[1] / "src" / "clickgym_lab"
 FILES = {".".join(file.relative_to(LAB).with_suffix("").parts).removesuffix(".__init__"): file for file in LAB.rglob("*.py")}
-FOLDERS = ("commands", "bench", "studies")
+FOLDERS = ("commands", "bench", "studies", "mix_ts")
 """From right to left: none imports from one before it."""
+OF_AGENTS = ("clickgym.agents.kernels", "clickgym.agents.hyperparameters")
+"""What docs/own_agent.md makes an agent of, beside the interfaces."""
 
 
 def imports(module, file):
@@ -39,7 +41,7 @@ def test_imports_point_one_way():
 
 @pytest.mark.parametrize("module", FILES)
 def test_the_lab_imports_what_the_library_lists(module):
-    """As everybody may: what the ``__all__`` of a package names, the tools in its ``core``, and the kernels of agents."""
+    """As everybody may: what the ``__all__`` of a package names, the tools in its ``core``, and what agents are made of."""
     for node in ast.walk(ast.parse(FILES[module].read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names if alias.name.partition(".")[0] == "clickgym"]
@@ -47,5 +49,5 @@ def test_the_lab_imports_what_the_library_lists(module):
         elif isinstance(node, ast.ImportFrom) and not node.level and (node.module or "").partition(".")[0] == "clickgym":
             package = import_module(node.module or "")
             names = {alias.name for alias in node.names}
-            tools = node.module.startswith("clickgym.core.") or node.module == "clickgym.agents.kernels"
+            tools = node.module.startswith("clickgym.core.") or node.module in OF_AGENTS
             assert tools or names <= set(getattr(package, "__all__", ())), f"{module} imports {names} from {node.module}"

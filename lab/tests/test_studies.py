@@ -19,6 +19,7 @@ from clickgym.agents import Learner
 from clickgym.command_line import main
 from clickgym.core.formats import clock, markdown_text
 from clickgym.envs import load_instance
+from clickgym.runner import by_label
 from clickgym.runner.make import make_env, place_of, player_of
 from clickgym.runner.metrics import Metrics
 from clickgym.runner.pairs import pair_of
@@ -257,7 +258,7 @@ def test_every_part_can_be_played(tmp_path, part):
         place = place_of(spec).at(instance)
         measured = Metrics(part.metrics)
         assert len(measured.contexts(place.core)) == len(measured.summed)
-        for agent_spec in part.agents:
+        for agent_spec in by_label("agent", part.agents).values():
             pair = pair_of(player_of(agent_spec).make(place, planned.horizon, 0), place)
             measured.check(pair)
             assert pair.kind is Learner or pair.engine == "compiled"
@@ -334,7 +335,7 @@ def test_a_part_of_several_studies_is_run_once():
 
 
 def test_every_agent_has_a_look():
-    agents = {agent for study in STUDIES.values() for part in study.parts for agent in part.agents}
+    agents = {agent for study in STUDIES.values() for part in study.parts for agent in by_label("agent", part.agents)}
     own = (agent.partition(":alpha=")[0] for agent in agents)
     assert [agent for agent in own if agent not in LOOKS] == []
 

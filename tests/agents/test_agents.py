@@ -333,7 +333,6 @@ WRONG = [
         for order in ([0], [0, 0], [0, 2], [0.0, 1.0], "01")
     ),
     *(("RankedExp3", {"horizon": 100, "gamma": gamma}, "gamma") for gamma in (0.0, -0.1, 1.1, np.nan)),
-    *(("MixTS", {"tolerance": tolerance}, "tolerance") for tolerance in (0, 1.5, "much", np.nan)),
     *(
         (name, {}, f"'{missing}'")
         for name, missing in (("Fixed", "ranking"), ("BatchRank", "horizon"), ("PBMUCB", "examination"))

@@ -9,7 +9,6 @@ Also here: one small click model and one agent of each kind, which the test modu
 
 from __future__ import annotations
 
-import copy
 import inspect
 import math
 from collections.abc import Callable, Mapping
@@ -60,7 +59,6 @@ from .linear import (
     LinearTSReference,
     LinUCBReference,
 )
-from .mix_ts import MixTSReference
 from .plain import KLUCBPlain as KLUCBPlain
 from .posterior import PBMHBReference, PDGDReference
 from .reference import Reference, Told
@@ -170,7 +168,6 @@ REFERENCES: dict[str, Callable[..., Reference]] = {
     "CascadeSWUCB": _window,
     "GLRCascadeKLUCB": lambda L, K, **given: _restarting(L, K, "KL", **given),
     "PBMHB": PBMHBReference,
-    "MixTS": MixTSReference,
     "PBMUCB": lambda L, K, **known: PBMUCBReference(L, **known),
     "PBMPIE": lambda L, K, **known: PBMPIEReference(L, **known),
     "PBMTS": lambda L, K, **known: PBMTSReference(L, **known),
@@ -205,8 +202,6 @@ def reference_of(agent: CompiledAgent) -> Reference:
         sizes = (agent.n_items, agent.n_positions)
     if type(agent).__name__ == "BubbleRank":  # what the given list leaves out is drawn
         arguments["base"] = agent.state.base.tolist()
-    if type(agent).__name__ == "MixTS":  # its reference draws by itself
-        arguments["rng"] = copy.deepcopy(agent.rng)
     return REFERENCES[type(agent).__name__](*sizes, **arguments)
 
 

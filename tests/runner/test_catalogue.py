@@ -14,13 +14,13 @@ from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, MEMORY
 from clickgym.runner.catalogue import Catalogue
 from clickgym.runner.describe import NEEDS, describe_agent, needs, stands
 from clickgym.runner.labels import PUBLISHED
-from clickgym.runner.metrics import DERIVED, LEARNED, METRICS
+from clickgym.runner.metrics import DERIVED, METRICS
 
 LISTS = {
     clickgym.list_agents: sorted(PUBLISHED, key=lambda name: NEEDS.index(needs(PUBLISHED[name]))),
     clickgym.list_environments: [*ENVIRONMENTS, *CONTEXTUAL, *MEMORY],
     clickgym.list_instances: [*clickgym.envs.list_instances()],
-    clickgym.list_metrics: [*METRICS, *DERIVED, *LEARNED],
+    clickgym.list_metrics: [*METRICS, *DERIVED],
 }
 by_list = pytest.mark.parametrize(("listed", "names"), LISTS.items(), ids=[listed.__name__ for listed in LISTS])
 

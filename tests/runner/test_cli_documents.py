@@ -14,7 +14,7 @@ from terminal_output import asking
 import clickgym
 from clickgym.command_line import main
 from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, MEMORY, list_instances
-from clickgym.runner.metrics import DERIVED, LEARNED, METRICS
+from clickgym.runner.metrics import DERIVED, METRICS
 from clickgym_logs import ClickLog, compare, fit_models, read_log, write_tidy
 
 
@@ -48,7 +48,7 @@ def test_list_in_json_names_what_there_is(document):
         "environments": [*ENVIRONMENTS, *CONTEXTUAL, *MEMORY],
         "instances": list(list_instances()),
         "agents": list(clickgym.list_agents()),
-        "metrics": [*METRICS, *DERIVED, *LEARNED],
+        "metrics": [*METRICS, *DERIVED],
     }
     agents = {row["name"]: row for row in there["agents"]}
     assert (agents["PBMUCB"]["told"], agents["PBMUCB"]["needs"]) == ("examination", "examination")

@@ -266,20 +266,6 @@ def test_window_regret_is_the_regret_per_session_since_the_checkpoint_before(eng
     assert result.metrics["any_click"][-1] <= 100
 
 
-def test_beliefs_are_those_of_the_agent_at_each_checkpoint_and_need_an_agent_that_has_some():
-    names, results = [f"belief_{model}" for model in ("pbm", "ubm", "dbn", "dcm", "tpbm")], []
-    for engine in ("python", "compiled"):
-        env = gym.make("DCMRank-v0")
-        agent = clickgym.make_agent("MixTS", env, seed=0)
-        results.append(clickgym.run(agent, env, 300, seed=1, checkpoints=[10, 300], metrics=names, engine=engine).metrics)
-        assert [results[-1][name][-1] for name in names] == list(agent.beliefs().values())
-    for name in names:
-        np.testing.assert_array_equal(results[0][name], results[1][name])
-    np.testing.assert_allclose(np.sum([results[0][name] for name in names], axis=0), 1.0)
-    with pytest.raises(ValueError, match=r"'belief_pbm' needs an agent with beliefs\(\), as MixTS has; GRAB"):
-        clickgym.run("GRAB", "DCMRank-v0", 10, seed=0, metrics=["belief_pbm"])
-
-
 def test_users_are_counted_by_their_first_sessions_on_both_engines():
     class Resets(gym.Wrapper):
         count = 0

@@ -12,7 +12,7 @@ from .. import envs
 from ..envs import CONTEXTUAL, ENVIRONMENTS, MEMORY
 from .describe import NEEDS, STANDS, needs, stands
 from .labels import PUBLISHED
-from .metrics import DERIVED, LEARNED, METRICS
+from .metrics import DERIVED, METRICS
 
 Row = dict[str, str]
 """What is known of something: ``name``, ``about``, and whatever else."""
@@ -115,7 +115,7 @@ def list_metrics() -> Catalogue:
         'any_click, ndcg, violations, optimal_lists'
     """
     sums = {name: metric.description for name, metric in METRICS.items()}
-    derived = {name: _summary(measure) for name, measure in (DERIVED | LEARNED).items()}
+    derived = {name: _summary(measure) for name, measure in DERIVED.items()}
     return Catalogue({"name": name, "about": about} for name, about in (sums | derived).items())
 
 

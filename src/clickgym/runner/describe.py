@@ -13,7 +13,7 @@ from ..envs.click_env import ClickEnv
 from ..envs.contextual.model import ContextualModel, LabelledModel
 from ..envs.registration import Environment
 from .make import agent_class, place_of, player_of
-from .metrics import BELIEFS, DERIVED, LEARNED, METRICS
+from .metrics import DERIVED, METRICS
 
 SIZES = ("self", "n_items", "n_positions", "n_features", "horizon", "seed")
 """What every agent is given and nobody passes."""
@@ -233,7 +233,7 @@ def describe_metric(name: str) -> Description:
     """Describe a metric: what it measures, and where.
 
     Args:
-        name: a key of `METRICS`, `DERIVED` or `LEARNED`.
+        name: a key of `METRICS` or `DERIVED`.
 
     Example:
         >>> describe_metric("ndcg").facts["in contextual environments"]
@@ -244,8 +244,9 @@ def describe_metric(name: str) -> Description:
         about = METRICS[name].description
         totals = "running sums over the sessions"
     else:
-        contextual, totals = name not in BELIEFS, "one value at each checkpoint"
-        about = _plain(inspect.getdoc((DERIVED | LEARNED)[name]) or "")
+        contextual = True
+        totals = "one value at each checkpoint"
+        about = _plain(inspect.getdoc(DERIVED[name]) or "")
     facts = {
         "in the table": totals,
         "in contextual environments": "yes" if contextual else "no: it needs the same candidates in every session",

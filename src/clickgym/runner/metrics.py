@@ -1,4 +1,4 @@
-"""Metrics besides regret, reward and clicks: sums over sessions, and values of an agent at checkpoints.
+"""Metrics besides regret, reward and clicks: sums over sessions, and what follows from totals at checkpoints.
 
 A metric is one kernel, ``value(context, ranking, clicks, expectation) -> float``, summed over the sessions, and one function
 that builds its context, a named tuple of arrays, from the environment whenever the users change. To add one, write the two
@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..agents import CompiledAgent, Learner, StateAgent
-from ..agents.mix_ts import HYPOTHESES
+from ..agents import Learner
 from ..core.checks import check_labels, unknown
 from ..core.kernels import entry, kernel
 from ..envs import CascadeMDP, ClickEnv, ClickVectorEnv, ContextualModel
@@ -178,20 +177,6 @@ DERIVED: dict[str, Callable[[Meter], NDArray[np.float64]]] = {"window_regret": w
 """What follows at a checkpoint from the totals there, by name."""
 
 
-def _belief(model: str) -> Callable[[Any, Any], float]:
-    def share(agent: Any, env: Any) -> float:
-        return float(agent.beliefs()[model])
-
-    share.__doc__ = f"Share of the {model} among the click models that the agent weighs (``agent.beliefs()``)."
-    return share
-
-
-BELIEFS = {f"belief_{model.lower()}": _belief(model) for model in HYPOTHESES}
-"""What `MixTS` believes of its users."""
-LEARNED: dict[str, Callable[[Any, Any], float]] = {**BELIEFS}
-"""What is measured of an agent at each checkpoint, by name."""
-
-
 # ----------------------------------------------------------------------------------------------------- several, compiled
 
 
@@ -216,12 +201,11 @@ class Metrics:
     """The chosen metrics as one kernel, ``kernel(contexts, ranking, clicks, expectation, totals, place)``.
 
     Args:
-        names: of `METRICS`, `DERIVED` and `LEARNED`.
+        names: of `METRICS` and `DERIVED`.
 
     Attributes:
         names: all of them, the columns of the table.
         summed: those that the kernel sums.
-        learned: those that are measured of the agent.
 
     Raises:
         ValueError: on an unknown name, or one named twice.
@@ -230,10 +214,9 @@ class Metrics:
     def __init__(self, names: Iterable[str] = ()) -> None:
         self.names = check_labels("metrics", names)
         for name in self.names:
-            if name not in METRICS | DERIVED | LEARNED:
-                raise ValueError(unknown("metric", name, METRICS | DERIVED | LEARNED))
+            if name not in METRICS | DERIVED:
+                raise ValueError(unknown("metric", name, METRICS | DERIVED))
         self.summed = tuple(name for name in self.names if name in METRICS)
-        self.learned = tuple(name for name in self.names if name in LEARNED)
         self.kernel = nothing
         for name in reversed(self.summed):
             self.kernel = chain(METRICS[name].kernel, self.kernel)
@@ -241,7 +224,7 @@ class Metrics:
 
     def columns(self, meter: Meter) -> dict[str, NDArray[np.float64]]:
         """The values at the checkpoints, by name."""
-        sums = dict(zip((*self.summed, *self.learned), meter.metrics.T, strict=True))
+        sums = dict(zip(self.summed, meter.metrics.T, strict=True))
         return {name: sums[name] if name in sums else DERIVED[name](meter) for name in self.names}
 
     def contexts(self, env: Any) -> tuple[Any, ...]:
@@ -258,35 +241,19 @@ class Metrics:
         return tuple(METRICS[name].context(env) for name in self.summed)
 
     def check(self, pair: Pair) -> None:
-        """Raise an error if an agent, or its environment, does not allow the metrics.
+        """Raise an error if an agent does not allow the metrics.
 
         Raises:
             ValueError: naming what it lacks.
         """
-        agent, env = pair.agent, pair.place.core
         for name in self.summed:
             if METRICS[name].context is user_context and pair.kind is Learner:
-                raise ValueError(f"the metric {name!r} cannot be measured for {agent!r}, which runs on its own streams")
-        for name in self.learned:
-            if name in BELIEFS:
-                if not callable(getattr(agent, "beliefs", None)):
-                    raise ValueError(f"the metric {name!r} needs an agent with beliefs(), as MixTS has; {agent!r} has none")
-                continue
-            if pair.kind in (CompiledAgent, StateAgent) or not callable(getattr(agent, "best", None)):
-                raise ValueError(f"the metric {name!r} needs an agent with a method best(features), which {agent!r} has not")
-            if getattr(getattr(env, "model", None), "held_out", None) is None:
-                raise ValueError(f"the metric {name!r} needs queries held out (clickgym features --held-out); {env} has none")
+                raise ValueError(f"the metric {name!r} cannot be measured for {pair.agent!r}, which runs on its own streams")
 
     def meter(self, checkpoints: ArrayLike, pair: Pair) -> Meter:
-        """The meter of a run with these metrics, which counts sessions and measures the agent at each checkpoint."""
+        """The meter of a run with these metrics, which counts sessions."""
         self.check(pair)
-        first = 3 + len(self.summed)
-
-        def measure(totals: NDArray[np.float64]) -> None:
-            for place, name in enumerate(self.learned, first):
-                totals[place] = LEARNED[name](pair.agent, pair.place.core)
-
-        return Meter(checkpoints, len(self.summed) + len(self.learned), measure if self.learned else None)
+        return Meter(checkpoints, len(self.summed))
 
     def as_shown(self, contexts: tuple[Any, ...]) -> tuple[Any, ...]:
         """The contexts, with copies of the arrays of the present round, which ``env.step`` overwrites."""

@@ -40,7 +40,7 @@ class Result:
             regret in every session.
         reward: ``(n,)`` cumulative realised reward.
         clicks: ``(n,)`` cumulative number of clicks.
-        metrics: ``(n,)`` further metrics by name: cumulative sums, except ``window_regret`` and beliefs.
+        metrics: ``(n,)`` further metrics by name: cumulative sums, except ``window_regret``.
         seconds: wall time of the sessions, without compilation.
         engine: ``"compiled"``, ``"python"``, or the name of the library that ran the loop.
         training_sessions, training_seconds: sessions and time of the training of a `Learner` before the run
@@ -140,8 +140,7 @@ def run(
             takes only ``"auto"``.
         metrics: names of further metrics (`clickgym.runner.metrics.METRICS`): ``"any_click"``, ``"ndcg"``, ``"violations"``,
             ``"optimal_lists"``, and ``"window_regret"``, the regret per session since the previous checkpoint. For users with a
-            memory only ``"users"`` (how many have come), ``"any_click"`` and ``"window_regret"``. For `MixTS` also
-            ``"belief_pbm"``, ...: what it believes of its users.
+            memory only ``"users"`` (how many have come), ``"any_click"`` and ``"window_regret"``.
         on_chunk: a function that is called from time to time with the number of sessions since its last call; for progress
             bars.
 

@@ -8,6 +8,7 @@ from itertools import product
 import numpy as np
 
 from clickgym.core.statistics import worst_tenth
+from clickgym.runner import by_label
 
 from .plots import Figure, regret_figure
 from .study import Estimate, Evidence, Finding, PaperTable, Values, estimate, number, short
@@ -16,7 +17,7 @@ SIX = ("CMRank-v0", "PBMRank-v0", "DCMRank-v0", "UBMRank-v0", "DBNRank-v0", "CCM
 TRUST = ("TPBMRank-v0",)
 MODELS = (*SIX, *TRUST)
 OWN, RIVAL = "MixTS", "GRAB"
-AGENTS = (OWN, RIVAL, "CascadeTS")
+AGENTS = (f"{OWN}=clickgym_lab.mix_ts:MixTS", RIVAL, "CascadeTS")
 WITH_INFORMED = (*AGENTS, "BCMPTS")
 SLOWEST = "PBMHB"
 FIRST, SIXTY, SLOW = "never-locked", "never-locked-sixty", "never-locked-slow"
@@ -98,7 +99,7 @@ def table(evidence: Evidence) -> PaperTable:
     steps = [f"{fraction * evidence[FIRST].horizon:,.0f}" for fraction in (0.1, 1.0)]
     heads = [cell for step in steps for cell in (f"after {step}", "worst tenth")]
     rows = [["model", "agent", *(f"{head}, {where}" for where in ("16 queries", "60 queries") for head in (*heads, "late"))]]
-    for env, agent in product(MODELS, (*WITH_INFORMED, SLOWEST)):
+    for env, agent in product(MODELS, by_label("agent", (*WITH_INFORMED, SLOWEST))):
         parts = (SLOW if agent == SLOWEST else FIRST, SIXTY)
         rows.append([short(env), agent, *(cell for part in parts for cell in _cells(evidence, part, env, agent))])
     return "Regret, mean over queries with its 95 % interval, in the worst tenth of the runs, and the share of late runs", rows

@@ -25,7 +25,7 @@ from clickgym.core.files import make_folder, write_whole
 from clickgym.core.formats import clock
 from clickgym.core.terminal import Column, print_table, say
 from clickgym.envs import DEFAULT_INSTANCE, list_instances, load_instance
-from clickgym.runner import Callback, make_env, place_of
+from clickgym.runner import Callback, by_label, make_env, place_of
 from clickgym.runner.reports import save_figure
 
 from ..shipped import Shipped, compact, portable, read_shipped, write_shipped
@@ -112,8 +112,8 @@ def project(plans: Sequence[Plan], out: Path, sessions: int = 20_000) -> float:
         instances, length = each.instances(out), min(sessions, each.horizon)
         for env_spec in each.part.envs:
             env = make_env(env_spec, instances[0])
-            for agent_spec in each.part.agents:
-                agent = make_agent(agent_spec, env, horizon=each.horizon, seed=0)
+            for player in by_label("agent", each.part.agents).values():
+                agent = make_agent(player, env, horizon=each.horizon, seed=0)
                 result = run(agent, env, length, seed=0, checkpoints=[length], metrics=each.part.metrics)
                 seconds += result.seconds / length * each.horizon * each.runs * len(instances)
     return seconds

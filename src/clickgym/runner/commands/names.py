@@ -9,7 +9,7 @@ import typer
 from ...core.console import OPEN_FLAG
 from ...envs import CONTEXTUAL, ENVIRONMENTS, MEMORY, list_instances
 from ..labels import PUBLISHED
-from ..metrics import DERIVED, LEARNED, METRICS
+from ..metrics import DERIVED, METRICS
 
 
 def beginning(known: Iterable[str], incomplete: str) -> list[str]:
@@ -38,7 +38,7 @@ def instances(incomplete: str) -> list[str]:
 
 def metrics(incomplete: str) -> list[str]:
     """Metrics of which the name begins so."""
-    return beginning(METRICS | DERIVED | LEARNED, incomplete)
+    return beginning(METRICS | DERIVED, incomplete)
 
 
 def everything(incomplete: str) -> list[str]:

@@ -9,7 +9,7 @@ import typer
 
 from ...core.console import Cluster, Pdf, bold, errors, output
 from ...core.workers import on_cluster
-from ..metrics import DERIVED, LEARNED, METRICS
+from ..metrics import DERIVED, METRICS
 from ..pairs import ENGINES
 from ..progress import Progress
 from ..reports.report import write_report
@@ -53,7 +53,7 @@ def run(
     )] = "auto",
     metrics: Annotated[list[str] | None, typer.Option(
         "--metrics", "-m", metavar="METRIC...", show_default="none", autocompletion=metric_names,
-        help=f"Metrics besides regret and reward: {', '.join(map(bold, METRICS | DERIVED | LEARNED))}.",
+        help=f"Metrics besides regret and reward: {', '.join(map(bold, METRICS | DERIVED))}.",
     )] = None,
     pdf: Pdf = False,
 ) -> None:  # fmt: skip

@@ -15,7 +15,7 @@ from ...core.terminal import Column, print_table, say
 from ...envs import CONTEXTUAL, ENVIRONMENTS, MEMORY, Instance, list_instances, load_instance
 from ..describe import Description, describe_agent, describe_environment, describe_metric
 from ..labels import PUBLISHED
-from ..metrics import DERIVED, LEARNED, METRICS
+from ..metrics import DERIVED, METRICS
 from .names import everything
 
 
@@ -58,7 +58,7 @@ def _kinds() -> dict[str, tuple[Iterable[str], Callable[[str], Description]]]:
     return {
         "agent": (PUBLISHED, describe_agent),
         "environment": (ENVIRONMENTS | CONTEXTUAL | MEMORY, describe_environment),
-        "metric": (METRICS | DERIVED | LEARNED, describe_metric),
+        "metric": (METRICS | DERIVED, describe_metric),
     }
 
 

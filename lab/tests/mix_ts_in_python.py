@@ -6,15 +6,15 @@ parameters and the attraction of each item are drawn around their estimates, and
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from reference_agents.reference import CLOSE, Clicks, Reference
 
 from clickgym.envs.scan import best_scan
-
-from .reference import CLOSE, Clicks, Reference
 
 PBM, UBM, DBN, DCM, TPBM = HYPOTHESES = range(5)
 SCANNING = (DBN, DCM)
@@ -677,3 +677,8 @@ class MixTSReference(Reference):
 
     def agrees(self, state: Any) -> bool:
         return not self.differences(state)
+
+
+def reference_of(agent: Any) -> MixTSReference:
+    """The reference of an agent that has not played yet, with a copy of its generator."""
+    return MixTSReference(agent.n_items, agent.n_positions, rng=copy.deepcopy(agent.rng), **agent.hyperparameters)

@@ -23,15 +23,13 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.checks import check_flag
-from ..core.kernels import entry, kernel
-from ..core.state import Floats, Ints
-from ..envs.scan import scan
-from .agent import CompiledAgent
-from .bubble_rank import check_initial
-from .hyperparameters import between, hyperparameter
-from .kernels import choose_largest, rank_by_draw
-from .linear import cholesky
+from clickgym.agents import CompiledAgent
+from clickgym.agents.hyperparameters import between, hyperparameter
+from clickgym.agents.kernels import cholesky, choose_largest, rank_by_draw, scan
+from clickgym.core.checks import as_array, check_flag
+from clickgym.core.kernels import entry, kernel
+from clickgym.core.state import Floats, Ints
+from clickgym.envs import check_ranking
 
 PBM, UBM, DBN, DCM, TPBM = range(5)
 HYPOTHESES = ("PBM", "UBM", "DBN", "DCM", "TPBM")
@@ -843,6 +841,15 @@ def surplus(state, h):  # type: ignore[no-untyped-def]
             variance += (advantage(state, h) - estimated) ** 2
             state.stay[i] = c
     return estimated - CERTAIN * math.sqrt(variance)
+
+
+def check_initial(name: str, initial: ArrayLike, n_items: int, n_positions: int) -> NDArray[np.int64]:
+    """Return the checked production list, of K items or of all."""
+    length = n_positions if as_array(name, initial).shape == (n_positions,) else n_items
+    try:
+        return check_ranking(initial, n_items, length)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{name}: {error}") from None
 
 
 class MixTS(CompiledAgent):

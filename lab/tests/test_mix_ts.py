@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
+from collections import Counter
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from reference_agents import MODELS
+from scipy.stats import chisquare
 from slow import slow
 
 import clickgym
-from clickgym.agents.mix_ts import HYPOTHESES, MixTS
 from clickgym.envs import ClickEnv, DependentClickModel, DynamicBayesianModel, PositionBasedModel
+from clickgym_lab.mix_ts import MixTS
+from clickgym_lab.mix_ts.agent import HYPOTHESES
 
+SPEC = "clickgym_lab.mix_ts:MixTS"
 L, K = 6, 3
 ATTRACTION = np.array([0.2, 0.7, 0.35, 0.6, 0.1, 0.45])
 
@@ -122,3 +127,43 @@ def test_what_trusting_users_examine_follows_from_the_counts_after_each_fit():
     displays = agent.state.displays.sum(axis=2)
     np.testing.assert_allclose(agent.state.exposure[4], displays @ agent.state.slope, rtol=1e-12)
     np.testing.assert_allclose(agent.state.offset, displays @ agent.state.base, rtol=1e-12, atol=1e-9)
+
+
+# --------------------------------------------------------------------------------------- what the agents of the library must do
+
+
+def test_keeps_to_the_interface():
+    clickgym.check_agent(SPEC)
+
+
+def test_learns_a_trivial_problem():
+    """Two good items among five: after 10⁵ sessions the regret is below a quarter of Random's."""
+    env = ClickEnv(PositionBasedModel([0.05, 0.9, 0.1, 0.7, 0.05], [1.0, 0.6]))
+    own, random = (clickgym.run(agent, env, 100_000, seed=1).regret[-1] for agent in (SPEC, "Random"))
+    assert own < 0.25 * random
+
+
+def test_first_list_is_uniform():
+    """Null: the first list is uniform on the 12 lists of 2 out of 4 items. 600 seeds, false-alarm rate 1e-5."""
+    counts = Counter(tuple(MixTS(4, 2, seed=seed).rank(None).tolist()) for seed in range(600))
+    assert chisquare([counts[row] for row in itertools.permutations(range(4), 2)]).pvalue > 1e-5
+
+
+@pytest.mark.parametrize("tolerance", [0, 1.5, "much", np.nan])
+def test_a_wrong_tolerance_is_named(tolerance):
+    with pytest.raises((ValueError, TypeError), match="tolerance"):
+        MixTS(3, 2, tolerance=tolerance, seed=0)
+
+
+@pytest.mark.parametrize(("initial", "message"), [([0, 0], "initial: .*shows item 0 again"), ([0], "initial: .*shape")])
+def test_a_wrong_production_list_is_named(initial, message):
+    with pytest.raises(ValueError, match=message):
+        MixTS(3, 2, initial=initial, seed=0)
+
+
+def test_a_sweep_plays_it_under_its_label_in_both_engines():
+    compiled, python = (
+        clickgym.sweep(["DBNRank-v0"], [f"mix={SPEC}"], 200, 2, n_jobs=1, engine=engine).frame for engine in ("auto", "python")
+    )
+    assert compiled["agent"].unique().to_list() == ["mix"]
+    assert compiled.equals(python)

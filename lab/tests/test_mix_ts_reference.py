@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import edge_cases
 import numpy as np
 import pytest
-from reference_agents import MODELS, follow, reference_of
+from mix_ts_in_python import reference_of
+from reference_agents import MODELS, follow
 from reference_agents.reference import Clicks
 from slow import slow
 
 import clickgym
 from clickgym.agents import Agent
-from clickgym.agents.mix_ts import MixTS
 from clickgym.envs import ClickEnv, DependentClickModel, DynamicBayesianModel, PositionBasedModel, TrustBiasModel
+from clickgym_lab.mix_ts import MixTS
 
 FEW_STAY = DependentClickModel([0.9, 0.8, 0.7, 0.05, 0.6], [0.99, 0.0, 0.0])
 """Users of whom a click ends most sessions."""
@@ -116,3 +118,32 @@ def test_both_engines_play_as_the_reference(kind):
     assert right.t == 100
     assert right.differences(compiled.state) == {}
     assert right.rng.bit_generator.state == compiled.rng.bit_generator.state
+
+
+# -------------------------------------------------------------------------------------------------------------- at the edges
+
+
+@pytest.fixture
+def faults(monkeypatch):
+    """What is at fault in cases that `edge_cases` draws, as for the agents of the library."""
+    monkeypatch.setitem(edge_cases.EVERY_AGENT, "MixTS", MixTS)
+    monkeypatch.setattr(edge_cases, "reference_of", reference_of)
+
+    def found(seeds, compiled=True, **more):
+        cases = [edge_cases.draw("MixTS", seed, **more) for seed in seeds]
+        return [f"{case}: {fault}" for case in cases if (fault := edge_cases.play(case, compiled=compiled))]
+
+    return found
+
+
+def test_runs_at_the_edges_follow_the_reference(faults):
+    assert faults(range(8), most_sessions=25, compiled=False) == []
+
+
+def test_engines_agree_at_the_edges(faults):
+    assert faults(range(100, 108), kinds=("PBM",), most_sessions=25) == []
+
+
+@pytest.mark.slow
+def test_many_runs_at_the_edges(faults):
+    assert faults(range(1000, 1300)) == []
