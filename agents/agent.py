@@ -63,9 +63,6 @@ class Agent(ABC):
     """Whether `update` takes any list, also one of another agent or of a log; if False, only the list that `rank` has just
     returned."""
 
-    stands: ClassVar[Mapping[str, str]] = {}
-    """To what the agent is robust, with its evidence: ``"change"`` (users change without notice) and the name of a study."""
-
     search_space: ClassVar[SearchSpace] = {}
     """What `clickgym.tune` may search: a `Range` or the values of each hyper-parameter; empty if there is nothing to tune. It
     contains the default; if the default is None and follows from the horizon, the search also tries None."""

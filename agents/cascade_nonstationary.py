@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -145,7 +145,6 @@ class CascadeDUCB(CascadeAgent):
     """
 
     paper = "Li and de Rijke 2019, Algorithm 1"
-    stands: ClassVar = {"change": "nonstat-detect"}
     click_models = "CM that changes"
     state_type = DiscountedState
     rank_kernel = largest(bound_discounted)
@@ -302,7 +301,6 @@ class CascadeSWUCB(CascadeAgent):
     """
 
     paper = "Li and de Rijke 2019, Algorithm 1"
-    stands: ClassVar = {"change": "nonstat-detect"}
     click_models = "CM that changes"
     state_type = WindowState
     rank_kernel = largest(bound_window)

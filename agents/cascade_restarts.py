@@ -13,7 +13,7 @@ one more observation raises it by at most the amount by which the log-likelihood
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
@@ -232,7 +232,6 @@ class GLRCascadeKLUCB(CascadeAgent):
 
     paper = "Wang et al. 2019, Algorithm 1"
     click_models = "CM that changes"
-    stands: ClassVar = {"change": "nonstat-detect"}
     state_type = RestartingKLUCBState
     rank_kernel = rank
     update_kernel = update

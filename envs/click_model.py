@@ -380,10 +380,10 @@ def branch_and_bound(expected: Callable[..., float], below: Callable[..., float]
     def search(parameters, attraction, candidates, bounds, reward, scratch, ranking, choice, used, best):  # type: ignore[no-untyped-def]
         """Depth-first search over lists of ``len(best)`` of the ``candidates``, best attraction first.
 
-        The expected number of clicks in a prefix does not depend on what stands below it, and position k adds at most the bound
-        on its examination times the attraction of its item, where the user gets below the prefix. So the value of any
-        completion is at most that of the prefix plus the remaining attractions matched to the remaining bounds in decreasing order, and a
-        branch whose bound does not exceed the best value found is cut.
+        The expected number of clicks in a prefix does not depend on what stands below it, and position k adds at most the
+        bound on its examination times the attraction of its item, where the user gets below the prefix. So the value of any
+        completion is at most that of the prefix plus the remaining attractions matched to the remaining bounds in decreasing
+        order, and a branch whose bound does not exceed the best value found is cut.
         """
         depth_limit, n_items = len(best), len(candidates)
         best_value, depth = -1.0, 0

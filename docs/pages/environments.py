@@ -7,11 +7,18 @@ import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from clickgym.core.docstrings import sections
+from clickgym.core.docstrings import entries, sections
 from clickgym.core.templates import templates
 from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, MEMORY
-from clickgym.runner.describe import arguments
+from clickgym.envs.click_env import ClickEnv
+from clickgym.envs.contextual.model import ContextualModel, LabelledModel
+from clickgym.envs.registration import Environment
 
+ABSENT = {
+    "Contextual": ("reference",),
+    "Memory": ("reference", "cutoff"),
+}
+"""Arguments of `ClickEnv` that environments of a kind do not have."""
 ROUND: dict[str, Any] = {"L": [0.6, 0.4, 0.2, 0.1], "K": [0.9, 0.5], "KK": [[0.9, 0.0], [0.5, 0.7]], "": 0.8}
 """Small round parameters by shape, for an example that every model has."""
 
@@ -85,3 +92,42 @@ def page(env_id: str) -> str:
         references=re.split(r"\n(?! )", references),
     )
     return text + "\n"
+
+
+def arguments(env_id: str) -> list[tuple[str, str, str]]:
+    """The arguments of ``gym.make`` for an id: names, defaults and descriptions.
+
+    Args:
+        env_id: a key of `ENVIRONMENTS`, `CONTEXTUAL` or `MEMORY`.
+    """
+    environment = (ENVIRONMENTS | CONTEXTUAL | MEMORY)[env_id]
+    lines = _lines_of_contextual(environment) if environment.form == "Contextual" else _args(environment.users)
+    lines.pop("n_positions", None)
+    default = "of the instance" if environment.form or environment.click_model.default_instance else "–"
+    rows = [(name, default, text) for name, text in lines.items()]
+    return [*rows, *((name, value, text) for name, (value, text) in _shared(environment).items())]
+
+
+def _lines_of_contextual(environment: Environment) -> dict[str, str]:
+    """The arguments of a form with candidates that change: its own, and those of its click model for each item."""
+    model, theta = environment.click_model, _args(environment.users)["theta"]
+    lines = _args(ContextualModel) | {"theta": theta, "attraction": f"instead of `theta`: {_args(LabelledModel)['attraction']}"}
+    return lines | {name: f"of each item: {_args(model).get(name, '')}" for name in model.item_parameters()[1:]}
+
+
+def _args(thing: Any) -> dict[str, str]:
+    """The arguments that a docstring describes."""
+    return entries(sections(thing.__doc__ or "").get("Args", ""))
+
+
+def _shared(environment: Environment) -> dict[str, tuple[str, str]]:
+    """The arguments that all environments have: what is shown as the default, and the description."""
+    own, instance = _args(ClickEnv), environment.default_instance
+    absent = {"model", "form", *ABSENT.get(environment.kind, ())}
+    defaults = {"instance": f'`"{instance}"`' if instance else "–", "n_positions": "of the instance"}
+    defaults["reward"] = f'`"{environment.default_reward}"`'
+    for name, parameter in inspect.signature(ClickEnv).parameters.items():
+        if name in own and name not in absent:
+            value = parameter.default
+            defaults.setdefault(name, f'`"{value}"`' if isinstance(value, str) else "0" if value == 0 else str(value))
+    return {name: (default, own[name]) for name, default in defaults.items()}

@@ -10,7 +10,7 @@ import pytest
 from reference_agents import plain
 
 from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, STATE_AGENTS, CompiledAgent
-from clickgym.runner.describe import needs
+from clickgym.runner.catalogue import needs
 
 L, K = 6, 3
 OWN = {"horizon": 1000, "n_features": 2, "n_states": 2}
@@ -67,11 +67,6 @@ def test_an_agent_cannot_be_without_what_it_needs(name):
     if seen is not None:
         with pytest.raises(ValueError, match=f"{name} needs an observation with '{seen}'"):
             made(name).rank({"clicks": [0] * K})
-
-
-def test_what_an_agent_stands_is_said_in_known_words():
-    for agent in EVERY.values():
-        assert agent.stands.keys() <= {"change"}
 
 
 @by_name

@@ -96,10 +96,5 @@ def test_the_search_space_of_an_own_agent_is_checked():
             clickgym.check_agent(agent)
 
 
-def test_show_names_what_may_be_searched(printed):
-    shown = " ".join(printed(["show", "CascadeKLUCB"]).split())
-    assert "search space feedback=" in shown
-
-
 def test_nested_arguments_are_read_whole():
     assert parse_spec('A:b={"c":{"d":1},"e":2},f="x,y]"') == ("A", {"b": {"c": {"d": 1}, "e": 2}, "f": "x,y]"})

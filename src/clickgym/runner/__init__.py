@@ -7,7 +7,6 @@ What is listed here is for those who build on the library; `clickgym` lists what
 from typing import TYPE_CHECKING
 
 from ..core.later import loader
-from .describe import STANDS, Description, TableOfWords, needs, stands
 from .labels import (
     PUBLISHED,
     AgentLike,
@@ -27,10 +26,10 @@ if TYPE_CHECKING:
     from .results import Trial
 
 __all__ = [
-    "PUBLISHED", "STANDS", "AgentError", "AgentLike", "Callback", "Description", "Metrics", "Pair", "Place", "Player",
-    "Progress", "Result", "TableOfWords", "Trial", "UnsuitedError", "by_label", "learns",
-    "make_agent", "make_env", "needs", "pair_of", "parse_spec", "place_of",
-    "player_of", "run", "stands", "wrong_pairs",
+    "PUBLISHED", "AgentError", "AgentLike", "Callback", "Metrics", "Pair", "Place", "Player",
+    "Progress", "Result", "Trial", "UnsuitedError", "by_label", "learns",
+    "make_agent", "make_env", "pair_of", "parse_spec", "place_of",
+    "player_of", "run", "wrong_pairs",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:  # they need data frames and a terminal

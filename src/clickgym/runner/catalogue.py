@@ -10,12 +10,26 @@ from typing import Any
 
 from .. import envs
 from ..envs import CONTEXTUAL, ENVIRONMENTS, MEMORY
-from .describe import NEEDS, STANDS, needs, stands
 from .labels import PUBLISHED
+from .make import player_of
 from .metrics import DERIVED, METRICS
 
 Row = dict[str, str]
 """What is known of something: ``name``, ``about``, and whatever else."""
+
+
+NEEDS = ("nothing", "a list", "examination", "features", "features and examination", "state")
+"""What the published agents need beside clicks, in the order of tables."""
+OF_USERS = {
+    "initial_ranking": "a list",
+    "optimal_ranking": "a list",
+    "examination": "examination",
+    "browsing": "examination",
+    "mean_sessions": "state",
+    "click_rewards": "state",
+    "users": "the click model",
+}
+"""What an agent needs that must be told of the users, by the source that its class names."""
 
 
 class Catalogue(dict[str, str]):
@@ -54,6 +68,23 @@ class Catalogue(dict[str, str]):
         )
 
 
+def needs(agent: Any) -> str:
+    """The extra knowledge that an agent's class requires beside clicks; for published agents one of `NEEDS`.
+
+    Args:
+        agent: the class; the required arguments of its constructor decide.
+
+    Example:
+        >>> from clickgym.agents import BubbleRank, PBMLinUCB
+        >>> needs(PBMLinUCB), needs(BubbleRank)  # which has a list of its own if it is given none
+        ('features and examination', 'nothing')
+    """
+    player = player_of(agent)
+    observed = [{"n_states": "state", "n_features": "features"}[size] for size in player.observes]
+    required = [OF_USERS.get(source, source) for key, source in player.told.items() if key in player.required]
+    return " and ".join(dict.fromkeys([*observed, *required])) or "nothing"
+
+
 def list_agents() -> Catalogue:
     """List all agents by name: the published algorithms and generic reinforcement learning.
 
@@ -61,14 +92,11 @@ def list_agents() -> Catalogue:
 
     Returns:
         The names with a description, in groups by what they need. The ``rows`` also have the ``paper``, the ``click_models``
-        for which an algorithm is made, what it ``needs`` beside clicks, and what the environment gives it (``told``). The
-        column ``change`` names the evidence that it copes with users who change; "" where there is none.
+        for which an algorithm is made, what it ``needs`` beside clicks, and what the environment gives it (``told``).
 
     Example:
         >>> print(list_agents()["Random"])
         Random: show a uniformly random list in every session
-        >>> {row["name"]: row["change"] for row in list_agents().rows}["GLRCascadeKLUCB"]
-        'nonstat-detect'
     """
     agents: Mapping[str, Any] = PUBLISHED
     rows = (
@@ -79,7 +107,6 @@ def list_agents() -> Catalogue:
             "click_models": agent.click_models,
             "needs": needs(agent),
             "told": ", ".join(getattr(agent, "told", {})),
-            **{what: stands(agent).get(what, "") for what in STANDS},
         }
         for name, agent in agents.items()
     )

@@ -13,7 +13,6 @@ from ...core.checks import unknown
 from ...core.console import Json, bold, output, print_json
 from ...core.terminal import Column, print_table
 from ..catalogue import Row, list_agents, list_environments, list_instances, list_metrics
-from ..describe import STANDS
 
 
 class _Kind(NamedTuple):
@@ -26,21 +25,11 @@ class _Kind(NamedTuple):
     group: str = ""
 
 
-def _agents() -> list[Row]:
-    return [row | {"stands": _stands(row)} for row in list_agents().rows]
-
-
-def _stands(row: Row) -> str:
-    """The difficulties that an agent is robust to, with conditions, without the evidence."""
-    shown_by = {what: row[what].partition(", ") for what in STANDS}
-    return ", ".join(f"{what} {condition}".strip() for what, (study, _, condition) in shown_by.items() if study)
-
-
-_AGENTS = {"click_models": "made for", "stands": "robust to", "paper": "paper", "told": "is given"}
+_AGENTS = {"click_models": "made for", "paper": "paper", "told": "is given"}
 _KINDS = {
     "environments": _Kind(lambda: list_environments().rows, "Environments, by their users", {"about": "users"}),
     "instances": _Kind(lambda: list_instances().rows, "Instances (--instance)", {"about": "description"}),
-    "agents": _Kind(_agents, "Agents (--agents), by what they need", _AGENTS, group="needs"),
+    "agents": _Kind(lambda: list_agents().rows, "Agents (--agents), by what they need", _AGENTS, group="needs"),
     "metrics": _Kind(lambda: list_metrics().rows, "Metrics (--metrics)", {"about": "what it measures"}),
 }
 KINDS = tuple(_KINDS)
@@ -55,8 +44,7 @@ def list_(
 ) -> None:  # fmt: skip
     """List the environments, instances, agents and metrics.
 
-    [bold]clickgym show NAME[/] describes one of them in detail. Agents are grouped by what they need besides clicks. The column
-    "robust to" says whether an agent copes with changes of the users.
+    [bold]clickgym show NAME[/] describes one of them in detail. Agents are grouped by what they need besides clicks.
     """
     if what not in ["", *KINDS]:
         raise ValueError(unknown("kind", what, KINDS))

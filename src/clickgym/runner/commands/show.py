@@ -1,20 +1,20 @@
-"""``clickgym show``: the description of an agent, an environment, an instance or a metric."""
+"""``clickgym show``: the docstring of an agent, an environment or a metric, and what is known of an instance."""
 
 from __future__ import annotations
 
 import difflib
+import inspect
 import re
-from collections.abc import Callable, Iterable
-from typing import Annotated
+from collections.abc import Iterable
+from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
 from ...core.console import output
-from ...core.terminal import Column, print_table, say
+from ...core.terminal import say
 from ...envs import CONTEXTUAL, ENVIRONMENTS, MEMORY, Instance, list_instances, load_instance
-from ..describe import Description, describe_agent, describe_environment, describe_metric
 from ..labels import PUBLISHED
+from ..make import agent_class, place_of
 from ..metrics import DERIVED, METRICS
 from .names import everything
 
@@ -25,7 +25,7 @@ def show(
         help="A name that [bold]clickgym list[/] prints; or your own agent (module:Class), environment (module:Id), JSON file.",
     )],
 ) -> None:  # fmt: skip
-    """Describe an agent, environment, instance or metric: its parameters, its paper and what it needs.
+    """Print the docstring of an agent, environment or metric, or what is known of an instance.
 
     [bold]Examples[/]
 
@@ -36,69 +36,74 @@ def show(
       clickgym show yandex-990
     """
     console = output()
-    described = _describer(name)
-    if described is not None:
-        return _print(console, described(name))
-    _print_instance(console, load_instance(name))
+    text = text_of(name)
+    say(console, name, "bold")
+    console.print(text, markup=False, highlight=False)
 
 
-def _describer(name: str) -> Callable[[str], Description] | None:
-    """What describes a name; nothing for an instance."""
-    described = {each: describe for names, describe in _kinds().values() for each in names}
+def text_of(name: str) -> str:
+    """What is written of a name.
+
+    Raises:
+        ValueError: there is no such name.
+    """
+    if name in PUBLISHED:
+        return _documented(PUBLISHED[name])
+    if name in ENVIRONMENTS | CONTEXTUAL | MEMORY:
+        return _of_environment(name)
+    if name in METRICS:
+        return METRICS[name].description
+    if name in DERIVED:
+        return _documented(DERIVED[name])
     base = name.partition(":")[0]
-    if name in described or name.endswith(".json") or base in list_instances():
-        return described.get(name)
-    if base in described or not re.fullmatch(r"[\w.]+:[\w.-]+", name):
+    if name.endswith(".json") or base in list_instances():
+        return _of_instance(load_instance(name))
+    if base in _names() or not re.fullmatch(r"[\w.]+:[\w.-]+", name):
         raise ValueError(_unknown(base))
-    return describe_environment if re.search(r"-v\d+$", name) else describe_agent  # one of your own
+    return _of_environment(name) if re.search(r"-v\d+$", name) else _documented(agent_class(name))  # your own
 
 
-def _kinds() -> dict[str, tuple[Iterable[str], Callable[[str], Description]]]:
-    """What is described by its name alone."""
-    return {
-        "agent": (PUBLISHED, describe_agent),
-        "environment": (ENVIRONMENTS | CONTEXTUAL | MEMORY, describe_environment),
-        "metric": (METRICS | DERIVED, describe_metric),
-    }
+def _documented(thing: Any) -> str:
+    return inspect.getdoc(thing) or "It has no docstring."
 
 
-def _unknown(name: str) -> str:
-    """What was meant, of whatever kind."""
-    kind_of = {each: kind for kind, (names, _) in _kinds().items() for each in names}
-    kind_of |= dict.fromkeys(list_instances(), "instance")
-    by_lower = {each.lower(): each for each in kind_of}
-    users = [f"{name.lower()}rank-v0"] if f"{name.lower()}rank-v0" in by_lower else []  # PBM is what PBMRank-v0 simulates
-    close = users or difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.5)
-    hint = f"; did you mean the {kind_of[by_lower[close[0]]]} {by_lower[close[0]]!r}?" if close else ""
-    return f"there is no agent, environment, instance or metric {name!r}{hint} (clickgym list names them all)"
+def _of_environment(env_id: str) -> str:
+    """What an environment is, and the docstring of its users."""
+    key = getattr(place_of(env_id).maker, "id", "")  # which imports a module first, so that it registers the id
+    environment = (ENVIRONMENTS | CONTEXTUAL | MEMORY).get(key)
+    if environment is None:
+        raise ValueError(f"{env_id} is no environment that clickgym.register made, and only these are shown")
+    return f"{environment.about}\n\n{_documented(environment.users)}"
 
 
-def _print(console: Console, described: Description) -> None:
-    say(console, f"{described.name} ({described.kind})", "bold")
-    rows = [("about", described.about), *described.facts.items()]
-    print_table(console, _named("", ""), rows, headings=False, indent=2)
-    for table in described.tables:
-        console.print()
-        columns = [Column(heading, words=place > 0) for place, heading in enumerate(table.headings)]
-        if any(len(row[0]) > 40 for row in table.rows):  # sentences, not names
-            columns[0] = Column(table.headings[0], words=True)
-        print_table(console, columns, table.rows, title=table.title, indent=2)
-
-
-def _print_instance(console: Console, instance: Instance) -> None:
-    say(console, instance.name, "bold")
+def _of_instance(instance: Instance) -> str:
     production = instance.initial_ranking
-    facts = {
+    lines = {
         "about": instance.description,
         "origin": instance.origin,
         "sizes": f"{instance.n_items} items, {instance.n_positions} positions",
         "click models": ", ".join(instance.models),
         "in production": "" if production is None else " ".join(map(str, production)),
     }
-    rows = [(name, text) for name, text in facts.items() if text]
-    print_table(console, _named("", ""), rows, headings=False, indent=2)
+    return "\n".join(f"{what}: {text}" for what, text in lines.items() if text)
 
 
-def _named(*headings: str) -> list[Column]:
-    """Columns of which the last folds."""
-    return [Column(heading, words=place == len(headings) - 1) for place, heading in enumerate(headings)]
+def _names() -> dict[str, str]:
+    """All names, each with its kind."""
+    kinds: dict[str, Iterable[str]] = {
+        "agent": PUBLISHED,
+        "environment": ENVIRONMENTS | CONTEXTUAL | MEMORY,
+        "metric": METRICS | DERIVED,
+        "instance": list_instances(),
+    }
+    return {name: kind for kind, names in kinds.items() for name in names}
+
+
+def _unknown(name: str) -> str:
+    """What was meant, of whatever kind."""
+    kind_of = _names()
+    by_lower = {each.lower(): each for each in kind_of}
+    users = [f"{name.lower()}rank-v0"] if f"{name.lower()}rank-v0" in by_lower else []  # PBM is what PBMRank-v0 simulates
+    close = users or difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.5)
+    hint = f"; did you mean the {kind_of[by_lower[close[0]]]} {by_lower[close[0]]!r}?" if close else ""
+    return f"there is no agent, environment, instance or metric {name!r}{hint} (clickgym list names them all)"
