@@ -227,7 +227,7 @@ CALLS = [
     (lambda: gym.make_vec("PBMRank-v0", 2, instance=["yandex-9", 3]), TypeError, r"instance\[1\]: an instance is a name"),
     (lambda: clickgym.make_agent("TopRank", ClickEnv(MODEL), horizon=9, n_items=3), ValueError, "n_items is set by the env"),
     (lambda: clickgym.make_agent("../x:Y", ClickEnv(MODEL)), ValueError, "is no name of a module"),
-    (lambda: ClickModel.from_dict({"model": "../x:Y"}), ValueError, "'../x' is no name of a module; expected module:Name"),
+    (lambda: ClickModel.from_dict({"model": "../x:Y"}), ValueError, "unknown click model '../x:Y'"),
     (lambda: ClickModel.from_dict(ENDLESS), ValueError, r"^models.0.: it is a PiecewiseStationaryModel; expected"),
     (lambda: clickgym.agents.Random(3, 2).learn([1]), TypeError, r"log is \[1\]; expected an object with rankings and clicks"),
     (lambda: clickgym.agents.Random(3, 2).save(None), TypeError, "path is None; expected a path"),

@@ -286,7 +286,7 @@ ELSEWHERE = {
     "logs/tests/test_decide.py has their wrong arguments": {"decide", "decide_all", "write_decisions"},
     "takes names, files, or objects of its own": {
         "Results", "check_agent", "check_click_model",
-        "kernel", "list_agents", "list_environments", "list_instances", "list_metrics",
+        "entry", "kernel", "list_agents", "list_environments", "list_instances", "list_metrics",
         "read_log", "read_ratings", "read_yandex", "register", "sessions", "write_tidy",
     },
 }  # fmt: skip
@@ -649,7 +649,12 @@ def methods() -> Iterator[tuple[Any, str, Call]]:
         for name, member in inspect.getmembers_static(type(thing)):
             function = getattr(member, "__func__", member)  # of a class method
             home = f"{getattr(function, '__module__', '')}."
-            if name.startswith("_") or not inspect.isfunction(function) or function.__qualname__ in seen:
+            if (
+                name.startswith("_")
+                or name.endswith("_kernel")
+                or not inspect.isfunction(function)
+                or function.__qualname__ in seen
+            ):
                 continue
             if home.startswith("clickgym."):
                 label, method = function.__qualname__, getattr(thing, name)

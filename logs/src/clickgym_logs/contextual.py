@@ -127,7 +127,10 @@ def read_ratings(path: str | PathLike[str]) -> Ratings:
             raise ValueError(f"{path}: row {rows[name].is_null().arg_true()[0] + 1} has no value in the column {name!r}")
     users, user_labels = coded(rows["userId"])
     items, item_labels = coded(rows["movieId"])
-    return Ratings(users, items, rows["rating"].to_numpy(), user_labels, item_labels)
+    try:
+        return Ratings(users, items, rows["rating"].to_numpy(), user_labels, item_labels)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
 
 
 def label_attraction(labels: Floats, floor: float = 0.05) -> Floats:

@@ -428,8 +428,9 @@ def read_parts(file: Path) -> list[Part]:
         raise ValueError(f"{file.parent} is not a results folder: it has no {file.name}") from None
     except ValueError as error:
         raise ValueError(f"{error}; restore it from a backup") from None
-    check_format(file, config.get("format"))
-    parts = config.get("parts")
+    if "format" in config:
+        check_format(file, config["format"])
+    parts = config.get("parts") if "format" in config else None
     if not isinstance(parts, list) or not parts or not all(map(_is_part, parts)):
         raise ValueError(f"{file} is not the configuration of a sweep")
     if config.get("checksum", checksum := _checksum(parts)) != checksum:
