@@ -407,7 +407,7 @@ class CompiledAgent(_Sized):
             path = check_path("path", path)
         cure = "restore it from a backup"
         with reading(path, "is not a saved agent, or damaged", cure):
-            arrays = read_arrays(path)  # type: ignore[arg-type]
+            arrays = read_arrays(path)
             description = parse_json(str(arrays["description"]))
             name = str(description["agent"])
         check_format(path, description.get("format"))

@@ -563,7 +563,7 @@ class _Adopted(Learner):
     """A user's class in the style of stable-baselines3, with its own defaults."""
 
     paper = "your own"
-    actions = "codes"  # until the action space is known
+    actions: Actions = "codes"  # until the action space is known
     defaults: ClassVar = {"n_envs": 8}
     adopted: ClassVar[Any]
 

@@ -18,9 +18,9 @@ def run(out, *more):
 
 
 def tune(out, *more):
-    words = ["EpsilonGreedy", "--environments", "PBMRank-v0", "--budget", "4e6", "--horizon", "1e5", "--runs", "2"]
+    words = ["EpsilonGreedy", "--environments", "PBMRank-v0", "--trials", "8", "--horizon", "1e7", "--runs", "2"]
     assert main(["tune", *words, "--out", str(out), *more]) == 0
-    return polars.read_parquet(out / "trials.parquet")
+    return polars.read_csv(out / "trials.csv")
 
 
 @pytest.mark.usefixtures("undrawn")

@@ -38,6 +38,8 @@ from numba.core.errors import NumbaError
 
 from .parts import compiled_entry, compiled_part, without_garbage_collection
 
+config: Any = numba.config
+
 MAX_AGE = 90
 """Days after which an entry that nobody uses is removed."""
 DAY = 86_400
@@ -80,7 +82,7 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     """
     if not isinstance(function, types.FunctionType):
         raise KernelError(f"kernel got {function!r}; expected a function")
-    return function if numba.config.DISABLE_JIT else compiled_part(function)
+    return function if config.DISABLE_JIT else compiled_part(function)
 
 
 @cache
@@ -93,7 +95,7 @@ def entry(function: Callable[..., Any]) -> Callable[..., Any]:
     Returns:
         A function with the same positional arguments, the same object for the same kernel.
     """
-    return kernel(function) if numba.config.DISABLE_JIT else _Entry(kernel(function))
+    return kernel(function) if config.DISABLE_JIT else _Entry(kernel(function))
 
 
 class _Entry:
@@ -194,8 +196,8 @@ def _key(functions: dict[Any, list[Any]], records: list[type]) -> str:
         sys.version,
         numba.__version__,
         np.__version__,
-        numba.config.OPT,
-        numba.config.BOUNDSCHECK,
+        config.OPT,
+        config.BOUNDSCHECK,
     )
     digest = hashlib.sha256(repr((versions, [_record(kind) for kind in records])).encode())
     for function, called in functions.items():

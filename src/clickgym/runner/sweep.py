@@ -221,7 +221,7 @@ def _checked(horizon: int, seed: int, checkpoints: Any, engine: Engine, metrics:
     return Work(horizon, check_seed(seed), steps, engine, names)
 
 
-def _plan(instances: Sequence[Any], runs: int, work: Work) -> tuple[dict[Trial, str], dict[str, str]]:
+def _plan(instances: Sequence[Any], runs: int, work: Work) -> tuple[dict[Trial, str], list[str]]:
     """Make every environment and every agent once, to see that they fit.
 
     Returns:

@@ -119,14 +119,14 @@ class Scorecard:
             compared = [(each.agent, str(each.improvement), str(each.n_tasks)) for each in self.comparisons]
             header = ("agent", "probability of improvement (95 % interval)", "common tasks")
             parts += ["## Against the built-in agents", "\n".join(markdown_table([header, *compared]))]
-        header = ("task", "what it measures", "loss", "random", "best of the anchors", "score")
-        parts += ["## Tasks", "\n".join(markdown_table([header, *self._task_rows()]))]
+        columns = ("task", "what it measures", "loss", "random", "best of the anchors", "score")
+        parts += ["## Tasks", "\n".join(markdown_table([columns, *self._task_rows()]))]
         return "\n\n".join(parts) + "\n"
 
     def _task_rows(self) -> list[tuple[str, ...]]:
         """A row for each task; losses and scores are means over runs."""
         means = self.table.group_by("task", maintain_order=True).agg(col("loss", "score").mean())
-        rows = []
+        rows: list[tuple[str, ...]] = []
         for name, loss, score in means.iter_rows():
             task, anchor = self.protocol.by_name[name], self.protocol.anchors[name]
             best = f"{amount(anchor.best)} ({anchor.agent})"
